@@ -1,0 +1,40 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""probe: accuracy data of a MindSpore training in PyNative mode, call by call, in msprobe's format.
+
+>>> from probe import PrecisionDebugger, MsprobeStep
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from probe.callbacks import MsprobeStep
+    from probe.debugger import PrecisionDebugger
+    from probe.errors import ProbeError, SettingsError, UsageError
+
+__all__ = ["MsprobeStep", "PrecisionDebugger", "ProbeError", "SettingsError", "UsageError", "__version__"]
+__version__ = "0.1.0"
+
+_HOMES = {
+    "MsprobeStep": "probe.callbacks",
+    "PrecisionDebugger": "probe.debugger",
+    "ProbeError": "probe.errors",
+    "SettingsError": "probe.errors",
+    "UsageError": "probe.errors",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for when it is asked for: ``import probe`` alone costs nothing."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'probe' has no attribute {name!r}")
+    import importlib
+
+    value = globals()[name] = getattr(importlib.import_module(_HOMES[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

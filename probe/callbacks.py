@@ -1,0 +1,55 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""MsprobeStep: the debugger's words around every step of Model.train."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mindspore.train.callback import Callback
+
+from probe.debugger import PrecisionDebugger
+from probe.errors import UsageError
+
+
+class MsprobeStep(Callback):  # type: ignore[misc]  # MindSpore has no types
+    """A callback of ``Model.train`` that records every training step.
+
+    The model is the network that was given to ``Model``, unless ``debugger.start(model)`` was called before training.
+
+    Args:
+        debugger: the PrecisionDebugger.
+
+    Example:
+        >>> model.train(1, data, callbacks=[MsprobeStep(PrecisionDebugger(config_path="config.json"))])
+    """
+
+    def __init__(self, debugger: PrecisionDebugger) -> None:
+        super().__init__()
+        if not isinstance(debugger, PrecisionDebugger):
+            raise UsageError(f"MsprobeStep(): debugger is {type(debugger).__name__}. Allowed: a PrecisionDebugger.")
+        self._debugger = debugger
+        self._network: Any = None
+
+    def on_train_begin(self, run_context: Any) -> None:
+        """Find the network; drop what a start() before training has recorded, it belongs to no step."""
+        session = self._debugger._session
+        if session.running and session.has_model:
+            self._network = None
+        else:
+            self._network = getattr(run_context.original_args(), "network", None)
+        session.discard()
+
+    def on_train_step_begin(self, run_context: Any) -> None:
+        """Begin to record."""
+        self._debugger.start(self._network)
+        self._network = None  # the debugger keeps it
+
+    def on_train_step_end(self, run_context: Any) -> None:
+        """End the step."""
+        self._debugger.stop()
+        self._debugger.step()
+
+    def on_train_end(self, run_context: Any) -> None:
+        """Leave nothing installed, also where the last step was cut short."""
+        self._debugger.stop()

@@ -1,0 +1,105 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The hot path: one closure per listed API, which records its outermost calls."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from probe.capture.patches import Patch, Patches
+from probe.capture.whitelist import Api
+
+if TYPE_CHECKING:
+    from probe.capture.collection import Collection
+    from probe.capture.gradients import Plan
+    from probe.recorder import Call, Recorder
+
+
+def patches(apis: list[Api], collection: Collection) -> Patches:
+    """Return the patches that make these APIs recorded by a collection."""
+    watch = Watch(collection)
+    return Patches([Patch(api.owner, api.name, watch.wrap(api.key, api.original)) for api in apis])
+
+
+class Watch:
+    """Records calls of functions: listed APIs, Primitives, compiled functions."""
+
+    def __init__(self, collection: Collection) -> None:
+        self._collection = collection
+        self._state = collection.state
+
+    def wrap(self, key: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function that does what the original does and records its outermost calls on each thread."""
+        state, call = self._state, self.call
+
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            if state.inside:
+                return original(*args, **kwargs)
+            return call(key, original, args, kwargs)
+
+        try:
+            return functools.update_wrapper(wrapper, original)
+        except (AttributeError, TypeError):  # a builtin without the usual attributes
+            return wrapper
+
+    def call(
+        self, key: str, original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], visible: int = 0
+    ) -> Any:
+        """Run the original and record the call.
+
+        Args:
+            key: its entries' names without number and direction.
+            original: what runs.
+            args: its positional arguments.
+            kwargs: its keyword arguments.
+            visible: how many leading arguments are no inputs (a Primitive's self).
+        """
+        state = self._state
+        recorder = self._collection.recorder
+        if recorder is None or state.inside:
+            return original(*args, **kwargs)
+        state.inside = True
+        try:
+            begun = self._begin(recorder, key, args[visible:], kwargs)
+            try:
+                result = original(*args, **kwargs)
+            except BaseException as error:
+                if begun is not None:
+                    self._raised(recorder, begun[0], error)
+                raise
+            if begun is not None:
+                self._end(recorder, begun, args[visible:], result)
+            return result
+        finally:
+            state.inside = False
+
+    def _begin(
+        self, recorder: Recorder, key: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Call, Plan | None] | None:
+        try:
+            call = recorder.call(key, self._state.cell)
+            recorder.begins(call, args, kwargs, sys._getframe(2))
+            plan = self._collection.gradients.plan(args, kwargs) if recorder.follows(call) else None
+            return call, plan
+        except Exception as error:
+            recorder.trouble(f"recording the call of {key}", error)
+            return None
+
+    def _end(self, recorder: Recorder, begun: tuple[Call, Plan | None], args: tuple[Any, ...], result: Any) -> None:
+        call, plan = begun
+        try:
+            recorder.ends(call, result)
+            if plan is not None:
+                # what returns nothing has changed its first argument (Tensor.__setitem__): that is where gradients arrive
+                self._collection.gradients.attach(recorder, call, plan, args[:1] if result is None else result)
+        except Exception as error:
+            recorder.trouble(f"recording the result of {call.forward}", error)
+
+    def _raised(self, recorder: Recorder, call: Call, error: BaseException) -> None:
+        try:
+            recorder.raised(call, error)
+        except Exception as own:
+            recorder.trouble(f"recording that {call.forward} raised", own)

@@ -1,0 +1,113 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The Cells below the model: a hook before and one after every call."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from probe.capture.threads import OpenCell
+from probe.naming import CELL, clean
+
+if TYPE_CHECKING:
+    from probe.capture.collection import Collection
+
+
+def below(models: Any) -> Iterator[tuple[str, Any]]:
+    """Yield (dotted path, Cell) for the models and all Cells below them, but not for optimizers and what they hold.
+
+    The path of a model itself is "", or its index when several were given.
+    """
+    from mindspore import nn
+
+    several = isinstance(models, (list, tuple))
+    for index, model in enumerate(models if several else [models]):
+        optimizers = [cell for _, cell in model.cells_and_names() if isinstance(cell, nn.Optimizer)]
+        hidden = {id(cell) for optimizer in optimizers for _, cell in optimizer.cells_and_names()}
+        for path, cell in model.cells_and_names():
+            if id(cell) not in hidden:
+                yield ".".join(part for part in (str(index) if several else "", path) if part), cell
+
+
+class CellHooks:
+    """The hooks of one collection on one set of models.
+
+    Args:
+        collection: what the calls are recorded by.
+        models: a Cell, or a list or tuple of Cells; they themselves are not recorded, only what is below them.
+    """
+
+    def __init__(self, collection: Collection, models: Any) -> None:
+        from mindspore import nn
+
+        self._collection = collection
+        self._handles: list[Any] = []
+        roots = {id(model) for model in (models if isinstance(models, (list, tuple)) else [models])}
+        self._cells = [
+            (cell, *self._hooks(clean(f"{CELL}.{path}.{type(cell).__name__}")))
+            for path, cell in below(models)
+            if id(cell) not in roots
+        ]
+        #: MindSpore below 2.9 has no hook that is also called when the Cell raises
+        always = "always_call" in inspect.signature(nn.Cell.register_forward_hook).parameters
+        self._options = {"with_kwargs": True, **({"always_call": True} if always else {})}
+
+    def install(self) -> None:
+        """Register the hooks."""
+        if not self._handles:
+            for cell, before, after in self._cells:
+                self._handles.append(cell.register_forward_pre_hook(before, with_kwargs=True))
+                self._handles.append(cell.register_forward_hook(after, **self._options))
+
+    def remove(self) -> None:
+        """Take every hook away."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+
+    def _hooks(self, key: str) -> tuple[Any, Any]:
+        collection, state = self._collection, self._collection.state
+
+        def before(cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            recorder = collection.recorder
+            if recorder is None:
+                return
+            try:
+                opened = OpenCell(cell, recorder.cell_call(key, state.cell))
+                state.cells.append(opened)
+                recorder.begins(opened.call, args, kwargs, sys._getframe(1))
+                if recorder.follows(opened.call):
+                    opened.plan = collection.gradients.plan_cell(args, kwargs)
+            except Exception as error:
+                recorder.trouble(f"recording the call of {key}", error)
+
+        def after(cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+            opened, recorder = state.leave(cell), collection.recorder
+            if opened is None or recorder is None:
+                return
+            try:
+                raised = sys.exc_info()[1]
+                if raised is not None and output is None:
+                    recorder.raised(opened.call, raised)
+                    return
+                parameters = {name.rsplit(".", 1)[-1]: p for name, p in cell.parameters_dict(recurse=False).items()}
+                recorder.ends(opened.call, output, parameters)
+                if opened.call.recorded:
+                    collection.parameters.watch(recorder, key, parameters)
+                if opened.plan is not None:
+                    collection.gradients.attach(recorder, opened.call, opened.plan, output)
+            except Exception as error:
+                recorder.trouble(f"recording the result of {key}", error)
+
+        return before, after
+
+
+def is_model(value: Any) -> bool:
+    """Return whether a value is what ``start(model=)`` takes: a Cell, or a list or tuple of Cells."""
+    from mindspore import nn
+
+    several: Sequence[Any] = value if isinstance(value, (list, tuple)) else [value]
+    return bool(several) and all(isinstance(model, nn.Cell) for model in several)

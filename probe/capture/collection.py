@@ -1,0 +1,117 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The one owner of everything that probe installs into MindSpore and into a model."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from probe.capture import apis, jit, whitelist
+from probe.capture.cells import CellHooks, below
+from probe.capture.gradients import Gradients
+from probe.capture.nodes import Nodes
+from probe.capture.parameters import ParameterHooks
+from probe.capture.patches import Patches
+from probe.capture.pending import Pending
+from probe.capture.primitives import Primitives
+from probe.capture.threads import ThreadState
+from probe.config import Settings
+
+if TYPE_CHECKING:
+    from probe.recorder import Recorder
+
+_log = logging.getLogger("probe")
+
+
+class Collection:
+    """Installs at ``start``, takes out at ``stop``; parameter hooks wait for the end of the step.
+
+    Attributes:
+        recorder: what is recorded now goes there; None while nothing is installed.
+        state: what each thread is in the middle of.
+        gradients: hooks on graph nodes; they go with the graph.
+        parameters: hooks on parameters.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        all_open: list[list[tuple[int, int, Pending]]] = []
+        self.recorder: Recorder | None = None
+        self.state = ThreadState(all_open)
+        nodes = Nodes()
+        if not nodes.works:
+            _log.warning(
+                "this MindSpore's autograd cannot be watched, backward entries will be missing, "
+                "forward data are complete (%s)", nodes.reason,
+            )
+        self.gradients = Gradients(nodes, self.state, all_open)
+        self.parameters = ParameterHooks()
+        listed = whitelist.find(settings.support_ops) if settings.apis else []
+        self._apis = apis.patches(listed, self)
+        self._jit = jit.patches(self) if settings.apis else Patches([])
+        self._models: Any = None
+        self._cells: CellHooks | None = None
+        self._primitives: Primitives | None = None
+
+    @property
+    def has_model(self) -> bool:
+        """Whether a model was given."""
+        return self._models is not None
+
+    def watch(self, models: Any) -> None:
+        """Take the Cells and Primitives of these models in place of those before."""
+        self._models = models
+        self._cells = CellHooks(self, models) if self._settings.cells else None
+        self._primitives = Primitives(self, [cell for _, cell in below(models)]) if self._settings.apis else None
+
+    def install(self, recorder: Recorder) -> None:
+        """Begin to record into ``recorder``."""
+        self.recorder = recorder
+        try:
+            self._jit.install()
+            self._resume()
+        except BaseException:
+            self.remove()
+            raise
+
+    def remove(self) -> None:
+        """Put everything back but the hooks that a backward may still need; it may be asked for twice."""
+        self.recorder = None
+        self._suspend()
+        self._jit.remove()
+        self.gradients.flush()
+
+    def end_step(self) -> None:
+        """Take the parameter hooks away too."""
+        self.gradients.flush()
+        self.parameters.remove()
+
+    @contextlib.contextmanager
+    def suspended(self) -> Iterator[None]:
+        """Show MindSpore as it is, for as long as something is compiled."""
+        if self.recorder is None:
+            yield
+            return
+        self._suspend()
+        try:
+            yield
+        finally:
+            if self.recorder is not None:
+                self._resume()
+
+    def _resume(self) -> None:
+        self._apis.install()
+        if self._primitives is not None:
+            self._primitives.install()
+        if self._cells is not None:
+            self._cells.install()
+
+    def _suspend(self) -> None:
+        if self._cells is not None:
+            self._cells.remove()
+        if self._primitives is not None:
+            self._primitives.remove()
+        self._apis.remove()

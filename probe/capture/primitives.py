@@ -1,0 +1,64 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The Primitives that a model's Cells hold: for a while each instance gets a class of its own that is recorded."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from probe.capture.apis import Watch
+from probe.naming import PRIMITIVE, clean
+
+if TYPE_CHECKING:
+    from probe.capture.collection import Collection
+
+_log = logging.getLogger("probe")
+
+
+class Primitives:
+    """Swaps the classes of Primitive instances and swaps them back.
+
+    Args:
+        collection: what the calls are recorded by.
+        cells: the Cells whose attributes are looked at; of two attributes that hold the same Primitive the first names it.
+    """
+
+    def __init__(self, collection: Collection, cells: Iterable[Any]) -> None:
+        from mindspore.ops import Primitive
+
+        self._watch = Watch(collection)
+        self._found: list[tuple[Any, type, type]] = []
+        known: set[int] = set()
+        for cell in cells:
+            for attribute, value in vars(cell).items():
+                if isinstance(value, Primitive) and id(value) not in known:
+                    known.add(id(value))
+                    own = type(value)
+                    key = clean(f"{PRIMITIVE}.{attribute}.{own.__name__}")
+                    self._found.append((value, own, self._subclass(own, key)))
+
+    def install(self) -> None:
+        """Give every Primitive its recorded class."""
+        for primitive, own, recorded in self._found:
+            if type(primitive) is own:
+                try:
+                    primitive.__class__ = recorded
+                except TypeError as error:
+                    _log.warning("the Primitive %s cannot be recorded: %s", own.__name__, error)
+
+    def remove(self) -> None:
+        """Give every Primitive its own class back."""
+        for primitive, own, recorded in self._found:
+            if type(primitive) is recorded:
+                primitive.__class__ = own
+
+    def _subclass(self, own: type, key: str) -> type:
+        watch, original = self._watch, own.__call__
+
+        def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
+            return watch.call(key, original, (self, *args), kwargs, visible=1)
+
+        names = {"__call__": __call__, "__module__": own.__module__, "__qualname__": own.__qualname__, "__doc__": own.__doc__}
+        return type(own)(own.__name__, (own,), names)

@@ -1,0 +1,53 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""What each thread of the training is in the middle of."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from probe.capture.gradients import Plan
+    from probe.capture.pending import Pending
+    from probe.recorder import Call
+
+
+@dataclass
+class OpenCell:
+    """A Cell that runs, its call, and where the inputs of the call stood in the graph."""
+
+    cell: Any
+    call: Call
+    plan: Plan | None = None
+
+
+class ThreadState(threading.local):
+    """One per collection; every thread sees its own values.
+
+    Attributes:
+        inside: a listed API is running, or the tool itself: listed APIs called now are not recorded.
+        cells: the Cell calls that are open, outermost first.
+        open: backward entries that have begun, the next to end last.
+    """
+
+    def __init__(self, all_open: list[list[tuple[int, int, Pending]]]) -> None:
+        self.inside = False
+        self.cells: list[OpenCell] = []
+        self.open: list[tuple[int, int, Pending]] = []
+        all_open.append(self.open)
+
+    @property
+    def cell(self) -> Call | None:
+        """The innermost open Cell call."""
+        return self.cells[-1].call if self.cells else None
+
+    def leave(self, cell: Any) -> OpenCell | None:
+        """Take away the innermost open call of a Cell, and what an exception has left open inside it."""
+        for place in range(len(self.cells) - 1, -1, -1):
+            if self.cells[place].cell is cell:
+                opened = self.cells[place]
+                del self.cells[place:]
+                return opened
+        return None

@@ -1,0 +1,133 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""PrecisionDebugger: the user's words."""
+
+from __future__ import annotations
+
+import atexit
+import weakref
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from probe import config
+from probe.errors import UsageError
+
+if TYPE_CHECKING:
+    from mindspore import nn
+
+    from probe.session import Session
+
+
+class PrecisionDebugger:
+    """Records what a training computes, call by call, into ``{dump_path}/step{N}/rank{R}/``.
+
+    A process has one debugger. Making it again with equal settings gives the same one under another name; with
+    other settings it takes the place of the first, which is finished as at the end of the process. Its methods work on
+    the object and on the class alike, so that another file can say ``PrecisionDebugger.stop()``.
+
+    Args:
+        config_path: a settings file in msprobe's form, .json or .yaml; without one the defaults hold.
+        task: "statistics", "tensor" or "structure"; like the arguments below it wins over the file.
+        dump_path: the folder that the dump goes to.
+        level: "L0" for Cells, "L1" for APIs and Primitives, "mix" for both.
+        step: the steps to record: numbers, texts like "3", and ranges like "4-6".
+
+    Raises:
+        SettingsError: when a setting is wrong; the message names the key, the value and what is allowed.
+        UsageError: when another debugger with other settings is just recording.
+
+    Example:
+        >>> debugger = PrecisionDebugger(config_path="config.json")
+        >>> for x, y in data:
+        ...     debugger.start(model)
+        ...     loss, gradients = train_one_step(x, y)
+        ...     debugger.stop()
+        ...     debugger.step()
+    """
+
+    #: the one debugger of the process, for the words that are said to the class
+    _living: ClassVar[weakref.ref[Session] | None] = None
+
+    def __init__(
+        self,
+        config_path: config.PathLike | None = None,
+        task: str | None = None,
+        dump_path: config.PathLike | None = None,
+        level: str | None = None,
+        step: Any = None,
+    ) -> None:
+        from probe.session import Session  # brings MindSpore
+
+        settings = config.load(config_path, task=task, dump_path=dump_path, level=level, step=step)
+        before = self._living() if self._living is not None else None
+        if before is not None and before.settings == settings:
+            self._session = before
+            return
+        if before is not None:
+            if before.running:
+                raise UsageError(
+                    "a PrecisionDebugger with other settings is recording; call its stop() before making another"
+                )
+            before.close()
+            atexit.unregister(before.close)
+        self._session = Session(settings)
+        atexit.register(self._session.close)
+        PrecisionDebugger._living = weakref.ref(self._session)
+
+    def __repr__(self) -> str:
+        settings = self._session.settings
+        return f"PrecisionDebugger(task={settings.task!r}, level={settings.level!r}, dump_path={settings.dump_path!r})"
+
+    @classmethod
+    def start(
+        cls,
+        model: nn.Cell | list[nn.Cell] | tuple[nn.Cell, ...] | None = None,
+        token_range: list[int] | None = None,
+        rank_id: int | None = None,
+    ) -> None:
+        """Begin to record, where the settings want this step and rank.
+
+        Args:
+            model: the Cell, or Cells, whose Cells and Primitives are recorded; needed at levels L0 and mix by the
+                first start, and kept for the following ones.
+            token_range: not served yet.
+            rank_id: the number of the rank folder, in place of the rank of the communicator.
+
+        Raises:
+            UsageError: for arguments that cannot be served, in GRAPH_MODE, and where ``dump_path`` holds another
+                run's dump.
+        """
+        cls._session_of_process().start(model, token_range, rank_id)
+
+    @classmethod
+    def stop(cls) -> None:
+        """End the recording and write the documents; ``start`` may follow, in the same step or the next.
+
+        MindSpore is then as it was. A backward that runs later still completes what was recorded, until ``step``.
+        """
+        cls._session_of_process().stop()
+
+    @classmethod
+    def step(cls) -> None:
+        """End the step: its documents are complete, the next start belongs to the next step. Implies ``stop``."""
+        cls._session_of_process().step()
+
+    @classmethod
+    def set_init_step(cls, step: int) -> None:
+        """Number the next step ``step``, for a training that was resumed.
+
+        Raises:
+            UsageError: when ``step`` is no whole number from 0, and between start and stop.
+        """
+        cls._session_of_process().begin_at(step)
+
+    @classmethod
+    def forward_backward_dump_end(cls) -> None:
+        """Do the same as ``stop``, under the name it once had."""
+        cls._session_of_process().stop()
+
+    @classmethod
+    def _session_of_process(cls) -> Session:
+        session = PrecisionDebugger._living() if PrecisionDebugger._living is not None else None
+        if session is None:
+            raise UsageError("there is no PrecisionDebugger yet: make one with PrecisionDebugger(config_path=...)")
+        return session

@@ -1,0 +1,76 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Which calls are recorded: the settings scope and list, as msprobe's users know them."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from probe.config import Settings
+
+
+class Place(Protocol):
+    """Where a call stands: its names and the Cell call around it."""
+
+    forward: str
+    backward: str
+    cell: Place | None
+
+
+class Filters:
+    """Decides by name, for one step.
+
+    ``scope`` is a stretch of time: it opens when the first name begins and closes when the second has ended.
+    ``list`` matches by substring; a Cell that matches opens everything that runs inside it.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._first, self._last = settings.scope or (None, None)
+        self._list = settings.list
+        self._tensor_list = settings.tensor_list
+        self._open = not settings.scope
+        self._unseen = set(settings.scope) | set(settings.list) | set(settings.tensor_list)
+        #: False while every call is recorded whatever its name: then nobody needs to ask
+        self.narrow = bool(settings.scope or settings.list)
+
+    def begins(self, place: Place, backward: bool = False) -> bool:
+        """Return whether the call that begins now is recorded."""
+        name = place.backward if backward else place.forward
+        if self._first is not None:
+            if name == self._first:
+                self._open = True
+                self._unseen.discard(name)
+            if not self._open:
+                return False
+        return not self._list or self._listed(place, backward)
+
+    def may_follow(self, place: Place) -> bool:
+        """Return whether the backward of this call may be recorded, as far as can be told before it begins."""
+        return self._first is not None or self._listed(place, backward=True)
+
+    def ends(self, name: str) -> None:
+        """Note that a call has ended: after the last name of ``scope`` nothing more is recorded."""
+        if name == self._last and self._open:
+            self._open = False
+            self._unseen.discard(name)
+
+    def keeps_arrays(self, name: str) -> bool:
+        """Return whether ``tensor_list`` asks for the arrays of this entry."""
+        return self._matches(name, self._tensor_list)
+
+    def unmatched(self) -> list[str]:
+        """Return the names of scope, list and tensor_list that met no call, sorted."""
+        return sorted(self._unseen)
+
+    def _listed(self, place: Place, backward: bool) -> bool:
+        around: Place | None = place
+        while around is not None:
+            if self._matches(around.backward if backward else around.forward, self._list):
+                return True
+            around = around.cell
+        return False
+
+    def _matches(self, name: str, wanted: tuple[str, ...]) -> bool:
+        hits = [item for item in wanted if item in name]
+        self._unseen.difference_update(hits)
+        return bool(hits)

@@ -1,0 +1,108 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The four numbers of an array, exact for integers and right for every finite float."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Union
+
+import ml_dtypes
+import numpy as np
+
+from probe.measure.exact import Array
+
+Number = Union[int, float, bool, None]
+Numbers = dict[str, Number]
+
+_HALVES = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
+#: below this the squares of a float32 sum lose bits to underflow
+_TINY = 1e-30
+_LARGEST = float(np.finfo(np.float64).max)
+
+
+def statistics(array: Array) -> Numbers:
+    """Return Max, Min, Mean and Norm (L2) of an array, and nan_count and inf_count where they are not zero.
+
+    Args:
+        array: any shape; bool, integer, float (bfloat16 as ml_dtypes.bfloat16) or complex. Never written to.
+
+    Returns:
+        ``{"Max": 3, "Min": 1, "Mean": 2.0, "Norm": 3.7}``. Max and Min of integers are exact. An empty array gives
+        None four times; bool has any and all as Max and Min and no Mean and Norm; complex is measured by |x|.
+
+    >>> statistics(np.array([3.0, 4.0], np.float32))
+    {'Max': 4.0, 'Min': 3.0, 'Mean': 3.5, 'Norm': 5.0}
+    """
+    kind = array.dtype.kind
+    if array.size == 0 or kind not in "biufcV":
+        return {"Max": None, "Min": None, "Mean": None, "Norm": None}
+    if kind == "b":
+        return {"Max": bool(array.any()), "Min": bool(array.all()), "Mean": None, "Norm": None}
+    if kind in "iu":
+        return _integers(array)
+    if kind == "c":
+        array = np.asarray(np.abs(array))
+    elif array.dtype in _HALVES:
+        array = array.astype(np.float32)
+    return _floats(array)
+
+
+def _integers(array: Array) -> Numbers:
+    wide = array.astype(np.float64).ravel()
+    mean = float(np.add.reduce(wide)) / wide.size
+    return {"Max": array.max().item(), "Min": array.min().item(), "Mean": mean, "Norm": math.sqrt(wide.dot(wide))}
+
+
+def _floats(array: Array) -> Numbers:
+    flat = array.ravel(order="K")
+    largest, smallest = float(np.maximum.reduce(flat)), float(np.minimum.reduce(flat))
+    if not (math.isfinite(largest) and math.isfinite(smallest)):
+        return _nonfinite(flat, largest, smallest)
+    with np.errstate(over="ignore", under="ignore"):
+        mean = float(np.add.reduce(flat)) / flat.size
+        square = float(flat.dot(flat))
+    if not (math.isfinite(mean) and _TINY < square < math.inf):
+        mean, norm = _scaled(flat, max(largest, -smallest))
+    else:
+        norm = math.sqrt(square)
+    return {"Max": largest, "Min": smallest, "Mean": mean, "Norm": norm}
+
+
+def _scaled(flat: Array, magnitude: float) -> tuple[float, float]:
+    """Mean and norm of finite data whose plain sums leave the range of their dtype."""
+    if magnitude == 0.0:
+        return 0.0, 0.0
+    unit = flat.astype(np.float64) / magnitude
+    mean = float(np.add.reduce(unit)) / unit.size * magnitude
+    return mean, min(math.sqrt(unit.dot(unit)) * magnitude, _LARGEST)
+
+
+def _nonfinite(flat: Array, largest: float, smallest: float) -> Numbers:
+    nans = int(np.count_nonzero(np.isnan(flat)))
+    infinities = int(np.count_nonzero(np.isinf(flat)))
+    with np.errstate(invalid="ignore"):
+        mean = math.nan if nans else float(np.add.reduce(flat.astype(np.float64)))
+    norm = math.nan if nans else math.inf
+    numbers: Numbers = {"Max": largest, "Min": smallest, "Mean": mean, "Norm": norm}
+    if nans:
+        numbers["nan_count"] = nans
+    if infinities:
+        numbers["inf_count"] = infinities
+    return numbers
+
+
+def crc32(array: Array) -> str:
+    """Return the CRC-32 of the array's bytes in C order, eight hex digits (the field calls it md5).
+
+    >>> crc32(np.zeros(1, np.float32))
+    '2144df1c'
+    """
+    import zlib
+
+    return f"{zlib.crc32(np.ascontiguousarray(array).view(np.uint8).data):08x}" if array.size else "00000000"
+
+
+def numpy_statistics(array: Array) -> dict[str, Any]:
+    """Return the four numbers of an array of any dtype that numpy knows, None where it has none."""
+    return {key: value for key, value in statistics(array).items() if not key.endswith("_count")}

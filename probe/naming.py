@@ -1,0 +1,76 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""How calls, Cells and their files are named. Pure text, the field's spelling."""
+
+from __future__ import annotations
+
+import re
+
+FORWARD, BACKWARD = "forward", "backward"
+
+#: section of support_ops.yaml -> first part of the entry name
+PREFIXES = {
+    "tensor": "Tensor",
+    "ops": "Functional",
+    "mint": "Mint",
+    "mint.nn.functional": "MintFunctional",
+    "mint.distributed": "MintDistributed",
+    "communication.comm_func": "Distributed",
+}
+PRIMITIVE, JIT, CELL = "Primitive", "Jit", "Cell"
+
+_FOREIGN = re.compile(r"[^a-zA-Z0-9_.:/-]")
+
+
+def clean(name: str) -> str:
+    """Return the name with everything that readers refuse replaced by ``_``.
+
+    >>> clean("Jit.<lambda>")
+    'Jit._lambda_'
+    """
+    return _FOREIGN.sub("_", name)
+
+
+def harmless(text: str) -> str:
+    """Return the text so that no spreadsheet takes it for a formula (readers crash on such strings).
+
+    >>> harmless("-inf")
+    '_-inf'
+    """
+    return "_" + text if text[:1] in ("+", "-", "=", "%", "@") else text
+
+
+def call_names(key: str, number: int) -> tuple[str, str]:
+    """Return the forward and the backward entry name of the call ``number`` of an API, Primitive or jit function.
+
+    >>> call_names("Functional.relu", 0)
+    ('Functional.relu.0.forward', 'Functional.relu.0.backward')
+    """
+    return f"{key}.{number}.{FORWARD}", f"{key}.{number}.{BACKWARD}"
+
+
+def cell_names(key: str, number: int) -> tuple[str, str]:
+    """Return the forward and the backward entry name of the call ``number`` of a Cell.
+
+    >>> cell_names("Cell.fc.Dense", 1)
+    ('Cell.fc.Dense.forward.1', 'Cell.fc.Dense.backward.1')
+    """
+    return f"{key}.{FORWARD}.{number}", f"{key}.{BACKWARD}.{number}"
+
+
+def parameters_grad_name(key: str, number: int) -> str:
+    """Return the entry name of the ``number``-th arrival of a Cell's parameter gradients.
+
+    >>> parameters_grad_name("Cell.fc.Dense", 0)
+    'Cell.fc.Dense.parameters_grad.0'
+    """
+    return f"{key}.parameters_grad.{number}"
+
+
+_CALL = re.compile(rf"^({'|'.join([*PREFIXES.values(), PRIMITIVE, JIT])})\..+\.\d+\.(forward|backward)$")
+_CELL = re.compile(r"^Cell\..+\.(forward|backward)\.\d+$")
+
+
+def is_full_name(name: str, level: str) -> bool:
+    """Return whether a text has the form of a complete entry name that this level can record."""
+    return bool(level != "L0" and _CALL.match(name)) or bool(level != "L1" and _CELL.match(name))

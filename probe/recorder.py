@@ -1,0 +1,250 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""A call becomes an entry: filtered, named, measured, handed to the store. The one place where errors of ours end."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+import threading
+import traceback
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from types import FrameType
+from typing import Any
+
+from probe import naming
+from probe.capture.stacks import Stacks
+from probe.config import Settings
+from probe.filters import Filters
+from probe.measure.exact import Sum
+from probe.measure.values import Describer, Save
+from probe.store import folders
+from probe.store.arrays import Arrays
+from probe.store.documents import Documents
+
+_log = logging.getLogger("probe")
+
+
+class Call:
+    """One call of an API, a Primitive, a jit function or a Cell, from its begin to its last gradient."""
+
+    __slots__ = ("forward", "backward", "cell", "recorded", "parts")
+
+    def __init__(self, names: tuple[str, str], cell: Call | None) -> None:
+        self.forward, self.backward = names
+        self.cell = cell
+        self.recorded = False
+        self.parts: dict[str, Any] = {}
+
+
+class Recorder:
+    """Records one step of one rank.
+
+    Args:
+        settings: what to record.
+        describer: turns values into records.
+        folder: the rank folder.
+
+    After ``close()`` everything that still arrives is ignored.
+    """
+
+    def __init__(self, settings: Settings, describer: Describer, folder: str) -> None:
+        arrays = Arrays(folder)
+        self.closed = False
+        self._settings = settings
+        self._describer = describer
+        self._filters = Filters(settings)
+        self._documents = Documents(
+            folder,
+            {
+                "task": settings.task,
+                "level": settings.level,
+                "framework": "mindspore",
+                "dump_data_dir": arrays.folder if settings.saves_arrays else None,
+            },
+        )
+        self._save_array: Save = arrays.save
+        self._stacks = Stacks()
+        self._counters: defaultdict[str, Iterator[int]] = defaultdict(itertools.count)
+        self._lock = threading.Lock()
+        self._troubles: set[tuple[str, str]] = set()
+        modes = settings.data_mode
+        self._measures = settings.task != "structure"
+        self._inputs, self._outputs = "input" in modes, "output" in modes
+        self.records_forward = "forward" in modes
+        self.records_backward = "backward" in modes
+        #: at task "structure" gradients are awaited for their place in construct.json alone
+        self.wants_gradients = self.records_backward and (self._measures or settings.extra_info)
+
+    # -- forward ------------------------------------------------------------------------------------------------
+
+    def call(self, key: str, cell: Call | None) -> Call:
+        """Return a new call of an API, Primitive or jit function."""
+        return Call(naming.call_names(key, next(self._counters[key])), cell)
+
+    def cell_call(self, key: str, cell: Call | None) -> Call:
+        """Return a new call of a Cell."""
+        return Call(naming.cell_names(key, next(self._counters[key])), cell)
+
+    def begins(self, call: Call, args: tuple[Any, ...], kwargs: Mapping[str, Any], frame: FrameType | None) -> None:
+        """Decide whether the call is recorded; if so, take its inputs as they are now, and its stack."""
+        if self._filters.narrow and not self._filters.begins(call):
+            return
+        call.recorded = True
+        if not self.records_forward:
+            return
+        if self._settings.extra_info:
+            number = self._stacks.number(frame)
+            with self._lock:
+                self._documents.stack(call.forward, number)
+        if self._measures and self._inputs:
+            save = self._save(call.forward)
+            describe = self._describer.value
+            call.parts = {
+                "input_args": [describe(arg, f"{call.forward}.input.{i}", save) for i, arg in enumerate(args)],
+                "input_kwargs": {
+                    name: describe(arg, f"{call.forward}.kwargs.{name}", save) for name, arg in kwargs.items()
+                },
+            }
+
+    def ends(self, call: Call, result: Any, parameters: Mapping[str, Any] | None = None) -> None:
+        """Take the outputs (and a Cell's parameters) as they are now and finish the forward entry."""
+        if call.recorded and self.records_forward and self._measures and self._outputs:
+            save = self._save(call.forward)
+            describe = self._describer.value
+            plain_tuple = isinstance(result, tuple) and not hasattr(result, "_fields")
+            items = result if plain_tuple else (result,)
+            call.parts["output"] = [describe(item, f"{call.forward}.output.{i}", save) for i, item in enumerate(items)]
+            if parameters is not None:
+                call.parts["parameters"] = {
+                    name: self._describer.tensor(value, f"{call.forward}.parameters.{name}", save)
+                    for name, value in parameters.items()
+                }
+        self._finish_forward(call)
+
+    def raised(self, call: Call, error: BaseException) -> None:
+        """Finish the forward entry of a call that raised: its message stands in place of the output."""
+        if call.recorded and self._measures:
+            message = naming.harmless(f"{type(error).__name__}: {error}")
+            call.parts["raised"] = message[:2000]
+        self._finish_forward(call)
+
+    def _finish_forward(self, call: Call) -> None:
+        if call.recorded and self.records_forward:
+            self._enter(call, call.parts, backward=False)
+            call.parts = {}
+        self._filters.ends(call.forward)
+
+    # -- backward -----------------------------------------------------------------------------------------------
+
+    def follows(self, call: Call) -> bool:
+        """Return whether the gradients of this call are to be watched: its backward entry may be recorded."""
+        return self.wants_gradients and (not self._filters.narrow or self._filters.may_follow(call))
+
+    def backward_begins(self, call: Call) -> bool:
+        """Return whether the backward entry that opens now is recorded."""
+        return not self.closed and (not self._filters.narrow or self._filters.begins(call, backward=True))
+
+    def gradient(self, call: Call, place: str, tensor: Any) -> Any:
+        """Return the record of a gradient that arrived now; ``place`` is "input.0", "output.1.0", …"""
+        if self._lacks(place):
+            return None
+        return self._describer.tensor(tensor, f"{call.backward}.{place}", self._save(call.backward))
+
+    def gradient_sum(self, call: Call, place: str, total: Sum) -> Any:
+        """Return the record of a gradient that was summed from several contributions."""
+        if self._lacks(place):
+            return None
+        name = f"{call.backward}.{place}"
+        return self._describer.array(total.array, total.dtype, name, self._save(call.backward))
+
+    def _lacks(self, place: str) -> bool:
+        return not self._measures or not (self._inputs if place.startswith("input") else self._outputs)
+
+    def backward_ends(self, call: Call, inputs: list[Any], outputs: list[Any], keywords: Mapping[str, Any]) -> None:
+        """Finish the backward entry: gradients of the outputs, of the positional and of the keyword inputs."""
+        parts: dict[str, Any] = {}
+        if self._inputs:
+            parts["input"] = inputs
+        if self._outputs:
+            parts["output"] = outputs
+            if keywords:
+                parts["output_kwargs"] = keywords
+        self._enter(call, parts, backward=True)
+        self._filters.ends(call.backward)
+
+    def later_pass(self, call: Call, passes: int) -> None:
+        """Note that gradients of a finished backward entry came again, for the ``passes``-th time."""
+        with self._lock:
+            if self._measures and not self.closed:
+                self._documents.entry(call.backward, {"later_passes": passes})
+
+    def parameter_gradient(self, key: str, parameter: str, gradient: Any) -> None:
+        """Record a parameter's gradient under its Cell."""
+        if self.closed or not self._measures:
+            return
+        name = naming.parameters_grad_name(key, next(self._counters[f"{key}.parameters_grad.{parameter}"]))
+        record = self._describer.tensor(gradient, f"{name}.{parameter}", self._save(name))
+        with self._lock:
+            self._documents.entry(name, {parameter: [record]})
+
+    # -- the step -----------------------------------------------------------------------------------------------
+
+    def write(self) -> bool:
+        """Bring the documents on disk up to date; return whether that was necessary."""
+        with self._lock:
+            return self._documents.write(self._stacks.texts(), self._settings.extra_info)
+
+    def close(self) -> None:
+        """Take nothing more, and say what the settings named but nothing matched."""
+        self.closed = True
+        unmatched = self._filters.unmatched()
+        if unmatched:
+            _log.warning("nothing matched these names of scope, list or tensor_list: %s", ", ".join(unmatched))
+
+    @property
+    def folder(self) -> str:
+        """The rank folder."""
+        return self._documents.folder
+
+    def trouble(self, place: str, error: BaseException) -> None:
+        """End an error of the tool here: once per kind on the log, and in dump_error_info.log. Never raises."""
+        kind = (place, type(error).__name__)
+        if kind in self._troubles:
+            return
+        self._troubles.add(kind)
+        text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+        _log.error("%s failed, the training goes on, something is missing in the dump: %s: %s", place, kind[1], error)
+        try:
+            folders.make(self.folder)
+            folders.append(os.path.join(self.folder, folders.ERRORS), f"{place}\n{text}\n")
+        except OSError:
+            _log.error("%s", text)
+
+    # -- helpers ------------------------------------------------------------------------------------------------
+
+    def _save(self, entry: str) -> Save | None:
+        if self._settings.task == "tensor" or (
+            self._settings.tensor_list and self._settings.task == "statistics" and self._filters.keeps_arrays(entry)
+        ):
+            return self._save_array
+        return None
+
+    def _enter(self, call: Call, parts: Mapping[str, Any], backward: bool) -> None:
+        with self._lock:
+            if self.closed:
+                return
+            if self._measures:
+                self._documents.entry(call.backward if backward else call.forward, parts)
+            if not (self._settings.extra_info and self._settings.cells):
+                return
+            # every parent in construct.json is a key itself, also where its own entry is not recorded
+            here: Call | None = call
+            while here is not None:
+                name, cell = (here.backward, here.cell) if backward else (here.forward, here.cell)
+                if self._documents.has_construct(name):
+                    break
+                self._documents.construct(name, cell and (cell.backward if backward else cell.forward))
+                here = cell

@@ -1,0 +1,167 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""One debugger's life: what is open, what is installed, when the documents are written."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import Any
+
+from probe.capture.cells import is_model
+from probe.capture.collection import Collection
+from probe.config import Settings
+from probe.errors import ProbeError, UsageError
+from probe.measure.values import Describer
+from probe.recorder import Recorder
+from probe.store import folders
+from probe.window import Window, current_rank
+
+_log = logging.getLogger("probe")
+
+
+class Session:
+    """Serves the words start, stop and step for one set of settings. Words from several threads wait for each other."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.running = False
+        self._window = Window(settings)
+        self._models: Any = None
+        self._collection: Collection | None = None
+        self._describer: Describer | None = None
+        self._recorder: Recorder | None = None
+        self._claimed: set[int | None] = set()
+        self._broken = False
+        self._lock = threading.RLock()
+
+    @property
+    def has_model(self) -> bool:
+        """Whether a model was given to ``start``."""
+        return self._models is not None
+
+    def start(self, model: Any, token_range: Any, rank_id: Any) -> None:
+        """Begin to record, if the settings want this step and rank."""
+        with self._lock:
+            self._check(model, token_range, rank_id)
+            if model is not None:
+                self._models = model
+            if self._models is None and self.settings.cells:
+                raise UsageError(
+                    f'start(): level "{self.settings.level}" records Cells and needs the model: debugger.start(model)'
+                )
+            _check_mode()
+            rank = current_rank() if rank_id is None else rank_id
+            if self._broken or not self._window.wants(rank):
+                return
+            try:
+                self._begin(rank, new_model=model is not None)
+            except ProbeError:
+                raise
+            except Exception as error:  # of our own: the training goes on without a dump
+                self._broken = True
+                _log.exception("probe cannot record here, the training goes on without it: %s", error)
+
+    def stop(self) -> None:
+        """End the recording for now and write what there is."""
+        with self._lock:
+            if not self.running:
+                return
+            self.running = False
+            recorder = self._recorder
+            if recorder is None or self._collection is None:
+                return
+            try:
+                self._collection.remove()
+            except Exception as error:
+                recorder.trouble("taking the hooks out", error)
+            self._write(recorder)
+
+    def step(self) -> None:
+        """End the step: everything of it is written, counters begin again, the next step begins."""
+        with self._lock:
+            self.stop()
+            self._end()
+            self._window.next()
+
+    def begin_at(self, step: Any) -> None:
+        """Number the next step ``step``."""
+        with self._lock:
+            if isinstance(step, bool) or not isinstance(step, int) or step < 0:
+                raise UsageError(f"set_init_step(): {step!r} is not allowed. Allowed: a whole number from 0.")
+            if self.running:
+                raise UsageError("set_init_step(): call it before start() or after step()")
+            self._end()
+            self._window.begin_at(step)
+
+    def discard(self) -> None:
+        """Forget what was recorded in this step so far and end the recording; nothing of it is written."""
+        with self._lock:
+            self.running = False
+            if self._collection is not None:
+                self._collection.remove()
+                self._collection.end_step()
+            if self._recorder is not None:
+                self._recorder.closed = True
+                self._recorder = None
+
+    def close(self) -> None:
+        """Finish whatever is open: the process ends, or another debugger takes over."""
+        with self._lock:
+            self.stop()
+            self._end()
+
+    def _begin(self, rank: int | None, new_model: bool) -> None:
+        if self._collection is None:
+            self._collection = Collection(self.settings)
+        if new_model or not self._collection.has_model and self._models is not None:
+            self._collection.remove()
+            self._collection.watch(self._models)
+        if self._recorder is None:
+            if rank not in self._claimed:
+                folders.claim(self.settings.dump_path, rank, self.settings.overwrite)
+                self._claimed.add(rank)
+            if self._describer is None:
+                self._describer = Describer(md5=self.settings.summary_mode == "md5")
+            folder = folders.rank_folder(self.settings.dump_path, self._window.step, rank)
+            self._recorder = Recorder(self.settings, self._describer, folder)
+        self._collection.install(self._recorder)
+        self.running = True
+
+    def _end(self) -> None:
+        recorder, self._recorder = self._recorder, None
+        if recorder is None or self._collection is None:
+            return
+        try:
+            self._collection.end_step()
+        except Exception as error:
+            recorder.trouble("taking the hooks out", error)
+        self._write(recorder)
+        recorder.close()
+
+    def _write(self, recorder: Recorder) -> None:
+        try:
+            if recorder.write():
+                _log.info("step %d is in %s", self._window.step, recorder.folder)
+        except Exception as error:
+            recorder.trouble("writing the documents", error)
+
+    def _check(self, model: Any, token_range: Any, rank_id: Any) -> None:
+        if token_range is not None:
+            raise UsageError("start(): token_range is not served yet; leave it out to record every call")
+        if model is not None and not is_model(model):
+            raise UsageError(
+                f"start(): model is {type(model).__name__}. Allowed: a mindspore.nn.Cell, or a list or tuple of Cells."
+            )
+        if rank_id is not None and (isinstance(rank_id, bool) or not isinstance(rank_id, int) or rank_id < 0):
+            raise UsageError(f"start(): rank_id {rank_id!r} is not allowed. Allowed: a whole number from 0.")
+
+
+def _check_mode() -> None:
+    import mindspore
+
+    if mindspore.get_context("mode") != mindspore.PYNATIVE_MODE:
+        raise UsageError(
+            "start(): MindSpore runs in GRAPH_MODE, where calls cannot be seen. "
+            "Call mindspore.set_context(mode=mindspore.PYNATIVE_MODE) first."
+        )

@@ -1,0 +1,43 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Which step and which rank this is, and whether the settings want them."""
+
+from __future__ import annotations
+
+from probe.config import Settings
+
+
+class Window:
+    """Counts steps. The number of a step is the loop count plus the init step."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._first = 0
+        self._loop = 0
+
+    @property
+    def step(self) -> int:
+        """The number of the current step."""
+        return self._first + self._loop
+
+    def next(self) -> None:
+        """Go on to the next step."""
+        self._loop += 1
+
+    def begin_at(self, step: int) -> None:
+        """Begin to count at ``step``."""
+        self._first, self._loop = step, 0
+
+    def wants(self, rank: int | None) -> bool:
+        """Return whether the current step of this rank is to be recorded; without ranks there is only one."""
+        wanted = self._settings
+        return (not wanted.step or self.step in wanted.step) and (
+            not wanted.rank or rank is None or rank in wanted.rank
+        )
+
+
+def current_rank() -> int | None:
+    """Return the rank in an initialised communicator, or None."""
+    from mindspore.communication import GlobalComm, get_rank
+
+    return int(get_rank()) if GlobalComm.INITED else None
