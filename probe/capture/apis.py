@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""The hot path: one closure per listed API, which records its outermost calls."""
+"""The hot path: one closure per listed API, which records its outermost calls on each thread."""
 
 from __future__ import annotations
 
@@ -38,7 +38,11 @@ class Watch:
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             if state.inside:
                 return original(*args, **kwargs)
-            return call(key, original, args, kwargs)
+            state.inside = True
+            try:
+                return call(key, original, args, kwargs)
+            finally:
+                state.inside = False
 
         try:
             return functools.update_wrapper(wrapper, original)
@@ -57,24 +61,19 @@ class Watch:
             kwargs: its keyword arguments.
             visible: how many leading arguments are no inputs (a Primitive's self).
         """
-        state = self._state
         recorder = self._collection.recorder
-        if recorder is None or state.inside:
+        if recorder is None:
             return original(*args, **kwargs)
-        state.inside = True
+        begun = self._begin(recorder, key, args[visible:], kwargs)
         try:
-            begun = self._begin(recorder, key, args[visible:], kwargs)
-            try:
-                result = original(*args, **kwargs)
-            except BaseException as error:
-                if begun is not None:
-                    self._raised(recorder, begun[0], error)
-                raise
+            result = original(*args, **kwargs)
+        except BaseException as error:
             if begun is not None:
-                self._end(recorder, begun, args[visible:], result)
-            return result
-        finally:
-            state.inside = False
+                self._raised(recorder, begun[0], error)
+            raise
+        if begun is not None:
+            self._end(recorder, begun, args[visible:], result)
+        return result
 
     def _begin(
         self, recorder: Recorder, key: str, args: tuple[Any, ...], kwargs: dict[str, Any]

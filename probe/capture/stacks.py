@@ -9,8 +9,8 @@ import os
 from types import CodeType, FrameType
 
 _TOOL = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-#: the part of MindSpore that stands between a Cell's caller and its hooks
-_CELL_MACHINERY = os.path.join("mindspore", "nn", "cell.py")
+#: the parts of MindSpore that stand between a Cell's caller and its hooks
+_CELL_MACHINERY = (os.path.join("mindspore", "nn", "cell.py"), "check_jit_forbidden_api.py")
 
 
 class Stacks:

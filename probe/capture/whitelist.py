@@ -17,8 +17,8 @@ from probe.naming import PREFIXES, clean
 _FILE = "support_ops.yaml"
 #: msprobe's name of a section -> ours
 _ALIASES = {"mint.ops": "mint"}
-#: these the tool itself relies on while it records
-_NEVER = frozenset({"asnumpy", "dtype", "shape"})
+#: the tool itself reads tensors with it
+_NEVER = frozenset({"asnumpy"})
 
 
 @dataclass(frozen=True)
