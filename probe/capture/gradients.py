@@ -22,14 +22,16 @@ class Plan:
 
     Attributes:
         keys: place in the graph -> the input leaves that stand there.
+        quiet: leaves of a dtype that has no gradient.
         floor: the call's own nodes have higher sequence numbers than this.
     """
 
-    __slots__ = ("slots", "keywords", "keys", "floor", "_held")
+    __slots__ = ("slots", "keywords", "keys", "quiet", "floor", "_held")
 
     def __init__(self, slots: Slots, keywords: dict[str, Any], nodes: Nodes) -> None:
         self.slots, self.keywords = slots, keywords
         self.keys: dict[Key, list[int]] = {}
+        self.quiet: set[int] = set()
         self.floor = -1
         self._held: list[Node] = []  # so that no other node takes over an identity during the call
         for leaf, tensor in enumerate(slots.tensors):
@@ -37,6 +39,8 @@ class Plan:
             if node is not None:
                 self._held.append(node)
                 self.keys.setdefault((nodes.identify(node), tensor._output_index), []).append(leaf)
+                if tensor.dtype not in nodes.continuous:
+                    self.quiet.add(leaf)
                 number = node._sequence_nr()
                 if self.floor < number < LEAF:
                     self.floor = number
@@ -71,7 +75,8 @@ class Gradients:
     def attach(self, sink: Sink, call: Any, plan: Plan, result: Any) -> None:
         """Watch the gradients of a call that has returned."""
         outputs = Slots(self._tensor, items_of_result(result), "input")
-        nodes = [tensor._grad_node for tensor in outputs.tensors]
+        continuous = self._nodes.continuous
+        nodes = [tensor._grad_node if tensor.dtype in continuous else None for tensor in outputs.tensors]
         made = [node for node in nodes if node is not None]
         if not made:
             return
@@ -113,7 +118,8 @@ class Gradients:
             count = met[key] = met.get(key, 0) + 1
             if leaves is None or count > len(leaves):
                 return None
-            edges.append((place, leaves[count - 1]))
+            if leaves[count - 1] not in plan.quiet:
+                edges.append((place, leaves[count - 1]))
         if not edges or any(count != len(plan.keys[key]) for key, count in met.items()):
             return None
         return edges

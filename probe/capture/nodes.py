@@ -23,12 +23,16 @@ class Nodes:
         reason: what the self-test found, where it failed.
         identify: node -> a value that is equal for two wrappers of the same node.
         recording: tells whether calls are being recorded for a gradient right now.
+        continuous: the dtypes that have gradients. Nodes of others (argmax) are given one too when they are multiplied.
     """
 
     def __init__(self) -> None:
         import mindspore
         from mindspore.common.api import _pynative_executor
 
+        self.continuous = frozenset(
+            getattr(mindspore, name) for name in "float16 float32 float64 bfloat16 complex64 complex128".split()
+        )
         self.identify: Callable[[Node], Any] = _by_name
         self.recording: Callable[[], bool] = _pynative_executor.requires_grad
         self._view = mindspore.Tensor.view

@@ -67,7 +67,7 @@ class Pending:
         self._out_places, self._out_layout, self._keywords = plan.slots.places, plan.slots.layout, plan.keywords
         self._inputs: list[Any] = [None] * len(outputs.places)
         self._outputs: list[Any] = [None] * len(plan.slots.places)
-        self._keys, self._floor = plan.keys, plan.floor
+        self._keys, self._quiet, self._floor = plan.keys, plan.quiet, plan.floor
         self._identify, self._order = identify, order
         self._inner: dict[int, Sum] = {}
         self._sums: dict[int, Sum] = {}
@@ -101,6 +101,7 @@ class Pending:
             node.register_prehook(self._on_arrival(begin, node._sequence_nr(), wanted, place == 0, lowest is None))
         for owned in own.values():
             inputs = [(place, self._keys[key][0]) for place, key in owned.inputs if key not in shared]
+            inputs = [(place, leaf) for place, leaf in inputs if leaf not in self._quiet]
             if inputs or owned.results or owned is lowest:
                 owned.node.register_hook(
                     self._on_node(begin, owned.number, inputs, owned.results, owned is lowest)
