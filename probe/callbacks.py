@@ -20,8 +20,9 @@ class MsprobeStep(Callback):  # type: ignore[misc]  # MindSpore has no types
     Args:
         debugger: the PrecisionDebugger.
 
-    Example:
-        >>> model.train(1, data, callbacks=[MsprobeStep(PrecisionDebugger(config_path="config.json"))])
+    Example::
+
+        model.train(1, data, callbacks=[MsprobeStep(PrecisionDebugger(config_path="config.json"))])
     """
 
     def __init__(self, debugger: PrecisionDebugger) -> None:

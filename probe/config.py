@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""The settings: msprobe's config.json (or the same as YAML) read into one frozen object, or refused with one clear error."""
+"""The settings: msprobe's config.json (or the same as YAML) as one frozen object, or one clear error."""
 
 from __future__ import annotations
 

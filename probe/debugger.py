@@ -35,13 +35,14 @@ class PrecisionDebugger:
         SettingsError: when a setting is wrong; the message names the key, the value and what is allowed.
         UsageError: when another debugger with other settings is just recording.
 
-    Example:
-        >>> debugger = PrecisionDebugger(config_path="config.json")
-        >>> for x, y in data:
-        ...     debugger.start(model)
-        ...     loss, gradients = train_one_step(x, y)
-        ...     debugger.stop()
-        ...     debugger.step()
+    Example::
+
+        debugger = PrecisionDebugger(config_path="config.json")
+        for x, y in data:
+            debugger.start(model)
+            loss, gradients = train_one_step(x, y)
+            debugger.stop()
+            debugger.step()
     """
 
     #: the one debugger of the process, for the words that are said to the class

@@ -14,7 +14,10 @@ class Place(Protocol):
 
     forward: str
     backward: str
-    cell: Place | None
+
+    @property
+    def cell(self) -> Place | None:
+        """The call of the Cell around it."""
 
 
 class Filters:
@@ -25,7 +28,10 @@ class Filters:
     """
 
     def __init__(self, settings: Settings) -> None:
-        self._first, self._last = settings.scope or (None, None)
+        self._first: str | None = None
+        self._last: str | None = None
+        if settings.scope:
+            self._first, self._last = settings.scope
         self._list = settings.list
         self._tensor_list = settings.tensor_list
         self._open = not settings.scope

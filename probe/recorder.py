@@ -38,6 +38,10 @@ class Call:
         self.recorded = False
         self.parts: dict[str, Any] = {}
 
+    def name(self, backward: bool) -> str:
+        """Return the name of its entry of one direction."""
+        return self.backward if backward else self.forward
+
 
 class Recorder:
     """Records one step of one rank.
@@ -155,7 +159,7 @@ class Recorder:
 
     def gradient_sum(self, call: Call, place: str, total: Sum) -> Any:
         """Return the record of a gradient that was summed from several contributions."""
-        if self._lacks(place):
+        if self._lacks(place) or total.array is None:
             return None
         name = f"{call.backward}.{place}"
         return self._describer.array(total.array, total.dtype, name, self._save(call.backward))
@@ -237,14 +241,14 @@ class Recorder:
             if self.closed:
                 return
             if self._measures:
-                self._documents.entry(call.backward if backward else call.forward, parts)
+                self._documents.entry(call.name(backward), parts)
             if not (self._settings.extra_info and self._settings.cells):
                 return
             # every parent in construct.json is a key itself, also where its own entry is not recorded
             here: Call | None = call
             while here is not None:
-                name, cell = (here.backward, here.cell) if backward else (here.forward, here.cell)
+                name, above = here.name(backward), here.cell
                 if self._documents.has_construct(name):
                     break
-                self._documents.construct(name, cell and (cell.backward if backward else cell.forward))
-                here = cell
+                self._documents.construct(name, None if above is None else above.name(backward))
+                here = above

@@ -114,7 +114,7 @@ class Session:
     def _begin(self, rank: int | None, new_model: bool) -> None:
         if self._collection is None:
             self._collection = Collection(self.settings)
-        if new_model or not self._collection.has_model and self._models is not None:
+        if new_model or (self._models is not None and not self._collection.has_model):
             self._collection.remove()
             self._collection.watch(self._models)
         if self._recorder is None:

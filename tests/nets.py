@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Trainings that tests dump: ``build(name)`` gives (net, train), and ``train(i)`` runs step i and returns (loss, gradients)."""
+"""Trainings that tests dump: ``build(name)`` gives (net, train); ``train(i)`` runs step i."""
 
 from __future__ import annotations
 
@@ -110,8 +110,7 @@ def digits(batch=32):
     images = (data["images"].astype(np.float32) / 16.0)[:, None]
     labels = data["labels"].astype(np.int32)
     return [
-        (Tensor(images[i : i + batch]), Tensor(labels[i : i + batch]))
-        for i in range(0, len(images) - batch + 1, batch)
+        (Tensor(images[i : i + batch]), Tensor(labels[i : i + batch])) for i in range(0, len(images) - batch + 1, batch)
     ]
 
 

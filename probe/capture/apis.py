@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def patches(apis: list[Api], collection: Collection) -> Patches:
     """Return the patches that make these APIs recorded by a collection."""
     watch = Watch(collection)
-    return Patches([Patch(api.owner, api.name, watch.wrap(api.key, api.original)) for api in apis])
+    return Patches([Patch(api.owner, api.name, functools.partial(watch.wrap, api.key)) for api in apis])
 
 
 class Watch:
@@ -92,7 +92,7 @@ class Watch:
         try:
             recorder.ends(call, result)
             if plan is not None:
-                # what returns nothing has changed its first argument (Tensor.__setitem__): that is where gradients arrive
+                # what returns nothing has changed its first argument: that is where gradients arrive
                 self._collection.gradients.attach(recorder, call, plan, args[:1] if result is None else result)
         except Exception as error:
             recorder.trouble(f"recording the result of {call.forward}", error)

@@ -45,7 +45,8 @@ class Collection:
         if not nodes.works:
             _log.warning(
                 "this MindSpore's autograd cannot be watched, backward entries will be missing, "
-                "forward data are complete (%s)", nodes.reason,
+                "forward data are complete (%s)",
+                nodes.reason,
             )
         self.gradients = Gradients(nodes, self.state, all_open)
         self.parameters = ParameterHooks()

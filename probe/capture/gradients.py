@@ -83,7 +83,8 @@ class Gradients:
         if len(made) == 1 or len({self._nodes.identify(node) for node in made}) == 1:
             edges = self._direct(made[0], plan, outputs.tensors)
             if edges is not None:
-                arrivals = [(leaf, t._output_index) for leaf, t in enumerate(outputs.tensors) if nodes[leaf] is not None]
+                reached = [leaf for leaf, node in enumerate(nodes) if node is not None]
+                arrivals = [(leaf, outputs.tensors[leaf]._output_index) for leaf in reached]
                 number = made[0]._sequence_nr()
                 made[0].register_hook(_one_node(sink, call, plan, outputs, arrivals, edges, self.advance, number))
                 return

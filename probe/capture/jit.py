@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 def patches(collection: Collection) -> Patches:
     """Return the patch of the executor of functions compiled from their source (``@jit`` with its default capture)."""
     executor = _executor()
-    return Patches([] if executor is None else [Patch(executor, "__call__", _wrap(executor.__call__, collection))])
+    return Patches([] if executor is None else [Patch(executor, "__call__", functools.partial(_wrap, collection))])
 
 
 def _executor() -> Any:
@@ -32,7 +33,7 @@ def _executor() -> Any:
     return None
 
 
-def _wrap(original: Any, collection: Collection) -> Any:
+def _wrap(collection: Collection, original: Any) -> Any:
     from mindspore import nn
 
     watch, state = Watch(collection), collection.state

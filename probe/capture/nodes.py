@@ -19,7 +19,7 @@ class Nodes:
     """Access to ``_grad_node`` and what hangs on it.
 
     Attributes:
-        works: whether this MindSpore's node API does what the self-test expects. Where it does not, nothing of it is used.
+        works: whether this MindSpore's node API does what the self-test expects; where it does not, it is not used.
         reason: what the self-test found, where it failed.
         identify: node -> a value that is equal for two wrappers of the same node.
         recording: tells whether calls are being recorded for a gradient right now.
@@ -72,7 +72,7 @@ class Nodes:
             seen["leaf"] = (self.identify(leaf), index) == self.key(x)
             seen["order"] = self.now() > node._sequence_nr() and leaf._sequence_nr() == LEAF
             node.register_prehook(lambda go: seen.__setitem__("pre", go[0].asnumpy().tolist()))
-            node.register_hook(lambda gi, go: seen.__setitem__("hook", [gi[0].asnumpy().tolist(), go[0].asnumpy().tolist()]))
+            node.register_hook(lambda gi, go: seen.__setitem__("hook", [t[0].asnumpy().tolist() for t in (gi, go)]))
             return (doubled * doubled).sum()
 
         mindspore.grad(function)(mindspore.Tensor([1.0, 3.0], mindspore.float32))

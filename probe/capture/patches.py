@@ -4,41 +4,47 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Any
 
-_INHERITED = object()
+_NOTHING = object()
 
 
-@dataclass
 class Patch:
-    """One attribute and what stands in for it.
+    """One attribute and what makes its stand-in.
 
-    Attributes:
+    Args:
         owner: the module or class.
         name: the attribute.
-        replacement: what stands there while the patch is installed.
+        wrap: takes what stands there and returns what stands in for it.
     """
 
-    owner: Any
-    name: str
-    replacement: Any
-    _original: Any = field(default=_INHERITED, repr=False)
+    __slots__ = ("_owner", "_name", "_wrap", "_wrapped", "_replacement", "_own")
+
+    def __init__(self, owner: Any, name: str, wrap: Callable[[Any], Any]) -> None:
+        self._owner, self._name, self._wrap = owner, name, wrap
+        self._wrapped: Any = _NOTHING
+        self._replacement: Any = None
+        self._own: Any = _NOTHING
 
     def install(self) -> None:
-        """Put the replacement in place."""
-        self._original = vars(self.owner).get(self.name, _INHERITED)
-        setattr(self.owner, self.name, self.replacement)
+        """Put the stand-in in place: of what stands there now, which the user may have changed since the last time."""
+        current = getattr(self._owner, self._name, _NOTHING)
+        if current is _NOTHING:
+            return
+        if current is not self._wrapped:
+            self._wrapped, self._replacement = current, self._wrap(current)
+        self._own = vars(self._owner).get(self._name, _NOTHING)
+        setattr(self._owner, self._name, self._replacement)
 
     def remove(self) -> None:
-        """Put back what was there; leave alone what somebody else has put over the replacement since."""
-        if vars(self.owner).get(self.name) is not self.replacement:
+        """Put back what was there; leave alone what somebody else has put over the stand-in since."""
+        if vars(self._owner).get(self._name) is not self._replacement:
             return
-        if self._original is _INHERITED:
-            delattr(self.owner, self.name)
+        if self._own is _NOTHING:  # inherited: Tensor's methods from TensorPy
+            delattr(self._owner, self._name)
         else:
-            setattr(self.owner, self.name, self._original)
-        self._original = _INHERITED
+            setattr(self._owner, self._name, self._own)
 
 
 class Patches:

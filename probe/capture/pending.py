@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""The backward entry of a call that made several nodes: found by walking its part of the graph, read at its boundary."""
+"""The backward entry of a call that made several nodes: its part of the graph is walked and read at the boundary."""
 
 from __future__ import annotations
 
@@ -103,9 +103,7 @@ class Pending:
             inputs = [(place, self._keys[key][0]) for place, key in owned.inputs if key not in shared]
             inputs = [(place, leaf) for place, leaf in inputs if leaf not in self._quiet]
             if inputs or owned.results or owned is lowest:
-                owned.node.register_hook(
-                    self._on_node(begin, owned.number, inputs, owned.results, owned is lowest)
-                )
+                owned.node.register_hook(self._on_node(begin, owned.number, inputs, owned.results, owned is lowest))
         self._keys, self._results = {}, []  # hooks live as long as the graph: what only attaching needed goes now
 
     def _walk(
@@ -128,7 +126,7 @@ class Pending:
                 arrivals.setdefault(identity, (node, []))[1].append((index, leaf))
                 todo.append(node)
         if not results:  # nothing but inputs given back: an empty entry still says that a gradient came through
-            return {}, [(node, []) for node in nodes if node is not None][:1], shared
+            return {}, [(next(node for node in nodes if node is not None), [])], shared
         own: dict[Any, _Own] = {}
         while todo:
             node = todo.pop()

@@ -22,7 +22,7 @@ class Primitives:
 
     Args:
         collection: what the calls are recorded by.
-        cells: the Cells whose attributes are looked at; of two attributes that hold the same Primitive the first names it.
+        cells: the Cells whose attributes are looked at; a Primitive held twice is named by the first attribute.
     """
 
     def __init__(self, collection: Collection, cells: Iterable[Any]) -> None:
@@ -60,5 +60,5 @@ class Primitives:
         def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
             return watch.call(key, original, (self, *args), kwargs, visible=1)
 
-        names = {"__call__": __call__, "__module__": own.__module__, "__qualname__": own.__qualname__, "__doc__": own.__doc__}
-        return type(own)(own.__name__, (own,), names)
+        same = {name: getattr(own, name) for name in ("__module__", "__qualname__", "__doc__")}
+        return type(own)(own.__name__, (own,), {"__call__": __call__, **same})

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -29,13 +29,11 @@ class Api:
         owner: the module or class that it is called from.
         name: the attribute there.
         key: its entries' names without number and direction, "Functional.relu".
-        original: the function.
     """
 
     owner: Any
     name: str
     key: str
-    original: Callable[..., Any]
 
 
 def find(path: str | None) -> list[Api]:
@@ -62,8 +60,8 @@ def _read(path: str | None) -> dict[str, list[str]]:
     if not isinstance(listed, dict):
         raise SettingsError(f"support_ops: {where} must hold sections of names: {', '.join(PREFIXES)}")
     sections: dict[str, list[str]] = {}
-    for section, names in listed.items():
-        section = _ALIASES.get(section, section)
+    for given, names in listed.items():
+        section = _ALIASES.get(given, given)
         if section not in PREFIXES:
             near = difflib.get_close_matches(str(section), PREFIXES, n=1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
@@ -92,11 +90,10 @@ def _resolve(sections: dict[str, list[str]]) -> Iterator[Api]:
             owner = namespace
             for part in path:
                 owner = getattr(owner, part, None)
-            original = getattr(owner, name, None)
-            if name in _NEVER or not _is_function(original) or (id(owner), name) in seen:
+            if name in _NEVER or not _is_function(getattr(owner, name, None)) or (id(owner), name) in seen:
                 continue
             seen.add((id(owner), name))
-            yield Api(owner, name, clean(f"{PREFIXES[section]}.{name}"), original)
+            yield Api(owner, name, clean(f"{PREFIXES[section]}.{name}"))
 
 
 def _namespace(section: str) -> Any:

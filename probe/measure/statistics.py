@@ -18,6 +18,7 @@ Numbers = dict[str, Number]
 _HALVES = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
 #: below this the squares of a float32 sum lose bits to underflow
 _TINY = 1e-30
+_BLOCK = 16384
 _LARGEST = float(np.finfo(np.float64).max)
 
 
@@ -61,12 +62,20 @@ def _floats(array: Array) -> Numbers:
         return _nonfinite(flat, largest, smallest)
     with np.errstate(over="ignore", under="ignore"):
         mean = float(np.add.reduce(flat)) / flat.size
-        square = float(flat.dot(flat))
+        square = _square(flat)
     if not (math.isfinite(mean) and _TINY < square < math.inf):
         mean, norm = _scaled(flat, max(largest, -smallest))
     else:
         norm = math.sqrt(square)
     return {"Max": largest, "Min": smallest, "Mean": mean, "Norm": norm}
+
+
+def _square(flat: Array) -> float:
+    """The sum of squares. BLAS adds float32 in float32: over more than a block that would cost digits."""
+    if flat.size <= _BLOCK or flat.dtype.itemsize > 4:
+        return float(flat.dot(flat))
+    blocks = (flat[start : start + _BLOCK] for start in range(0, flat.size, _BLOCK))
+    return math.fsum(float(block.dot(block)) for block in blocks)
 
 
 def _scaled(flat: Array, magnitude: float) -> tuple[float, float]:

@@ -96,9 +96,7 @@ class Describer:
         if items is None:
             return self._object(value, name, save)
         around = (*around, id(value))
-        walked = {
-            key: self._walk(item, f"{name}.{key}", save, depth + 1, around) for key, item in items[:_MOST]
-        }
+        walked = {key: self._walk(item, f"{name}.{key}", save, depth + 1, around) for key, item in items[:_MOST]}
         if len(items) > _MOST:
             _log.warning("%s has %d items; only the first %d are recorded", name, len(items), _MOST)
         return walked if is_mapping(value) else list(walked.values())

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from json.encoder import encode_basestring_ascii as _quote
@@ -89,7 +90,7 @@ def _object(texts: Mapping[str, str], pad: str) -> str:
     return "{\n" + ",\n".join(f"{pad} {_quote(key)}: {text}" for key, text in texts.items()) + f"\n{pad}}}"
 
 
-def encode(value: Any, pad: str) -> str:
+def encode(value: Any, pad: str) -> str:  # noqa: PLR0911  # one return per kind of value
     """Return the text that ``json.dumps(value, indent=1)`` gives at a place indented by ``pad``, several times faster.
 
     >>> print(encode({"a": [1.5, None]}, ""))
@@ -122,8 +123,6 @@ def encode(value: Any, pad: str) -> str:
 
 
 def _float(value: float) -> str:
-    if value != value:
-        return "NaN"
-    if value in (float("inf"), float("-inf")):
-        return "Infinity" if value > 0 else "-Infinity"
-    return float.__repr__(value)
+    if math.isfinite(value):
+        return float.__repr__(value)
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dumps the first step of a training with probe or with msprobe, each in an interpreter that has it.
 
-    python dump.py --tool probe --net lenet --level mix --task statistics --out DIR [--summary md5] [--support-ops FILE]
+python dump.py --tool probe --net lenet --level mix --task statistics --out DIR [--summary md5] [--support-ops FILE]
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ parser.add_argument("--support-ops")
 parser.add_argument("--out", required=True)
 args = parser.parse_args()
 
-import mindspore as ms  # noqa: E402
-import numpy as np  # noqa: E402
+import mindspore as ms
+import numpy as np
 
 ms.set_context(mode=ms.PYNATIVE_MODE, pynative_synchronize=True)
 ms.set_device("CPU")
 
-import nets  # noqa: E402
+import nets
 
 net, train = nets.build(args.net)
 debugger = None

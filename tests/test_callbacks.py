@@ -1,0 +1,71 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Model.train with MsprobeStep."""
+
+from __future__ import annotations
+
+import mindspore as ms
+import nets
+import numpy as np
+import pytest
+from mindspore import nn
+from mindspore.dataset import GeneratorDataset
+
+from probe import MsprobeStep, UsageError
+
+STEPS = 3
+
+
+def train(callbacks, sink):
+    ms.set_seed(1)
+    np.random.seed(1)
+    net = nets.Digits()
+    batches = [(x.asnumpy(), y.asnumpy()) for x, y in nets.digits()[:STEPS]]
+    data = GeneratorDataset(batches, ["image", "label"], shuffle=False)
+    model = ms.Model(net, nn.CrossEntropyLoss(), nn.Adam(net.trainable_params(), 1e-2))
+    model.train(1, data, callbacks=callbacks, dataset_sink_mode=sink)
+    return net
+
+
+@pytest.mark.parametrize("sink", [False, True])
+@pytest.mark.parametrize("level", ["L0", "L1", "mix"])
+def test_every_step_has_its_folder_with_all_kinds_of_entries(debug, level, sink):
+    bare = train([], sink)
+    watched = train([MsprobeStep(debug(level=level))], sink)
+    for ours, theirs in zip(watched.get_parameters(), bare.get_parameters()):
+        np.testing.assert_array_equal(ours.asnumpy(), theirs.asnumpy())
+    assert sorted(path.name for path in debug.dump_path.iterdir()) == [f"step{i}" for i in range(STEPS)]
+    for step in range(STEPS):
+        data = debug.dump(step).data
+        if level != "L1":
+            assert "Cell.conv.Conv2d.forward.0" in data and "Cell.conv.Conv2d.backward.0" in data
+            assert set(data["Cell.conv.Conv2d.forward.0"]["parameters"]) == {"weight", "bias"}
+            assert set(data["Cell.conv.Conv2d.parameters_grad.0"]) == {"weight", "bias"}
+        if level != "L0":
+            assert "Functional.relu.0.forward" in data and "Functional.relu.0.backward" in data
+            assert "Primitive.conv2d.Conv2D.0.forward" in data and "Primitive.conv2d.Conv2D.0.backward" in data
+        assert not [name for name in data if "Functional.relu.1" in name]
+
+
+def test_a_model_given_to_start_before_training_is_honoured(debug):
+    debugger = debug(level="L0")
+    inner = nn.SequentialCell(nets.Digits())
+    debugger.start(inner)
+    inner(nets.digits()[0][0])  # belongs to no step
+    train_inner(inner, MsprobeStep(debugger))
+    data = debug.dump(0).data
+    assert "Cell.0.conv.Conv2d.forward.0" in data
+    assert not [name for name in data if name.endswith("forward.1")]
+
+
+def train_inner(inner, callback):
+    batches = [(x.asnumpy(), y.asnumpy()) for x, y in nets.digits()[:1]]
+    data = GeneratorDataset(batches, ["image", "label"], shuffle=False)
+    outer = nn.SequentialCell(inner)
+    model = ms.Model(outer, nn.CrossEntropyLoss(), nn.Adam(outer.trainable_params(), 1e-2))
+    model.train(1, data, callbacks=[callback], dataset_sink_mode=False)
+
+
+def test_what_is_no_debugger_is_named():
+    with pytest.raises(UsageError, match="debugger is str"):
+        MsprobeStep("config.json")

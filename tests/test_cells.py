@@ -1,0 +1,163 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Cells: names, nesting, parameters, and every form of input and output."""
+
+from __future__ import annotations
+
+import mindspore as ms
+import nets
+import numpy as np
+import pytest
+from conftest import tensor
+from mindspore import nn, ops
+
+X = tensor(np.arange(6.0).reshape(2, 3))
+
+
+class Inner(nn.Cell):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def construct(self, *args, **kwargs):
+        return self.function(*args, **kwargs)
+
+
+class Outer(nn.Cell):
+    """Calls its inner Cell in a given way."""
+
+    def __init__(self, function, call):
+        super().__init__()
+        self.inner = Inner(function)
+        self.call = call
+
+    def construct(self, x):
+        return self.call(self.inner, x)
+
+
+def record(debug, function, call, **settings):
+    net = Outer(function, call)
+    gradient = ms.grad(net)
+    expected = gradient(X).asnumpy()
+    result, dump = debug.record(lambda: gradient(X), net, **{"level": "L0", **settings})
+    np.testing.assert_array_equal(result.asnumpy(), expected)
+    return dump
+
+
+def test_dict_output(debug):
+    dump = record(debug, lambda x: {"a": x * 2.0, "b": x * 3.0}, lambda inner, x: sum(inner(x).values()).sum())
+    assert set(dump.data["Cell.inner.Inner.forward.0"]["output"][0]) == {"a", "b"}
+    backward = dump.data["Cell.inner.Inner.backward.0"]
+    assert backward["input"][0]["a"]["Max"] == 1.0
+    assert backward["output"][0]["Max"] == 5.0
+
+
+def test_list_output_is_one_item_that_is_a_list(debug):
+    dump = record(debug, lambda x: [x * 2.0, x * 3.0], lambda inner, x: sum(inner(x)).sum())
+    assert [len(item) for item in dump.data["Cell.inner.Inner.forward.0"]["output"]] == [2]
+
+
+def test_no_output(debug):
+    dump = record(debug, lambda x: None, lambda inner, x: (inner(x), x.sum())[1])
+    assert dump.data["Cell.inner.Inner.forward.0"]["output"] == [None]
+    assert "Cell.inner.Inner.backward.0" not in dump.data
+
+
+def test_keyword_inputs_and_several_inputs(debug):
+    dump = record(debug, lambda x, y, scale=1: x * y * scale, lambda inner, x: inner(x, y=x + 1, scale=2.0).sum())
+    forward = dump.data["Cell.inner.Inner.forward.0"]
+    assert set(forward["input_kwargs"]) == {"y", "scale"}
+    backward = dump.data["Cell.inner.Inner.backward.0"]
+    assert len(backward["output"]) == 1 and set(backward["output_kwargs"]) == {"y"}
+
+
+def test_a_shared_cell_has_falling_backward_numbers(debug):
+    dump = record(debug, lambda x: ops.tanh(x), lambda inner, x: inner(inner(x)).sum())
+    assert list(dump.data) == [
+        "Cell.inner.Inner.forward.0",
+        "Cell.inner.Inner.forward.1",
+        "Cell.inner.Inner.backward.1",
+        "Cell.inner.Inner.backward.0",
+    ]
+
+
+def test_a_cell_that_raises_says_so_and_the_tree_stays_right(debug):
+    def fails(x):
+        raise ValueError("planted")
+
+    class Net(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.bad, self.good = Outer(fails, lambda inner, x: inner(x)), Inner(lambda x: ops.exp(x))
+
+        def construct(self, x):
+            with pytest.raises(ValueError, match="planted"):
+                self.bad(x)
+            return self.good(x).sum()
+
+    net = Net()
+    _, dump = debug.record(lambda: net(X), net, level="mix")
+    assert dump.construct["Cell.good.Inner.forward.0"] is None
+    assert dump.construct["Functional.exp.0.forward"] == "Cell.good.Inner.forward.0"
+    if "Cell.bad.Outer.forward.0" in dump.data:  # MindSpore below 2.9 has no hook for a Cell that raises
+        assert dump.data["Cell.bad.Outer.forward.0"]["raised"] == "ValueError: planted"
+        assert dump.construct["Cell.bad.inner.Inner.forward.0"] == "Cell.bad.Outer.forward.0"
+
+
+def test_several_models_are_numbered(debug):
+    nets_ = [Outer(lambda x: x * 2.0, lambda inner, x: inner(x)) for _ in range(2)]
+    _, dump = debug.record(lambda: nets_[1](nets_[0](X)), nets_, level="L0")
+    assert list(dump.data) == ["Cell.0.inner.Inner.forward.0", "Cell.1.inner.Inner.forward.0"]
+
+
+def test_parameters_are_recorded_frozen_ones_too_and_gradients_only_where_asked(debug):
+    net = nn.SequentialCell(nn.Dense(3, 2), nn.Dense(2, 1))
+    net[0].weight.requires_grad = False
+    run = ms.value_and_grad(lambda x: net(x).sum(), None, net.trainable_params())
+    _, dump = debug.record(lambda: run(X), net, level="L0", task="tensor")
+    assert set(dump.data["Cell.0.Dense.forward.0"]["parameters"]) == {"weight", "bias"}
+    assert list(dump.data["Cell.0.Dense.parameters_grad.0"]) == ["bias"]
+    weight = dump.data["Cell.0.Dense.forward.0"]["parameters"]["weight"]
+    assert weight["data_name"] == "Cell.0.Dense.forward.0.parameters.weight.npy"
+    gradient = dump.data["Cell.1.Dense.parameters_grad.0"]["weight"][0]
+    assert gradient["data_name"] == "Cell.1.Dense.parameters_grad.0.weight.npy"
+
+
+def test_parameter_gradients_are_counted_by_arrival(debug):
+    net = nn.SequentialCell(nn.Dense(3, 2))
+    run = ms.value_and_grad(lambda x: net(x).sum(), None, net.trainable_params())
+    _, dump = debug.record(lambda: (run(X), run(X)), net, level="L0")
+    assert dump.names("parameters_grad") == ["Cell.0.Dense.parameters_grad.0", "Cell.0.Dense.parameters_grad.1"]
+
+
+def test_optimizer_inside_the_model_is_not_recorded(debug):
+    net = nn.SequentialCell(nn.Dense(3, 2))
+    loss = nn.WithLossCell(net, nn.MSELoss())
+    step = nn.TrainOneStepCell(loss, nn.Momentum(net.trainable_params(), 0.1, 0.9))
+    step.set_train()
+    y = tensor(np.ones((2, 2)))
+    _, dump = debug.record(lambda: step(X, y), step, level="mix")
+    assert not [name for name in [*dump.data, *dump.construct] if "optimizer" in name or "Momentum" in name]
+    assert "Cell.network._backbone.0.Dense.backward.0" in dump.data
+
+
+@pytest.mark.parametrize("level", ["L0", "mix"])
+def test_every_parent_is_a_key_and_the_tree_is_the_models(debug, level):
+    net, train = nets.build("gpt")
+    _, dump = debug.record(lambda: train(0), net, level=level)
+    tree = dump.construct
+    assert all(parent is None or parent in tree for parent in tree.values())
+    assert tree["Cell.blocks.0.attention.q.Dense.forward.0"] == "Cell.blocks.0.attention.Attention.forward.0"
+    assert tree["Cell.blocks.0.attention.q.Dense.backward.0"] == "Cell.blocks.0.attention.Attention.backward.0"
+    assert tree["Cell.blocks.0.Block.backward.0"] is None
+    expected = {name for name in dump.data if "parameters_grad" not in name}
+    assert expected <= set(tree)
+
+
+def test_a_cell_comes_after_its_children_in_both_directions(debug):
+    net, train = nets.build("gpt")
+    _, dump = debug.record(lambda: train(0), net, level="mix")
+    place = {name: i for i, name in enumerate(dump.data)}
+    for child, parent in dump.construct.items():
+        if parent is not None and child in place and parent in place:
+            assert place[child] < place[parent], (child, parent)

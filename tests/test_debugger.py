@@ -1,0 +1,332 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The words start, stop and step: what is on disk after each, and what is installed in between."""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+import sys
+import threading
+
+import mindspore as ms
+import nets
+import numpy as np
+import pytest
+from conftest import tensor
+from mindspore import mint, nn, ops
+
+from probe import PrecisionDebugger, ProbeError, UsageError
+
+
+class Two(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Dense(3, 4), nn.Dense(4, 2)
+
+    def construct(self, x):
+        return self.second(ops.tanh(self.first(x)))
+
+
+X = tensor(np.arange(6.0).reshape(2, 3))
+
+
+def test_a_step_gives_the_documents_with_their_headers(debug):
+    net = Two()
+    _, dump = debug.record(lambda: net(X), net, level="mix")
+    assert dump.header == {"task": "statistics", "level": "mix", "framework": "mindspore", "dump_data_dir": None}
+    assert dump.data["Functional.tanh.0.forward"]["output"][0]["shape"] == [2, 4]
+    assert list(dump.data["Functional.tanh.0.forward"]["input_args"][0]) == [
+        "type",
+        "dtype",
+        "shape",
+        "Max",
+        "Min",
+        "Mean",
+        "Norm",
+    ]
+    assert dump.construct["Primitive.matmul.MatMul.0.forward"] == "Cell.first.Dense.forward.0"
+    assert dump.construct["Cell.first.Dense.forward.0"] is None
+
+
+def test_tensor_task_writes_the_arrays_it_names(debug):
+    _, dump = debug.record(lambda: ops.exp(X), task="tensor")
+    record = dump.data["Functional.exp.0.forward"]["output"][0]
+    assert record["data_name"] == "Functional.exp.0.forward.output.0.npy"
+    np.testing.assert_array_equal(dump.array(record["data_name"]), ops.exp(X).asnumpy())
+    assert dump.header["dump_data_dir"] == str(dump.folder / "dump_tensor_data")
+
+
+def test_structure_task_has_stacks_and_tree_but_no_data(debug):
+    net = Two()
+    _, dump = debug.record(lambda: net(X), net, task="structure", level="mix")
+    assert dump.data == {}
+    assert "Functional.tanh.0.forward" in dump.construct
+    assert any("Functional.tanh.0.forward" in names for names, _ in dump.stack.values())
+
+
+def test_extra_info_false_leaves_out_stack_and_construct(debug):
+    _, dump = debug.record(lambda: ops.exp(X), extra_info=False)
+    assert dump.stack is None and dump.construct is None
+
+
+def test_segments_of_one_step_share_counters_and_each_stop_writes(debug):
+    debugger = debug()
+    debugger.start()
+    ops.exp(X)
+    debugger.stop()
+    assert list(debug.dump().data) == ["Functional.exp.0.forward"]
+    ops.exp(X)
+    debugger.start()
+    ops.exp(X)
+    debugger.stop()
+    assert list(debug.dump().data) == ["Functional.exp.0.forward", "Functional.exp.1.forward"]
+    debugger.step()
+    debugger.start()
+    ops.exp(X)
+    debugger.step()  # without stop
+    assert list(debug.dump(1).data) == ["Functional.exp.0.forward"]
+    assert len(debug.dump(0).data) == 2
+
+
+def test_stop_before_the_backward_and_step_after_it(debug):
+    net = Two()
+    debugger = debug(level="mix")
+
+    def forward(x):
+        debugger.start(net)
+        y = net(x).sum()
+        debugger.stop()
+        return y
+
+    ms.value_and_grad(forward, None, net.trainable_params())(X)
+    debugger.step()
+    dump = debug.dump()
+    for name in (
+        "Functional.tanh.0.backward",
+        "Cell.first.Dense.backward.0",
+        "Cell.first.Dense.parameters_grad.0",
+        "Primitive.matmul.MatMul.1.backward",
+    ):
+        assert name in dump.data
+    assert set(dump.data["Cell.first.Dense.parameters_grad.0"]) == {"weight", "bias"}
+
+
+def test_step_window_and_init_step(debug):
+    debugger = debug(step=[1, "3"])
+    for _ in range(5):
+        debugger.start()
+        ops.exp(X)
+        debugger.stop()
+        debugger.step()
+    assert sorted(path.name for path in debug.dump_path.iterdir()) == ["step1", "step3"]
+    debugger.set_init_step(3)
+    debugger.start()
+    ops.exp(X)
+    ops.exp(X)
+    debugger.stop()
+    assert len(debug.dump(3).data) == 2
+
+
+def test_rank_id_names_the_folder_and_rank_limits_who_records(debug):
+    debugger = debug(rank=["1-2"])
+    for rank in (0, 1):
+        debugger.start(rank_id=rank)
+        ops.exp(X)
+        debugger.stop()
+        debugger.step()
+    assert debug.dump(1, 1).data
+    assert not (debug.dump_path / "step0").exists()
+
+
+def test_the_words_work_on_the_class(debug):
+    keep = debug()
+    PrecisionDebugger.start()
+    ops.exp(X)
+    PrecisionDebugger.forward_backward_dump_end()
+    assert "Functional.exp.0.forward" in debug.dump().data
+    PrecisionDebugger.step()
+    assert keep
+
+
+def test_equal_settings_give_the_same_debugger_and_others_take_over(debug, tmp_path):
+    first = debug()
+    first.start()
+    ops.exp(X)
+    debug().stop()
+    assert "Functional.exp.0.forward" in debug.dump().data
+    first.step()
+    second = debug(dump_path=str(tmp_path / "other"))
+    second.start()
+    ops.exp(X)
+    with pytest.raises(UsageError, match="other settings is recording"):
+        debug()
+    second.stop()
+    assert (tmp_path / "other" / "step0" / "rank" / "dump.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        ({"model": "net"}, "model is str"),
+        ({"model": []}, "model is list"),
+        ({"model": [1]}, "model is list"),
+        ({"token_range": [0, 1]}, "token_range"),
+        ({"rank_id": -1}, "rank_id -1"),
+        ({"rank_id": True}, "rank_id True"),
+    ],
+)
+def test_a_wrong_argument_of_start_is_named(debug, arguments, word):
+    with pytest.raises(UsageError, match=word):
+        debug().start(**arguments)
+
+
+@pytest.mark.parametrize("level", ["L0", "mix"])
+def test_cells_need_a_model_at_the_first_start_only(debug, level):
+    net = Two()
+    debugger = debug(level=level)
+    with pytest.raises(UsageError, match=r"debugger\.start\(model\)"):
+        debugger.start()
+    for _ in range(2):
+        debugger.start(net)
+        net(X)
+        debugger.step()
+    debugger.start()
+    net(X)
+    debugger.step()
+    assert "Cell.first.Dense.forward.0" in debug.dump(2).data
+
+
+def test_another_runs_dump_is_refused_or_replaced(debug, tmp_path):
+    debug.record(lambda: ops.exp(X), task="tensor")
+    debugger = debug(dump_path=str(debug.dump_path), level="L1", task="statistics")
+    with pytest.raises(ProbeError, match="holds the dump of another run"):
+        debugger.start()
+    debugger = debug(overwrite=True)
+    debugger.start()
+    ops.tanh(X)
+    debugger.stop()
+    assert list(debug.dump().data) == ["Functional.tanh.0.forward"]
+    assert not (debug.dump().folder / "dump_tensor_data").exists()
+
+
+def test_graph_mode_is_refused(debug):
+    debugger = debug()
+    ms.set_context(mode=ms.GRAPH_MODE)
+    try:
+        with pytest.raises(UsageError, match="GRAPH_MODE"):
+            debugger.start()
+    finally:
+        ms.set_context(mode=ms.PYNATIVE_MODE)
+
+
+def _namespaces():
+    return (ms.Tensor, ms.Parameter, ops, mint, mint.nn.functional, mint.linalg, mint.special, mint.distributed)
+
+
+def _snapshot(net):
+    cells = [cell for _, cell in net.cells_and_names()]
+    primitives = [value for cell in cells for value in vars(cell).values() if isinstance(value, ops.Primitive)]
+    return (
+        [dict(vars(namespace)) for namespace in _namespaces()],
+        [(len(cell._forward_pre_hook), len(cell._forward_hook)) for cell in cells],
+        [type(primitive) for primitive in primitives],
+    )
+
+
+def _same(before, after):
+    for old, new in zip(before[0], after[0]):
+        assert old.keys() == new.keys()
+        assert [name for name in old if old[name] is not new[name]] == []
+    assert before[1:] == after[1:]
+
+
+@pytest.mark.parametrize("level", ["L0", "L1", "mix"])
+def test_outside_the_window_everything_is_the_original(debug, level):
+    net, train = nets.build("digits")
+    gelu = ops.gelu
+    before = _snapshot(net)
+    debugger = debug(level=level, step=[0, 2])
+    for step in range(4):
+        debugger.start(net)
+        installed = [getattr(ops, "gelu") is not gelu, bool(net.conv._forward_hook)]  # noqa: B009
+        assert installed == ([level != "L0", level != "L1"] if step in (0, 2) else [False, False])
+        train(step)
+        debugger.stop()
+        _same(before, _snapshot(net))
+        assert ops.gelu is gelu
+        debugger.step()
+        assert not any(parameter.hooks() for parameter in net.trainable_params())
+
+
+def test_wrapped_functions_look_like_the_originals(debug):
+    debugger = debug()
+    names = {name: getattr(ops, name) for name in ("relu", "concat", "matmul")}
+    debugger.start()
+    for name, original in names.items():
+        wrapped = getattr(ops, name)
+        assert wrapped is not original and wrapped.__wrapped__ is original
+        assert (wrapped.__name__, wrapped.__doc__, wrapped.__module__) == (
+            original.__name__,
+            original.__doc__,
+            original.__module__,
+        )
+    debugger.stop()
+
+
+def test_info_says_once_where_the_files_are_and_nothing_else_is_said(debug, caplog):
+    caplog.set_level(logging.DEBUG, "probe")
+    debug.record(lambda: ops.exp(X))
+    assert caplog.messages == [f"step 0 is in {debug.dump_path / 'step0' / 'rank'}"]
+
+
+def test_a_name_that_matches_nothing_is_said_once_at_step(debug, caplog):
+    caplog.set_level(logging.WARNING, "probe")
+    debug.record(lambda: ops.exp(X), list=["exp", "rleu"])
+    (message,) = caplog.messages
+    assert "rleu" in message and "exp" not in message.replace("rleu", "")
+
+
+def test_importing_probe_imports_nothing_heavy():
+    code = "import sys, probe; print([m for m in ('mindspore', 'numpy', 'yaml') if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_what_was_recorded_is_written_when_the_process_ends_without_stop(tmp_path):
+    code = f"""
+import mindspore as ms, numpy as np
+ms.set_context(mode=ms.PYNATIVE_MODE); ms.set_device("CPU")
+from probe import PrecisionDebugger
+PrecisionDebugger(dump_path={str(tmp_path / "dump")!r})
+PrecisionDebugger.start()
+ms.ops.exp(ms.Tensor(np.ones(2, np.float32)))
+raise SystemExit(7)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 7, done.stderr
+    assert "Functional.exp.0.forward" in json.loads((tmp_path / "dump/step0/rank/dump.json").read_text())["data"]
+
+
+def test_calls_of_four_threads_are_each_recorded_once(debug):
+    debugger = debug(extra_info=True)
+    debugger.start()
+    failures = []
+
+    def work(value):
+        try:
+            for _ in range(50):
+                ops.exp(ops.tanh(tensor([value])))
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(0.1 * i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    debugger.stop()
+    data = debug.dump().data
+    assert not failures
+    assert len([name for name in data if ".exp." in name]) == len([name for name in data if ".tanh." in name]) == 200
+    assert all(data[f"Functional.exp.{i}.forward"]["output"] for i in range(200))
