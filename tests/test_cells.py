@@ -99,9 +99,8 @@ def test_a_cell_that_raises_says_so_and_the_tree_stays_right(debug):
     _, dump = debug.record(lambda: net(X), net, level="mix")
     assert dump.construct["Cell.good.Inner.forward.0"] is None
     assert dump.construct["Functional.exp.0.forward"] == "Cell.good.Inner.forward.0"
-    if "Cell.bad.Outer.forward.0" in dump.data:  # MindSpore below 2.9 has no hook for a Cell that raises
-        assert dump.data["Cell.bad.Outer.forward.0"]["raised"] == "ValueError: planted"
-        assert dump.construct["Cell.bad.inner.Inner.forward.0"] == "Cell.bad.Outer.forward.0"
+    assert dump.data["Cell.bad.Outer.forward.0"]["raised"] == "ValueError: planted"
+    assert dump.construct["Cell.bad.inner.Inner.forward.0"] == "Cell.bad.Outer.forward.0"
 
 
 def test_several_models_are_numbered(debug):

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from probe.capture.threads import OpenCell
@@ -51,9 +51,8 @@ class CellHooks:
             for path, cell in below(models)
             if id(cell) not in roots
         ]
-        #: MindSpore below 2.9 has no hook that is also called when the Cell raises
-        always = "always_call" in inspect.signature(nn.Cell.register_forward_hook).parameters
-        self._options = {"with_kwargs": True, **({"always_call": True} if always else {})}
+        self._told_of_errors = "always_call" in inspect.signature(nn.Cell.register_forward_hook).parameters
+        self._options = {"with_kwargs": True, **({"always_call": True} if self._told_of_errors else {})}
 
     def install(self) -> None:
         """Register the hooks."""
@@ -61,12 +60,17 @@ class CellHooks:
             for cell, before, after in self._cells:
                 self._handles.append(cell.register_forward_pre_hook(before, with_kwargs=True))
                 self._handles.append(cell.register_forward_hook(after, **self._options))
+                if not self._told_of_errors:
+                    vars(cell)[_RUN] = _telling_of_errors(cell, after)
 
     def remove(self) -> None:
         """Take every hook away."""
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
+        if not self._told_of_errors:
+            for cell, _, _ in self._cells:
+                vars(cell).pop(_RUN, None)
 
     def _hooks(self, key: str) -> tuple[Any, Any]:
         collection, state = self._collection, self._collection.state
@@ -103,6 +107,23 @@ class CellHooks:
                 recorder.trouble(f"recording the result of {key}", error)
 
         return before, after
+
+
+_RUN = "_run_construct"
+
+
+def _telling_of_errors(cell: Any, after: Callable[..., None]) -> Callable[..., Any]:
+    """Stand in for a method of Cell where MindSpore (below 2.9) has no hook that is called when a Cell raises."""
+    run = getattr(type(cell), _RUN)
+
+    def run_construct(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return run(cell, *args, **kwargs)
+        except Exception:
+            after(cell, args, kwargs, None)
+            raise
+
+    return run_construct
 
 
 def is_model(value: Any) -> bool:
