@@ -1,0 +1,58 @@
+# The two commands of the README are demo and test; the rest is for those who change probe.
+# Every target makes the environment it needs; nothing has to be installed by hand but Python, git and make.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+# the first that really runs: pyenv's stand-ins may not
+OLDEST_PYTHON ?= $(shell for p in python3.9 ~/.pyenv/versions/3.9.*/bin/python python3.10 python3.11 python3; do \
+  $$p -c "" 2>/dev/null && echo $$p && break; done)
+VENV := .venv
+OLDEST := .venv-oldest
+PEER := .peer
+RUN := $(VENV)/bin/python
+DEMO := demo_dump
+PIP := -m pip install --quiet --disable-pip-version-check
+
+.PHONY: help demo test lint conformance wheel-test test-oldest peer clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+demo: $(VENV)/ready  ## train on real digits with probe on and show what was recorded
+	$(RUN) examples/train_loop.py --dump-path $(DEMO)
+	$(RUN) -m probe show $(DEMO)
+
+test: $(VENV)/ready  ## lint, types and all tests (those beside msprobe where `make peer` was run)
+	$(VENV)/bin/ruff check --quiet probe tests examples
+	$(VENV)/bin/ruff format --quiet --check probe tests examples
+	$(VENV)/bin/mypy
+	$(RUN) -m pytest -q
+
+conformance: $(VENV)/ready $(PEER)/ready  ## compare our dumps with msprobe's of the same trainings
+	$(RUN) -m pytest -q tests/conformance
+
+test-oldest: $(OLDEST)/ready  ## all tests on the oldest MindSpore that is supported
+	$(OLDEST)/bin/python -m pytest -q -p no:cacheprovider
+
+wheel-test: $(VENV)/ready  ## build the wheel, install it in an empty environment, record with it there
+	$(RUN) tests/wheel.py
+
+peer: $(PEER)/ready  ## make the environment of msprobe (about 3 GB)
+
+$(VENV)/ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(RUN) $(PIP) 'mindspore==2.10.0' -e '.[dev]'
+	touch $@
+
+$(OLDEST)/ready: pyproject.toml
+	$(OLDEST_PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/python $(PIP) 'mindspore==2.7.2' -e '.[dev]'
+	touch $@
+
+$(PEER)/ready: Makefile
+	$(PYTHON) -m venv $(PEER)
+	$(PEER)/bin/python $(PIP) 'mindspore==2.10.0' 'mindstudio-probe==26.2.0' 'numpy<2' 'pandas<3' 'ml_dtypes<0.6' \
+	  'scipy<1.17' 'scikit-learn<1.8' 'onnx<1.20' 'contourpy<1.3.3'
+	touch $@
+
+clean:  ## remove the environments and what was built
+	rm -rf $(VENV) $(OLDEST) $(PEER) $(DEMO) build dist .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,194 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Our dump beside msprobe's of the same training, by msprobe's own readers and number by number.
+
+msprobe runs in an environment of its own (``make peer``). It is given numpy's norm, as mint.norm has no CPU kernel, and
+our side is given msprobe's list of APIs, so that the calls have the same numbers.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+PEER = Path(os.environ.get("PROBE_PEER", HERE.parent.parent / ".peer"))
+PYTHON = PEER / "bin" / "python"
+
+pytestmark = pytest.mark.skipif(not PYTHON.exists(), reason=f"msprobe's environment {PEER} is missing: make peer")
+
+CASES = [
+    (net, level, task, summary)
+    for net in ("lenet", "gpt", "digits")
+    for level in ("L0", "L1", "mix")
+    for task, summary in (("statistics", "statistics"), ("tensor", "statistics"), ("statistics", "md5"))
+]
+
+
+def run(*command):
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    return done.stdout + done.stderr
+
+
+def peer_list():
+    code = "import msprobe, os; print(os.path.dirname(msprobe.__file__))"
+    package = Path(run(PYTHON, "-c", code).split()[-1])
+    return package / "mindspore/dump/dump_processor/hook_cell/support_wrap_ops.yaml"
+
+
+def dump(python, tool, case, out, *more):
+    net, level, task, summary = case
+    arguments = ["--tool", tool, "--net", net, "--level", level, "--task", task, "--summary", summary, "--out", out]
+    run(python, HERE / "dump.py", *arguments, *more)
+    return out / "dump" / "step0" / "rank0"
+
+
+def compare(ours, theirs, out):
+    """Return the rows that ``msprobe compare`` writes."""
+    out.mkdir(mode=0o750)
+    run(PEER / "bin/msprobe", "compare", "-tp", ours / "dump.json", "-gp", theirs / "dump.json", "-o", out)
+    with open(next(out.glob("*.csv")), newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def tensors(value, place):
+    """Yield (place, record) of every tensor in an entry."""
+    if isinstance(value, dict) and value.get("type") == "mindspore.Tensor":
+        yield place, value
+    elif isinstance(value, (dict, list)):
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from tensors(item, f"{place}.{key}")
+
+
+def document(folder):
+    return json.loads((folder / "dump.json").read_text())["data"]
+
+
+def identity(data, backward):
+    """Whether a call gave back its input, which in the graph then has no edge of the call's own."""
+    entry = data[backward.replace(".backward", ".forward")]
+    same = ("dtype", "shape", "Max", "Min", "Mean", "Norm")
+    given, got = entry["input_args"][0], entry["output"][0]
+    return all(given[key] == got[key] for key in same)
+
+
+def uninitialised(place):
+    """Outputs that MindSpore's CPU kernel never writes: their memory holds anything."""
+    return ".BatchNorm." in place and any(f".output.{i}" in place for i in (1, 2, 3, 4)) and "forward" in place
+
+
+def differs(ours, theirs, bits):
+    """Return what is wrong with our record of a tensor, or None."""
+    if (ours["dtype"], ours["shape"]) != (theirs["dtype"], theirs["shape"]):
+        return "dtype or shape"
+    largest = max(abs(ours["Max"] or 0), abs(ours["Min"] or 0))
+    for key in ("Max", "Min", "Norm", "Mean"):
+        a, b = ours[key], theirs[key]
+        if a is None or b is None:
+            if a is not b:
+                return key
+        elif not math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-6 * largest if key == "Mean" else 0.0):
+            return key
+    return "md5" if bits and ours.get("md5") != theirs.get("md5") else None
+
+
+def primitive_backward(name):
+    """msprobe lists the gradients of a Primitive's inputs in hook order, we in argument order."""
+    return name.startswith("Primitive.") and ".backward" in name
+
+
+@pytest.mark.parametrize("case", CASES, ids="-".join)
+def test_same_training_same_dump(case, tmp_path, capsys):
+    ours = dump(sys.executable, "probe", case, tmp_path / "ours", "--support-ops", peer_list())
+    theirs = dump(PYTHON, "msprobe", case, tmp_path / "theirs")
+    rows = compare(ours, theirs, tmp_path / "compared")
+    mine, peer = document(ours), document(theirs)
+    gone = [name for name in peer if name not in mine]
+    assert all(name.endswith(".backward") and identity(peer, name) for name in gone), gone
+    assert [name for name in mine if name not in peer] == []
+
+    unpaired = [row["Bench Name"] for row in rows if row["NPU Name"] == "N/A"]
+    unpaired = [name for name in unpaired if not primitive_backward(name)]
+    assert [name for name in unpaired if not any(name.startswith(call) for call in gone)] == []
+    alone = [row["NPU Name"] for row in rows if row["Bench Name"] == "N/A" and not primitive_backward(row["NPU Name"])]
+    filled = {place for name, entry in mine.items() for place, _ in tensors(entry, name)}
+    assert filled.isdisjoint(alone)  # only null slots: inputs that nobody differentiates
+
+    moved = moves_bits(tmp_path)
+    wrong, compared, exempt = [], 0, Counter()
+    for name, entry in peer.items():
+        if name in gone:
+            exempt["identity"] += 1
+            continue
+        here, there = dict(tensors(mine[name], name)), dict(tensors(entry, name))
+        if primitive_backward(name):
+            pairs = nearest(here, there)
+            exempt["argument order"] += 1
+        else:
+            assert here.keys() == there.keys(), name
+            pairs = [(place, here[place], record) for place, record in there.items()]
+        for place, own, record in pairs:
+            if uninitialised(place):
+                exempt["uninitialised"] += 1
+                continue
+            compared += 1
+            what = differs(own, record, bits=".forward" in place or not moved)
+            if what:
+                wrong.append((place, what, own, record))
+    with capsys.disabled():
+        print(
+            f"\n{'-'.join(case)}: {len(rows)} rows paired by msprobe compare, {compared} records equal, {dict(exempt)}"
+        )
+    assert not wrong, wrong[:3]
+    assert compared > 30
+
+
+def nearest(here, there):
+    """Pair the records of a Primitive's backward whatever their order."""
+    left, pairs = dict(here), []
+    for place, record in there.items():
+        kind = place.rsplit(".", 1)[0]
+        fits = [p for p, own in left.items() if p.rsplit(".", 1)[0] == kind and not differs(own, record, bits=False)]
+        assert fits, (place, record, left)
+        pairs.append((place, left.pop(fits[0]), record))
+    return pairs
+
+
+def moves_bits(folder):
+    """Whether msprobe has changed the gradients of the training, beside ours."""
+    import numpy as np
+
+    ours, theirs = (np.load(folder / side / "numbers.npz") for side in ("ours", "theirs"))
+    return any(not np.array_equal(ours[key], theirs[key]) for key in ours.files)
+
+
+@pytest.mark.parametrize("net", ["lenet", "gpt", "digits"])
+def test_readers_open_a_dump_with_our_own_list(net, tmp_path, capsys):
+    case = (net, "mix", "statistics", "statistics")
+    ours = dump(sys.executable, "probe", case, tmp_path / "ours")
+    again = dump(sys.executable, "probe", case, tmp_path / "again")
+    rows = compare(ours, again, tmp_path / "compared")
+    records = sum(1 for name, entry in document(ours).items() for _ in tensors(entry, name))
+    named = [row for row in rows if "N/A" not in (row["NPU Name"], row["Bench Name"])]
+    graph = tmp_path / "graph"
+    graph.mkdir(mode=0o750)
+    said = run(PEER / "bin/msprobe", "graph_visualize", "-tp", ours, "-o", graph)
+    assert "exported successfully" in said
+    (built,) = graph.glob("*.vis.db")
+    import sqlite3
+
+    with sqlite3.connect(built) as connection:
+        nodes = {row[0] for row in connection.execute("select node_name from tb_nodes")}
+    with capsys.disabled():
+        print(f"\n{net}: {len(named)} of {len(rows)} rows paired, {len(nodes)} nodes in the graph")
+    assert len(named) == len(rows) >= records
+    assert {name for name in document(ours) if "parameters_grad" not in name} <= nodes
