@@ -55,7 +55,7 @@ class Session:
             if self._broken or not self._window.wants(rank):
                 return
             try:
-                self._begin(rank, new_model=model is not None)
+                self._begin(rank)
             except ProbeError:
                 raise
             except Exception as error:  # of our own: the training goes on without a dump
@@ -111,11 +111,10 @@ class Session:
             self.stop()
             self._end()
 
-    def _begin(self, rank: int | None, new_model: bool) -> None:
+    def _begin(self, rank: int | None) -> None:
         if self._collection is None:
             self._collection = Collection(self.settings)
-        if new_model or (self._models is not None and not self._collection.has_model):
-            self._collection.remove()
+        if self._models is not None:
             self._collection.watch(self._models)
         if self._recorder is None:
             if rank not in self._claimed:

@@ -222,7 +222,10 @@ def test_graph_mode_is_refused(debug):
 
 
 def _namespaces():
-    return (ms.Tensor, ms.Parameter, ops, mint, mint.nn.functional, mint.linalg, mint.special, mint.distributed)
+    from mindspore.communication import comm_func
+
+    functions = (mint.nn.functional, mint.linalg, mint.special, mint.distributed, comm_func)
+    return (ms.Tensor, ms.Parameter, ops, mint, *functions)
 
 
 def _snapshot(net):

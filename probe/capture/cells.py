@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from probe.capture.threads import OpenCell
@@ -38,9 +38,10 @@ class CellHooks:
     Args:
         collection: what the calls are recorded by.
         models: a Cell, or a list or tuple of Cells; they themselves are not recorded, only what is below them.
+        cells: what ``below`` found in them.
     """
 
-    def __init__(self, collection: Collection, models: Any) -> None:
+    def __init__(self, collection: Collection, models: Any, cells: Iterable[tuple[str, Any]]) -> None:
         from mindspore import nn
 
         self._collection = collection
@@ -48,7 +49,7 @@ class CellHooks:
         roots = {id(model) for model in (models if isinstance(models, (list, tuple)) else [models])}
         self._cells = [
             (cell, *self._hooks(clean(f"{CELL}.{path}.{type(cell).__name__}")))
-            for path, cell in below(models)
+            for path, cell in cells
             if id(cell) not in roots
         ]
         self._told_of_errors = "always_call" in inspect.signature(nn.Cell.register_forward_hook).parameters

@@ -16,7 +16,7 @@ from probe.capture.nodes import Nodes
 from probe.capture.parameters import ParameterHooks
 from probe.capture.patches import Patches
 from probe.capture.pending import Pending
-from probe.capture.primitives import Primitives
+from probe.capture.primitives import Primitives, held_by
 from probe.capture.threads import ThreadState
 from probe.config import Settings
 
@@ -53,24 +53,26 @@ class Collection:
         listed = whitelist.find(settings.support_ops) if settings.apis else []
         self._apis = apis.patches(listed, self)
         self._jit = jit.patches(self) if settings.apis else Patches([])
-        self._models: Any = None
+        self._found: list[tuple[str, Any]] = []
         self._cells: CellHooks | None = None
         self._primitives: Primitives | None = None
 
-    @property
-    def has_model(self) -> bool:
-        """Whether a model was given."""
-        return self._models is not None
-
     def watch(self, models: Any) -> None:
-        """Take the Cells and Primitives of these models in place of those before."""
-        self._models = models
-        self._cells = CellHooks(self, models) if self._settings.cells else None
-        self._primitives = Primitives(self, [cell for _, cell in below(models)]) if self._settings.apis else None
+        """Take the Cells and Primitives of these models in place of those before; cheap where they are the same."""
+        cells = list(below(models))
+        held = held_by(cell for _, cell in cells) if self._settings.apis else []
+        found = cells + held
+        if len(found) == len(self._found) and all(a[1] is b[1] and a[0] == b[0] for a, b in zip(found, self._found)):
+            return
+        self._suspend()
+        self._found = found
+        self._cells = CellHooks(self, models, cells) if self._settings.cells else None
+        self._primitives = Primitives(self, held) if held else None
 
     def install(self, recorder: Recorder) -> None:
         """Begin to record into ``recorder``."""
         self.recorder = recorder
+        self.state.cells.clear()
         try:
             self._jit.install()
             self._resume()

@@ -17,27 +17,33 @@ if TYPE_CHECKING:
 _log = logging.getLogger("probe")
 
 
+def held_by(cells: Iterable[Any]) -> list[tuple[str, Any]]:
+    """Return (attribute, Primitive) for every Primitive that these Cells hold; one held twice has its first name."""
+    from mindspore.ops import Primitive
+
+    found: dict[int, tuple[str, Any]] = {}
+    for cell in cells:
+        for attribute, value in vars(cell).items():
+            if isinstance(value, Primitive):
+                found.setdefault(id(value), (attribute, value))
+    return list(found.values())
+
+
 class Primitives:
     """Swaps the classes of Primitive instances and swaps them back.
 
     Args:
         collection: what the calls are recorded by.
-        cells: the Cells whose attributes are looked at; a Primitive held twice is named by the first attribute.
+        held: the Primitives and the attributes that name them, from ``held_by``.
     """
 
-    def __init__(self, collection: Collection, cells: Iterable[Any]) -> None:
-        from mindspore.ops import Primitive
-
+    def __init__(self, collection: Collection, held: Iterable[tuple[str, Any]]) -> None:
         self._watch = Watch(collection)
         self._found: list[tuple[Any, type, type]] = []
-        known: set[int] = set()
-        for cell in cells:
-            for attribute, value in vars(cell).items():
-                if isinstance(value, Primitive) and id(value) not in known:
-                    known.add(id(value))
-                    own = type(value)
-                    key = clean(f"{PRIMITIVE}.{attribute}.{own.__name__}")
-                    self._found.append((value, own, self._subclass(own, key)))
+        for attribute, primitive in held:
+            own = type(primitive)
+            key = clean(f"{PRIMITIVE}.{attribute}.{own.__name__}")
+            self._found.append((primitive, own, self._subclass(own, key)))
 
     def install(self) -> None:
         """Give every Primitive its recorded class."""
