@@ -29,7 +29,7 @@ def train(callbacks, sink):
 
 @pytest.mark.parametrize("sink", [False, True])
 @pytest.mark.parametrize("level", ["L0", "L1", "mix"])
-def test_every_step_has_its_folder_with_all_kinds_of_entries(debug, level, sink):
+def test_case_18_every_step_has_its_folder_with_all_kinds_of_entries(debug, level, sink):
     bare = train([], sink)
     watched = train([MsprobeStep(debug(level=level))], sink)
     for ours, theirs in zip(watched.get_parameters(), bare.get_parameters()):

@@ -7,6 +7,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import re
+import threading
 
 import mindspore as ms
 import numpy as np
@@ -35,14 +36,14 @@ X = tensor([[1.0, -2.0], [3.0, 4.0]])
         ("MintFunctional.relu", lambda: mint.nn.functional.relu(X)),
     ],
 )
-def test_a_call_is_recorded_under_the_name_it_was_called_by_and_nothing_inside_it(debug, name, call):
+def test_case_07_a_call_is_recorded_under_the_name_it_was_called_by_and_nothing_inside_it(debug, name, call):
     expected = call().asnumpy()
     result, dump = debug.record(call)
     np.testing.assert_array_equal(result.asnumpy(), expected)
     assert list(dump.data) == [f"{name}.0.forward"]
 
 
-def test_the_record_has_the_values_of_the_time_of_the_call(debug):
+def test_case_03_the_record_has_the_values_of_the_time_of_the_call(debug):
     x = tensor([1.0, 2.0])
 
     def work():
@@ -54,7 +55,7 @@ def test_the_record_has_the_values_of_the_time_of_the_call(debug):
     assert dump.data["Functional.exp.0.forward"]["input_args"][0]["Max"] == 2.0
 
 
-def test_a_call_that_raises_says_so_and_the_next_is_recorded_as_ever(debug):
+def test_case_11_a_call_that_raises_says_so_and_the_next_is_recorded_as_ever(debug):
     def work():
         with pytest.raises(ValueError, match=r"axis|dim|rank"):
             ops.concat((X, X), axis=7)
@@ -67,7 +68,7 @@ def test_a_call_that_raises_says_so_and_the_next_is_recorded_as_ever(debug):
     assert "Functional.exp.0.forward" in dump.data
 
 
-def test_arguments_of_every_kind(debug, monkeypatch):
+def test_case_21_arguments_of_every_kind(debug, monkeypatch):
     @dataclasses.dataclass
     class Options:
         scale: float
@@ -180,7 +181,7 @@ def test_md5_is_the_crc_of_the_bytes(debug):
     assert record["md5"] == f"{zlib.crc32(X.asnumpy().tobytes()):08x}"
 
 
-def test_scope_has_both_ends_complete(debug):
+def test_case_22_scope_has_both_ends_complete(debug):
     def work():
         for _ in range(4):
             ops.exp(X)
@@ -267,7 +268,7 @@ def test_stack_is_the_users_code_innermost_first(debug):
     assert not [frame for frame in frames if "/probe/" in frame.split(",")[0] and "/tests/" not in frame]
 
 
-def test_over_long_names_lose_nothing(debug, monkeypatch):
+def test_case_20_over_long_names_lose_nothing(debug, monkeypatch):
     name = "n" * 300
     monkeypatch.setattr(ops, "relu", lambda x, **kwargs: x)
     _, dump = debug.record(lambda: ops.relu(X, **{name: X}), task="tensor")
@@ -292,3 +293,79 @@ def test_a_broken_list_of_apis_is_named(debug, tmp_path):
     listed.write_text("opps: [tanh]\n")
     with pytest.raises(SettingsError, match=r"unknown section 'opps'.*Did you mean 'ops'"):
         debug(support_ops=str(listed)).start()
+
+
+def test_case_08_in_place_calls_have_the_input_before_and_the_output_after(debug):
+    def function(x, y):
+        z = x * 1.0
+        z = z.add_(y)  # on CPU these return the result and leave z as it was
+        z = z.mul_(2.0)
+        z += y
+        w = x * 1.0
+        w.copy_(y)  # this one does change w
+        return (z * z).sum() + (w * w).sum()
+
+    y = tensor([[1.0, 1.0], [2.0, 2.0]])
+    expected = ms.grad(function, (0, 1))(X, y)
+    result, dump = debug.record(lambda: ms.grad(function, (0, 1))(X, y), task="tensor")
+    for mine, bare in zip(result, expected):
+        np.testing.assert_array_equal(mine.asnumpy(), bare.asnumpy())
+    z, one = X.asnumpy(), y.asnumpy()
+    for name, before, after in [
+        ("add_", z, z + one),
+        ("mul_", z + one, (z + one) * 2),
+        ("__iadd__", (z + one) * 2, (z + one) * 2 + one),
+    ]:
+        entry = dump.data[f"Tensor.{name}.0.forward"]
+        np.testing.assert_array_equal(dump.array(entry["input_args"][0]["data_name"]), before)
+        np.testing.assert_array_equal(dump.array(entry["output"][0]["data_name"]), after)
+    copied = dump.data["Tensor.copy_.0.forward"]
+    np.testing.assert_array_equal(dump.array(copied["input_args"][0]["data_name"]), z)
+    np.testing.assert_array_equal(dump.array(copied["output"][0]["data_name"]), one)
+    final = 2 * ((z + one) * 2 + one)
+    assert dump.array("Tensor.__iadd__.0.backward.input.0.npy").tolist() == final.tolist()
+    assert dump.array("Tensor.__iadd__.0.backward.output.1.npy").tolist() == final.tolist()
+    assert dump.array("Tensor.mul_.0.backward.output.0.npy").tolist() == (2 * final).tolist()
+    assert dump.array("Tensor.add_.0.backward.output.1.npy").tolist() == (2 * final).tolist()
+
+
+def test_case_11_a_call_that_raises_leaves_every_thread_recording(debug):
+    debugger = debug()
+    debugger.start()
+
+    def work():
+        with pytest.raises((ValueError, TypeError, RuntimeError)):
+            ops.concat((X, X), axis=7)
+        ops.exp(X)
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    work()
+    debugger.stop()
+    data = debug.dump().data
+    assert len([name for name in data if ".exp." in name]) == 4
+    assert len([name for name in data if "raised" in data[name]]) == 4
+
+
+def test_case_12_nesting_is_judged_per_thread(debug, monkeypatch):
+    entered, leave = threading.Event(), threading.Event()
+
+    def slow(x):
+        entered.set()
+        assert leave.wait(30)
+        return ops.tanh(x)
+
+    monkeypatch.setattr(ops, "relu", slow)
+    debugger = debug()
+    debugger.start()
+    thread = threading.Thread(target=lambda: ops.relu(X))
+    thread.start()
+    assert entered.wait(30)
+    ops.exp(X)  # while the other thread is inside a call
+    leave.set()
+    thread.join()
+    debugger.stop()
+    assert sorted(debug.dump().data) == ["Functional.exp.0.forward", "Functional.relu.0.forward"]

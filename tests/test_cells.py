@@ -4,11 +4,20 @@
 
 from __future__ import annotations
 
+import gc
+import json
+import logging
+import os
+import subprocess
+import sys
+from collections import Counter
+
+import interference
 import mindspore as ms
 import nets
 import numpy as np
 import pytest
-from conftest import tensor
+from conftest import Dump, tensor
 from mindspore import nn, ops
 
 X = tensor(np.arange(6.0).reshape(2, 3))
@@ -44,7 +53,7 @@ def record(debug, function, call, **settings):
     return dump
 
 
-def test_dict_output(debug):
+def test_case_15_dict_output(debug):
     dump = record(debug, lambda x: {"a": x * 2.0, "b": x * 3.0}, lambda inner, x: sum(inner(x).values()).sum())
     assert set(dump.data["Cell.inner.Inner.forward.0"]["output"][0]) == {"a", "b"}
     backward = dump.data["Cell.inner.Inner.backward.0"]
@@ -52,18 +61,18 @@ def test_dict_output(debug):
     assert backward["output"][0]["Max"] == 5.0
 
 
-def test_list_output_is_one_item_that_is_a_list(debug):
+def test_case_15_list_output_is_one_item_that_is_a_list(debug):
     dump = record(debug, lambda x: [x * 2.0, x * 3.0], lambda inner, x: sum(inner(x)).sum())
     assert [len(item) for item in dump.data["Cell.inner.Inner.forward.0"]["output"]] == [2]
 
 
-def test_no_output(debug):
+def test_case_15_no_output(debug):
     dump = record(debug, lambda x: None, lambda inner, x: (inner(x), x.sum())[1])
     assert dump.data["Cell.inner.Inner.forward.0"]["output"] == [None]
     assert "Cell.inner.Inner.backward.0" not in dump.data
 
 
-def test_keyword_inputs_and_several_inputs(debug):
+def test_case_15_keyword_inputs_and_several_inputs(debug):
     dump = record(debug, lambda x, y, scale=1: x * y * scale, lambda inner, x: inner(x, y=x + 1, scale=2.0).sum())
     forward = dump.data["Cell.inner.Inner.forward.0"]
     assert set(forward["input_kwargs"]) == {"y", "scale"}
@@ -71,7 +80,7 @@ def test_keyword_inputs_and_several_inputs(debug):
     assert len(backward["output"]) == 1 and set(backward["output_kwargs"]) == {"y"}
 
 
-def test_a_shared_cell_has_falling_backward_numbers(debug):
+def test_case_15_a_shared_cell_has_falling_backward_numbers(debug):
     dump = record(debug, lambda x: ops.tanh(x), lambda inner, x: inner(inner(x)).sum())
     assert list(dump.data) == [
         "Cell.inner.Inner.forward.0",
@@ -160,3 +169,105 @@ def test_a_cell_comes_after_its_children_in_both_directions(debug):
     for child, parent in dump.construct.items():
         if parent is not None and child in place and parent in place:
             assert place[child] < place[parent], (child, parent)
+
+
+def test_case_14_recompute_gives_no_new_calls_and_the_first_ones_their_backward(debug):
+    build = interference.NETS["recomputed"]
+    net, step = build()
+    _, dump = debug.record(lambda: step(0), net, level="mix", task="tensor")
+    assert not [name for name in [*dump.data, *dump.construct] if "ecompute" in name or "WrapCell" in name]
+    assert len(dump.names("Cell.heavy.Gate.forward")) == len(dump.names("Functional.sigmoid", "forward")) == 1
+    for name in ("Cell.heavy.Gate", "Cell.heavy.value.Dense"):
+        assert f"{name}.backward.0" in dump.data
+    assert dump.construct["Functional.sigmoid.0.backward"] == "Cell.heavy.Gate.backward.0"
+    net, step = build()
+    net.heavy._recompute_cell = None  # the same net without recompute has the same gradients
+    debugger = debug(dump_path=str(debug.path / "plain"), level="mix", task="tensor")
+    debugger.start(net)
+    step(0)
+    debugger.step()
+    plain = Dump(debug.path / "plain" / "step0" / "rank")
+    for name in ("Cell.heavy.Gate.backward.0", "Functional.sigmoid.0.backward", "Cell.heavy.gate.Dense.backward.0"):
+        ours, expected = (each.array(each.data[name]["output"][0]["data_name"]) for each in (dump, plain))
+        np.testing.assert_allclose(ours, expected, rtol=1e-6)
+
+
+def test_case_14_recompute_without_reentry(debug):
+    import inspect
+
+    if "use_reentrant" not in inspect.signature(ms.recompute).parameters:
+        pytest.skip(f"MindSpore {ms.__version__} has no recompute without reentry")
+    net = Inner(lambda x: ops.tanh(ops.exp(x)))
+    gradient = ms.grad(lambda x: ms.recompute(net, x, use_reentrant=False).sum())
+    expected = gradient(X).asnumpy()
+    result, dump = debug.record(lambda: gradient(X), level="L1")
+    np.testing.assert_array_equal(result.asnumpy(), expected)
+    assert len(dump.names("tanh", "forward")) == len(dump.names("exp", "forward")) == 1
+    assert len(dump.names("tanh", "backward")) == 1
+
+
+def test_case_15_an_alias_is_named_by_its_first_attribute_and_nothing_is_said(debug, caplog):
+    caplog.set_level(logging.WARNING, "probe")
+    net, step = interference.NETS["shared"]()
+    _, dump = debug.record(lambda: step(0), net, level="L0")
+    assert [name for name in dump.data if ".forward." in name] == [f"Cell.one.Dense.forward.{i}" for i in range(3)]
+    assert caplog.messages == []
+
+
+def test_case_02_what_the_forward_and_the_optimizer_update_is_as_without_probe(debug):
+    for name in ("assigns", "norms"):
+        values = []
+        for watched in (False, True):
+            net, step = interference.NETS[name]()
+            debugger = debug(level="mix", task="tensor", overwrite=True) if watched else None
+            for i in range(4):
+                if debugger:
+                    debugger.start(net)
+                step(i)
+                if debugger:
+                    debugger.step()
+            values.append({p.name: p.asnumpy().tobytes() for p in net.get_parameters()})
+        assert values[0] == values[1]
+
+
+def test_a_cell_with_a_backward_of_its_own(debug):
+    net, step = interference.NETS["custom"]()
+    _, dump = debug.record(lambda: step(0), net, level="mix", task="tensor")
+    assert dump.construct["Cell.own.OwnBackward.forward.0"] is None
+    assert dump.construct["Tensor.__add__.0.forward"] is None
+    given, got = (dump.data["Cell.own.OwnBackward.backward.0"][key][0] for key in ("input", "output"))
+    np.testing.assert_array_equal(dump.array(got["data_name"]), dump.array(given["data_name"]) * 3.0)
+
+
+def test_nothing_of_a_step_survives_it(debug):
+    net, train = nets.build("digits")
+    debugger = debug(level="mix")
+
+    def alive():
+        gc.collect()
+        kinds = Counter(type(thing).__name__ for thing in gc.get_objects())
+        return {name: kinds[name] for name in ("Tensor", "Pending", "Plan", "Slots", "Call", "Recorder", "Documents")}
+
+    counts = [alive()]
+    for step in range(4):
+        debugger.start(net)
+        train(step)
+        debugger.stop()
+        debugger.step()
+        counts.append(alive())
+    ours = ("Pending", "Plan", "Slots", "Call", "Recorder", "Documents")
+    assert [[count[name] for name in ours] for count in counts] == [[counts[0][name] for name in ours]] * 5
+    assert counts[2] == counts[3] == counts[4]
+
+
+def test_a_thousand_steps_grow_no_more_than_without_probe(capsys):
+    grown = {}
+    for tool in ("bare", "probe"):
+        command = [sys.executable, os.path.join(os.path.dirname(__file__), "memory.py"), tool, "1000"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[-2000:]
+        grown[tool] = json.loads(done.stdout.splitlines()[-1])
+    with capsys.disabled():
+        print(f"\n{grown}")
+    assert grown["probe"]["memory"] - grown["bare"]["memory"] <= 2e6
+    assert (grown["probe"]["objects"], grown["probe"]["files"], grown["probe"]["threads"]) == (0, 0, 0)

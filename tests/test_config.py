@@ -117,14 +117,14 @@ def test_structure_needs_cells_and_becomes_mix(load):
         ("[" * 100000, ["nested too deeply"]),
     ],
 )
-def test_what_is_wrong_is_named(load, settings, words):
+def test_case_23_what_is_wrong_is_named(load, settings, words):
     with pytest.raises(SettingsError) as caught:
         load(settings)
     for word in words:
         assert word in str(caught.value)
 
 
-def test_broken_yaml_is_named_with_its_place(load):
+def test_case_23_broken_yaml_is_named_with_its_place(load):
     with pytest.raises(SettingsError, match="line 3, column 1"):
         load("task: tensor\nstep: [1, 2\n", "config.yaml")
 

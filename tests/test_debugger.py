@@ -71,7 +71,7 @@ def test_extra_info_false_leaves_out_stack_and_construct(debug):
     assert dump.stack is None and dump.construct is None
 
 
-def test_segments_of_one_step_share_counters_and_each_stop_writes(debug):
+def test_case_16_segments_of_one_step_share_counters_and_each_stop_writes(debug):
     debugger = debug()
     debugger.start()
     ops.exp(X)
@@ -90,7 +90,7 @@ def test_segments_of_one_step_share_counters_and_each_stop_writes(debug):
     assert len(debug.dump(0).data) == 2
 
 
-def test_stop_before_the_backward_and_step_after_it(debug):
+def test_case_16_stop_before_the_backward_and_step_after_it(debug):
     net = Two()
     debugger = debug(level="mix")
 
@@ -150,7 +150,7 @@ def test_the_words_work_on_the_class(debug):
     assert keep
 
 
-def test_equal_settings_give_the_same_debugger_and_others_take_over(debug, tmp_path):
+def test_case_24_equal_settings_give_the_same_debugger_and_others_take_over(debug, tmp_path):
     first = debug()
     first.start()
     ops.exp(X)
@@ -284,7 +284,7 @@ def test_info_says_once_where_the_files_are_and_nothing_else_is_said(debug, capl
     assert caplog.messages == [f"step 0 is in {debug.dump_path / 'step0' / 'rank'}"]
 
 
-def test_a_name_that_matches_nothing_is_said_once_at_step(debug, caplog):
+def test_case_22_a_name_that_matches_nothing_is_said_once_at_step(debug, caplog):
     caplog.set_level(logging.WARNING, "probe")
     debug.record(lambda: ops.exp(X), list=["exp", "rleu"])
     (message,) = caplog.messages
@@ -311,7 +311,7 @@ raise SystemExit(7)
     assert "Functional.exp.0.forward" in json.loads((tmp_path / "dump/step0/rank/dump.json").read_text())["data"]
 
 
-def test_calls_of_four_threads_are_each_recorded_once(debug):
+def test_case_12_calls_of_four_threads_are_each_recorded_once(debug):
     debugger = debug(extra_info=True)
     debugger.start()
     failures = []

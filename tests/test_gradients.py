@@ -69,7 +69,7 @@ def _leaves(value):
     return [leaf for item in items for leaf in _leaves(item)]
 
 
-def test_same_tensor_twice_has_two_slots(debug):
+def test_case_04_same_tensor_twice_has_two_slots(debug):
     x = tensor([1.0, 2.0])
     _, dump = debug.record(lambda: ms.grad(lambda x: (x * x).sum())(x))
     backward = dump.data["Tensor.__mul__.0.backward"]
@@ -85,7 +85,7 @@ def test_same_tensor_twice_in_a_composite_has_the_sum_first(debug):
     np.testing.assert_array_equal(dump.array(first["data_name"]), gradient.asnumpy())
 
 
-def test_each_use_has_its_own_contribution(debug):
+def test_case_05_each_use_has_its_own_contribution(debug):
     x = tensor(X)
 
     def function(x):
@@ -99,7 +99,7 @@ def test_each_use_has_its_own_contribution(debug):
     np.testing.assert_allclose(twice + thrice + tanh, gradient.asnumpy(), rtol=2e-7)
 
 
-def test_list_and_keyword_inputs_have_slots(debug):
+def test_case_06_list_and_keyword_inputs_have_slots(debug):
     x, y = tensor(X), tensor(Y)
 
     def function(x, y):
@@ -113,7 +113,7 @@ def test_list_and_keyword_inputs_have_slots(debug):
     assert clamp["output_kwargs"]["min"]["shape"] == [2, 3]
 
 
-def test_unused_output_has_null(debug):
+def test_case_09_unused_output_has_null(debug):
     x = tensor(X)
 
     def function(x):
@@ -125,14 +125,14 @@ def test_unused_output_has_null(debug):
     assert [slot and slot["Max"] for slot in slots] == [1.0, None, 2.0] or slots[1]["Max"] == 0.0
 
 
-def test_non_differentiable_call_has_no_backward(debug):
+def test_case_10_non_differentiable_call_has_no_backward(debug):
     x = tensor(X)
     _, dump = debug.record(lambda: ms.grad(lambda x: (x * x.argmax()).sum())(x))
     assert "Tensor.argmax.0.forward" in dump.data
     assert "Tensor.argmax.0.backward" not in dump.data
 
 
-def test_setitem_has_input_before_output_after_and_a_backward(debug):
+def test_case_08_setitem_has_input_before_output_after_and_a_backward(debug):
     x = tensor([1.0, 2.0, 3.0])
 
     def function(x):
@@ -157,7 +157,7 @@ def test_backward_entries_stand_in_execution_order(debug):
     assert backwards == ["Functional.tanh.1.backward", "Functional.exp.0.backward", "Functional.tanh.0.backward"]
 
 
-def test_second_order_does_not_overwrite_the_first_pass(debug):
+def test_case_13_second_order_does_not_overwrite_the_first_pass(debug):
     x = tensor([1.0, 2.0])
     first = ms.grad(lambda x: (x * x * x).sum())
     _, dump = debug.record(lambda: ms.grad(lambda x: first(x).sum())(x))
@@ -236,3 +236,15 @@ def test_output_that_is_an_input_is_null_and_never_a_mixture(debug):
     net = Residual()
     _, dump = debug.record(lambda: ms.grad(net)(tensor([1.0])), net, level="L0")
     assert dump.data["Cell.same.Same.backward.0"] == {"input": [None], "output": [None]}
+
+
+def test_case_09_topk_has_a_gradient_for_its_values_only(debug):
+    def function(x):
+        values, indices = ops.topk(x, 2)
+        return (values * indices).sum()
+
+    _, dump = debug.record(lambda: ms.grad(function)(tensor([3.0, 1.0, 2.0])), task="tensor")
+    entry = dump.data["Functional.topk.0.backward"]
+    assert entry["input"][0]["shape"] == [2]
+    assert entry["input"][1] is None
+    assert dump.array(entry["output"][0]["data_name"]).tolist() == [0.0, 0.0, 2.0]

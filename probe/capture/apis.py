@@ -7,7 +7,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Optional
 
 from probe.capture.patches import Patch, Patches
 from probe.capture.whitelist import Api
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from probe.capture.collection import Collection
     from probe.capture.gradients import Plan
     from probe.recorder import Call, Recorder
+
+    #: a call that has begun, where its inputs stood in the graph, and whether it only repeats another
+    _Begun = tuple[Call, Optional[Plan], bool]
 
 
 def patches(apis: list[Api], collection: Collection) -> Patches:
@@ -69,36 +72,40 @@ class Watch:
             result = original(*args, **kwargs)
         except BaseException as error:
             if begun is not None:
-                self._raised(recorder, begun[0], error)
+                self._raised(recorder, begun, error)
             raise
         if begun is not None:
             self._end(recorder, begun, args[visible:], result)
         return result
 
-    def _begin(
-        self, recorder: Recorder, key: str, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[Call, Plan | None] | None:
+    def _begin(self, recorder: Recorder, key: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Begun | None:
         try:
-            call = recorder.call(key, self._state.cell)
-            recorder.begins(call, args, kwargs, sys._getframe(2))
+            call, repeated = self._state.begin(key, recorder.call)
+            if call is None:
+                return None
+            if not repeated:
+                recorder.begins(call, args, kwargs, sys._getframe(2))
             plan = self._collection.gradients.plan(args, kwargs) if recorder.follows(call) else None
-            return call, plan
+            return call, plan, repeated
         except Exception as error:
             recorder.trouble(f"recording the call of {key}", error)
             return None
 
-    def _end(self, recorder: Recorder, begun: tuple[Call, Plan | None], args: tuple[Any, ...], result: Any) -> None:
-        call, plan = begun
+    def _end(self, recorder: Recorder, begun: _Begun, args: tuple[Any, ...], result: Any) -> None:
+        call, plan, repeated = begun
         try:
-            recorder.ends(call, result)
+            if not repeated:
+                recorder.ends(call, result)
             if plan is not None:
                 # what returns nothing has changed its first argument: that is where gradients arrive
                 self._collection.gradients.attach(recorder, call, plan, args[:1] if result is None else result)
         except Exception as error:
             recorder.trouble(f"recording the result of {call.forward}", error)
 
-    def _raised(self, recorder: Recorder, call: Call, error: BaseException) -> None:
+    def _raised(self, recorder: Recorder, begun: _Begun, error: BaseException) -> None:
+        call, _, repeated = begun
         try:
-            recorder.raised(call, error)
+            if not repeated:
+                recorder.raised(call, error)
         except Exception as own:
             recorder.trouble(f"recording that {call.forward} raised", own)

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from probe.capture import recompute
 from probe.capture.threads import OpenCell
 from probe.naming import CELL, clean
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 def below(models: Any) -> Iterator[tuple[str, Any]]:
     """Yield (dotted path, Cell) for the models and all Cells below them, but not for optimizers and what they hold.
 
+    The Cells that MindSpore puts around a recomputed one are no Cells of the user's either.
+
     The path of a model itself is "", or its index when several were given.
     """
     from mindspore import nn
@@ -28,7 +31,7 @@ def below(models: Any) -> Iterator[tuple[str, Any]]:
         optimizers = [cell for _, cell in model.cells_and_names() if isinstance(cell, nn.Optimizer)]
         hidden = {id(cell) for optimizer in optimizers for _, cell in optimizer.cells_and_names()}
         for path, cell in model.cells_and_names():
-            if id(cell) not in hidden:
+            if id(cell) not in hidden and type(cell).__module__ != recompute.MODULE:
                 yield ".".join(part for part in (str(index) if several else "", path) if part), cell
 
 
@@ -61,17 +64,16 @@ class CellHooks:
             for cell, before, after in self._cells:
                 self._handles.append(cell.register_forward_pre_hook(before, with_kwargs=True))
                 self._handles.append(cell.register_forward_hook(after, **self._options))
-                if not self._told_of_errors:
-                    vars(cell)[_RUN] = _telling_of_errors(cell, after)
+                if cell.has_bprop or not self._told_of_errors:
+                    vars(cell)[_RUN] = _told(cell, after)
 
     def remove(self) -> None:
         """Take every hook away."""
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
-        if not self._told_of_errors:
-            for cell, _, _ in self._cells:
-                vars(cell).pop(_RUN, None)
+        for cell, _, _ in self._cells:
+            vars(cell).pop(_RUN, None)
 
     def _hooks(self, key: str) -> tuple[Any, Any]:
         collection, state = self._collection, self._collection.state
@@ -81,10 +83,14 @@ class CellHooks:
             if recorder is None:
                 return
             try:
-                opened = OpenCell(cell, recorder.cell_call(key, state.cell))
+                call, repeated = state.begin(key, recorder.cell_call)
+                if call is None:
+                    return
+                opened = OpenCell(cell, call, repeated)
                 state.cells.append(opened)
-                recorder.begins(opened.call, args, kwargs, sys._getframe(1))
-                if recorder.follows(opened.call):
+                if not repeated:
+                    recorder.begins(call, args, kwargs, sys._getframe(1))
+                if recorder.follows(call):
                     opened.plan = collection.gradients.plan_cell(args, kwargs)
             except Exception as error:
                 recorder.trouble(f"recording the call of {key}", error)
@@ -96,12 +102,14 @@ class CellHooks:
             try:
                 raised = sys.exc_info()[1]
                 if raised is not None and output is None:
-                    recorder.raised(opened.call, raised)
+                    if not opened.repeated:
+                        recorder.raised(opened.call, raised)
                     return
-                parameters = {name.rsplit(".", 1)[-1]: p for name, p in cell.parameters_dict(recurse=False).items()}
-                recorder.ends(opened.call, output, parameters)
-                if opened.call.recorded:
-                    collection.parameters.watch(recorder, key, parameters)
+                if not opened.repeated:
+                    parameters = {name.rsplit(".", 1)[-1]: p for name, p in cell.parameters_dict(recurse=False).items()}
+                    recorder.ends(opened.call, output, parameters)
+                    if opened.call.recorded:
+                        collection.parameters.watch(recorder, key, parameters)
                 if opened.plan is not None:
                     collection.gradients.attach(recorder, opened.call, opened.plan, output)
             except Exception as error:
@@ -113,16 +121,22 @@ class CellHooks:
 _RUN = "_run_construct"
 
 
-def _telling_of_errors(cell: Any, after: Callable[..., None]) -> Callable[..., Any]:
-    """Stand in for a method of Cell where MindSpore (below 2.9) has no hook that is called when a Cell raises."""
-    run = getattr(type(cell), _RUN)
+def _told(cell: Any, after: Callable[..., None]) -> Callable[..., Any]:
+    """Stand in for a method of Cell where MindSpore calls no hook after it.
+
+    That is when it raises (below 2.9), and always when it has a bprop of its own: such a Cell drops forward hooks.
+    """
+    run, dropped = getattr(type(cell), _RUN), cell.has_bprop
 
     def run_construct(*args: Any, **kwargs: Any) -> Any:
         try:
-            return run(cell, *args, **kwargs)
+            output = run(cell, *args, **kwargs)
         except Exception:
             after(cell, args, kwargs, None)
             raise
+        if dropped:
+            after(cell, args, kwargs, output)
+        return output
 
     return run_construct
 

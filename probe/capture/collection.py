@@ -9,12 +9,11 @@ import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from probe.capture import apis, jit, whitelist
+from probe.capture import apis, jit, recompute, whitelist
 from probe.capture.cells import CellHooks, below
 from probe.capture.gradients import Gradients
 from probe.capture.nodes import Nodes
 from probe.capture.parameters import ParameterHooks
-from probe.capture.patches import Patches
 from probe.capture.pending import Pending
 from probe.capture.primitives import Primitives, held_by
 from probe.capture.threads import ThreadState
@@ -34,6 +33,7 @@ class Collection:
         state: what each thread is in the middle of.
         gradients: hooks on graph nodes; they go with the graph.
         parameters: hooks on parameters.
+        logs: the calls inside recomputed Cells.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -52,7 +52,9 @@ class Collection:
         self.parameters = ParameterHooks()
         listed = whitelist.find(settings.support_ops) if settings.apis else []
         self._apis = apis.patches(listed, self)
-        self._jit = jit.patches(self) if settings.apis else Patches([])
+        self.logs = recompute.Logs()
+        self._recompute = recompute.patches(self)
+        self._jit = jit.patches(self)
         self._found: list[tuple[str, Any]] = []
         self._cells: CellHooks | None = None
         self._primitives: Primitives | None = None
@@ -74,6 +76,7 @@ class Collection:
         self.recorder = recorder
         self.state.cells.clear()
         try:
+            self._recompute.install()
             self._jit.install()
             self._resume()
         except BaseException:
@@ -85,12 +88,14 @@ class Collection:
         self.recorder = None
         self._suspend()
         self._jit.remove()
+        self._recompute.remove()
         self.gradients.flush()
 
     def end_step(self) -> None:
         """Take the parameter hooks away too."""
         self.gradients.flush()
         self.parameters.remove()
+        self.logs.clear()
 
     @contextlib.contextmanager
     def suspended(self) -> Iterator[None]:

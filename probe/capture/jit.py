@@ -1,11 +1,17 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Compiled functions: recorded as one call; while one is compiled the compiler must see MindSpore as it is."""
+"""Compiled functions.
+
+One that is compiled from its source is recorded as one call; the compiler must then see MindSpore as it is. One whose
+bytecode is captured while it runs is not captured in the window: it runs as written, and the APIs in it are recorded.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from probe.capture.apis import Watch
@@ -17,20 +23,30 @@ if TYPE_CHECKING:
 
 
 def patches(collection: Collection) -> Patches:
-    """Return the patch of the executor of functions compiled from their source (``@jit`` with its default capture)."""
-    executor = _executor()
-    return Patches([] if executor is None else [Patch(executor, "__call__", functools.partial(_wrap, collection))])
+    """Return the patches of MindSpore's two ways to run a function under ``@jit``."""
+    found = []
+    executor = _find("_JitExecutor", "mindspore.graph.api", "mindspore.common.api")
+    if executor is not None:
+        found.append(Patch(executor, "__call__", functools.partial(_wrap, collection)))
+    capture = _find("PIJitCaptureContext", "mindspore.graph._utils.pijit_context", "mindspore.common._pijit_context")
+    if capture is not None:
+        found += [Patch(capture, "__enter__", _nothing), Patch(capture, "__exit__", _nothing)]
+    return Patches(found)
 
 
-def _executor() -> Any:
-    for module in ("mindspore.graph.api", "mindspore.common.api"):  # since 2.9, before
-        try:
-            found = getattr(importlib.import_module(module), "_JitExecutor", None)
-        except ImportError:
-            continue
-        if found is not None:
-            return found
+def _find(name: str, *modules: str) -> Any:
+    """Return a class from the first module that has it: since 2.9, before."""
+    for module in modules:
+        with contextlib.suppress(ImportError, AttributeError):
+            return getattr(importlib.import_module(module), name)
     return None
+
+
+def _nothing(original: Callable[..., Any]) -> Callable[..., Any]:
+    def do_nothing(*args: Any) -> None:
+        """Stand in for the begin and the end of a capture."""
+
+    return functools.update_wrapper(do_nothing, original)
 
 
 def _wrap(collection: Collection, original: Any) -> Any:

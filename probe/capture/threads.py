@@ -4,13 +4,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from probe.capture.gradients import Plan
     from probe.capture.pending import Pending
+    from probe.capture.recompute import Log
     from probe.recorder import Call
 
 
@@ -20,6 +23,7 @@ class OpenCell:
 
     cell: Any
     call: Call
+    repeated: bool
     plan: Plan | None = None
 
 
@@ -30,18 +34,45 @@ class ThreadState(threading.local):
         inside: a listed API is running, or the tool itself: listed APIs called now are not recorded.
         cells: the Cell calls that are open, outermost first.
         open: backward entries that have begun, the next to end last.
+        logs: recomputed Cells that run for the first time; they note the calls inside them.
+        replay: a recomputed Cell runs again: these are the calls of its first run.
     """
 
     def __init__(self, all_open: list[list[tuple[int, int, Pending]]]) -> None:
         self.inside = False
         self.cells: list[OpenCell] = []
         self.open: list[tuple[int, int, Pending]] = []
+        self.logs: list[Log] = []
+        self.replay: Log | None = None
         all_open.append(self.open)
 
     @property
     def cell(self) -> Call | None:
         """The innermost open Cell call."""
         return self.cells[-1].call if self.cells else None
+
+    def begin(self, key: str, new: Callable[[str, Call | None], Call]) -> tuple[Call | None, bool]:
+        """Return the call that begins now, and whether it is the repetition of one that was recorded before.
+
+        Args:
+            key: its entries' names without number and direction.
+            new: makes a call that is none.
+        """
+        repeated = self.replay is not None
+        call = new(key, self.cell) if self.replay is None else self.replay.take(key)
+        if call is not None:
+            for log in self.logs:
+                log.add(key, call)
+        return call, repeated
+
+    @contextlib.contextmanager
+    def replaying(self, log: Log) -> Iterator[None]:
+        """Take every call from a log for as long as a recomputed Cell runs again."""
+        around, self.replay = self.replay, log
+        try:
+            yield
+        finally:
+            self.replay = around
 
     def leave(self, cell: Any) -> OpenCell | None:
         """Take away the innermost open call of a Cell, and what an exception has left open inside it."""

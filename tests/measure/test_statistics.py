@@ -38,7 +38,7 @@ def test_integers_are_exact(dtype):
     assert found["Norm"] == pytest.approx(math.sqrt(sum(float(v) ** 2 for v in array.tolist())))
 
 
-def test_integers_beyond_two_to_the_53_keep_their_last_digit():
+def test_case_19_integers_beyond_two_to_the_53_keep_their_last_digit():
     assert statistics(np.array([2**53 + 1], np.int64))["Max"] == 2**53 + 1
 
 
@@ -52,7 +52,7 @@ def test_bool_complex_and_empty():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, ml_dtypes.bfloat16])
-def test_finite_data_never_give_an_infinite_number(dtype):
+def test_case_19_finite_data_never_give_an_infinite_number(dtype):
     array = np.full(8, 1e38, dtype)
     if dtype is np.float64:
         array = np.full(8, 1e308)
@@ -70,7 +70,7 @@ def test_tiny_data_keep_their_norm():
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, ml_dtypes.bfloat16])
-def test_nan_and_inf_propagate_and_are_counted(dtype):
+def test_case_19_nan_and_inf_propagate_and_are_counted(dtype):
     found = statistics(np.array([1.0, np.nan, np.inf, -np.inf], dtype))
     assert all(math.isnan(found[key]) for key in KEYS)
     assert (found["nan_count"], found["inf_count"]) == (1, 2)

@@ -1,0 +1,104 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Recompute runs a forward a second time inside the backward: the same calls again, not new ones.
+
+The calls of the first run are logged; in the second run each is taken from the log, so that its gradients, which only
+the second run's graph has, stand under the first run's number.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections import defaultdict, deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from probe.capture.patches import Patch, Patches
+
+if TYPE_CHECKING:
+    from probe.capture.collection import Collection
+    from probe.recorder import Call
+
+MODULE = "mindspore.common.recompute"
+
+
+class Log:
+    """The calls of one run of a recomputed Cell, by key, in order."""
+
+    def __init__(self) -> None:
+        self._calls: defaultdict[str, deque[Call]] = defaultdict(deque)
+
+    def add(self, key: str, call: Call) -> None:
+        """Note a call of the first run."""
+        self._calls[key].append(call)
+
+    def take(self, key: str) -> Call | None:
+        """Return the call of the first run that is repeated now; None for what the first run did not do."""
+        calls = self._calls.get(key)
+        return calls.popleft() if calls else None
+
+
+class Logs:
+    """The logs of every recomputed Cell in this step, the newest last, as MindSpore keeps their arguments."""
+
+    def __init__(self) -> None:
+        self._logs: defaultdict[int, list[Log]] = defaultdict(list)
+
+    def new(self, cell: Any) -> Log:
+        """Begin a log for a first run."""
+        log = Log()
+        self._logs[id(cell)].append(log)
+        return log
+
+    def last(self, cell: Any) -> Log:
+        """Take away the newest log, for a second run; an empty one where the first run was not seen."""
+        logs = self._logs.get(id(cell))
+        return logs.pop() if logs else Log()
+
+    def clear(self) -> None:
+        """Forget all: the step is over."""
+        self._logs.clear()
+
+
+def patches(collection: Collection) -> Patches:
+    """Return the patches of MindSpore's two ways to recompute."""
+    module = importlib.import_module(MODULE)
+    found = []
+    for owner, name, wrap in (
+        ("_RecomputeCell", "construct", _first_run),
+        ("_RecomputeCell", "bprop", _second_run),
+        ("_RecomputeHandle", "recompute", _unseen_run),  # without reentry, since 2.9: the first run has the graph
+    ):
+        if hasattr(getattr(module, owner, None), name):
+            found.append(Patch(getattr(module, owner), name, functools.partial(wrap, collection)))
+    return Patches(found)
+
+
+def _first_run(collection: Collection, original: Callable[..., Any]) -> Callable[..., Any]:
+    state, logs = collection.state, collection.logs
+
+    def construct(self: Any, *args: Any, **kwargs: Any) -> Any:
+        state.logs.append(logs.new(self))
+        try:
+            return original(self, *args, **kwargs)
+        finally:
+            state.logs.pop()
+
+    return functools.update_wrapper(construct, original)
+
+
+def _second_run(collection: Collection, original: Callable[..., Any]) -> Callable[..., Any]:
+    def bprop(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with collection.state.replaying(collection.logs.last(self)):
+            return original(self, *args, **kwargs)
+
+    return functools.update_wrapper(bprop, original)
+
+
+def _unseen_run(collection: Collection, original: Callable[..., Any]) -> Callable[..., Any]:
+    def recompute(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with collection.state.replaying(Log()):
+            return original(self, *args, **kwargs)
+
+    return functools.update_wrapper(recompute, original)
