@@ -12,7 +12,7 @@ RUN := $(VENV)/bin/python
 DEMO := demo_dump
 PIP := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test lint conformance wheel-test test-oldest peer clean
+.PHONY: help demo test conformance wheel-test test-oldest test-versions peer clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -32,6 +32,9 @@ conformance: $(VENV)/ready $(PEER)/ready  ## compare our dumps with msprobe's of
 
 test-oldest: $(OLDEST)/ready  ## all tests on the oldest MindSpore that is supported
 	$(OLDEST)/bin/python -m pytest -q -p no:cacheprovider
+
+test-versions:  ## all tests on every supported MindSpore and Python, each environment removed after use
+	tests/versions.sh
 
 wheel-test: $(VENV)/ready  ## build the wheel, install it in an empty environment, record with it there
 	$(RUN) tests/wheel.py
