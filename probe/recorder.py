@@ -157,6 +157,10 @@ class Recorder:
             return None
         return self._describer.tensor(tensor, f"{call.backward}.{place}", self._save(call.backward))
 
+    def sum(self) -> Sum:
+        """Return a new sum of gradients."""
+        return self._describer.sum()
+
     def gradient_sum(self, call: Call, place: str, total: Sum) -> Any:
         """Return the record of a gradient that was summed from several contributions."""
         if self._lacks(place) or total.array is None:
@@ -204,6 +208,7 @@ class Recorder:
     def close(self) -> None:
         """Take nothing more, and say what the settings named but nothing matched."""
         self.closed = True
+        self._describer.forget()
         unmatched = self._filters.unmatched()
         if unmatched:
             _log.warning("nothing matched these names of scope, list or tensor_list: %s", ", ".join(unmatched))

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 from probe.capture.nodes import LEAF, Key, Node
 from probe.capture.slots import Slots, fill
 from probe.capture.threads import ThreadState
-from probe.measure.exact import Sum
 
 if TYPE_CHECKING:
     from probe.capture.gradients import Plan
@@ -28,7 +27,10 @@ class Sink(Protocol):
     def gradient(self, call: Any, place: str, tensor: Any) -> Any:
         """Return the record of a gradient that arrived now."""
 
-    def gradient_sum(self, call: Any, place: str, total: Sum) -> Any:
+    def sum(self) -> Any:
+        """Return a new sum of gradients, with ``add`` and ``take_from``."""
+
+    def gradient_sum(self, call: Any, place: str, total: Any) -> Any:
         """Return the record of a gradient that was summed from several contributions."""
 
     def backward_ends(self, call: Any, inputs: list[Any], outputs: list[Any], keywords: Mapping[str, Any]) -> None:
@@ -69,8 +71,8 @@ class Pending:
         self._outputs: list[Any] = [None] * len(plan.slots.places)
         self._keys, self._quiet, self._floor = plan.keys, plan.quiet, plan.floor
         self._identify, self._order = identify, order
-        self._inner: dict[int, Sum] = {}
-        self._sums: dict[int, Sum] = {}
+        self._inner: dict[int, Any] = {}
+        self._sums: dict[int, Any] = {}
         self._low = LEAF
         self._opened = self._closed = self._wanted = False
         self._passes = 0
@@ -91,8 +93,8 @@ class Pending:
             for _, key in node.inputs:
                 edges[self._keys[key][0]] = edges.get(self._keys[key][0], 0) + 1
             for _, leaf in node.results:
-                self._inner.setdefault(leaf, Sum())
-        self._sums = {leaf: Sum() for leaf, count in edges.items() if count > 1}
+                self._inner.setdefault(leaf, self._sink.sum())
+        self._sums = {leaf: self._sink.sum() for leaf, count in edges.items() if count > 1}
 
         def begin(number: int, first: bool = False) -> bool:
             return self._begin(number, first, state, advance)
@@ -208,11 +210,8 @@ class Pending:
         if inner is None:
             self._inputs[leaf] = self._sink.gradient(self._call, place, gradient)
             return
-        rest = Sum()
-        rest.array = inner.left_of(gradient)
-        rest.dtype = inner.dtype
-        if rest.array is not None:
-            self._inputs[leaf] = self._sink.gradient_sum(self._call, place, rest)
+        if inner.take_from(gradient):
+            self._inputs[leaf] = self._sink.gradient_sum(self._call, place, inner)
 
     def _take_output(self, leaf: int, gradient: Any) -> None:
         if gradient is None:
@@ -232,7 +231,7 @@ class Pending:
             return
         try:
             for leaf, total in self._sums.items():
-                if total.array is not None:
+                if total:
                     self._outputs[leaf] = self._sink.gradient_sum(self._call, self._out_places[leaf], total)
             self._sink.backward_ends(
                 self._call,

@@ -15,10 +15,15 @@ from probe.measure.exact import Array
 Number = Union[int, float, bool, None]
 Numbers = dict[str, Number]
 
+_maximum, _minimum = np.maximum.reduce, np.minimum.reduce
 _HALVES = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
 #: below this the squares of a float32 sum lose bits to underflow
 _TINY = 1e-30
-_BLOCK = 16384
+#: up to so many numbers Python is faster than numpy
+_FEW = 96
+_BLOCK = 32768
+#: a dot with ones is BLAS's fastest sum, and says nothing when it overflows
+_ONES = {np.dtype(kind): np.broadcast_to(np.ones((), kind), (_BLOCK,)).copy() for kind in (np.float32, np.float64)}
 _LARGEST = float(np.finfo(np.float64).max)
 
 
@@ -57,25 +62,49 @@ def _integers(array: Array) -> Numbers:
 
 def _floats(array: Array) -> Numbers:
     flat = array.ravel(order="K")
-    largest, smallest = float(np.maximum.reduce(flat)), float(np.minimum.reduce(flat))
+    if flat.size <= _FEW:
+        values = flat.tolist()
+        total = sum(values)
+        if total - total == 0.0:  # else something is not finite, or only the sum is not
+            norm = math.hypot(*values)
+            if norm < _LARGEST:
+                return {"Max": max(values), "Min": min(values), "Mean": total / len(values), "Norm": norm}
+    largest, smallest, total, square = _whole(flat) if flat.size <= _BLOCK else _in_blocks(flat)
     if not (math.isfinite(largest) and math.isfinite(smallest)):
         return _nonfinite(flat, largest, smallest)
-    with np.errstate(over="ignore", under="ignore"):
-        mean = float(np.add.reduce(flat)) / flat.size
-        square = _square(flat)
-    if not (math.isfinite(mean) and _TINY < square < math.inf):
-        mean, norm = _scaled(flat, max(largest, -smallest))
+    if math.isfinite(total) and _TINY < square < math.inf:
+        mean, norm = total / flat.size, math.sqrt(square)
     else:
-        norm = math.sqrt(square)
+        mean, norm = _scaled(flat, max(largest, -smallest))
     return {"Max": largest, "Min": smallest, "Mean": mean, "Norm": norm}
 
 
-def _square(flat: Array) -> float:
-    """The sum of squares. BLAS adds float32 in float32: over more than a block that would cost digits."""
-    if flat.size <= _BLOCK or flat.dtype.itemsize > 4:
-        return float(flat.dot(flat))
-    blocks = (flat[start : start + _BLOCK] for start in range(0, flat.size, _BLOCK))
-    return math.fsum(float(block.dot(block)) for block in blocks)
+def _whole(flat: Array) -> tuple[float, float, float, float]:
+    """Max, Min, sum and sum of squares."""
+    total = flat.dot(_ONES[flat.dtype][: flat.size])
+    return float(_maximum(flat)), float(_minimum(flat)), float(total), float(flat.dot(flat))
+
+
+def _in_blocks(flat: Array) -> tuple[float, float, float, float]:
+    """The same, block by block: what the first reduction brings into the cache the others find there.
+
+    BLAS adds float32 in float32, which over more than a block would cost digits.
+    """
+    ones = _ONES[flat.dtype]
+    largest, smallest, totals, squares = [], [], [], []
+    for start in range(0, flat.size, _BLOCK):
+        block = flat[start : start + _BLOCK]
+        largest.append(_maximum(block))
+        smallest.append(_minimum(block))
+        totals.append(float(block.dot(ones[: block.size])))
+        squares.append(float(block.dot(block)))
+    # numpy's, as Python's max does not propagate NaN
+    return float(_maximum(largest)), float(_minimum(smallest)), _exact_sum(totals), _exact_sum(squares)
+
+
+def _exact_sum(parts: list[float]) -> float:
+    total = math.fsum(parts) if all(map(math.isfinite, parts)) else math.nan
+    return total
 
 
 def _scaled(flat: Array, magnitude: float) -> tuple[float, float]:

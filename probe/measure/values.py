@@ -11,13 +11,14 @@ from typing import Any, Union
 
 import numpy as np
 
-from probe.measure.exact import Array, array_of, storable
-from probe.measure.statistics import crc32, numpy_statistics, statistics
+from probe.measure.exact import Array, Reader, Sum, storable
+from probe.measure.records import Record
+from probe.measure.statistics import Numbers, crc32, numpy_statistics, statistics
 from probe.naming import harmless
 
 _log = logging.getLogger("probe")
 
-Shape = Union[dict[str, Any], list[Any], None]
+Shape = Union[dict[str, Any], list[Any], Record, None]
 #: saves one array under a name (without ending) and returns the file's name
 Save = Callable[[str, Array], str]
 
@@ -25,6 +26,9 @@ Save = Callable[[str, Array], str]
 _DEEPEST = 40
 #: more items than this of one list or dict are left out; the record then says how many there were
 _MOST = 4096
+#: records of tensors of at most so many bytes are remembered by their content: the same bytes have the same numbers
+_SMALL = 2048
+_REMEMBERED = 4096
 
 
 class Describer:
@@ -40,6 +44,8 @@ class Describer:
         from mindspore.mint import distributed
 
         self._md5 = md5
+        self._read = Reader()
+        self._memo: dict[tuple[bytes, Any, tuple[int, ...]], Record] = {}
         self._tensor: type = mindspore.Tensor
         self._dtype: tuple[type, ...] = (dtypes.Type,) if hasattr(dtypes, "Type") else (dtypes.Number,)
         self._p2p: tuple[type, ...] = (distributed.P2POp,) if hasattr(distributed, "P2POp") else ()
@@ -54,7 +60,15 @@ class Describer:
             type(...): lambda value: {"type": "ellipsis", "value": "..."},
         }
 
-    def tensor(self, tensor: Any, name: str, save: Save | None) -> dict[str, Any]:
+    def forget(self) -> None:
+        """Let go of what was remembered; the step is over."""
+        self._memo.clear()
+
+    def sum(self) -> Sum:
+        """Return a new sum of gradients."""
+        return Sum(self._read)
+
+    def tensor(self, tensor: Any, name: str, save: Save | None) -> Record:
         """Return the record of one tensor.
 
         Args:
@@ -65,19 +79,29 @@ class Describer:
         Returns:
             ``{"type": "mindspore.Tensor", "dtype": "Float32", "shape": [2], "Max": …, "Min": …, "Mean": …, "Norm": …}``
         """
-        return self.array(array_of(tensor), self._name(tensor.dtype), name, save)
+        dtype = tensor.dtype
+        if save is None and tensor._nbytes <= _SMALL:
+            memory = self._read.memory(tensor)
+            if memory is not None:
+                key = (bytes(memory), dtype, tensor.shape)
+                record = self._memo.get(key)
+                if record is None:
+                    if len(self._memo) >= _REMEMBERED:
+                        self._memo.clear()
+                    record = self._memo[key] = self.array(self._read(tensor), self._name(dtype), name, None)
+                return record
+        return self.array(self._read(tensor), self._name(dtype), name, save)
 
-    def array(self, array: Array, dtype: str, name: str, save: Save | None) -> dict[str, Any]:
+    def array(self, array: Array, dtype: str, name: str, save: Save | None) -> Record:
         """Return the record of an array that stands for a tensor of this dtype; see ``tensor``."""
-        record: dict[str, Any] = {"type": "mindspore.Tensor", "dtype": dtype, "shape": list(array.shape)}
-        record.update(statistics(array))
-        if self._md5 or save is not None:
-            array = storable(array)
-            if self._md5:
-                record["md5"] = crc32(array)
-            if save is not None:
-                record["data_name"] = save(name, array)
-        return record
+        numbers: Numbers = statistics(array)
+        if not self._md5 and save is None:
+            return Record(dtype, array.shape, numbers)
+        array = storable(array)
+        further = {"md5": crc32(array)} if self._md5 else {}
+        if save is not None:
+            further["data_name"] = save(name, array)
+        return Record(dtype, array.shape, numbers, further)
 
     def value(self, value: Any, name: str, save: Save | None) -> Shape:
         """Return the JSON shape of any value; tensors inside get ``name`` and their place as the file name."""

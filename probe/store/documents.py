@@ -119,6 +119,8 @@ def encode(value: Any, pad: str) -> str:  # noqa: PLR0911  # one return per kind
         if not value:
             return "[]"
         return "[\n" + ",\n".join([inner + encode(item, inner) for item in value]) + f"\n{pad}]"
+    if hasattr(value, "text"):  # a tensor's record makes its own
+        return str(value.text(pad))
     raise TypeError(f"{kind.__name__} is no JSON value")
 
 

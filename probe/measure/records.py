@@ -1,0 +1,53 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The record of a tensor: what dump.json says of it, and its text, which is made once."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from probe.measure.statistics import Numbers
+
+
+class Record:
+    """What is known of one tensor. Its text is kept, as tensors with the same content share a record.
+
+    >>> Record("Float32", (2,), {"Max": 1.0, "Min": 0.5, "Mean": 0.75, "Norm": 1.118}).fields()
+    {'type': 'mindspore.Tensor', 'dtype': 'Float32', 'shape': [2], 'Max': 1.0, 'Min': 0.5, 'Mean': 0.75, 'Norm': 1.118}
+    """
+
+    __slots__ = ("_dtype", "_further", "_numbers", "_pad", "_shape", "_text")
+
+    def __init__(
+        self, dtype: str, shape: tuple[int, ...], numbers: Numbers, further: dict[str, str] | None = None
+    ) -> None:
+        self._dtype, self._shape, self._numbers, self._further = dtype, shape, numbers, further
+        self._pad = self._text = ""
+
+    def fields(self) -> dict[str, Any]:
+        """Return the record as JSON has it."""
+        head = {"type": "mindspore.Tensor", "dtype": self._dtype, "shape": list(self._shape)}
+        return {**head, **self._numbers, **(self._further or {})}
+
+    def text(self, pad: str) -> str:
+        """Return the text of ``json.dumps(fields(), indent=1)`` at a place indented by ``pad``."""
+        if self._pad != pad or not self._text:
+            separator = f",\n{pad}  "
+            shape = separator.join(map(str, self._shape))
+            shape = f"[\n{pad}  {shape}\n{pad} ]" if shape else "[]"
+            numbers = "".join([f',\n{pad} "{key}": {_number(value)}' for key, value in self._numbers.items()])
+            further = "" if self._further is None else _further(self._further, pad)
+            head = f'{{\n{pad} "type": "mindspore.Tensor",\n{pad} "dtype": "{self._dtype}",\n{pad} "shape": {shape}'
+            self._pad, self._text = pad, f"{head}{numbers}{further}\n{pad}}}"
+        return self._text
+
+
+def _number(value: Any) -> str:
+    if type(value) is float and value - value == 0.0:  # finite
+        return repr(value)
+    return json.dumps(value)
+
+
+def _further(values: dict[str, str], pad: str) -> str:
+    return "".join([f',\n{pad} "{key}": {json.dumps(value)}' for key, value in values.items()])
