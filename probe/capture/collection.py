@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -55,6 +56,7 @@ class Collection:
         self.logs = recompute.Logs()
         self._recompute = recompute.patches(self)
         self._jit = jit.patches(self)
+        self._collector = False
         self._found: list[tuple[str, Any]] = []
         self._cells: CellHooks | None = None
         self._primitives: Primitives | None = None
@@ -73,6 +75,10 @@ class Collection:
 
     def install(self, recorder: Recorder) -> None:
         """Begin to record into ``recorder``."""
+        if self.recorder is None and gc.isenabled():
+            # a collection of everything the training holds would otherwise fall into the step, several times
+            gc.disable()
+            self._collector = True
         self.recorder = recorder
         self.state.cells.clear()
         try:
@@ -86,6 +92,9 @@ class Collection:
     def remove(self) -> None:
         """Put everything back but the hooks that a backward may still need; it may be asked for twice."""
         self.recorder = None
+        if self._collector:
+            gc.enable()
+            self._collector = False
         self._suspend()
         self._jit.remove()
         self._recompute.remove()

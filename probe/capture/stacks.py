@@ -17,7 +17,8 @@ class Stacks:
     """Distinct stacks, numbered from 0 in the order they were first seen."""
 
     def __init__(self) -> None:
-        self._numbers: dict[tuple[CodeType | int, ...], int] = {}
+        self._numbers: dict[tuple[int, ...], int] = {}
+        self._codes: list[list[CodeType]] = []  # held, so that no other code takes over an identity
         self._texts: dict[tuple[str, ...], int] = {}
 
     def number(self, frame: FrameType | None) -> int:
@@ -27,13 +28,18 @@ class Stacks:
         while frame is not None and frame.f_code.co_filename.endswith(_CELL_MACHINERY):
             frame = frame.f_back
         innermost = frame
-        parts: list[CodeType | int] = []
+        parts: list[int] = []
+        codes: list[CodeType] = []
         while frame is not None:
-            parts += (frame.f_code, frame.f_lasti)
+            code = frame.f_code
+            codes.append(code)
+            parts.append(id(code))
+            parts.append(frame.f_lasti)
             frame = frame.f_back
         key = tuple(parts)
         number = self._numbers.get(key)
         if number is None:
+            self._codes.append(codes)
             text = _format(innermost)
             number = self._numbers[key] = self._texts.setdefault(text, len(self._texts))
         return number

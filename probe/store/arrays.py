@@ -8,6 +8,7 @@ import csv
 import hashlib
 import io
 import os
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +29,7 @@ class Arrays:
     def __init__(self, folder: str) -> None:
         self.folder = os.path.join(folder, folders.ARRAYS)
         self._made = False
+        self._headers: dict[tuple[np.dtype[Any], tuple[int, ...]], bytes] = {}
 
     def save(self, name: str, array: np.ndarray) -> str:  # type: ignore[type-arg]  # any dtype
         """Write an array in its own dtype and return the name of its file.
@@ -39,14 +41,21 @@ class Arrays:
             folders.make(self.folder)
             self._made = True
         file_name = self._file_name(clean(name))
-        path = os.path.join(self.folder, file_name)
-        with folders.create(path) as file:
-            try:
-                np.save(file, array, allow_pickle=False)
-            except OSError:
-                os.remove(path)
-                raise
+        array = np.asarray(array, order="C")
+        folders.write(f"{self.folder}/{file_name}", self._header(array), array.reshape(-1).view(np.uint8).data)
         return file_name
+
+    def _header(self, array: np.ndarray) -> bytes:  # type: ignore[type-arg]
+        """Return the first bytes of the file, which arrays of one shape and dtype share."""
+        key = (array.dtype, array.shape)
+        header = self._headers.get(key)
+        if header is None:
+            text = io.BytesIO()
+            descr = np.lib.format.dtype_to_descr(array.dtype)  # type: ignore[no-untyped-call]
+            fields = {"descr": descr, "fortran_order": False, "shape": array.shape}
+            np.lib.format.write_array_header_1_0(text, fields)  # type: ignore[no-untyped-call]
+            header = self._headers[key] = text.getvalue()
+        return header
 
     def _file_name(self, name: str) -> str:
         if len(name) + len(_ENDING) <= _LONGEST:

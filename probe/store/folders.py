@@ -73,9 +73,19 @@ def append(path: str, text: str) -> None:
         file.write(text)
 
 
-def create(path: str) -> IO[bytes]:
-    """Open a new file for bytes, replacing what stood there."""
-    return open(path, "wb", opener=_opener)
+def write(path: str, *parts: bytes | memoryview) -> None:
+    """Write a new file, replacing what stood there; one that cannot be written to its end is removed."""
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _FILE_MODE)
+    try:
+        for part in parts:
+            rest = memoryview(part)
+            while rest:
+                rest = rest[os.write(file, rest) :]
+    except OSError:
+        os.remove(path)
+        raise
+    finally:
+        os.close(file)
 
 
 @contextlib.contextmanager
