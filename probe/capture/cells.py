@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from probe.capture import recompute
 from probe.capture.threads import OpenCell
+from probe.capture.unnoticed import unnoticed
 from probe.naming import CELL, clean
 
 if TYPE_CHECKING:
@@ -60,7 +61,9 @@ class CellHooks:
 
     def install(self) -> None:
         """Register the hooks."""
-        if not self._handles:
+        if self._handles:
+            return
+        with unnoticed():
             for cell, before, after in self._cells:
                 self._handles.append(cell.register_forward_pre_hook(before, with_kwargs=True))
                 self._handles.append(cell.register_forward_hook(after, **self._options))
@@ -69,8 +72,9 @@ class CellHooks:
 
     def remove(self) -> None:
         """Take every hook away."""
-        for handle in self._handles:
-            handle.remove()
+        with unnoticed():
+            for handle in self._handles:
+                handle.remove()
         self._handles.clear()
         for cell, _, _ in self._cells:
             vars(cell).pop(_RUN, None)

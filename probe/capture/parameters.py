@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from probe.capture.unnoticed import unnoticed
+
 if TYPE_CHECKING:
     from probe.recorder import Recorder
 
@@ -25,14 +27,17 @@ class ParameterHooks:
         """Record the gradients of a Cell's own parameters under its key."""
         if not recorder.records_backward:
             return
-        for name, parameter in parameters.items():
-            if parameter.requires_grad and (key, name) not in self._handles:
-                self._handles[key, name] = parameter.register_hook(_hook(recorder, key, name))
+        new = [name for name, p in parameters.items() if p.requires_grad and (key, name) not in self._handles]
+        if new:
+            with unnoticed():
+                for name in new:
+                    self._handles[key, name] = parameters[name].register_hook(_hook(recorder, key, name))
 
     def remove(self) -> None:
         """Take every hook away."""
-        for handle in self._handles.values():
-            handle.remove()
+        with unnoticed():
+            for handle in self._handles.values():
+                handle.remove()
         self._handles.clear()
 
 

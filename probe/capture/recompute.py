@@ -68,7 +68,9 @@ def patches(collection: Collection) -> Patches:
     for owner, name, wrap in (
         ("_RecomputeCell", "construct", _first_run),
         ("_RecomputeCell", "bprop", _second_run),
-        ("_RecomputeHandle", "recompute", _unseen_run),  # without reentry, since 2.9: the first run has the graph
+        # without reentry, since 2.8: the first run has the graph, the second only fills in its values
+        ("_RecomputationHook", "__enter__", _unseen_begin),
+        ("_RecomputationHook", "__exit__", _unseen_end),
     ):
         if hasattr(getattr(module, owner, None), name):
             found.append(Patch(getattr(module, owner), name, functools.partial(wrap, collection)))
@@ -96,9 +98,22 @@ def _second_run(collection: Collection, original: Callable[..., Any]) -> Callabl
     return functools.update_wrapper(bprop, original)
 
 
-def _unseen_run(collection: Collection, original: Callable[..., Any]) -> Callable[..., Any]:
-    def recompute(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with collection.state.replaying(Log()):
-            return original(self, *args, **kwargs)
+def _unseen_begin(collection: Collection, original: Callable[..., Any]) -> Callable[..., Any]:
+    state = collection.state
 
-    return functools.update_wrapper(recompute, original)
+    def __enter__(self: Any) -> Any:
+        state.replayed.append(state.replay)
+        state.replay = Log()
+        return original(self)
+
+    return functools.update_wrapper(__enter__, original)
+
+
+def _unseen_end(collection: Collection, original: Callable[..., Any]) -> Callable[..., Any]:
+    state = collection.state
+
+    def __exit__(self: Any, *error: Any) -> Any:
+        state.replay = state.replayed.pop() if state.replayed else None
+        return original(self, *error)
+
+    return functools.update_wrapper(__exit__, original)

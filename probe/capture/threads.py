@@ -36,6 +36,7 @@ class ThreadState(threading.local):
         open: backward entries that have begun, the next to end last.
         logs: recomputed Cells that run for the first time; they note the calls inside them.
         replay: a recomputed Cell runs again: these are the calls of its first run.
+        replayed: what replay was around that run.
     """
 
     def __init__(self, all_open: list[list[tuple[int, int, Pending]]]) -> None:
@@ -44,6 +45,7 @@ class ThreadState(threading.local):
         self.open: list[tuple[int, int, Pending]] = []
         self.logs: list[Log] = []
         self.replay: Log | None = None
+        self.replayed: list[Log | None] = []
         all_open.append(self.open)
 
     @property
@@ -68,11 +70,12 @@ class ThreadState(threading.local):
     @contextlib.contextmanager
     def replaying(self, log: Log) -> Iterator[None]:
         """Take every call from a log for as long as a recomputed Cell runs again."""
-        around, self.replay = self.replay, log
+        self.replayed.append(self.replay)
+        self.replay = log
         try:
             yield
         finally:
-            self.replay = around
+            self.replay = self.replayed.pop()
 
     def leave(self, cell: Any) -> OpenCell | None:
         """Take away the innermost open call of a Cell, and what an exception has left open inside it."""
