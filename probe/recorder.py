@@ -70,6 +70,8 @@ class Recorder:
             },
         )
         self._save_array: Save = arrays.save
+        self._saves_all = settings.task == "tensor"
+        self._saves_some = settings.task == "statistics" and bool(settings.tensor_list)
         self._stacks = Stacks()
         self._counters: defaultdict[str, Iterator[int]] = defaultdict(itertools.count)
         self._lock = threading.Lock()
@@ -104,13 +106,14 @@ class Recorder:
             with self._lock:
                 self._documents.stack(call.forward, number)
         if self._measures and self._inputs:
-            save = self._save(call.forward)
-            describe = self._describer.value
+            describe, name = self._describer.value, call.forward
+            save = self._save(name)
+            if save is None and not kwargs:
+                call.parts = {"input_args": [describe(arg, name, None) for arg in args], "input_kwargs": {}}
+                return
             call.parts = {
-                "input_args": [describe(arg, f"{call.forward}.input.{i}", save) for i, arg in enumerate(args)],
-                "input_kwargs": {
-                    name: describe(arg, f"{call.forward}.kwargs.{name}", save) for name, arg in kwargs.items()
-                },
+                "input_args": [describe(arg, f"{name}.input.{i}", save) for i, arg in enumerate(args)],
+                "input_kwargs": {key: describe(arg, f"{name}.kwargs.{key}", save) for key, arg in kwargs.items()},
             }
 
     def ends(self, call: Call, result: Any, parameters: Mapping[str, Any] | None = None) -> None:
@@ -235,9 +238,7 @@ class Recorder:
     # -- helpers ------------------------------------------------------------------------------------------------
 
     def _save(self, entry: str) -> Save | None:
-        if self._settings.task == "tensor" or (
-            self._settings.tensor_list and self._settings.task == "statistics" and self._filters.keeps_arrays(entry)
-        ):
+        if self._saves_all or (self._saves_some and self._filters.keeps_arrays(entry)):
             return self._save_array
         return None
 

@@ -39,7 +39,7 @@ class Plan:
             if node is not None:
                 self._held.append(node)
                 self.keys.setdefault((nodes.identify(node), tensor._output_index), []).append(leaf)
-                if tensor.dtype not in nodes.continuous:
+                if tensor._dtype not in nodes.continuous:
                     self.quiet.add(leaf)
                 number = node._sequence_nr()
                 if self.floor < number < LEAF:
@@ -76,7 +76,7 @@ class Gradients:
         """Watch the gradients of a call that has returned."""
         outputs = Slots(self._tensor, items_of_result(result), "input")
         continuous = self._nodes.continuous
-        nodes = [tensor._grad_node if tensor.dtype in continuous else None for tensor in outputs.tensors]
+        nodes = [tensor._grad_node if tensor._dtype in continuous else None for tensor in outputs.tensors]
         made = [node for node in nodes if node is not None]
         if not made:
             return

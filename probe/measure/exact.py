@@ -38,6 +38,7 @@ class Reader:
 
     def __init__(self) -> None:
         import mindspore
+        from mindspore._c_expression import TensorPy
 
         names = "bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128"
         self._dtypes = {getattr(mindspore, name): np.dtype(name.rstrip("_")) for name in names.split()}
@@ -45,6 +46,8 @@ class Reader:
         self._view = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int)(
             ("PyMemoryView_FromMemory", ctypes.pythonapi)
         )
+        # the functions below Tensor's methods: no Python frame, and nothing that could be patched
+        self._contiguous, self._address = TensorPy.is_contiguous, TensorPy._data_ptr
         self._direct = mindspore.get_context("device_target") == "CPU"
         self._direct = self._direct and self._agrees()
 
@@ -53,14 +56,14 @@ class Reader:
         memory = self.memory(tensor)
         if memory is None:
             return array_of(tensor)
-        return np.frombuffer(memory, self._dtypes[tensor.dtype]).reshape(tensor.shape)
+        return np.frombuffer(memory, self._dtypes[tensor._dtype]).reshape(tensor._shape)
 
     def memory(self, tensor: Any) -> memoryview | None:
         """Return the bytes of a tensor in C order without a copy, or None where that cannot be had."""
-        if not self._direct or not tensor.is_contiguous():
+        if not self._direct or not self._contiguous(tensor):
             return None
-        size, address = tensor._nbytes, tensor._data_ptr()
-        if not (size and address) or tensor.dtype not in self._dtypes:
+        size, address = tensor._nbytes, self._address(tensor)
+        if not (size and address) or tensor._dtype not in self._dtypes:
             return None
         view: memoryview = self._view(address, size, _READ_ONLY)
         return view

@@ -6,11 +6,14 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from json.encoder import encode_basestring_ascii as _quote
 from typing import Any
 
 from probe.store import folders
+
+#: how far the value of an entry's key is indented in dump.json
+_INNER = "   "
 
 
 class Documents:
@@ -35,8 +38,12 @@ class Documents:
 
     def entry(self, name: str, parts: Mapping[str, Any]) -> None:
         """Add an entry, or further keys to the entry of this name."""
-        texts = {key: encode(value, "   ") for key, value in parts.items()}
-        self._entries.setdefault(name, {}).update(texts)
+        texts = {key: f"{_INNER}{_quote(key)}: {encode(value, _INNER)}" for key, value in parts.items()}
+        known = self._entries.get(name)
+        if known is None:
+            self._entries[name] = texts
+        else:
+            known.update(texts)
         self._changes += 1
 
     def stack(self, name: str, number: int) -> None:
@@ -70,7 +77,11 @@ class Documents:
         with folders.in_place(os.path.join(self.folder, folders.DUMP)) as file:
             head = "".join(f" {_quote(key)}: {encode(value, ' ')},\n" for key, value in self._header.items())
             file.write("{\n" + head + ' "data": ')
-            file.write(_object({name: _object(parts, "  ") for name, parts in list(self._entries.items())}, " "))
+            entries = [
+                f"  {_quote(name)}: {{\n" + ",\n".join(parts.values()) + "\n  }" if parts else f"  {_quote(name)}: {{}}"
+                for name, parts in list(self._entries.items())
+            ]
+            file.write("{\n" + ",\n".join(entries) + "\n }" if entries else "{}")
             file.write("\n}")
         if extra:
             items = {
@@ -84,13 +95,7 @@ class Documents:
         return True
 
 
-def _object(texts: Mapping[str, str], pad: str) -> str:
-    if not texts:
-        return "{}"
-    return "{\n" + ",\n".join(f"{pad} {_quote(key)}: {text}" for key, text in texts.items()) + f"\n{pad}}}"
-
-
-def encode(value: Any, pad: str) -> str:  # noqa: PLR0911  # one return per kind of value
+def encode(value: Any, pad: str) -> str:
     """Return the text that ``json.dumps(value, indent=1)`` gives at a place indented by ``pad``, several times faster.
 
     >>> print(encode({"a": [1.5, None]}, ""))
@@ -102,23 +107,18 @@ def encode(value: Any, pad: str) -> str:  # noqa: PLR0911  # one return per kind
     }
     """
     kind = type(value)
-    if kind is float:
-        return _float(value)
-    if kind is str:
-        return _quote(value)
-    if value is None:
-        return "null"
-    if kind is bool:
-        return "true" if value else "false"
-    if kind is int:
-        return int.__repr__(value)
-    inner = pad + " "
-    if kind is dict:
-        return _object({str(key): encode(item, inner) for key, item in value.items()}, pad)
     if kind is list or kind is tuple:
-        if not value:
-            return "[]"
-        return "[\n" + ",\n".join([inner + encode(item, inner) for item in value]) + f"\n{pad}]"
+        inner = pad + " "
+        return (
+            f"[\n{inner}" + f",\n{inner}".join([encode(item, inner) for item in value]) + f"\n{pad}]" if value else "[]"
+        )
+    if kind is dict:
+        inner = pad + " "
+        items = [f"{_quote(str(key))}: {encode(item, inner)}" for key, item in value.items()]
+        return f"{{\n{inner}" + f",\n{inner}".join(items) + f"\n{pad}}}" if items else "{}"
+    scalar = _SCALARS.get(kind)
+    if scalar is not None:
+        return scalar(value)
     if hasattr(value, "text"):  # a tensor's record makes its own
         return str(value.text(pad))
     raise TypeError(f"{kind.__name__} is no JSON value")
@@ -128,3 +128,12 @@ def _float(value: float) -> str:
     if math.isfinite(value):
         return float.__repr__(value)
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+_SCALARS: dict[type, Callable[[Any], str]] = {
+    float: _float,
+    str: _quote,
+    int: int.__repr__,
+    bool: lambda value: "true" if value else "false",
+    type(None): lambda value: "null",
+}
