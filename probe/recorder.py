@@ -18,7 +18,7 @@ from probe import naming
 from probe.capture.stacks import Stacks
 from probe.config import Settings
 from probe.filters import Filters
-from probe.measure.exact import Sum
+from probe.measure.exact import NoSum, Sum
 from probe.measure.values import Describer, Save
 from probe.store import folders
 from probe.store.arrays import Arrays
@@ -49,12 +49,13 @@ class Recorder:
     Args:
         settings: what to record.
         describer: turns values into records.
+        stacks: numbers and texts of stacks, which the steps share.
         folder: the rank folder.
 
     After ``close()`` everything that still arrives is ignored.
     """
 
-    def __init__(self, settings: Settings, describer: Describer, folder: str) -> None:
+    def __init__(self, settings: Settings, describer: Describer, stacks: Stacks, folder: str) -> None:
         arrays = Arrays(folder)
         self.closed = False
         self._settings = settings
@@ -72,7 +73,7 @@ class Recorder:
         self._save_array: Save = arrays.save
         self._saves_all = settings.task == "tensor"
         self._saves_some = settings.task == "statistics" and bool(settings.tensor_list)
-        self._stacks = Stacks()
+        self._stacks = stacks
         self._counters: defaultdict[str, Iterator[int]] = defaultdict(itertools.count)
         self._lock = threading.Lock()
         self._troubles: set[tuple[str, str]] = set()
@@ -161,8 +162,8 @@ class Recorder:
         return self._describer.tensor(tensor, f"{call.backward}.{place}", self._save(call.backward))
 
     def sum(self) -> Sum:
-        """Return a new sum of gradients."""
-        return self._describer.sum()
+        """Return a new sum of gradients, one that stays empty where nothing is measured."""
+        return self._describer.sum() if self._measures else NoSum()
 
     def gradient_sum(self, call: Call, place: str, total: Sum) -> Any:
         """Return the record of a gradient that was summed from several contributions."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from probe.capture.cells import is_model
 from probe.capture.collection import Collection
+from probe.capture.stacks import Stacks
 from probe.config import Settings
 from probe.errors import ProbeError, UsageError
 from probe.measure.values import Describer
@@ -30,6 +31,7 @@ class Session:
         self._models: Any = None
         self._collection: Collection | None = None
         self._describer: Describer | None = None
+        self._stacks = Stacks()
         self._recorder: Recorder | None = None
         self._claimed: set[int | None] = set()
         self._broken = False
@@ -123,7 +125,7 @@ class Session:
             if self._describer is None:
                 self._describer = Describer(md5=self.settings.summary_mode == "md5")
             folder = folders.rank_folder(self.settings.dump_path, self._window.step, rank)
-            self._recorder = Recorder(self.settings, self._describer, folder)
+            self._recorder = Recorder(self.settings, self._describer, self._stacks, folder)
         self._collection.install(self._recorder)
         self.running = True
 

@@ -13,6 +13,9 @@ _TOOL = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _CELL_MACHINERY = (os.path.join("mindspore", "nn", "cell.py"), "check_jit_forbidden_api.py")
 
 
+_MOST = 10_000
+
+
 class Stacks:
     """Distinct stacks, numbered from 0 in the order they were first seen."""
 
@@ -39,6 +42,9 @@ class Stacks:
         key = tuple(parts)
         number = self._numbers.get(key)
         if number is None:
+            if len(self._codes) >= _MOST:  # code that is made anew all the time
+                self._numbers.clear()
+                self._codes.clear()
             self._codes.append(codes)
             text = _format(innermost)
             number = self._numbers[key] = self._texts.setdefault(text, len(self._texts))

@@ -33,7 +33,7 @@ class Reader:
     """Reads tensors, on CPU straight from their memory: the first ``asnumpy`` of a fresh tensor costs far more.
 
     What it returns owns nothing: use it at once, while holding the tensor. Where this MindSpore's pointers do not
-    show what ``asnumpy`` shows, and for what has another layout than C order, ``asnumpy`` is asked.
+    show what ``asnumpy`` shows, ``asnumpy`` is asked.
     """
 
     def __init__(self) -> None:
@@ -47,16 +47,27 @@ class Reader:
             ("PyMemoryView_FromMemory", ctypes.pythonapi)
         )
         # the functions below Tensor's methods: no Python frame, and nothing that could be patched
-        self._contiguous, self._address = TensorPy.is_contiguous, TensorPy._data_ptr
+        self._contiguous, self._address, self._stride = TensorPy.is_contiguous, TensorPy._data_ptr, TensorPy.stride
         self._direct = mindspore.get_context("device_target") == "CPU"
         self._direct = self._direct and self._agrees()
 
     def __call__(self, tensor: Any) -> Array:
         """Return the values of a tensor, read-only where they are its own memory."""
         memory = self.memory(tensor)
-        if memory is None:
+        if memory is not None:
+            return np.frombuffer(memory, self._dtypes[tensor._dtype]).reshape(tensor._shape)
+        if self._direct and tensor._nbytes and tensor._dtype in self._dtypes:
+            return self._strided(tensor)
+        return array_of(tensor)
+
+    def _strided(self, tensor: Any) -> Array:
+        """Return a view of a tensor of any layout."""
+        dtype, shape, address = self._dtypes[tensor._dtype], tensor._shape, self._address(tensor)
+        strides = tuple([stride * dtype.itemsize for stride in self._stride(tensor)])
+        if not address or len(strides) != len(shape) or min(strides, default=0) < 0:
             return array_of(tensor)
-        return np.frombuffer(memory, self._dtypes[tensor._dtype]).reshape(tensor._shape)
+        size = sum((length - 1) * stride for length, stride in zip(shape, strides)) + dtype.itemsize
+        return np.ndarray(shape, dtype, self._view(address, size, _READ_ONLY), 0, strides)
 
     def memory(self, tensor: Any) -> memoryview | None:
         """Return the bytes of a tensor in C order without a copy, or None where that cannot be had."""
@@ -78,7 +89,9 @@ class Reader:
             host,
             fresh,
             fresh[1:],
+            fresh[:, 1:],
             fresh.transpose(1, 0),
+            fresh.expand_dims(0).broadcast_to((2, 2, 3)),
             mindspore.Parameter(fresh),
             host.astype(mindspore.bfloat16),
         ]
@@ -119,6 +132,7 @@ class Sum:
         self.array = np.array(array) if self.array is None else np.asarray(self.array + array)
 
     def __bool__(self) -> bool:
+        """Return whether anything was added."""
         return self.array is not None
 
     def take_from(self, total: Any) -> bool:
@@ -129,3 +143,16 @@ class Sum:
             return False
         self.array = np.array(array) if self.array is None else np.asarray(array - self.array)
         return True
+
+
+class NoSum(Sum):
+    """A sum that nobody wants to know."""
+
+    __slots__ = ()
+
+    def add(self, tensor: Any) -> None:
+        """Do nothing."""
+
+    def take_from(self, total: Any) -> bool:
+        """Return that nothing is left."""
+        return False
