@@ -1,0 +1,173 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Runs one call of a listed API, alone or under a gradient, and keeps what went in and what came out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import mindspore as ms
+import numpy as np
+from generate import Values
+from mindspore import ops
+
+# Primitives that nobody records: what the test computes itself must not be in the dump
+_MUL, _ADD, _SUM, _CAST = ops.Mul(), ops.Add(), ops.ReduceSum(), ops.Cast()
+_REAL, _IMAG = ops.Real(), ops.Imag()
+_COMPLEX = (ms.complex64, ms.complex128)
+_CONTINUOUS = (ms.float16, ms.float32, ms.float64, ms.bfloat16, *_COMPLEX)
+
+
+@dataclass
+class Run:
+    """What one run showed.
+
+    Attributes:
+        outputs: the outputs' arrays, and what is no tensor as text.
+        changed: an input was changed, or is an output.
+        upstream: gradients of the tensor outputs, None for those that cannot have one.
+        gradients: place of an input -> its gradient.
+        shared: places of the inputs that an output shares its place in the graph with.
+        connected: whether any output is in the graph at all.
+    """
+
+    outputs: list[Any] = field(default_factory=list)
+    changed: bool = False
+    upstream: list[np.ndarray | None] = field(default_factory=list)
+    gradients: dict[int, np.ndarray] = field(default_factory=dict)
+    shared: set[int] = field(default_factory=set)
+    shared_outputs: set[int] = field(default_factory=set)
+    connected: bool = False
+
+
+def forward(api: Any, values: Values) -> Run:
+    """Run the call once."""
+    leaves = values.fresh()
+    args, kwargs = values.arguments(leaves)
+    _seed()
+    result = getattr(api.owner, api.name)(*args, **kwargs)
+    run = Run()
+    outputs = list(_leaves(result))
+    run.outputs = [array(item) for item in outputs]
+    run.changed = any(item is leaf for item in outputs for leaf in leaves) or not all(
+        same(array(leaf), old) for leaf, old in zip(leaves, values.arrays)
+    )
+    return run
+
+
+def gradient(api: Any, values: Values, through: bool, key: Any) -> Run:
+    """Run the call and the gradient of a scalar of its outputs.
+
+    Args:
+        api: what is called.
+        values: with what.
+        through: give it results of a multiplication by one and not leaves, which must not be changed in place.
+        key: tensor -> its place in the graph.
+    """
+    leaves, run = values.fresh(), Run()
+
+    def function(*given: Any) -> Any:
+        now = list(leaves)
+        for place, tensor in zip(values.floats, given):
+            now[place] = _MUL(tensor, 1.0) if through else tensor
+        args, kwargs = values.arguments(now)
+        before = {key(now[place]): place for place in values.floats}
+        result = getattr(api.owner, api.name)(*args, **kwargs)
+        outputs = list(_leaves(args[0] if result is None else result))
+        run.outputs = [array(item) for item in outputs]
+        tensors = [item for item in outputs if isinstance(item, ms.Tensor)]
+        places = [key(item) for item in tensors]
+        run.shared = {before[place] for place in places if place is not None and place in before}
+        run.shared_outputs = {i for i, place in enumerate(places) if place is not None and place in before}
+        run.connected = any(
+            place is not None for place, item in zip(places, tensors) if item.dtype in _CONTINUOUS
+        )
+        return _scalar(tensors)
+
+    _seed()
+    found = ms.grad(function, tuple(range(len(values.floats))))(*[leaves[place] for place in values.floats])
+    found = found if isinstance(found, tuple) else (found,)
+    run.gradients = {place: array(item) for place, item in zip(values.floats, found)}
+    return run
+
+
+def upstream(outputs: list[Any]) -> list[np.ndarray | None]:
+    """Return what the gradient of the scalar is with respect to each tensor output, None where it has none."""
+    arrays = [item for item in outputs if isinstance(item, np.ndarray)]
+    places = [i for i, item in enumerate(arrays) if np.issubdtype(item.dtype, np.inexact)]
+    found: list[np.ndarray | None] = [None] * len(arrays)
+    if places:
+        tensors = [ms.Tensor(item) for item in arrays]
+
+        def function(*given: Any) -> Any:
+            now = list(tensors)
+            for place, tensor in zip(places, given):
+                now[place] = tensor
+            return _scalar(now)
+
+        gradients = ms.grad(function, tuple(range(len(places))))(*[tensors[i] for i in places])
+        gradients = gradients if isinstance(gradients, tuple) else (gradients,)
+        for place, item in zip(places, gradients):
+            found[place] = array(item)
+    return found
+
+
+def differentiable(outputs: list[Any]) -> bool:
+    """Return whether any output could have a gradient."""
+    return any(isinstance(item, np.ndarray) and np.issubdtype(item.dtype, np.inexact) for item in outputs)
+
+
+def array(item: Any) -> Any:
+    """Return a tensor's values as the dump has them, anything else as text."""
+    if isinstance(item, np.ndarray):
+        return item.copy()
+    if not isinstance(item, ms.Tensor):
+        return repr(item)
+    return (_CAST(item, ms.float32) if item.dtype == ms.bfloat16 else item).asnumpy().copy()
+
+
+def same(one: Any, other: Any) -> bool:
+    """Return whether two arrays are bitwise equal, any NaN being equal to any other."""
+    if not isinstance(one, np.ndarray) or not isinstance(other, np.ndarray):
+        return isinstance(one, str) and one == other
+    if one.dtype != other.dtype or one.shape != other.shape:
+        return False
+    if one.tobytes() == other.tobytes():
+        return True
+    if not np.issubdtype(one.dtype, np.inexact):
+        return False
+    known = ~np.isnan(one)
+    return np.array_equal(known, ~np.isnan(other)) and one[known].tobytes() == other[known].tobytes()
+
+
+def _scalar(outputs: list[Any]) -> Any:
+    """Return a number whose gradient is another fixed tensor for every output."""
+    total = None
+    for i, output in enumerate(outputs):
+        if output.dtype not in _CONTINUOUS:
+            continue
+        parts = (_REAL(output), _IMAG(output)) if output.dtype in _COMPLEX else (output,)
+        for j, part in enumerate(parts):
+            numbers = np.random.RandomState(10 * i + j).uniform(0.5, 2.0, part.shape)
+            term = _CAST(_SUM(_MUL(part, ms.Tensor(numbers, part.dtype))), ms.float32)
+            total = term if total is None else _ADD(total, term)
+    return total
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _leaves(item)
+    elif isinstance(value, dict):
+        yield from _leaves(list(value.values()))
+    else:
+        yield value
+
+
+def _seed() -> None:
+    ms.set_seed(7)
+    np.random.seed(7)
+    if hasattr(ms, "manual_seed"):
+        ms.manual_seed(7)
