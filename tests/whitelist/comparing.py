@@ -5,14 +5,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import mindspore as ms
 import numpy as np
 import running
-from generate import Values, candidates
+from generate import Values, candidates, variants
 from recipes import A, T
 from running import Run, same
 
@@ -26,11 +26,13 @@ _NO_KERNEL = re.compile(
     r"|Create kernelmod for op \w+ failed"
     r"|\w+( method)? (only supports Ascend|support Ascend only)"
     r"|'\w+' is not supported on this device"
-    r"|only support \[ascend"
+    r"|only support \[ascend|is only supported on Ascend"
     r"|^RuntimeError: Not implement exception"  # an Ascend op: its shapes are not even inferred elsewhere
     r"|should not come here for \w+ (py_)?method"  # a method that has a body for Ascend alone
     r"|There is no branch to go function \w+!"
 )
+#: more than a kernel's search for its number of threads takes
+_TRIALS = 12
 _COLLECTIVE = ("MintDistributed.", "Distributed.")
 _NO_GROUP = "Distributed Communication has not been inited"
 
@@ -47,6 +49,7 @@ class Outcome:
         forward_only: why they were not, where MindSpore's own gradient raises.
         differences: what probe changed or recorded wrongly.
         call: its arguments.
+        variants: how many other calls were compared too.
     """
 
     name: str
@@ -56,6 +59,7 @@ class Outcome:
     forward_only: str = ""
     differences: list[str] = field(default_factory=list)
     call: A | None = None
+    variants: int = 0
 
 
 def name_of(api: Any) -> str:
@@ -103,40 +107,71 @@ class Comparison:
         self._step = 0
 
     def __call__(self, api: Any) -> Outcome:
-        """Return what became of an API."""
+        """Return what became of an API: of the call that works, and of others that do."""
         outcome, values, bare = working_call(api)
         if values is None or bare is None:
             return outcome
-        repeatable = outcome.name not in self._own_outputs
-        say = outcome.differences.append
-        watched, dump = self._watch(lambda: running.forward(api, values), say)
-        if watched is not None:
-            if repeatable:
-                _equal(watched.outputs, bare.outputs, "output", say)
-            self._forward_entry(api, values, watched, dump, say)
-            if others := [name for name in dump.data if name != f"{api.key}.0.forward"]:
-                say(f"entries beside its own: {others}")
-        if not values.floats or not running.differentiable(bare.outputs):
-            return outcome
-        try:
-            bare = running.gradient(api, values, bare.changed, self._key)
-        except Exception as error:  # no kernel for its backward, or no gradient at all
-            outcome.forward_only = f"{type(error).__name__}: {' '.join(str(error).split())}"[:160]
-            return outcome
-        outcome.backward = True
-        through = watched is not None and watched.changed
-        watched, dump = self._watch(lambda: running.gradient(api, values, through, self._key), say)
-        if watched is not None:
-            if repeatable:
-                _equal(watched.outputs, bare.outputs, "output under a gradient", say)
-                for place, array in bare.gradients.items():
-                    if not same(watched.gradients[place], array):
-                        say(f"changed gradient of input {place}: {_apart(watched.gradients[place], array)}")
-            self._forward_entry(api, values, watched, dump, say)
-            self._backward_entry(api, values, watched, dump, say)
+        self._one_call(api, values, bare, outcome)
+        for call in variants(api, values.call):
+            try:
+                values = Values(api.key, call)
+                bare = running.forward(api, values)
+            except Exception:  # the same in other words is not always allowed
+                continue
+            outcome.variants += 1
+            self._one_call(api, values, bare, outcome)
         return outcome
 
-    def _watch(self, function: Any, say: Any) -> tuple[Run | None, Any]:
+    def _one_call(self, api: Any, values: Values, bare: Run, outcome: Outcome) -> None:
+        def say(text: str) -> None:
+            outcome.differences.append(f"{values.call!r} {text}")
+
+        dump = self._both(lambda: running.forward(api, values), bare, outcome, say)
+        if dump is not None:
+            self._forward_entry(api, values, *dump, say)
+            if others := [name for name in dump[1].data if name != f"{api.key}.0.forward"]:
+                say(f"entries beside its own: {others}")
+        if not values.floats or not running.differentiable(bare.outputs):
+            return
+        for through in (True,) if bare.changed else (False, True):
+
+            def run(through: bool = through) -> Run:
+                return running.gradient(api, values, through, self._key)
+
+            try:
+                bare = run()
+            except Exception as error:  # no kernel for its backward, or no gradient at all
+                if not outcome.backward:
+                    outcome.forward_only = f"{type(error).__name__}: {' '.join(str(error).split())}"[:160]
+                continue
+            outcome.backward, outcome.forward_only = True, ""
+            dump = self._both(run, bare, outcome, say)
+            if dump is not None:
+                self._forward_entry(api, values, *dump, say)
+                self._backward_entry(api, values, *dump, say)
+
+    def _both(
+        self, function: Callable[[], Run], bare: Run, outcome: Outcome, say: Callable[[str], None]
+    ) -> tuple[Run, Any] | None:
+        """Run with probe on, compare with the run without, and return the run and the dump."""
+        watched, dump = self._watch(function, say)
+        if watched is None:
+            return None
+        if outcome.name not in self._own_outputs:
+            found = list(_apart_runs(watched, bare))
+            if found:
+                # the first runs of a CPU kernel try out numbers of threads, which moves last bits; then it keeps one
+                for _ in range(_TRIALS):
+                    bare = function()
+                watched, dump = self._watch(function, say)
+                if watched is None:
+                    return None
+                found = list(_apart_runs(watched, bare))
+            for text in found:
+                say(text)
+        return watched, dump
+
+    def _watch(self, function: Callable[[], Run], say: Callable[[str], None]) -> tuple[Run | None, Any]:
         run = None
         self._debugger.start()
         try:
@@ -178,7 +213,7 @@ class Comparison:
             say(f"backward entries {entries}")
             return
         entry = dump.data[entries[0]]
-        expected = running.upstream(run.outputs)
+        expected = running.upstream(run)
         arrived = list(_flat(entry["input"]))
         if len(arrived) != len(expected):
             say(f"{len(arrived)} slots for the gradients of {len(expected)} outputs")
@@ -193,6 +228,16 @@ class Comparison:
         for place, (spec, slot) in enumerate(slots):
             if spec.form == "tensor":
                 _slot(dump, slot, gradients.get(place), f"gradient of input {place}", say)
+
+
+def _apart_runs(watched: Run, bare: Run) -> Iterator[str]:
+    """Yield where a run with probe on is not the run without."""
+    texts: list[str] = []
+    _equal(watched.outputs, bare.outputs, "output", texts.append)
+    yield from texts
+    for place, array in bare.gradients.items():
+        if not same(watched.gradients[place], array):
+            yield f"changed gradient of input {place}: {_apart(watched.gradients[place], array)}"
 
 
 def _slot(dump: Any, slot: Any, expected: Any, what: str, say: Any) -> None:

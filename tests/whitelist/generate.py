@@ -11,7 +11,7 @@ from typing import Any
 
 import mindspore as ms
 import numpy as np
-from recipes import BY_PARAMETER, GENERIC, RECIPES, A, T
+from recipes import BY_PARAMETER, GENERIC, MORE, RECIPES, A, T
 
 
 def candidates(api: Any) -> list[A]:
@@ -20,6 +20,20 @@ def candidates(api: Any) -> list[A]:
         if name in RECIPES:
             return list(RECIPES[name])
     return [*_by_signature(api), *GENERIC]
+
+
+def variants(api: Any, call: A) -> Iterator[A]:
+    """Yield other calls of an API of which one is known to work: by keyword, and those listed for it."""
+    try:
+        parameters = list(inspect.signature(getattr(api.owner, api.name)).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    by_name = [p.name for p in parameters[: len(call.args)] if p.kind is p.POSITIONAL_OR_KEYWORD]
+    if len(by_name) == len(call.args):
+        first = 1 if by_name[:1] == ["self"] else 0
+        if len(by_name) > first:
+            yield A(*call.args[:first], **dict(zip(by_name[first:], call.args[first:])), **call.kwargs)
+    yield from MORE.get(api.key, MORE.get(api.name, ()))
 
 
 def _by_signature(api: Any) -> Iterator[A]:

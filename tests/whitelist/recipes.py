@@ -454,7 +454,7 @@ _NETS = {
         "ring_attention_update",
         A(T(4, 1, 8), T(1, 2, 4, 8), T(1, 2, 4, 8), T(4, 1, 8), T(1, 2, 4, 8), T(1, 2, 4, 8)),
     ),
-    **_both("quant_matmul", A(I(2, 3, dtype=np.int8), I(3, 4, dtype=np.int8), T(4), pertoken_scale=T(2))),
+    **_both("quant_matmul", A(T(2, 3, dtype=np.float16), I(3, 4, dtype=np.int8), T(4), pertoken_scale=T(2))),
     **_both("rotated_iou", A(T(1, 2, 5), T(1, 3, 5))),
     **_both("iou", A(V([[0.0, 0.0, 2.0, 2.0]]), V([[1.0, 1.0, 3.0, 3.0]]))),
     **_both("bounding_box_encode", A(V([[2.0, 2.0, 2.0, 3.0]]), V([[1.0, 2.0, 1.0, 4.0]]))),
@@ -551,5 +551,81 @@ RECIPES: dict[str, tuple[A, ...]] = {
     **_FOURIER,
 }
 
+#: further calls of APIs that are called in many ways
+MORE: dict[str, tuple[A, ...]] = {
+    "Tensor.__getitem__": (
+        A(X, 1),
+        A(X, (1, 2)),
+        A(X, (slice(None), 1)),
+        A(X, Ellipsis),
+        A(X, None),
+        A(X, (None, slice(0, 1), -1)),
+        A(X, slice(None, None, 2)),
+        A(X, K([1, 0, 1])),
+        A(X, [1, 0]),
+        A(X, B(2, 3)),
+        A(X, (K([0, 1]), K([1, 2]))),
+        A(X, (slice(None), K([1, 2]))),
+    ),
+    "Tensor.__setitem__": (
+        A(X, 1, T(3)),
+        A(X, 1, 2.0),
+        A(X, (slice(None), 1), T(2)),
+        A(X, slice(0, 1), 3.0),
+        A(X, K([1, 0]), Y),
+        A(X, B(2, 3), 0.5),
+        A(X, Ellipsis, Y),
+    ),
+    "Tensor.view": (A(X, 3, 2), A(X, -1)),
+    "Tensor.reshape": (A(X, 3, 2), A(X, (-1,))),
+    "Tensor.transpose": (A(X, 1, 0),),
+    "Tensor.split": (A(T(4, 3), 2, 1), A(T(4, 3), (1, 3))),
+    "concat": (A((X, Y), 1), A([X, Y, Z], 1)),
+    "cat": (A((X, Y), 1),),
+    "stack": (A((X, Y), 1),),
+    **_both("sum mean max min prod amax amin", A(X, 0), A(X, 1)),
+    **_both("add sub mul div __add__ __sub__ __mul__ __truediv__ __pow__ pow", A(X, 2.0), A(X, T(3)), A(X, T(2, 1))),
+    **_both("__iadd__ __isub__ __imul__ __itruediv__ add_ sub_ mul_ div_", A(X, 2.0), A(X, T(3))),
+    **_both("__radd__ __rsub__ __rmul__ __rtruediv__", A(X, Y), A(X, 2)),
+    **_both("clamp clip", A(SIGNED, 0.0, 1.0), A(SIGNED, V(0.0), V(1.0))),
+    **_both("matmul __matmul__", A(T(2, 3, 4), T(2, 4, 5)), A(T(2, 3, 4), T(4, 5))),
+    "cross_entropy": (
+        A(X, LABELS, T(3), label_smoothing=0.1),
+        A(X, LABELS, reduction="none"),
+        A(X, T(2, 3)),
+    ),
+    "einsum": (A("ij->ji", X),),
+    "where": (A(B(2, 3), X, 2.0),),
+    "softmax": (A(X, 0),),
+    "layer_norm": (A(X, (2, 3), T(2, 3), T(2, 3)),),
+    "interpolate": (A(IMAGE, scale_factor=(2.0, 2.0), mode="nearest", recompute_scale_factor=True),),
+    "pad": (A(X, (1, 2), mode="constant", value=1.0), A(T(1, 2, 4), (1, 1), mode="reflect")),
+    "gather": (A(X, K([1, 2]), 1),),
+    "norm": (A(X, 2, 1), A(T(3))),
+    "topk": (A(X, 2, 0),),
+    "conv2d": (A(T(1, 4, 5, 5), T(4, 2, 3, 3), None, 1, "pad", 1, 1, 2), A(IMAGE, T(3, 2, 3, 3))),
+    "batch_norm": (A(N4, T(4), T(4), T(4), T(4), True),),
+    "to": (A(X, ms.float32), A(X, ms.float64)),
+    "astype": (A(X, ms.float32), A(X, ms.int32)),
+    "cast": (A(X, ms.float32), A(X, ms.int32)),
+    "flatten": (A(T(2, 3, 4), start_dim=1),),
+    "meshgrid": (A(T(3), T(2), indexing="ij"),),
+    "relu": (A(SIGNED, inplace=True),),
+}
+
+_RANDOM_STATE = "random numbers that no seed resets"
+_MEMORY = "uninitialised memory"
+_EVERY_OTHER = "not repeatable without probe: every other run gives another result"
+
 #: an API's full name -> why its outputs are not the same at every run, so that runs cannot be compared with each other
-OWN_OUTPUTS: dict[str, str] = {}
+OWN_OUTPUTS: dict[str, str] = {
+    **dict.fromkeys(
+        "ops.bernoulli ops.dropout1d ops.dropout2d ops.dropout3d ops.gumbel_softmax ops.random_categorical "
+        "ops.uniform_candidate_sampler Tensor.cauchy Tensor.log_normal Tensor.random_categorical".split(),
+        _RANDOM_STATE,
+    ),
+    **dict.fromkeys("mint.empty mint.empty_like Tensor.new_empty".split(), _MEMORY),
+    **dict.fromkeys(
+        "ops.fftshift ops.ifftshift ops.hfft ops.hfft2 ops.hfftn ops.ihfft ops.ihfft2 ops.ihfftn".split(), _EVERY_OTHER
+    ),
+}

@@ -27,15 +27,16 @@ class Run:
     Attributes:
         outputs: the outputs' arrays, and what is no tensor as text.
         changed: an input was changed, or is an output.
-        upstream: gradients of the tensor outputs, None for those that cannot have one.
+        dtypes: those of the outputs that are tensors.
         gradients: place of an input -> its gradient.
         shared: places of the inputs that an output shares its place in the graph with.
+        shared_outputs: the numbers of these outputs.
         connected: whether any output is in the graph at all.
     """
 
     outputs: list[Any] = field(default_factory=list)
     changed: bool = False
-    upstream: list[np.ndarray | None] = field(default_factory=list)
+    dtypes: list[Any] = field(default_factory=list)
     gradients: dict[int, np.ndarray] = field(default_factory=dict)
     shared: set[int] = field(default_factory=set)
     shared_outputs: set[int] = field(default_factory=set)
@@ -78,6 +79,7 @@ def gradient(api: Any, values: Values, through: bool, key: Any) -> Run:
         outputs = list(_leaves(args[0] if result is None else result))
         run.outputs = [array(item) for item in outputs]
         tensors = [item for item in outputs if isinstance(item, ms.Tensor)]
+        run.dtypes = [item.dtype for item in tensors]
         places = [key(item) for item in tensors]
         run.shared = {before[place] for place in places if place is not None and place in before}
         run.shared_outputs = {i for i, place in enumerate(places) if place is not None and place in before}
@@ -93,13 +95,13 @@ def gradient(api: Any, values: Values, through: bool, key: Any) -> Run:
     return run
 
 
-def upstream(outputs: list[Any]) -> list[np.ndarray | None]:
+def upstream(run: Run) -> list[np.ndarray | None]:
     """Return what the gradient of the scalar is with respect to each tensor output, None where it has none."""
-    arrays = [item for item in outputs if isinstance(item, np.ndarray)]
-    places = [i for i, item in enumerate(arrays) if np.issubdtype(item.dtype, np.inexact)]
+    arrays = [item for item in run.outputs if isinstance(item, np.ndarray)]
+    places = [i for i, dtype in enumerate(run.dtypes) if dtype in _CONTINUOUS]
     found: list[np.ndarray | None] = [None] * len(arrays)
     if places:
-        tensors = [ms.Tensor(item) for item in arrays]
+        tensors = [ms.Tensor(item, dtype) for item, dtype in zip(arrays, run.dtypes)]
 
         def function(*given: Any) -> Any:
             now = list(tensors)
@@ -150,6 +152,7 @@ def _scalar(outputs: list[Any]) -> Any:
             continue
         parts = (_REAL(output), _IMAG(output)) if output.dtype in _COMPLEX else (output,)
         for j, part in enumerate(parts):
+            part = _CAST(part, ms.float32) if part.dtype == ms.bfloat16 else part
             numbers = np.random.RandomState(10 * i + j).uniform(0.5, 2.0, part.shape)
             term = _CAST(_SUM(_MUL(part, ms.Tensor(numbers, part.dtype))), ms.float32)
             total = term if total is None else _ADD(total, term)
