@@ -13,8 +13,8 @@ import mindspore as ms
 import numpy as np
 import running
 from generate import Values, candidates, variants
-from recipes import A, T
-from running import Run, same
+from recipes import NO_GRADIENT, A, T
+from running import Mode, Run, same
 
 COMPARED, NO_KERNEL, NOT_CALLED = "compared", "no_kernel", "not_called"
 
@@ -31,6 +31,7 @@ _NO_KERNEL = re.compile(
     r"|should not come here for \w+ (py_)?method"  # a method that has a body for Ascend alone
     r"|There is no branch to go function \w+!"
 )
+_MODES = (Mode(), Mode(through=True, twice=True), Mode(through=True, last=True))
 #: more than a kernel's search for its number of threads takes
 _TRIALS = 12
 _COLLECTIVE = ("MintDistributed.", "Distributed.")
@@ -133,22 +134,24 @@ class Comparison:
                 say(f"entries beside its own: {others}")
         if not values.floats or not running.differentiable(bare.outputs):
             return
-        for through in (True,) if bare.changed else (False, True):
+        for mode in _MODES if len(values.floats) > 1 else _MODES[:2]:
+            if api.name in NO_GRADIENT or (bare.changed and not mode.through):
+                continue
 
-            def run(through: bool = through) -> Run:
-                return running.gradient(api, values, through, self._key)
+            def run(mode: Mode = mode) -> Run:
+                return running.gradient(api, values, mode, self._key)
 
             try:
-                bare = run()
+                alone = run()
             except Exception as error:  # no kernel for its backward, or no gradient at all
                 if not outcome.backward:
                     outcome.forward_only = f"{type(error).__name__}: {' '.join(str(error).split())}"[:160]
                 continue
             outcome.backward, outcome.forward_only = True, ""
-            dump = self._both(run, bare, outcome, say)
+            dump = self._both(run, alone, outcome, say)
             if dump is not None:
                 self._forward_entry(api, values, *dump, say)
-                self._backward_entry(api, values, *dump, say)
+                self._backward_entry(api, values, mode, *dump, say)
 
     def _both(
         self, function: Callable[[], Run], bare: Run, outcome: Outcome, say: Callable[[str], None]
@@ -200,7 +203,7 @@ class Comparison:
         recorded = [dump.array(item["data_name"]) for item in _records(entry["output"])]
         _equal(recorded, [item for item in run.outputs if isinstance(item, np.ndarray)], "recorded output", say)
 
-    def _backward_entry(self, api: Any, values: Values, run: Run, dump: Any, say: Any) -> None:
+    def _backward_entry(self, api: Any, values: Values, mode: Mode, run: Run, dump: Any, say: Any) -> None:
         entries = [name for name in dump.data if name.startswith(f"{api.key}.") and name.endswith(".backward")]
         gradients = {place: array for place, array in run.gradients.items() if place not in run.shared}
         if not entries:
@@ -213,7 +216,7 @@ class Comparison:
             say(f"backward entries {entries}")
             return
         entry = dump.data[entries[0]]
-        expected = running.upstream(run)
+        expected = running.upstream(run, mode)
         arrived = list(_flat(entry["input"]))
         if len(arrived) != len(expected):
             say(f"{len(arrived)} slots for the gradients of {len(expected)} outputs")

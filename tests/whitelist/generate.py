@@ -23,7 +23,7 @@ def candidates(api: Any) -> list[A]:
 
 
 def variants(api: Any, call: A) -> Iterator[A]:
-    """Yield other calls of an API of which one is known to work: by keyword, and those listed for it."""
+    """Yield other calls of an API of which one is known to work: by keyword, those listed for it, in half precision."""
     try:
         parameters = list(inspect.signature(getattr(api.owner, api.name)).parameters.values())
     except (TypeError, ValueError):
@@ -34,6 +34,16 @@ def variants(api: Any, call: A) -> Iterator[A]:
         if len(by_name) > first:
             yield A(*call.args[:first], **dict(zip(by_name[first:], call.args[first:])), **call.kwargs)
     yield from MORE.get(api.key, MORE.get(api.name, ()))
+    half = A(*_in_half(call.args), **dict(zip(call.kwargs, _in_half(list(call.kwargs.values())))))
+    if repr(half) != repr(call):
+        yield half
+
+
+def _in_half(value: Any) -> Any:
+    """Return the same with tensors of half precision."""
+    if isinstance(value, T):
+        return value.in_half()
+    return type(value)([_in_half(item) for item in value]) if type(value) in (list, tuple) else value
 
 
 def _by_signature(api: Any) -> Iterator[A]:

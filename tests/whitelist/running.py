@@ -59,49 +59,65 @@ def forward(api: Any, values: Values) -> Run:
     return run
 
 
-def gradient(api: Any, values: Values, through: bool, key: Any) -> Run:
+@dataclass(frozen=True)
+class Mode:
+    """How a gradient is taken.
+
+    Attributes:
+        through: the call gets results of a multiplication by one and not leaves, which must not be changed in place.
+        last: with respect to the last input alone.
+        twice: every output is used twice.
+    """
+
+    through: bool = False
+    last: bool = False
+    twice: bool = False
+
+
+def gradient(api: Any, values: Values, mode: Mode, key: Any) -> Run:
     """Run the call and the gradient of a scalar of its outputs.
 
     Args:
         api: what is called.
         values: with what.
-        through: give it results of a multiplication by one and not leaves, which must not be changed in place.
+        mode: how.
         key: tensor -> its place in the graph.
     """
     leaves, run = values.fresh(), Run()
+    places = values.floats[-1:] if mode.last else values.floats
 
     def function(*given: Any) -> Any:
         now = list(leaves)
-        for place, tensor in zip(values.floats, given):
-            now[place] = _MUL(tensor, ms.Tensor(1.0, tensor.dtype)) if through else tensor
+        for place, tensor in zip(places, given):
+            now[place] = _MUL(tensor, ms.Tensor(1.0, tensor.dtype)) if mode.through else tensor
         args, kwargs = values.arguments(now)
-        before = {key(now[place]): place for place in values.floats}
+        before = {key(now[place]): place for place in places}
         result = getattr(api.owner, api.name)(*args, **kwargs)
         outputs = list(_leaves(args[0] if result is None else result))
         run.outputs = [array(item) for item in outputs]
         tensors = [item for item in outputs if isinstance(item, ms.Tensor)]
         run.dtypes = [item.dtype for item in tensors]
-        places = [key(item) for item in tensors]
-        run.shared = {before[place] for place in places if place is not None and place in before}
-        run.shared_outputs = {i for i, place in enumerate(places) if place is not None and place in before}
+        made = [key(item) for item in tensors]
+        run.shared = {before[place] for place in made if place is not None and place in before}
+        run.shared_outputs = {i for i, place in enumerate(made) if place is not None and place in before}
         run.connected = any(
-            place is not None for place, item in zip(places, tensors) if item.dtype in _CONTINUOUS
+            place is not None for place, item in zip(made, tensors) if item.dtype in _CONTINUOUS
         )
-        return _scalar(tensors)
+        return _scalar(tensors, mode.twice)
 
     _seed()
     try:
-        found = ms.grad(function, tuple(range(len(values.floats))))(*[leaves[place] for place in values.floats])
+        found = ms.grad(function, tuple(range(len(places))))(*[leaves[place] for place in places])
     except BaseException:  # after an error MindSpore goes on recording a graph, and soon x[0] raises
         _pynative_executor.set_grad_flag(False)
         _pynative_executor.clear_res()
         raise
     found = found if isinstance(found, tuple) else (found,)
-    run.gradients = {place: array(item) for place, item in zip(values.floats, found)}
+    run.gradients = {place: array(item) for place, item in zip(places, found)}
     return run
 
 
-def upstream(run: Run) -> list[np.ndarray | None]:
+def upstream(run: Run, mode: Mode) -> list[np.ndarray | None]:
     """Return what the gradient of the scalar is with respect to each tensor output, None where it has none."""
     arrays = [item for item in run.outputs if isinstance(item, np.ndarray)]
     places = [i for i, dtype in enumerate(run.dtypes) if dtype in _CONTINUOUS]
@@ -113,7 +129,7 @@ def upstream(run: Run) -> list[np.ndarray | None]:
             now = list(tensors)
             for place, tensor in zip(places, given):
                 now[place] = tensor
-            return _scalar(now)
+            return _scalar(now, mode.twice)
 
         gradients = ms.grad(function, tuple(range(len(places))))(*[tensors[i] for i in places])
         gradients = gradients if isinstance(gradients, tuple) else (gradients,)
@@ -150,7 +166,7 @@ def same(one: Any, other: Any) -> bool:
     return np.array_equal(known, ~np.isnan(other)) and one[known].tobytes() == other[known].tobytes()
 
 
-def _scalar(outputs: list[Any]) -> Any:
+def _scalar(outputs: list[Any], twice: bool) -> Any:
     """Return a number whose gradient is another fixed tensor for every output."""
     total = None
     for i, output in enumerate(outputs):
@@ -159,9 +175,10 @@ def _scalar(outputs: list[Any]) -> Any:
         parts = (_REAL(output), _IMAG(output)) if output.dtype in _COMPLEX else (output,)
         for j, part in enumerate(parts):
             part = _CAST(part, ms.float32) if part.dtype == ms.bfloat16 else part
-            numbers = np.random.RandomState(10 * i + j).uniform(0.5, 2.0, part.shape)
-            term = _CAST(_SUM(_MUL(part, ms.Tensor(numbers, part.dtype))), ms.float32)
-            total = term if total is None else _ADD(total, term)
+            for use in range(2 if twice else 1):
+                numbers = np.random.RandomState(100 * use + 10 * i + j).uniform(0.5, 2.0, part.shape)
+                term = _CAST(_SUM(_MUL(part, ms.Tensor(numbers, part.dtype))), ms.float32)
+                total = term if total is None else _ADD(total, term)
     return total
 
 
