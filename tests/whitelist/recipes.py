@@ -625,7 +625,10 @@ MORE: dict[str, tuple[A, ...]] = {
 }
 
 #: names without their section -> why their gradient is not even tried
-NO_GRADIENT: dict[str, str] = dict.fromkeys(["cummax", "cummin"], "no kernel; MindSpore 2.7 ends the interpreter")
+NO_GRADIENT: dict[str, str] = {
+    **dict.fromkeys(["cummax", "cummin"], "no kernel, and MindSpore 2.7 ends the interpreter without probe"),
+    "logit": "MindSpore's kernel writes outside its memory, which sooner or later ends the interpreter without probe",
+}
 
 _RANDOM_STATE = "random numbers that no seed resets"
 _MEMORY = "uninitialised memory"

@@ -32,6 +32,7 @@ class Run:
         gradients: place of an input -> its gradient.
         shared: places of the inputs that an output shares its place in the graph with.
         shared_outputs: the numbers of these outputs.
+        constant_outputs: the numbers of those outputs that no differentiated input leads to.
         connected: whether any output is in the graph at all.
     """
 
@@ -41,6 +42,7 @@ class Run:
     gradients: dict[int, np.ndarray] = field(default_factory=dict)
     shared: set[int] = field(default_factory=set)
     shared_outputs: set[int] = field(default_factory=set)
+    constant_outputs: set[int] = field(default_factory=set)
     connected: bool = False
 
 
@@ -100,6 +102,7 @@ def gradient(api: Any, values: Values, mode: Mode, key: Any) -> Run:
         made = [key(item) for item in tensors]
         run.shared = {before[place] for place in made if place is not None and place in before}
         run.shared_outputs = {i for i, place in enumerate(made) if place is not None and place in before}
+        run.constant_outputs = {i for i, place in enumerate(made) if place is None}
         run.connected = any(
             place is not None for place, item in zip(made, tensors) if item.dtype in _CONTINUOUS
         )
