@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import functools
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -107,6 +108,7 @@ class Comparison:
         self._debug, self._key, self._own_outputs = debug, key, own_outputs
         self._debugger = debug(level="L1", task="tensor")
         self._step = 0
+        self._last: Any = None
 
     def __call__(self, api: Any) -> Outcome:
         """Return what became of an API: of the call that works, and of others that do."""
@@ -180,6 +182,8 @@ class Comparison:
 
     def _watch(self, function: Callable[[], Run], say: Callable[[str], None]) -> tuple[Run | None, Any]:
         run = None
+        if self._last is not None:  # thousands of small files
+            shutil.rmtree(self._last, ignore_errors=True)
         self._debugger.start()
         try:
             run = function()
@@ -190,6 +194,7 @@ class Comparison:
             self._debugger.step()
         dump = self._debug.dump(self._step)
         self._step += 1
+        self._last = dump.folder.parent
         log = dump.folder / "dump_error_info.log"
         if log.exists():
             say(f"an error inside probe: {log.read_text()}")
@@ -226,12 +231,16 @@ class Comparison:
             say(f"{len(arrived)} slots for the gradients of {len(expected)} outputs")
         for i, (slot, array) in enumerate(zip(arrived, expected)):
             if i not in run.shared_outputs:
-                array = None if i in run.constant_outputs else array
-                _slot(dump, slot, array, f"gradient of output {i}", say)
+                _slot(dump, slot, None if i in run.constant_outputs else array, f"gradient of output {i}", say)
         keywords = entry.get("output_kwargs", {})
         slots = [
             *_places([arg for arg in values.call.args if _holds(arg)], entry["output"]),
-            *(pair for name, arg in values.call.kwargs.items() if _holds(arg) for pair in _places(arg, keywords.get(name))),
+            *(
+                pair
+                for name, arg in values.call.kwargs.items()
+                if _holds(arg)
+                for pair in _places(arg, keywords.get(name))
+            ),
         ]
         for place, (spec, slot) in enumerate(slots):
             if spec.form == "tensor":

@@ -41,9 +41,7 @@ class T:
         """Return the same in half precision, if it is in single precision."""
         if self.dtype is not np.float32 or self.form != "tensor":
             return self
-        return T(
-            *self.shape, dtype=np.float16, low=self.low, high=self.high, values=self.values, square=self.square
-        )
+        return T(*self.shape, dtype=np.float16, low=self.low, high=self.high, values=self.values, square=self.square)
 
     def __repr__(self) -> str:
         return f"{np.dtype(self.dtype).name}{list(self.shape) if self.values is None else self.values}"
@@ -136,12 +134,16 @@ _ELEMENTWISE = {
         A(SIGNED),
     ),
     **_both(
-        "tanh_ exp_ sigmoid_ floor_ sign_ relu_ elu_ inplace_elu inplace_silu inplace_sigmoid hardtanh_ zero_", A(SIGNED)
+        "tanh_ exp_ sigmoid_ floor_ sign_ relu_ elu_ inplace_elu inplace_silu inplace_sigmoid hardtanh_ zero_",
+        A(SIGNED),
     ),
     **_both("acosh arccosh", A(ABOVE)),
     **_both("threshold threshold_ threshold_op", A(SIGNED, 0.2, 5.0)),
     **_both("nan_to_num", A(V([1.0, float("nan"), float("inf")]))),
-    **_both("bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift gcd lcm", A(I(2, 3, low=1), I(2, 3, low=1))),
+    **_both(
+        "bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift gcd lcm",
+        A(I(2, 3, low=1), I(2, 3, low=1)),
+    ),
     **_both("__and__ __or__ __xor__", A(I(2, 3), I(2, 3)), A(B(2, 3), B(2, 3))),
     **_both("invert __invert__ bitwise_not", A(I(2, 3)), A(B(2, 3))),
     **_both("logical_and logical_or logical_xor", A(B(2, 3), B(2, 3))),
@@ -162,11 +164,17 @@ _ELEMENTWISE = {
     **_both("__radd__ __rsub__ __rmul__ __rtruediv__ __rfloordiv__ __rmod__ __rpow__", A(ABOVE, 3.5)),
     **_both("__matmul__ __rmatmul__", A(M, T(3, 3))),
     **_both("float_power __pow__ pow", A(X, 2.0), A(X, Y)),
-    **_both("fmod remainder floor_mod mod truncate_mod __mod__ floor_divide floor_div truncate_div __floordiv__", A(ABOVE, Y)),
+    **_both(
+        "fmod remainder floor_mod mod truncate_mod __mod__ floor_divide floor_div truncate_div __floordiv__",
+        A(ABOVE, Y),
+    ),
     **_both("polygamma", A(1, ABOVE), A(K(1), ABOVE)),
     **_both("mvlgamma", A(ABOVE, 2)),
     **_both("zeta", A(ABOVE, T(2, 3, low=1.1, high=3))),
-    **_both("igamma igammac xdivy xlogy hypot nextafter ldexp copysign heaviside logaddexp logaddexp2 atan2 arctan2", A(X, Y)),
+    **_both(
+        "igamma igammac xdivy xlogy hypot nextafter ldexp copysign heaviside logaddexp logaddexp2 atan2 arctan2",
+        A(X, Y),
+    ),
     **_both("polar", A(X, Y)),
     **_both("view_as_real", A(C(2, 3))),
     **_both("imag conj", A(C(2, 3)), A(X)),
@@ -416,7 +424,9 @@ _NETS = {
     **_both("adaptive_avg_pool1d adaptive_max_pool1d", A(N3, 4)),
     **_both("adaptive_avg_pool2d adaptive_avg_pool2d_ext adaptive_max_pool2d", A(N4, (4, 4))),
     **_both("adaptive_avg_pool3d adaptive_max_pool3d adaptive_avg_pool3d_ext", A(N5, (3, 3, 3))),
-    **_both("fractional_max_pool2d", A(N4, 2, output_size=(4, 4), _random_samples=T(2, 4, 2)), A(N4, 2, output_size=(4, 4))),
+    **_both(
+        "fractional_max_pool2d", A(N4, 2, output_size=(4, 4), _random_samples=T(2, 4, 2)), A(N4, 2, output_size=(4, 4))
+    ),
     **_both("fractional_max_pool3d", A(N5, 2, output_size=(3, 3, 3), _random_samples=T(2, 4, 3))),
     **_both("max_unpool1d", A(T(1, 1, 2), K([[[1, 3]]], LONG), 2)),
     **_both("max_unpool2d", A(T(1, 1, 2, 2), K([[[[0, 2], [8, 10]]]], LONG), 2)),
@@ -439,9 +449,16 @@ _NETS = {
     "MintFunctional.dropout2d": (A(N4, 0.5),),
     "Functional.dropout3d": (A(N5, 0.5),),
     **_both("interpolate upsample", A(IMAGE, (8, 8), mode="bilinear"), A(IMAGE, (8, 8))),
-    **_both("grid_sample", A(IMAGE, T(1, 3, 3, 2, low=-1, high=1)), A(IMAGE, T(1, 3, 3, 2, low=-1, high=1), align_corners=False)),
+    **_both(
+        "grid_sample",
+        A(IMAGE, T(1, 3, 3, 2, low=-1, high=1)),
+        A(IMAGE, T(1, 3, 3, 2, low=-1, high=1), align_corners=False),
+    ),
     **_both("affine_grid", A(T(1, 2, 3), (1, 2, 4, 4))),
-    **_both("flash_attention_score", A(T(1, 4, 8, dtype=np.float16), T(1, 4, 8, dtype=np.float16), T(1, 4, 8, dtype=np.float16), 2)),
+    **_both(
+        "flash_attention_score",
+        A(T(1, 4, 8, dtype=np.float16), T(1, 4, 8, dtype=np.float16), T(1, 4, 8, dtype=np.float16), 2),
+    ),
     **_both(
         "prompt_flash_attention fused_infer_attention_score",
         A(T(1, 4, 8, dtype=np.float16), T(1, 4, 8, dtype=np.float16), T(1, 4, 8, dtype=np.float16)),
@@ -450,7 +467,10 @@ _NETS = {
         "incre_flash_attention",
         A(T(1, 1, 8, dtype=np.float16), [T(1, 4, 8, dtype=np.float16)], [T(1, 4, 8, dtype=np.float16)]),
     ),
-    **_both("speed_fusion_attention", A(T(1, 4, 8, dtype=np.float16), T(1, 4, 8, dtype=np.float16), T(1, 4, 8, dtype=np.float16), 2, "BSH")),
+    **_both(
+        "speed_fusion_attention",
+        A(T(1, 4, 8, dtype=np.float16), T(1, 4, 8, dtype=np.float16), T(1, 4, 8, dtype=np.float16), 2, "BSH"),
+    ),
     **_both("rotary_position_embedding", A(T(1, 2, 4, 8), T(1, 1, 4, 8), T(1, 1, 4, 8))),
     **_both("moe_token_permute", A(T(4, 3, dtype=np.float16), K([[0], [1], [1], [0]]))),
     **_both("moe_token_unpermute", A(T(4, 3, dtype=np.float16), K([0, 1, 2, 3]))),
@@ -460,7 +480,10 @@ _NETS = {
         "moe_distribute_combine",
         A(T(4, 3, dtype=np.float16), K([[0], [1], [1], [0]]), K([0, 1, 2, 3]), K([2, 2]), T(4, 1), 2, 0, 2),
     ),
-    **_both("multi_scale_deformable_attn_function", A(T(1, 4, 2, 8), K([[2, 2]]), K([0]), T(1, 3, 2, 1, 4, 2), T(1, 3, 2, 1, 4))),
+    **_both(
+        "multi_scale_deformable_attn_function",
+        A(T(1, 4, 2, 8), K([[2, 2]]), K([0]), T(1, 3, 2, 1, 4, 2), T(1, 3, 2, 1, 4)),
+    ),
     **_both(
         "ring_attention_update",
         A(T(4, 1, 8), T(1, 2, 4, 8), T(1, 2, 4, 8), T(4, 1, 8), T(1, 2, 4, 8), T(1, 2, 4, 8)),
