@@ -33,7 +33,7 @@ _NO_KERNEL = re.compile(
     r"|should not come here for \w+ (py_)?method"  # a method that has a body for Ascend alone
     r"|There is no branch to go function \w+!"
 )
-_MODES = (Mode(), Mode(through=True, twice=True), Mode(through=True, last=True))
+_MODES = (Mode(), Mode(through=True, last=True), Mode(through=True, twice=True))
 #: more than a kernel's search for its number of threads takes
 _TRIALS = 12
 _COLLECTIVE = ("MintDistributed.", "Distributed.")
@@ -115,7 +115,7 @@ class Comparison:
         outcome, values, bare = working_call(api)
         if values is None or bare is None:
             return outcome
-        self._one_call(api, values, bare, outcome)
+        self._one_call(api, values, bare, outcome, _MODES)
         for call in variants(api, values.call):
             try:
                 values = Values(api.key, call)
@@ -123,41 +123,42 @@ class Comparison:
             except Exception:  # the same in other words is not always allowed
                 continue
             outcome.variants += 1
-            self._one_call(api, values, bare, outcome)
+            self._one_call(api, values, bare, outcome, _MODES[-1:])
         return outcome
 
-    def _one_call(self, api: Any, values: Values, bare: Run, outcome: Outcome) -> None:
+    def _one_call(self, api: Any, values: Values, bare: Run, outcome: Outcome, modes: tuple[Mode, ...]) -> None:
         mode: Mode | None = None
 
         def say(text: str) -> None:
             outcome.differences.append(f"{values.call!r} {mode or 'forward'}: {text}")
 
-        dump = self._both(lambda: running.forward(api, values), bare, outcome, say)
-        if dump is not None:
-            self._forward_entry(api, values, *dump, say)
-            if others := [name for name in dump[1].data if name != f"{api.key}.0.forward"]:
-                say(f"entries beside its own: {others}")
-        if not values.floats or not running.differentiable(bare.outputs):
-            return
-        for mode in _MODES if len(values.floats) > 1 else _MODES[:2]:
+        differentiable = values.floats and running.differentiable(bare.outputs)
+        compared = False
+        for mode in modes if differentiable else ():
             if api.name in NO_GRADIENT:
                 outcome.forward_only = NO_GRADIENT[api.name]
                 break
-            if bare.changed and not mode.through:
+            if (bare.changed and not mode.through) or (mode.last and len(values.floats) == 1):
                 continue
             run = functools.partial(running.gradient, api, values, mode, self._key)
-
             try:
                 alone = run()
             except Exception as error:  # no kernel for its backward, or no gradient at all
                 if not outcome.backward:
                     outcome.forward_only = f"{type(error).__name__}: {' '.join(str(error).split())}"[:160]
                 continue
-            outcome.backward, outcome.forward_only = True, ""
+            compared, outcome.backward, outcome.forward_only = True, True, ""
             dump = self._both(run, alone, outcome, say)
             if dump is not None:
                 self._forward_entry(api, values, *dump, say)
                 self._backward_entry(api, values, mode, *dump, say)
+        mode = None
+        if len(modes) > 1 or not compared:
+            dump = self._both(lambda: running.forward(api, values), bare, outcome, say)
+            if dump is not None:
+                self._forward_entry(api, values, *dump, say)
+                if others := [name for name in dump[1].data if name != f"{api.key}.0.forward"]:
+                    say(f"entries beside its own: {others}")
 
     def _both(
         self, function: Callable[[], Run], bare: Run, outcome: Outcome, say: Callable[[str], None]
