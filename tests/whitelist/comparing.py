@@ -82,7 +82,7 @@ def working_call(api: Any) -> tuple[Outcome, Values | None, Run | None]:
             values = Values(api.key, call)
             run = running.forward(api, values)
         except Exception as error:  # whatever MindSpore does not like
-            errors.append(f"{type(error).__name__}: {' '.join(str(error).split())}")
+            errors.append(_words(error))
             continue
         outcome.category, outcome.call = COMPARED, call
         return outcome, values, run
@@ -93,6 +93,12 @@ def working_call(api: Any) -> tuple[Outcome, Values | None, Run | None]:
     grouped = [error for error in errors if _NO_GROUP in error]
     outcome.reason = "a collective, needs a communicator" if grouped else errors[0][:160]
     return outcome, None, None
+
+
+def _words(error: Exception) -> str:
+    """Return what an error of MindSpore says, without its headings and its C++ stack."""
+    text = re.sub(r"-{5,}( - [^-]+:)? ?", "", " ".join(str(error).split()).split("- C++ Call Stack")[0])
+    return f"{type(error).__name__}: {text.replace('- Kernel select failed: ', '').strip()}"
 
 
 class Comparison:
@@ -145,7 +151,9 @@ class Comparison:
                 alone = run()
             except Exception as error:  # no kernel for its backward, or no gradient at all
                 if not outcome.backward:
-                    outcome.forward_only = f"{type(error).__name__}: {' '.join(str(error).split())}"[:160]
+                    words = _words(error)
+                    found = _NO_KERNEL.search(words)
+                    outcome.forward_only = found.group() if found else words[:160]
                 continue
             compared, outcome.backward, outcome.forward_only = True, True, ""
             dump = self._both(run, alone, outcome, say)
