@@ -150,7 +150,7 @@ class Comparison:
             try:
                 alone = run()
             except Exception as error:  # no kernel for its backward, or no gradient at all
-                if not outcome.backward:
+                if not (outcome.backward or outcome.forward_only):
                     words = _words(error)
                     found = _NO_KERNEL.search(words)
                     outcome.forward_only = found.group() if found else words[:160]
