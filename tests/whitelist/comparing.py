@@ -277,7 +277,7 @@ def _slot(dump: Any, slot: Any, expected: Any, what: str, say: Any) -> None:
     recorded = dump.array(slot["data_name"])
     if expected is None:
         say(f"{what} is recorded but there is none: {recorded.ravel()[:4]}")
-    elif not same(recorded.astype(expected.dtype), expected):  # what the call gave; MindSpore casts it on arrival
+    elif not same(recorded.astype(expected.dtype), expected):  # MindSpore casts what arrives at a leaf
         say(f"{what} is recorded wrongly: {_apart(recorded, expected)}")
 
 
