@@ -154,6 +154,16 @@ def test_what_the_user_puts_in_place_of_an_api_is_what_runs(debug, monkeypatch):
     assert debug.dump(1).data["Functional.relu.0.forward"]["output"][0]["Max"] == 0.0
 
 
+def test_a_static_method_of_tensor_is_called_through_a_tensor_as_without_probe(debug):
+    x = tensor([1.0])
+    made, dump = debug.record(lambda: (x.from_numpy(np.ones(2)), Tensor.from_numpy(np.ones(2))))
+    assert [item.asnumpy().tolist() for item in made] == [[1.0, 1.0], [1.0, 1.0]]
+    entry = dump.data["Tensor.from_numpy.0.forward"]
+    assert [item["type"] for item in entry["input_args"]] == ["numpy.ndarray"]
+    assert "Tensor.from_numpy.1.forward" in dump.data
+    assert isinstance(vars(Tensor)["from_numpy"], staticmethod)
+
+
 def test_keyword_arrays_are_files_of_their_own_kind(debug):
     _, dump = debug.record(lambda: ops.clamp(X, min=tensor([[0.0, 0.0], [0.0, 0.0]])), task="tensor")
     record = dump.data["Functional.clamp.0.forward"]["input_kwargs"]["min"]

@@ -33,9 +33,17 @@ class Patch:
         if current is _NOTHING:
             return
         if current is not self._wrapped:
-            self._wrapped, self._replacement = current, self._wrap(current)
+            self._wrapped, self._replacement = current, self._stand_in(current)
         self._own = vars(self._owner).get(self._name, _NOTHING)
         setattr(self._owner, self._name, self._replacement)
+
+    def _stand_in(self, current: Any) -> Any:
+        """Return what is put in place; a static method stays one, so that ``x.from_numpy(a)`` still passes no x."""
+        replacement = self._wrap(current)
+        for owner in getattr(self._owner, "__mro__", ()):
+            if self._name in vars(owner):
+                return staticmethod(replacement) if isinstance(vars(owner)[self._name], staticmethod) else replacement
+        return replacement
 
     def remove(self) -> None:
         """Put back what was there; leave alone what somebody else has put over the stand-in since."""

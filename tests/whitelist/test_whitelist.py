@@ -1,0 +1,93 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Every API of support_ops.yaml: probe changes nothing in it, and records its call and its gradients exactly.
+
+``WHITELIST_WRITE=1`` rewrites the lists of names beside this file, which are for the newest supported MindSpore.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from comparing import COMPARED, NO_KERNEL, NOT_CALLED, Comparison, Outcome, supported_version
+from recipes import OWN_OUTPUTS
+
+from probe.capture import whitelist
+from probe.capture.nodes import Nodes
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+HERE = Path(__file__).parent
+APIS = whitelist.find(None)
+CHUNK = 60
+CHUNKS = {
+    f"{section}-{start // CHUNK}": members[start : start + CHUNK]
+    for section in dict.fromkeys(api.key.split(".")[0] for api in APIS)
+    for members in [[api for api in APIS if api.key.split(".")[0] == section]]
+    for start in range(0, len(members), CHUNK)
+}
+FORWARD_ONLY = "forward_only"
+
+
+def read(kind):
+    lines = (HERE / f"{kind}.txt").read_text().splitlines()
+    return dict(line.split("\t", 1) for line in lines)
+
+
+@pytest.fixture(scope="module")
+def outcomes():
+    """What the chunks found, for the count at the end."""
+    return []
+
+
+@pytest.mark.parametrize("chunk", CHUNKS)
+def test_chunk(debug, outcomes, chunk):
+    compare = Comparison(debug, Nodes().key, OWN_OUTPUTS)
+    found = [compare(api) for api in CHUNKS[chunk]]
+    outcomes.extend(found)
+    wrong = [f"{it.name} {text}" for it in found for text in it.differences]
+    assert not wrong, "\n".join(wrong)
+
+
+def names(outcomes: list[Outcome], kind: str) -> dict[str, str]:
+    if kind == FORWARD_ONLY:
+        return {it.name: it.forward_only for it in outcomes if it.forward_only}
+    return {it.name: it.reason for it in outcomes if it.category == kind}
+
+
+def test_nearly_everything_was_compared(outcomes, capsys):
+    if len(outcomes) != len(APIS):
+        pytest.skip("only a part of the list was run")
+    kinds = (NO_KERNEL, NOT_CALLED, FORWARD_ONLY)
+    found = {kind: names(outcomes, kind) for kind in kinds}
+    if os.environ.get("WHITELIST_WRITE"):
+        for kind in kinds:
+            lines = [f"{name}\t{reason}\n" for name, reason in sorted(found[kind].items())]
+            (HERE / f"{kind}.txt").write_text("".join(lines))
+    count = Counter(it.category for it in outcomes)
+    backward = sum(it.backward for it in outcomes)
+    share = count[COMPARED] / (len(outcomes) - count[NO_KERNEL])
+    listed = sum(len(section) for section in whitelist._read(None).values())
+    lines = [
+        f"listed {listed}, resolved {len(outcomes)}",
+        f"compared {count[COMPARED]}: {backward} with their backward, {count[COMPARED] - backward} without "
+        f"({len(found[FORWARD_ONLY])} of them because MindSpore's gradient raises)",
+        f"other calls of these compared too: {sum(it.variants for it in outcomes)}; with outputs of their own at every "
+        f"run, so that only the dump was compared with the run: {', '.join(OWN_OUTPUTS)}",
+        f"no kernel on CPU {count[NO_KERNEL]}, could not be called {count[NOT_CALLED]}",
+        f"compared / (resolved - no kernel) = {share:.3f}",
+    ]
+    new = []
+    if supported_version():
+        for kind in kinds:
+            known = read(kind)
+            new += [f"{kind}: {name}: {why}" for name, why in found[kind].items() if name not in known]
+            gone = sorted(set(known) - set(found[kind]))
+            lines += [f"no longer in {kind}.txt: {', '.join(gone)}"] * bool(gone)
+    with capsys.disabled():
+        print("\n" + "\n".join(lines))
+    assert not new, "\n".join(new)
+    assert not supported_version() or share >= 0.90
