@@ -18,7 +18,7 @@ from probe import naming
 from probe.capture.stacks import Stacks
 from probe.config import Settings
 from probe.filters import Filters
-from probe.measure.exact import NoSum, Sum
+from probe.measure.exact import Sum
 from probe.measure.values import Describer, Save
 from probe.store import folders
 from probe.store.arrays import Arrays
@@ -82,6 +82,7 @@ class Recorder:
         self._inputs, self._outputs = "input" in modes, "output" in modes
         self.records_forward = "forward" in modes
         self.records_backward = "backward" in modes
+        self.order_only = not self._measures
         #: at task "structure" gradients are awaited for their place in construct.json alone
         self.wants_gradients = self.records_backward and (self._measures or settings.extra_info)
 
@@ -162,8 +163,8 @@ class Recorder:
         return self._describer.tensor(tensor, f"{call.backward}.{place}", self._save(call.backward))
 
     def sum(self) -> Sum:
-        """Return a new sum of gradients, one that stays empty where nothing is measured."""
-        return self._describer.sum() if self._measures else NoSum()
+        """Return a new sum of gradients."""
+        return self._describer.sum()
 
     def gradient_sum(self, call: Call, place: str, total: Sum) -> Any:
         """Return the record of a gradient that was summed from several contributions."""

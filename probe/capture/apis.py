@@ -85,7 +85,7 @@ class Watch:
                 return None
             if not repeated:
                 recorder.begins(call, args, kwargs, sys._getframe(2))
-            plan = self._collection.gradients.plan(args, kwargs) if recorder.follows(call) else None
+            plan = self._collection.gradients.plan(recorder, args, kwargs) if recorder.follows(call) else None
             return call, plan, repeated
         except Exception as error:
             recorder.trouble(f"recording the call of {key}", error)

@@ -50,6 +50,7 @@ class CellHooks:
 
         self._collection = collection
         self._handles: list[Any] = []
+        self._parameters: dict[str, dict[str, Any]] = {}  # each Cell's own, from its first call after a start
         roots = {id(model) for model in (models if isinstance(models, (list, tuple)) else [models])}
         self._cells = [
             (cell, *self._hooks(clean(f"{CELL}.{path}.{type(cell).__name__}")))
@@ -63,6 +64,7 @@ class CellHooks:
         """Register the hooks."""
         if self._handles:
             return
+        self._parameters.clear()
         with unnoticed():
             for cell, before, after in self._cells:
                 self._handles.append(cell.register_forward_pre_hook(before, with_kwargs=True))
@@ -80,7 +82,7 @@ class CellHooks:
             vars(cell).pop(_RUN, None)
 
     def _hooks(self, key: str) -> tuple[Any, Any]:
-        collection, state = self._collection, self._collection.state
+        collection, state, known = self._collection, self._collection.state, self._parameters
 
         def before(cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
             recorder = collection.recorder
@@ -95,7 +97,7 @@ class CellHooks:
                 if not repeated:
                     recorder.begins(call, args, kwargs, sys._getframe(1))
                 if recorder.follows(call):
-                    opened.plan = collection.gradients.plan_cell(args, kwargs)
+                    opened.plan = collection.gradients.plan_cell(recorder, args, kwargs)
             except Exception as error:
                 recorder.trouble(f"recording the call of {key}", error)
 
@@ -110,7 +112,10 @@ class CellHooks:
                         recorder.raised(opened.call, raised)
                     return
                 if not opened.repeated:
-                    parameters = {name.rsplit(".", 1)[-1]: p for name, p in cell.parameters_dict(recurse=False).items()}
+                    parameters = known.get(key)
+                    if parameters is None:
+                        own = cell.parameters_dict(recurse=False).items()
+                        parameters = known[key] = {name.rsplit(".", 1)[-1]: parameter for name, parameter in own}
                     recorder.ends(opened.call, output, parameters)
                     if opened.call.recorded:
                         collection.parameters.watch(recorder, key, parameters)

@@ -57,18 +57,22 @@ class Gradients:
         self._all_open = all_open
         self._tensor: type = mindspore.Tensor
         self._orders = itertools.count()
+        #: stands for the plan of a call of which only the order of its backward is wanted
+        self._unknown = Plan(Slots(self._tensor, (), "output"), {}, nodes)
 
-    def plan(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Plan | None:
+    def plan(self, sink: Sink, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Plan | None:
         """Note where the inputs of a call stand; None where no gradient is being recorded."""
         if not self._nodes.works or not self._nodes.recording():
             return None
+        if sink.order_only:
+            return self._unknown
         slots = Slots(self._tensor, args, "output")
         return Plan(slots, slots.keywords(kwargs) if kwargs else {}, self._nodes)
 
-    def plan_cell(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Plan | None:
+    def plan_cell(self, sink: Sink, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Plan | None:
         """Note the same for a Cell. It may use tensors it was not given: only what is made from now on is its own."""
-        plan = self.plan(args, kwargs)
-        if plan is not None:
+        plan = self.plan(sink, args, kwargs)
+        if plan is not None and plan is not self._unknown:
             plan.floor = self._nodes.now()
         return plan
 
@@ -77,8 +81,13 @@ class Gradients:
         outputs = Slots(self._tensor, items_of_result(result), "input")
         continuous = self._nodes.continuous
         nodes = [tensor._grad_node if tensor._dtype in continuous else None for tensor in outputs.tensors]
+        # a leaf that is given back (a parameter cast to its own dtype) outlives the graph, and calls no hooks
+        nodes = [None if node is None or node._sequence_nr() == LEAF else node for node in nodes]
         made = [node for node in nodes if node is not None]
         if not made:
+            return
+        if plan is self._unknown:
+            made[0].register_prehook(_order_only(sink, call))
             return
         if len(made) == 1 or len({self._nodes.identify(node) for node in made}) == 1:
             edges = self._direct(made[0], plan, outputs.tensors)
@@ -124,6 +133,24 @@ class Gradients:
         if not edges or any(count != len(plan.keys[key]) for key, count in met.items()):
             return None
         return edges
+
+
+def _order_only(sink: Sink, call: Any) -> Callable[[Any], None]:
+    """Return the hook that notes the backward of a call when a gradient reaches its first result, whatever it is."""
+    seen = False
+
+    def hook(go: Any) -> None:
+        nonlocal seen
+        if seen or sink.closed:
+            return
+        seen = True
+        try:
+            if sink.backward_begins(call):
+                sink.backward_ends(call, [], [], {})
+        except Exception as error:
+            sink.trouble("noting a backward", error)
+
+    return hook
 
 
 def _one_node(

@@ -20,6 +20,7 @@ class Sink(Protocol):
     """What gradients are handed to (the recorder)."""
 
     closed: bool
+    order_only: bool
 
     def backward_begins(self, call: Any) -> bool:
         """Return whether the backward entry that opens now is recorded."""

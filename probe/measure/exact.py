@@ -143,16 +143,3 @@ class Sum:
             return False
         self.array = np.array(array) if self.array is None else np.asarray(array - self.array)
         return True
-
-
-class NoSum(Sum):
-    """A sum that nobody wants to know."""
-
-    __slots__ = ()
-
-    def add(self, tensor: Any) -> None:
-        """Do nothing."""
-
-    def take_from(self, total: Any) -> bool:
-        """Return that nothing is left."""
-        return False

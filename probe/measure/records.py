@@ -36,11 +36,21 @@ class Record:
             separator = f",\n{pad}  "
             shape = separator.join(map(str, self._shape))
             shape = f"[\n{pad}  {shape}\n{pad} ]" if shape else "[]"
-            numbers = "".join([f',\n{pad} "{key}": {_number(value)}' for key, value in self._numbers.items()])
+            numbers = self._numbers_text(pad)
             further = "" if self._further is None else _further(self._further, pad)
             head = f'{{\n{pad} "type": "mindspore.Tensor",\n{pad} "dtype": "{self._dtype}",\n{pad} "shape": {shape}'
             self._pad, self._text = pad, f"{head}{numbers}{further}\n{pad}}}"
         return self._text
+
+    def _numbers_text(self, pad: str) -> str:
+        numbers = self._numbers
+        mean, norm = numbers["Mean"], numbers["Norm"]
+        if mean is not None and norm is not None and len(numbers) == 4 and mean - mean == norm - norm == 0.0:  # finite
+            return (
+                f',\n{pad} "Max": {numbers["Max"]!r},\n{pad} "Min": {numbers["Min"]!r}'
+                f',\n{pad} "Mean": {mean!r},\n{pad} "Norm": {norm!r}'
+            )
+        return "".join([f',\n{pad} "{key}": {_number(value)}' for key, value in numbers.items()])
 
 
 def _number(value: Any) -> str:
