@@ -30,12 +30,14 @@ _log = logging.getLogger("probe")
 class Call:
     """One call of an API, a Primitive, a jit function or a Cell, from its begin to its last gradient."""
 
-    __slots__ = ("forward", "backward", "cell", "recorded", "parts")
+    __slots__ = ("forward", "backward", "cell", "recorded", "parts", "frame", "stack")
 
     def __init__(self, names: tuple[str, str], cell: Call | None) -> None:
         self.forward, self.backward = names
         self.cell = cell
         self.recorded = False
+        self.frame: FrameType | None = None
+        self.stack = -1
         self.parts: dict[str, Any] = {}
 
     def name(self, backward: bool) -> str:
@@ -104,9 +106,9 @@ class Recorder:
         if not self.records_forward:
             return
         if self._settings.extra_info:
-            number = self._stacks.number(frame)
             with self._lock:
-                self._documents.stack(call.forward, number)
+                call.stack, call.frame = self._stacks.number(frame, call.cell)
+                self._documents.stack(call.forward, call.stack)
         if self._measures and self._inputs:
             describe, name = self._describer.value, call.forward
             save = self._save(name)
@@ -141,6 +143,7 @@ class Recorder:
         self._finish_forward(call)
 
     def _finish_forward(self, call: Call) -> None:
+        call.frame = None
         if call.recorded and self.records_forward:
             self._enter(call, call.parts, backward=False)
             call.parts = {}

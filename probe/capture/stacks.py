@@ -7,6 +7,7 @@ from __future__ import annotations
 import linecache
 import os
 from types import CodeType, FrameType
+from typing import Protocol
 
 _TOOL = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 #: the parts of MindSpore that stand between a Cell's caller and its hooks
@@ -16,6 +17,13 @@ _CELL_MACHINERY = (os.path.join("mindspore", "nn", "cell.py"), "check_jit_forbid
 _MOST = 10_000
 
 
+class Around(Protocol):
+    """A call that is running, with the frame that made it and the number of its stack: nothing above it changes."""
+
+    frame: FrameType | None
+    stack: int
+
+
 class Stacks:
     """Distinct stacks, numbered from 0 in the order they were first seen."""
 
@@ -23,22 +31,31 @@ class Stacks:
         self._numbers: dict[tuple[int, ...], int] = {}
         self._codes: list[list[CodeType]] = []  # held, so that no other code takes over an identity
         self._texts: dict[tuple[str, ...], int] = {}
+        self._by_number: list[tuple[str, ...]] = []
 
-    def number(self, frame: FrameType | None) -> int:
-        """Return the number of the stack that begins at this frame, innermost first, without the tool's own frames."""
+    def number(self, frame: FrameType | None, around: Around | None) -> tuple[int, FrameType | None]:
+        """Return the number of the stack of a call, innermost frame first, and the frame that made the call.
+
+        Args:
+            frame: where to begin; the tool's own frames and those between a Cell's caller and its hooks are skipped.
+            around: the innermost Cell call that is running; from its frame on the stack is known.
+        """
         while frame is not None and frame.f_code.co_filename.startswith(_TOOL):
             frame = frame.f_back
         while frame is not None and frame.f_code.co_filename.endswith(_CELL_MACHINERY):
             frame = frame.f_back
-        innermost = frame
+        known = None if around is None else around.frame
+        caller = frame
         parts: list[int] = []
         codes: list[CodeType] = []
-        while frame is not None:
+        while frame is not None and frame is not known:
             code = frame.f_code
             codes.append(code)
             parts.append(id(code))
             parts.append(frame.f_lasti)
             frame = frame.f_back
+        rest = around.stack if around is not None and frame is not None else -1
+        parts.append(rest)
         key = tuple(parts)
         number = self._numbers.get(key)
         if number is None:
@@ -46,18 +63,21 @@ class Stacks:
                 self._numbers.clear()
                 self._codes.clear()
             self._codes.append(codes)
-            text = _format(innermost)
-            number = self._numbers[key] = self._texts.setdefault(text, len(self._texts))
-        return number
+            text = _format(caller, known) + (self._by_number[rest] if rest >= 0 else ())
+            number = self._texts.setdefault(text, len(self._texts))
+            if number == len(self._by_number):
+                self._by_number.append(text)
+            self._numbers[key] = number
+        return number, caller
 
     def texts(self) -> list[tuple[str, ...]]:
         """Return the formatted stacks in the order of their numbers."""
-        return list(self._texts)
+        return self._by_number
 
 
-def _format(frame: FrameType | None) -> tuple[str, ...]:
+def _format(frame: FrameType | None, last: FrameType | None) -> tuple[str, ...]:
     lines = []
-    while frame is not None:
+    while frame is not None and frame is not last:
         path, line = frame.f_code.co_filename, frame.f_lineno
         source = "" if path.startswith(_TOOL) else linecache.getline(path, line, frame.f_globals).strip()
         if source:
