@@ -12,7 +12,7 @@ RUN := $(VENV)/bin/python
 DEMO := demo_dump
 PIP := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test conformance wheel-test test-oldest test-versions peer clean
+.PHONY: help demo test conformance wheel-test test-oldest test-versions bench bench-peer peer clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -22,8 +22,8 @@ demo: $(VENV)/ready  ## train on real digits with probe on and show what was rec
 	$(RUN) -m probe show $(DEMO)
 
 test: $(VENV)/ready  ## lint, types and all tests (those beside msprobe where `make peer` was run)
-	$(VENV)/bin/ruff check --quiet probe tests examples
-	$(VENV)/bin/ruff format --quiet --check probe tests examples
+	$(VENV)/bin/ruff check --quiet probe tests examples benchmarks
+	$(VENV)/bin/ruff format --quiet --check probe tests examples benchmarks
 	$(VENV)/bin/mypy
 	$(RUN) -m pytest -q
 
@@ -38,6 +38,12 @@ test-versions:  ## all tests on every supported MindSpore and Python, each envir
 
 wheel-test: $(VENV)/ready  ## build the wheel, install it in an empty environment, record with it there
 	$(RUN) tests/wheel.py
+
+bench: $(VENV)/ready  ## what a dump costs a training step, in a table
+	$(RUN) benchmarks/bench.py
+
+bench-peer: $(VENV)/ready $(PEER)/ready  ## the same with msprobe beside it
+	$(RUN) benchmarks/bench.py --peer $(PEER)/bin/python
 
 peer: $(PEER)/ready  ## make the environment of msprobe (about 3 GB)
 
