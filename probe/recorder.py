@@ -12,10 +12,9 @@ import traceback
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from probe import naming
-from probe.capture.stacks import Stacks
 from probe.config import Settings
 from probe.filters import Filters
 from probe.measure.exact import Sum
@@ -23,6 +22,9 @@ from probe.measure.values import Describer, Save
 from probe.store import folders
 from probe.store.arrays import Arrays
 from probe.store.documents import Documents
+
+if TYPE_CHECKING:
+    from probe.capture.stacks import Stacks
 
 _log = logging.getLogger("probe")
 
