@@ -215,13 +215,11 @@ class Recorder:
         with self._lock:
             return self._documents.write(self._stacks.texts(), self._settings.extra_info)
 
-    def close(self) -> None:
-        """Take nothing more, and say what the settings named but nothing matched."""
+    def close(self) -> list[str]:
+        """Take nothing more; return what scope, list and tensor_list named but no call matched."""
         self.closed = True
         self._describer.forget()
-        unmatched = self._filters.unmatched()
-        if unmatched:
-            _log.warning("nothing matched these names of scope, list or tensor_list: %s", ", ".join(unmatched))
+        return self._filters.unmatched()
 
     @property
     def folder(self) -> str:

@@ -34,6 +34,7 @@ class Session:
         self._stacks = Stacks()
         self._recorder: Recorder | None = None
         self._claimed: set[int | None] = set()
+        self._said: set[str] = set()
         self._broken = False
         self._lock = threading.RLock()
 
@@ -138,7 +139,10 @@ class Session:
         except Exception as error:
             recorder.trouble("taking the hooks out", error)
         self._write(recorder)
-        recorder.close()
+        unmatched = [name for name in recorder.close() if name not in self._said]
+        if unmatched:
+            self._said.update(unmatched)
+            _log.warning("nothing matched these names of scope, list or tensor_list: %s", ", ".join(unmatched))
 
     def _write(self, recorder: Recorder) -> None:
         try:
