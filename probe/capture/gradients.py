@@ -78,8 +78,8 @@ class Gradients:
 
     def attach(self, sink: Sink, call: Any, plan: Plan, result: Any) -> None:
         """Watch the gradients of a call that has returned."""
-        outputs = Slots(self._tensor, items_of_result(result), "input")
         continuous = self._nodes.continuous
+        outputs = Slots(self._tensor, items_of_result(result), "input")
         nodes = [tensor._grad_node if tensor._dtype in continuous else None for tensor in outputs.tensors]
         # a leaf that is given back (a parameter cast to its own dtype) outlives the graph, and calls no hooks
         nodes = [None if node is None or node._sequence_nr() == LEAF else node for node in nodes]
@@ -89,7 +89,7 @@ class Gradients:
         if plan is self._unknown:
             made[0].register_prehook(_order_only(sink, call))
             return
-        if len(made) == 1 or len({self._nodes.identify(node) for node in made}) == 1:
+        if len(nodes) == 1 or len({self._nodes.identify(node) for node in made}) == 1:
             edges = self._direct(made[0], plan, outputs.tensors)
             if edges is not None:
                 reached = [leaf for leaf, node in enumerate(nodes) if node is not None]
@@ -166,6 +166,7 @@ def _one_node(
     """Return the hook that records the whole backward entry of a one-node call."""
     in_places, in_layout = outputs.places, outputs.layout
     out_places, out_layout, keywords = plan.slots.places, plan.slots.layout, plan.keywords
+    flat = outputs.flat and plan.slots.flat and not keywords
     passes = -1
 
     def hook(gi: Any, go: Any) -> None:
@@ -186,9 +187,12 @@ def _one_node(
                 for edge, leaf in edges:
                     if gi[edge] is not None:
                         contributions[leaf] = sink.gradient(call, out_places[leaf], gi[edge])
-                sink.backward_ends(
-                    call, fill(in_layout, inputs), fill(out_layout, contributions), fill(keywords, contributions)
-                )
+                if flat:
+                    sink.backward_ends(call, inputs, contributions, keywords)
+                else:
+                    sink.backward_ends(
+                        call, fill(in_layout, inputs), fill(out_layout, contributions), fill(keywords, contributions)
+                    )
         except Exception as error:
             sink.trouble("reading a gradient", error)
 

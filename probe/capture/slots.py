@@ -26,22 +26,31 @@ class Slots:
         tensors: the leaves.
         places: for each leaf its place in the entry: "output.0", "output.1.0", "output_kwargs.x".
         layout: an item per value that holds a tensor: the leaf's number, or a list or dict of such.
+        flat: no value holds tensors inside: the layout is the leaves in order.
     """
 
-    __slots__ = ("tensors", "places", "layout", "_tensor")
+    __slots__ = ("_tensor", "flat", "layout", "places", "tensors")
 
     def __init__(self, tensor: type, values: Sequence[Any], kind: str) -> None:
         self._tensor = tensor
         self.tensors: list[Any] = []
         self.places: list[str] = []
         self.layout: list[Any] = []
+        self.flat = True
         known = _PLACES[kind]
         for value in values:
             if type(value) in _SCALARS:
                 continue
             count = len(self.layout)
-            slot = self._slot(value, known[count] if count < len(known) else f"{kind}.{count}", 0)
+            place = known[count] if count < len(known) else f"{kind}.{count}"
+            if isinstance(value, tensor):
+                self.layout.append(len(self.tensors))
+                self.tensors.append(value)
+                self.places.append(place)
+                continue
+            slot = self._slot(value, place, 0)
             if slot is not None:
+                self.flat = False
                 self.layout.append(slot)
 
     def keywords(self, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -69,6 +69,14 @@ class Reader:
         size = sum((length - 1) * stride for length, stride in zip(shape, strides)) + dtype.itemsize
         return np.ndarray(shape, dtype, self._view(address, size, _READ_ONLY), 0, strides)
 
+    def content(self, tensor: Any, most: int) -> bytes | None:
+        """Return a copy of the bytes of a tensor in C order; None where they are more than ``most``, or not at hand."""
+        size = tensor._nbytes
+        if size > most or not self._direct or not self._contiguous(tensor) or tensor._dtype not in self._dtypes:
+            return None
+        address = self._address(tensor)
+        return ctypes.string_at(address, size) if address and size else None
+
     def memory(self, tensor: Any) -> memoryview | None:
         """Return the bytes of a tensor in C order without a copy, or None where that cannot be had."""
         if not self._direct or not self._contiguous(tensor):

@@ -80,10 +80,10 @@ class Describer:
             ``{"type": "mindspore.Tensor", "dtype": "Float32", "shape": [2], "Max": …, "Min": …, "Mean": …, "Norm": …}``
         """
         dtype = tensor._dtype
-        if save is None and tensor._nbytes <= _SMALL:
-            memory = self._read.memory(tensor)
-            if memory is not None:
-                key = (bytes(memory), dtype, tensor._shape)
+        if save is None:
+            content = self._read.content(tensor, _SMALL)
+            if content is not None:
+                key = (content, dtype, tensor._shape)
                 record = self._memo.get(key)
                 if record is None:
                     if len(self._memo) >= _REMEMBERED:
