@@ -34,7 +34,8 @@ class Filters:
             self._first, self._last = settings.scope
         self._list = settings.list
         self._tensor_list = settings.tensor_list
-        self._open = not settings.scope
+        #: no scope, or inside it
+        self.open = not settings.scope
         self._unseen = set(settings.scope) | set(settings.list) | set(settings.tensor_list)
         #: False while every call is recorded whatever its name: then nobody needs to ask
         self.narrow = bool(settings.scope or settings.list)
@@ -44,9 +45,9 @@ class Filters:
         name = place.backward if backward else place.forward
         if self._first is not None:
             if name == self._first:
-                self._open = True
+                self.open = True
                 self._unseen.discard(name)
-            if not self._open:
+            if not self.open:
                 return False
         return not self._list or self._listed(place, backward)
 
@@ -56,8 +57,8 @@ class Filters:
 
     def ends(self, name: str) -> None:
         """Note that a call has ended: after the last name of ``scope`` nothing more is recorded."""
-        if name == self._last and self._open:
-            self._open = False
+        if name == self._last and self.open:
+            self.open = False
             self._unseen.discard(name)
 
     def keeps_arrays(self, name: str) -> bool:

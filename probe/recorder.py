@@ -100,12 +100,14 @@ class Recorder:
         """Return a new call of a Cell."""
         return Call(naming.cell_names(key, next(self._counters[key])), cell)
 
+    def opens(self, call: Call) -> bool:
+        """Decide whether the call is recorded, and return it."""
+        call.recorded = not self._filters.narrow or self._filters.begins(call)
+        return call.recorded
+
     def begins(self, call: Call, args: tuple[Any, ...], kwargs: Mapping[str, Any], frame: FrameType | None) -> None:
-        """Decide whether the call is recorded; if so, take its inputs as they are now, and its stack."""
-        if self._filters.narrow and not self._filters.begins(call):
-            return
-        call.recorded = True
-        if not self.records_forward:
+        """Take the inputs of a call that is recorded as they are now, and its stack."""
+        if not (call.recorded and self.records_forward):
             return
         if self._settings.extra_info:
             with self._lock:
@@ -201,7 +203,7 @@ class Recorder:
 
     def parameter_gradient(self, key: str, parameter: str, gradient: Any) -> None:
         """Record a parameter's gradient under its Cell."""
-        if self.closed or not self._measures:
+        if self.closed or not self._measures or not self._filters.open:
             return
         name = naming.parameters_grad_name(key, next(self._counters[f"{key}.parameters_grad.{parameter}"]))
         record = self._describer.tensor(gradient, f"{name}.{parameter}", self._save(name))
@@ -228,12 +230,13 @@ class Recorder:
 
     def trouble(self, place: str, error: BaseException) -> None:
         """End an error of the tool here: once per kind on the log, and in dump_error_info.log. Never raises."""
-        kind = (place, type(error).__name__)
+        name = type(error).__name__
+        kind = ("files", f"{name} {error.errno}") if isinstance(error, OSError) else (place, name)
         if kind in self._troubles:
             return
         self._troubles.add(kind)
         text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-        _log.error("%s failed, the training goes on, something is missing in the dump: %s: %s", place, kind[1], error)
+        _log.error("%s failed, the training goes on, something is missing in the dump: %s: %s", place, name, error)
         try:
             folders.make(self.folder)
             folders.append(os.path.join(self.folder, folders.ERRORS), f"{place}\n{text}\n")

@@ -75,17 +75,22 @@ class Session:
             if recorder is None or self._collection is None:
                 return
             try:
-                self._collection.remove()
-            except Exception as error:
-                recorder.trouble("taking the hooks out", error)
-            self._write(recorder)
+                self._collection.settle()  # a pending error of the training is the training's
+            finally:
+                try:
+                    self._collection.remove()
+                except Exception as error:
+                    recorder.trouble("taking the hooks out", error)
+                self._write(recorder)
 
     def step(self) -> None:
         """End the step: everything of it is written, counters begin again, the next step begins."""
         with self._lock:
-            self.stop()
-            self._end()
-            self._window.next()
+            try:
+                self.stop()
+            finally:
+                self._end()
+                self._window.next()
 
     def begin_at(self, step: Any) -> None:
         """Number the next step ``step``."""
@@ -111,8 +116,10 @@ class Session:
     def close(self) -> None:
         """Finish whatever is open: the process ends, or another debugger takes over."""
         with self._lock:
-            self.stop()
-            self._end()
+            try:
+                self.stop()
+            finally:
+                self._end()
 
     def _begin(self, rank: int | None) -> None:
         if self._collection is None:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import json
 import logging
@@ -110,6 +111,71 @@ def test_a_cell_that_raises_says_so_and_the_tree_stays_right(debug):
     assert dump.construct["Functional.exp.0.forward"] == "Cell.good.Inner.forward.0"
     assert dump.data["Cell.bad.Outer.forward.0"]["raised"] == "ValueError: planted"
     assert dump.construct["Cell.bad.inner.Inner.forward.0"] == "Cell.bad.Outer.forward.0"
+
+
+def test_an_interrupted_cell_says_so_and_the_tree_stays_right(debug):
+    def interrupt(x):
+        raise KeyboardInterrupt
+
+    net = nn.SequentialCell(Inner(interrupt))
+
+    def work():
+        with pytest.raises(KeyboardInterrupt):
+            net(X)
+        net[0].function = ops.exp
+        ops.tanh(X)
+        net(X)
+
+    _, dump = debug.record(work, net, level="mix")
+    assert dump.data["Cell.0.Inner.forward.0"]["raised"].startswith("KeyboardInterrupt")
+    assert dump.construct["Functional.tanh.0.forward"] is None
+    assert dump.construct["Cell.0.Inner.forward.1"] is None
+
+
+def test_a_copy_made_while_recording_is_clean(debug):
+    net = nn.SequentialCell(nn.Dense(3, 2), Inner(ops.tanh))
+
+    def work():
+        net(X)
+        shallow = copy.copy(net[1])
+        shallow.function = ops.exp
+        return copy.deepcopy(net), shallow(X)
+
+    (deep, result), dump = debug.record(work, net, level="mix")
+    assert not deep[0]._forward_pre_hook
+    assert not deep[0]._forward_hook
+    assert type(deep[0].matmul) is type(net[0].matmul) is ops.MatMul
+    assert vars(deep[0]).keys() == vars(net[0]).keys()
+    np.testing.assert_array_equal(result.asnumpy(), ops.exp(X).asnumpy())
+    assert dump.names("Inner.forward") == ["Cell.1.Inner.forward.0"]
+
+
+def test_a_model_is_exported_while_recording(debug, tmp_path):
+    net = nn.SequentialCell(nn.Dense(3, 2), nn.ReLU())
+
+    def work():
+        net(X)
+        ms.export(net, X, file_name=str(tmp_path / "net"), file_format="MINDIR")
+        return net(X)
+
+    _, dump = debug.record(work, net, level="mix")
+    assert (tmp_path / "net.mindir").exists()
+    assert "Cell.0.Dense.forward.1" in dump.data
+
+
+@pytest.mark.parametrize(
+    ("scope", "parameters"),
+    [
+        (["Cell.0.Dense.forward.0", "Cell.1.Dense.forward.0"], []),
+        (["Cell.1.Dense.backward.0", "Cell.0.Dense.backward.0"], ["Cell.0.Dense", "Cell.1.Dense"]),
+    ],
+)
+def test_parameter_gradients_follow_the_scope_in_time(debug, scope, parameters):
+    net = nn.SequentialCell(nn.Dense(3, 2), nn.Dense(2, 1))
+    run = ms.value_and_grad(lambda x: net(x).sum(), None, net.trainable_params())
+    _, dump = debug.record(lambda: run(X), net, level="L0", scope=scope)
+    assert sorted(dump.names("parameters_grad")) == [f"{name}.parameters_grad.0" for name in parameters]
+    assert set(scope) <= set(dump.data)
 
 
 def test_several_models_are_numbered(debug):

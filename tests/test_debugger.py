@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
+import os
 import subprocess
 import sys
 import threading
@@ -225,7 +227,7 @@ def _namespaces():
     from mindspore.communication import comm_func
 
     functions = (mint.nn.functional, mint.linalg, mint.special, mint.distributed, comm_func)
-    return (ms.Tensor, ms.Parameter, ops, mint, *functions)
+    return (ms.Tensor, ms.Parameter, nn.Cell, ops, mint, *functions)
 
 
 def _snapshot(net):
@@ -241,7 +243,8 @@ def _snapshot(net):
 def _same(before, after):
     for old, new in zip(before[0], after[0]):
         assert old.keys() == new.keys()
-        assert [name for name in old if old[name] is not new[name]] == []
+        moved = [name for name in old if old[name] is not new[name]]
+        assert set(moved) <= {"total_instance_count"}  # MindSpore counts its Cells there
     assert before[1:] == after[1:]
 
 
@@ -253,7 +256,7 @@ def test_outside_the_window_everything_is_the_original(debug, level):
     debugger = debug(level=level, step=[0, 2])
     for step in range(4):
         debugger.start(net)
-        installed = [getattr(ops, "gelu") is not gelu, bool(net.conv._forward_hook)]  # noqa: B009
+        installed = [getattr(ops, "gelu") is not gelu, bool(net.conv._forward_pre_hook)]  # noqa: B009
         assert installed == ([level != "L0", level != "L1"] if step in (0, 2) else [False, False])
         train(step)
         debugger.stop()
@@ -337,3 +340,66 @@ def test_case_12_calls_of_four_threads_are_each_recorded_once(debug):
     assert not failures
     assert len([name for name in data if ".exp." in name]) == len([name for name in data if ".tanh." in name]) == 200
     assert all(data[f"Functional.exp.{i}.forward"]["output"] for i in range(200))
+
+
+FAILS_LATER = """
+import sys
+import mindspore as ms, numpy as np
+from mindspore import nn, ops, Tensor
+from probe import PrecisionDebugger
+ms.set_context(mode=ms.PYNATIVE_MODE)
+ms.set_device("CPU")
+
+class Net(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.w, self.d = ms.Parameter(Tensor(np.ones((5, 4), np.float32))), nn.Dense(4, 1)
+    def construct(self, i):
+        return self.d(ops.gather(self.w, i, 0)).sum()
+
+net = Net()
+debugger = PrecisionDebugger(dump_path=sys.argv[1], level=sys.argv[2])
+debugger.start(net)
+loss, gradients = ms.value_and_grad(net, None, net.trainable_params())(Tensor([1, 9], ms.int32))  # 9 is out of range
+debugger.stop()
+debugger.step()
+print("LOSS", loss.asnumpy())
+"""
+
+
+@pytest.mark.parametrize("level", ["L0", "L1", "mix"])
+def test_an_error_of_an_asynchronous_training_stays_the_trainings(tmp_path, level):
+    (tmp_path / "later.py").write_text(FAILS_LATER)
+    command = [sys.executable, str(tmp_path / "later.py"), str(tmp_path / "dump"), level]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "'input_indices' should be in the range [0, 5)" in done.stderr
+    assert not list(tmp_path.rglob("dump_error_info.log"))
+    data = json.loads((tmp_path / "dump/step0/rank/dump.json").read_text())["data"]
+    if level != "L0":
+        assert "'input_indices'" in data["Functional.gather.0.forward"]["raised"]
+    else:
+        assert "'input_indices'" in data["Cell.d.Dense.forward.0"]["raised"] or "Cell.d.Dense.forward.0" not in data
+
+
+def test_the_garbage_collector_stays_the_users(debug):
+    before = gc.get_threshold()
+    debugger = debug()
+    debugger.start()
+    assert gc.isenabled()
+    gc.disable()
+    debugger.stop()
+    assert not gc.isenabled()
+    gc.enable()
+    assert gc.get_threshold() == before
+
+
+def test_a_file_where_a_folder_should_be_is_said_once_and_the_training_goes_on(debug, caplog, tmp_path):
+    (tmp_path / "file").write_text("")
+    debugger = debug(dump_path=str(tmp_path / "file"), task="tensor")
+    debugger.start()
+    result = ops.tanh(ops.sin(ops.exp(X)))
+    debugger.step()
+    assert result.shape == X.shape
+    assert len([record for record in caplog.records if record.name == "probe"]) <= 2

@@ -70,6 +70,8 @@ class Watch:
         begun = self._begin(recorder, key, args[visible:], kwargs)
         try:
             result = original(*args, **kwargs)
+            if begun is not None:
+                self._collection.settle()  # or an error of the training would come up when we look at the result
         except BaseException as error:
             if begun is not None:
                 self._raised(recorder, begun, error)
@@ -81,8 +83,13 @@ class Watch:
     def _begin(self, recorder: Recorder, key: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Begun | None:
         try:
             call, repeated = self._state.begin(key, recorder.call)
-            if call is None:
+            if call is None or not (repeated or recorder.opens(call) or recorder.follows(call)):
                 return None
+        except Exception as error:
+            recorder.trouble(f"recording the call of {key}", error)
+            return None
+        self._collection.settle()
+        try:
             if not repeated:
                 recorder.begins(call, args, kwargs, sys._getframe(2))
             plan = self._collection.gradients.plan(recorder, args, kwargs) if recorder.follows(call) else None

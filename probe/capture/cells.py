@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
-import inspect
+import functools
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from probe.capture import recompute
+from probe.capture.patches import Patch, Patches
 from probe.capture.threads import OpenCell
 from probe.capture.unnoticed import unnoticed
 from probe.naming import CELL, clean
@@ -50,6 +51,8 @@ class CellHooks:
 
         self._collection = collection
         self._handles: list[Any] = []
+        self._after: dict[int, Callable[..., None]] = {}  # by the identity of the Cell: a copy of it is not watched
+        self._run = Patches([Patch(nn.Cell, "_run_construct", self._told)])
         self._parameters: dict[str, dict[str, Any]] = {}  # each Cell's own, from its first call after a start
         roots = {id(model) for model in (models if isinstance(models, (list, tuple)) else [models])}
         self._cells = [
@@ -57,8 +60,6 @@ class CellHooks:
             for path, cell in cells
             if id(cell) not in roots
         ]
-        self._told_of_errors = "always_call" in inspect.signature(nn.Cell.register_forward_hook).parameters
-        self._options = {"with_kwargs": True, **({"always_call": True} if self._told_of_errors else {})}
 
     def install(self) -> None:
         """Register the hooks."""
@@ -68,9 +69,8 @@ class CellHooks:
         with unnoticed():
             for cell, before, after in self._cells:
                 self._handles.append(cell.register_forward_pre_hook(before, with_kwargs=True))
-                self._handles.append(cell.register_forward_hook(after, **self._options))
-                if cell.has_bprop or not self._told_of_errors:
-                    vars(cell)[_RUN] = _told(cell, after)
+                self._after[id(cell)] = after
+        self._run.install()
 
     def remove(self) -> None:
         """Take every hook away."""
@@ -78,15 +78,38 @@ class CellHooks:
             for handle in self._handles:
                 handle.remove()
         self._handles.clear()
-        for cell, _, _ in self._cells:
-            vars(cell).pop(_RUN, None)
+        self._run.remove()
+        self._after.clear()
+
+    def _told(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """Stand in for the method that runs a Cell's hooks and its construct, and tell how it ended.
+
+        MindSpore's own forward hooks are not called when the Cell raises (below 2.9), when it is interrupted, nor when
+        it has a bprop of its own.
+        """
+        watched, settle = self._after, self._collection.settle
+
+        def _run_construct(self: Any, *args: Any, **kwargs: Any) -> Any:
+            after = watched.get(id(self))
+            if after is None:
+                return original(self, *args, **kwargs)
+            try:
+                output = original(self, *args, **kwargs)
+                settle()
+            except BaseException as error:
+                after(self, None, error)
+                raise
+            after(self, output, None)
+            return output
+
+        return functools.update_wrapper(_run_construct, original)
 
     def _hooks(self, key: str) -> tuple[Any, Any]:
-        collection, state, known = self._collection, self._collection.state, self._parameters
+        collection, state, known, watched = self._collection, self._collection.state, self._parameters, self._after
 
         def before(cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
             recorder = collection.recorder
-            if recorder is None:
+            if recorder is None or id(cell) not in watched:
                 return
             try:
                 call, repeated = state.begin(key, recorder.cell_call)
@@ -94,6 +117,13 @@ class CellHooks:
                     return
                 opened = OpenCell(cell, call, repeated)
                 state.cells.append(opened)
+                if not (repeated or recorder.opens(call) or recorder.follows(call)):
+                    return
+            except Exception as error:
+                recorder.trouble(f"recording the call of {key}", error)
+                return
+            collection.settle()
+            try:
                 if not repeated:
                     recorder.begins(call, args, kwargs, sys._getframe(1))
                 if recorder.follows(call):
@@ -101,13 +131,12 @@ class CellHooks:
             except Exception as error:
                 recorder.trouble(f"recording the call of {key}", error)
 
-        def after(cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+        def after(cell: Any, output: Any, raised: BaseException | None) -> None:
             opened, recorder = state.leave(cell), collection.recorder
             if opened is None or recorder is None:
                 return
             try:
-                raised = sys.exc_info()[1]
-                if raised is not None and output is None:
+                if raised is not None:
                     if not opened.repeated:
                         recorder.raised(opened.call, raised)
                     return
@@ -117,7 +146,7 @@ class CellHooks:
                         own = cell.parameters_dict(recurse=False).items()
                         parameters = known[key] = {name.rsplit(".", 1)[-1]: parameter for name, parameter in own}
                     recorder.ends(opened.call, output, parameters)
-                    if opened.call.recorded:
+                    if recorder.follows(opened.call):
                         collection.parameters.watch(recorder, key, parameters)
                 if opened.plan is not None:
                     collection.gradients.attach(recorder, opened.call, opened.plan, output)
@@ -125,29 +154,6 @@ class CellHooks:
                 recorder.trouble(f"recording the result of {key}", error)
 
         return before, after
-
-
-_RUN = "_run_construct"
-
-
-def _told(cell: Any, after: Callable[..., None]) -> Callable[..., Any]:
-    """Stand in for a method of Cell where MindSpore calls no hook after it.
-
-    That is when it raises (below 2.9), and always when it has a bprop of its own: such a Cell drops forward hooks.
-    """
-    run, dropped = getattr(type(cell), _RUN), cell.has_bprop
-
-    def run_construct(*args: Any, **kwargs: Any) -> Any:
-        try:
-            output = run(cell, *args, **kwargs)
-        except Exception:
-            after(cell, args, kwargs, None)
-            raise
-        if dropped:
-            after(cell, args, kwargs, output)
-        return output
-
-    return run_construct
 
 
 def is_model(value: Any) -> bool:

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 _log = logging.getLogger("probe")
 
 
+#: how often the garbage collector runs between start and stop
+_RARE = (200_000, 20, 100)
+
+
 class Collection:
     """Installs at ``start``, takes out at ``stop``; parameter hooks wait for the end of the step.
 
@@ -34,6 +38,7 @@ class Collection:
         state: what each thread is in the middle of.
         gradients: hooks on graph nodes; they go with the graph.
         parameters: hooks on parameters.
+        settle: waits for what runs asynchronously; raises an error of the training that is pending.
         logs: the calls inside recomputed Cells.
     """
 
@@ -50,13 +55,15 @@ class Collection:
                 nodes.reason,
             )
         self.gradients = Gradients(nodes, self.state, all_open)
-        self.parameters = ParameterHooks()
+        self.settle = nodes.settle
+        self.parameters = ParameterHooks(nodes.settle)
         listed = whitelist.find(settings.support_ops) if settings.apis else []
         self._apis = apis.patches(listed, self)
         self.logs = recompute.Logs()
         self._recompute = recompute.patches(self)
         self._jit = jit.patches(self)
-        self._collector = False
+        self._copies = jit.copies(self)
+        self._collector: tuple[int, int, int] | None = None
         self._found: list[tuple[str, Any]] = []
         self._cells: CellHooks | None = None
         self._primitives: Primitives | None = None
@@ -75,10 +82,8 @@ class Collection:
 
     def install(self, recorder: Recorder) -> None:
         """Begin to record into ``recorder``."""
-        if self.recorder is None and gc.isenabled():
-            # a collection of everything the training holds would otherwise fall into the step, several times
-            gc.disable()
-            self._collector = True
+        if self.recorder is None:
+            self._rare_collections()
         self.recorder = recorder
         self.state.cells.clear()
         try:
@@ -92,9 +97,9 @@ class Collection:
     def remove(self) -> None:
         """Put everything back but the hooks that a backward may still need; it may be asked for twice."""
         self.recorder = None
-        if self._collector:
-            gc.enable()
-            self._collector = False
+        if self._collector is not None and gc.get_threshold() == _RARE:
+            gc.set_threshold(*self._collector)
+        self._collector = None
         self._suspend()
         self._jit.remove()
         self._recompute.remove()
@@ -108,7 +113,7 @@ class Collection:
 
     @contextlib.contextmanager
     def suspended(self) -> Iterator[None]:
-        """Show MindSpore as it is, for as long as something is compiled."""
+        """Show MindSpore and the Cells as they are, for as long as something is compiled or copied."""
         if self.recorder is None:
             yield
             return
@@ -119,7 +124,15 @@ class Collection:
             if self.recorder is not None:
                 self._resume()
 
+    def _rare_collections(self) -> None:
+        """Let the garbage collector run rarely: its looks at all that a training holds would fall into the step."""
+        before = gc.get_threshold()
+        if 0 < before[0] < _RARE[0]:
+            self._collector = before
+            gc.set_threshold(*_RARE)
+
     def _resume(self) -> None:
+        self._copies.install()
         self._apis.install()
         if self._primitives is not None:
             self._primitives.install()
@@ -127,6 +140,7 @@ class Collection:
             self._cells.install()
 
     def _suspend(self) -> None:
+        self._copies.remove()
         if self._cells is not None:
             self._cells.remove()
         if self._primitives is not None:

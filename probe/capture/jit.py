@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Compiled functions.
+"""Compiled functions, and all else that must see MindSpore as it is while it runs.
 
 One that is compiled from its source is recorded as one call; the compiler must then see MindSpore as it is. One whose
 bytecode is captured while it runs is not captured in the window: it runs as written, and the APIs in it are recorded.
@@ -9,6 +9,7 @@ bytecode is captured while it runs is not captured in the window: it runs as wri
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import importlib
 from collections.abc import Callable
@@ -23,11 +24,14 @@ if TYPE_CHECKING:
 
 
 def patches(collection: Collection) -> Patches:
-    """Return the patches of MindSpore's two ways to run a function under ``@jit``."""
+    """Return the patches of MindSpore's ways to compile."""
     found = []
     executor = _find("_JitExecutor", "mindspore.graph.api", "mindspore.common.api")
     if executor is not None:
         found.append(Patch(executor, "__call__", functools.partial(_wrap, collection)))
+    compiler = _find("_CellGraphExecutor", "mindspore.graph.api", "mindspore.common.api")
+    if compiler is not None:  # Cell.compile, export, and a Cell called in GRAPH_MODE
+        found.append(Patch(compiler, "compile", functools.partial(_undisturbed, collection)))
     capture = _find("PIJitCaptureContext", "mindspore.graph._utils.pijit_context", "mindspore.common._pijit_context")
     if capture is not None:
         found += [Patch(capture, "__enter__", _nothing), Patch(capture, "__exit__", _nothing)]
@@ -42,6 +46,31 @@ def _find(name: str, *modules: str) -> Any:
     return None
 
 
+def copies(collection: Collection) -> Patches:
+    """Return the patch that lets a Cell be copied as it is: what is in its copy would stay there."""
+    from mindspore import nn
+
+    return Patches([Patch(nn.Cell, "__deepcopy__", functools.partial(_clean_copy, collection), absent=True)])
+
+
+def _undisturbed(collection: Collection, original: Callable[..., Any]) -> Callable[..., Any]:
+    def undisturbed(*args: Any, **kwargs: Any) -> Any:
+        with collection.suspended():
+            return original(*args, **kwargs)
+
+    return functools.update_wrapper(undisturbed, original)
+
+
+def _clean_copy(collection: Collection, original: Callable[..., Any] | None) -> Callable[..., Any]:
+    """Return what copies a Cell without our hooks; Cell itself has no such method, copy.deepcopy does it."""
+
+    def __deepcopy__(self: Any, memo: dict[int, Any]) -> Any:
+        with collection.suspended():
+            return copy.deepcopy(self, memo) if original is None else original(self, memo)
+
+    return __deepcopy__
+
+
 def _nothing(original: Callable[..., Any]) -> Callable[..., Any]:
     def do_nothing(*args: Any) -> None:
         """Stand in for the begin and the end of a capture."""
@@ -54,9 +83,7 @@ def _wrap(collection: Collection, original: Any) -> Any:
 
     watch, state = Watch(collection), collection.state
 
-    def undisturbed(*args: Any, **kwargs: Any) -> Any:
-        with collection.suspended():
-            return original(*args, **kwargs)
+    undisturbed = _undisturbed(collection, original)
 
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
         owner = args[0] if args and isinstance(args[0], nn.Cell) else None

@@ -23,6 +23,8 @@ class Nodes:
         reason: what the self-test found, where it failed.
         identify: node -> a value that is equal for two wrappers of the same node.
         recording: tells whether calls are being recorded for a gradient right now.
+        settle: waits for what runs asynchronously. An error of the training that is pending is raised here, once; so it
+            is called before the tool looks at a tensor, and never where errors of the tool are caught.
         continuous: the dtypes that have gradients. Nodes of others (argmax) are given one too when they are multiplied.
     """
 
@@ -35,6 +37,7 @@ class Nodes:
         )
         self.identify: Callable[[Node], Any] = _by_name
         self.recording: Callable[[], bool] = _pynative_executor.requires_grad
+        self.settle: Callable[[], None] = _pynative_executor.sync
         self._view = mindspore.Tensor.view
         self._anchor = mindspore.Parameter(mindspore.Tensor([1.0, 2.0], mindspore.float32), name="probe_anchor")
         self.works, self.reason = False, ""

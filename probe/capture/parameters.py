@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +19,13 @@ class ParameterHooks:
 
     Such a hook stays through any number of backward passes, so one is enough; it is only called where the training
     asks for that parameter's gradient.
+
+    Args:
+        settle: raises a pending error of the training.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, settle: Callable[[], None]) -> None:
+        self._settle = settle
         self._handles: dict[tuple[str, str], Any] = {}
 
     def watch(self, recorder: Recorder, key: str, parameters: Mapping[str, Any]) -> None:
@@ -31,18 +36,20 @@ class ParameterHooks:
         if new:
             with unnoticed():
                 for name in new:
-                    self._handles[key, name] = parameters[name].register_hook(_hook(recorder, key, name))
+                    self._handles[key, name] = parameters[name].register_hook(_hook(recorder, key, name, self._settle))
 
     def remove(self) -> None:
         """Take every hook away."""
-        with unnoticed():
-            for handle in self._handles.values():
-                handle.remove()
+        handles = list(self._handles.values())
         self._handles.clear()
+        with unnoticed(), contextlib.ExitStack() as every:  # one that fails does not keep the others
+            for handle in handles:
+                every.callback(handle.remove)
 
 
-def _hook(recorder: Recorder, key: str, name: str) -> Callable[[Any], None]:
+def _hook(recorder: Recorder, key: str, name: str, settle: Callable[[], None]) -> Callable[[Any], None]:
     def hook(gradient: Any) -> None:
+        settle()
         try:
             recorder.parameter_gradient(key, name, gradient)
         except Exception as error:

@@ -17,12 +17,13 @@ class Patch:
         owner: the module or class.
         name: the attribute.
         wrap: takes what stands there and returns what stands in for it.
+        absent: whether to stand there also where there is nothing; ``wrap`` is then given None.
     """
 
-    __slots__ = ("_owner", "_name", "_wrap", "_wrapped", "_replacement", "_own")
+    __slots__ = ("_absent", "_name", "_own", "_owner", "_replacement", "_wrap", "_wrapped")
 
-    def __init__(self, owner: Any, name: str, wrap: Callable[[Any], Any]) -> None:
-        self._owner, self._name, self._wrap = owner, name, wrap
+    def __init__(self, owner: Any, name: str, wrap: Callable[[Any], Any], absent: bool = False) -> None:
+        self._owner, self._name, self._wrap, self._absent = owner, name, wrap, absent
         self._wrapped: Any = _NOTHING
         self._replacement: Any = None
         self._own: Any = _NOTHING
@@ -30,10 +31,11 @@ class Patch:
     def install(self) -> None:
         """Put the stand-in in place: of what stands there now, which the user may have changed since the last time."""
         current = getattr(self._owner, self._name, _NOTHING)
-        if current is _NOTHING:
+        if current is _NOTHING and not self._absent:
             return
-        if current is not self._wrapped:
-            self._wrapped, self._replacement = current, self._stand_in(current)
+        if self._replacement is None or current is not self._wrapped:
+            self._wrapped = current
+            self._replacement = self._wrap(None) if current is _NOTHING else self._stand_in(current)
         self._own = vars(self._owner).get(self._name, _NOTHING)
         setattr(self._owner, self._name, self._replacement)
 

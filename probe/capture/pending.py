@@ -78,13 +78,20 @@ class Pending:
         self._opened = self._closed = self._wanted = False
         self._passes = 0
 
-    def attach(self, nodes: Sequence[Node | None], state: ThreadState, advance: Callable[[int], None]) -> None:
+    def attach(
+        self,
+        nodes: Sequence[Node | None],
+        state: ThreadState,
+        advance: Callable[[int], None],
+        settle: Callable[[], None],
+    ) -> None:
         """Hook the call's part of the graph.
 
         Args:
             nodes: the node of each result tensor, or None.
             state: the threads' state; entries are put into ``state.open`` in the order in which they will end.
             advance: ends the entries that can get nothing more once a node of this sequence number runs.
+            settle: raises a pending error of the training.
         """
         own, arrivals, shared = self._walk(nodes)
         lowest = min(own.values(), key=lambda node: node.number, default=None)
@@ -98,6 +105,7 @@ class Pending:
         self._sums = {leaf: self._sink.sum() for leaf, count in edges.items() if count > 1}
 
         def begin(number: int, first: bool = False) -> bool:
+            settle()
             return self._begin(number, first, state, advance)
 
         for place, (node, wanted) in enumerate(arrivals):
@@ -153,12 +161,13 @@ class Pending:
         self, begin: Callable[..., bool], number: int, wanted: list[tuple[int, int]], first: bool, last: bool
     ) -> Callable[[Any], None]:
         def hook(go: Any) -> None:
+            if not begin(number, first):
+                return
             try:
-                if begin(number, first):
-                    for index, leaf in wanted:
-                        self._take_input(leaf, go[index])
-                    if last:
-                        self.close()
+                for index, leaf in wanted:
+                    self._take_input(leaf, go[index])
+                if last:
+                    self.close()
             except Exception as error:
                 self._sink.trouble("reading a gradient", error)
 
@@ -173,15 +182,16 @@ class Pending:
         last: bool,
     ) -> Callable[[Any, Any], None]:
         def hook(gi: Any, go: Any) -> None:
+            if not begin(number):
+                return
             try:
-                if begin(number):
-                    for place, leaf in results:
-                        if gi[place] is not None:
-                            self._inner[leaf].add(gi[place])
-                    for place, leaf in inputs:
-                        self._take_output(leaf, gi[place])
-                    if last:
-                        self.close()
+                for place, leaf in results:
+                    if gi[place] is not None:
+                        self._inner[leaf].add(gi[place])
+                for place, leaf in inputs:
+                    self._take_output(leaf, gi[place])
+                if last:
+                    self.close()
             except Exception as error:
                 self._sink.trouble("reading a gradient", error)
 
@@ -191,18 +201,22 @@ class Pending:
         """Open the entry with its first event; return whether this event is for it."""
         if self._sink.closed:
             return False
-        advance(number)
-        if self._closed:
-            if first:
-                self._passes += 1
-                self._sink.later_pass(self._call, self._passes)
+        try:
+            advance(number)
+            if self._closed:
+                if first:
+                    self._passes += 1
+                    self._sink.later_pass(self._call, self._passes)
+                return False
+            if not self._opened:
+                self._opened = True
+                self._wanted = self._sink.backward_begins(self._call)
+                # of two that end at the same node the inner call, which was attached first, ends first
+                bisect.insort(state.open, (self._low, -self._order, self))
+            return self._wanted
+        except Exception as error:
+            self._sink.trouble("opening a backward entry", error)
             return False
-        if not self._opened:
-            self._opened = True
-            self._wanted = self._sink.backward_begins(self._call)
-            # of two that end at the same node the inner call, which was attached first, ends first
-            bisect.insort(state.open, (self._low, -self._order, self))
-        return self._wanted
 
     def _take_input(self, leaf: int, gradient: Any) -> None:
         if gradient is None:
