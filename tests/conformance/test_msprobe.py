@@ -15,6 +15,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,18 @@ HERE = Path(__file__).parent
 PEER = Path(os.environ.get("PROBE_PEER", HERE.parent.parent / ".peer"))
 PYTHON = PEER / "bin" / "python"
 
-pytestmark = pytest.mark.skipif(not PYTHON.exists(), reason=f"msprobe's environment {PEER} is missing: make peer")
+
+def missing():
+    """Return what keeps the two sides from running the same training, or nothing."""
+    if not PYTHON.exists():
+        return f"msprobe's environment {PEER} is missing: make peer"
+    code = "from importlib.metadata import version; print(version('mindspore'))"
+    theirs = subprocess.run([str(PYTHON), "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+    return "" if theirs == version("mindspore") else f"msprobe's environment has MindSpore {theirs}: other kernels"
+
+
+MISSING = missing()
+pytestmark = pytest.mark.skipif(bool(MISSING), reason=MISSING)
 
 CASES = [
     (net, level, task, summary)
