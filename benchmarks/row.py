@@ -86,8 +86,8 @@ def watch_parts(spent):
     places = {
         "patch and hook": [("probe.capture.collection", "Collection", name) for name in ("install", "remove", "watch")],
         "stack": [("probe.capture.stacks", "Stacks", "number")],
-        "describe": [("probe.measure.values", "Describer", name) for name in ("value", "tensor", "array")],
-        "statistics": [("probe.measure.values", None, "statistics")],
+        "describe": [("probe.measure.values", "Describer", "value"), ("probe.measure.host", "Host", "tensor")],
+        "statistics": [("probe.measure.host", None, "statistics")],
         "gradient": [("probe.capture.gradients", "Gradients", name) for name in ("plan_cell", "plan", "attach")],
         "write": [("probe.store.documents", "Documents", name) for name in ("entry", "write")],
     }

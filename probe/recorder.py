@@ -10,15 +10,15 @@ import os
 import threading
 import traceback
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from probe import naming
 from probe.config import Settings
 from probe.filters import Filters
-from probe.measure.exact import Sum
-from probe.measure.values import Describer, Save
+from probe.measure.meters import Meter, Save
+from probe.measure.values import Describer
 from probe.store import folders
 from probe.store.arrays import Arrays
 from probe.store.documents import Documents
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from probe.capture.stacks import Stacks
 
 _log = logging.getLogger("probe")
+
+
+#: stands in the errors that MindSpore's operations raise
+_MINDSPORES = "C++ Call Stack"
 
 
 class Call:
@@ -52,18 +56,20 @@ class Recorder:
 
     Args:
         settings: what to record.
-        describer: turns values into records.
+        meter: how numbers are obtained.
         stacks: numbers and texts of stacks, which the steps share.
         folder: the rank folder.
+        wait: waits for what runs asynchronously; raises an error of the training that is pending.
 
     After ``close()`` everything that still arrives is ignored.
     """
 
-    def __init__(self, settings: Settings, describer: Describer, stacks: Stacks, folder: str) -> None:
+    def __init__(self, settings: Settings, meter: Meter, stacks: Stacks, folder: str, wait: Callable[[], None]) -> None:
         arrays = Arrays(folder)
         self.closed = False
         self._settings = settings
-        self._describer = describer
+        self._meter = meter
+        self._describer = Describer(meter)
         self._filters = Filters(settings)
         self._documents = Documents(
             folder,
@@ -89,6 +95,12 @@ class Recorder:
         self.order_only = not self._measures
         #: at task "structure" gradients are awaited for their place in construct.json alone
         self.wants_gradients = self.records_backward and (self._measures or settings.extra_info)
+        #: wait for what runs asynchronously where values are about to be looked at; raises the training's errors
+        self._at_once = self._measures and meter.at_once
+        self.settle: Callable[[], None] = wait if self._at_once else self._settle
+        self._wait = wait
+        self._waiting: list[tuple[str, Mapping[str, Any]]] = []
+        self._theirs: BaseException | None = None
 
     # -- forward ------------------------------------------------------------------------------------------------
 
@@ -134,7 +146,7 @@ class Recorder:
             call.parts["output"] = [describe(item, f"{call.forward}.output.{i}", save) for i, item in enumerate(items)]
             if parameters is not None:
                 call.parts["parameters"] = {
-                    name: self._describer.tensor(value, f"{call.forward}.parameters.{name}", save)
+                    name: self._meter.tensor(value, f"{call.forward}.parameters.{name}", save)
                     for name, value in parameters.items()
                 }
         self._finish_forward(call)
@@ -167,18 +179,17 @@ class Recorder:
         """Return the record of a gradient that arrived now; ``place`` is "input.0", "output.1.0", …"""
         if self._lacks(place):
             return None
-        return self._describer.tensor(tensor, f"{call.backward}.{place}", self._save(call.backward))
+        return self._meter.tensor(tensor, f"{call.backward}.{place}", self._save(call.backward))
 
-    def sum(self) -> Sum:
-        """Return a new sum of gradients."""
-        return self._describer.sum()
+    def sum(self) -> Any:
+        """Return a new sum of gradients, with ``add`` and ``take_from``."""
+        return self._meter.sum()
 
-    def gradient_sum(self, call: Call, place: str, total: Sum) -> Any:
+    def gradient_sum(self, call: Call, place: str, total: Any) -> Any:
         """Return the record of a gradient that was summed from several contributions."""
-        if self._lacks(place) or total.array is None:
+        if self._lacks(place) or not total:
             return None
-        name = f"{call.backward}.{place}"
-        return self._describer.array(total.array, total.dtype, name, self._save(call.backward))
+        return self._meter.total(total, f"{call.backward}.{place}", self._save(call.backward))
 
     def _lacks(self, place: str) -> bool:
         return not self._measures or not (self._inputs if place.startswith("input") else self._outputs)
@@ -199,18 +210,43 @@ class Recorder:
         """Note that gradients of a finished backward entry came again, for the ``passes``-th time."""
         with self._lock:
             if self._measures and not self.closed:
-                self._documents.entry(call.backward, {"later_passes": passes})
+                self._put(call.backward, {"later_passes": passes})
 
     def parameter_gradient(self, key: str, parameter: str, gradient: Any) -> None:
         """Record a parameter's gradient under its Cell."""
         if self.closed or not self._measures or not self._filters.open:
             return
         name = naming.parameters_grad_name(key, next(self._counters[f"{key}.parameters_grad.{parameter}"]))
-        record = self._describer.tensor(gradient, f"{name}.{parameter}", self._save(name))
+        record = self._meter.tensor(gradient, f"{name}.{parameter}", self._save(name))
         with self._lock:
-            self._documents.entry(name, {parameter: [record]})
+            self._put(name, {parameter: [record]})
+
+    def _put(self, name: str, parts: Mapping[str, Any]) -> None:
+        if self._at_once:
+            self._documents.entry(name, parts)
+        else:
+            self._waiting.append((name, parts))
 
     # -- the step -----------------------------------------------------------------------------------------------
+
+    def _settle(self) -> None:
+        error, self._theirs = self._theirs, None
+        if error is not None:
+            raise error
+        if self._meter.full:
+            self.finish()
+
+    def finish(self) -> None:
+        """Wait for what runs asynchronously and complete the entries of it. Raises errors of the training."""
+        error, self._theirs = self._theirs, None
+        self._wait()
+        with self._lock:
+            waiting, self._waiting = self._waiting, []
+            self._meter.collect(self.trouble)
+            for name, parts in waiting:
+                self._documents.entry(name, parts)
+        if error is not None:
+            raise error
 
     def write(self) -> bool:
         """Bring the documents on disk up to date; return whether that was necessary."""
@@ -220,7 +256,7 @@ class Recorder:
     def close(self) -> list[str]:
         """Take nothing more; return what scope, list and tensor_list named but no call matched."""
         self.closed = True
-        self._describer.forget()
+        self._meter.forget()
         return self._filters.unmatched()
 
     @property
@@ -230,6 +266,9 @@ class Recorder:
 
     def trouble(self, place: str, error: BaseException) -> None:
         """End an error of the tool here: once per kind on the log, and in dump_error_info.log. Never raises."""
+        if not self._at_once and _MINDSPORES in str(error):
+            self._theirs = error  # of an operation of the training that failed meanwhile: our look was the first
+            return
         name = type(error).__name__
         kind = ("files", f"{name} {error.errno}") if isinstance(error, OSError) else (place, name)
         if kind in self._troubles:
@@ -255,7 +294,7 @@ class Recorder:
             if self.closed:
                 return
             if self._measures:
-                self._documents.entry(call.name(backward), parts)
+                self._put(call.name(backward), parts)
             if not (self._settings.extra_info and self._settings.cells):
                 return
             # every parent in construct.json is a key itself, also where its own entry is not recorded

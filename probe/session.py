@@ -13,7 +13,8 @@ from probe.capture.collection import Collection
 from probe.capture.stacks import Stacks
 from probe.config import Settings
 from probe.errors import ProbeError, UsageError
-from probe.measure.values import Describer
+from probe.measure import meters
+from probe.measure.meters import Meter
 from probe.recorder import Recorder
 from probe.store import folders
 from probe.window import Window, current_rank
@@ -30,7 +31,7 @@ class Session:
         self._window = Window(settings)
         self._models: Any = None
         self._collection: Collection | None = None
-        self._describer: Describer | None = None
+        self._meter: Meter | None = None
         self._stacks = Stacks()
         self._recorder: Recorder | None = None
         self._claimed: set[int | None] = set()
@@ -75,7 +76,7 @@ class Session:
             if recorder is None or self._collection is None:
                 return
             try:
-                self._collection.settle()  # a pending error of the training is the training's
+                recorder.finish()  # a pending error of the training is the training's
             finally:
                 try:
                     self._collection.remove()
@@ -130,10 +131,10 @@ class Session:
             if rank not in self._claimed:
                 folders.claim(self.settings.dump_path, rank, self.settings.overwrite)
                 self._claimed.add(rank)
-            if self._describer is None:
-                self._describer = Describer(md5=self.settings.summary_mode == "md5")
+            if self._meter is None:
+                self._meter = meters.choose(self.settings)
             folder = folders.rank_folder(self.settings.dump_path, self._window.step, rank)
-            self._recorder = Recorder(self.settings, self._describer, self._stacks, folder)
+            self._recorder = Recorder(self.settings, self._meter, self._stacks, folder, self._collection.wait)
         self._collection.install(self._recorder)
         self.running = True
 
@@ -145,7 +146,13 @@ class Session:
             self._collection.end_step()
         except Exception as error:
             recorder.trouble("taking the hooks out", error)
-        self._write(recorder)
+        try:
+            recorder.finish()
+        finally:
+            self._write(recorder)
+            self._say_unmatched(recorder)
+
+    def _say_unmatched(self, recorder: Recorder) -> None:
         unmatched = [name for name in recorder.close() if name not in self._said]
         if unmatched:
             self._said.update(unmatched)

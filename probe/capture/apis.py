@@ -71,7 +71,7 @@ class Watch:
         try:
             result = original(*args, **kwargs)
             if begun is not None:
-                self._collection.settle()  # or an error of the training would come up when we look at the result
+                recorder.settle()  # or an error of the training would come up when we look at the result
         except BaseException as error:
             if begun is not None:
                 self._raised(recorder, begun, error)
@@ -88,7 +88,7 @@ class Watch:
         except Exception as error:
             recorder.trouble(f"recording the call of {key}", error)
             return None
-        self._collection.settle()
+        recorder.settle()
         try:
             if not repeated:
                 recorder.begins(call, args, kwargs, sys._getframe(2))

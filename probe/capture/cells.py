@@ -87,7 +87,7 @@ class CellHooks:
         MindSpore's own forward hooks are not called when the Cell raises (below 2.9), when it is interrupted, nor when
         it has a bprop of its own.
         """
-        watched, settle = self._after, self._collection.settle
+        watched, collection = self._after, self._collection
 
         def _run_construct(self: Any, *args: Any, **kwargs: Any) -> Any:
             after = watched.get(id(self))
@@ -95,7 +95,8 @@ class CellHooks:
                 return original(self, *args, **kwargs)
             try:
                 output = original(self, *args, **kwargs)
-                settle()
+                if collection.recorder is not None:
+                    collection.recorder.settle()
             except BaseException as error:
                 after(self, None, error)
                 raise
@@ -122,7 +123,7 @@ class CellHooks:
             except Exception as error:
                 recorder.trouble(f"recording the call of {key}", error)
                 return
-            collection.settle()
+            recorder.settle()
             try:
                 if not repeated:
                     recorder.begins(call, args, kwargs, sys._getframe(1))

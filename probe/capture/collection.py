@@ -38,7 +38,7 @@ class Collection:
         state: what each thread is in the middle of.
         gradients: hooks on graph nodes; they go with the graph.
         parameters: hooks on parameters.
-        settle: waits for what runs asynchronously; raises an error of the training that is pending.
+        wait: waits for what runs asynchronously; raises an error of the training that is pending.
         logs: the calls inside recomputed Cells.
     """
 
@@ -55,8 +55,8 @@ class Collection:
                 nodes.reason,
             )
         self.gradients = Gradients(nodes, self.state, all_open)
-        self.settle = nodes.settle
-        self.parameters = ParameterHooks(nodes.settle)
+        self.wait = nodes.settle
+        self.parameters = ParameterHooks()
         listed = whitelist.find(settings.support_ops) if settings.apis else []
         self._apis = apis.patches(listed, self)
         self.logs = recompute.Logs()

@@ -95,12 +95,10 @@ class Gradients:
                 reached = [leaf for leaf, node in enumerate(nodes) if node is not None]
                 arrivals = [(leaf, outputs.tensors[leaf]._output_index) for leaf in reached]
                 number = made[0]._sequence_nr()
-                made[0].register_hook(
-                    _one_node(sink, call, plan, outputs, arrivals, edges, self.advance, number, self._nodes.settle)
-                )
+                made[0].register_hook(_one_node(sink, call, plan, outputs, arrivals, edges, self.advance, number))
                 return
         pending = Pending(sink, call, plan, outputs, self._nodes.identify, next(self._orders))
-        pending.attach(nodes, self._state, self.advance, self._nodes.settle)
+        pending.attach(nodes, self._state, self.advance)
 
     def advance(self, number: int) -> None:
         """End the entries of this thread that can get nothing more: the engine runs nodes in falling order."""
@@ -164,7 +162,6 @@ def _one_node(
     edges: Sequence[tuple[int, int]],
     advance: Callable[[int], None],
     number: int,
-    settle: Callable[[], None],
 ) -> Callable[[Any, Any], None]:
     """Return the hook that records the whole backward entry of a one-node call."""
     in_places, in_layout = outputs.places, outputs.layout
@@ -176,7 +173,7 @@ def _one_node(
         nonlocal passes
         if sink.closed:
             return
-        settle()
+        sink.settle()
         try:
             advance(number)
             passes += 1

@@ -19,13 +19,9 @@ class ParameterHooks:
 
     Such a hook stays through any number of backward passes, so one is enough; it is only called where the training
     asks for that parameter's gradient.
-
-    Args:
-        settle: raises a pending error of the training.
     """
 
-    def __init__(self, settle: Callable[[], None]) -> None:
-        self._settle = settle
+    def __init__(self) -> None:
         self._handles: dict[tuple[str, str], Any] = {}
 
     def watch(self, recorder: Recorder, key: str, parameters: Mapping[str, Any]) -> None:
@@ -36,7 +32,7 @@ class ParameterHooks:
         if new:
             with unnoticed():
                 for name in new:
-                    self._handles[key, name] = parameters[name].register_hook(_hook(recorder, key, name, self._settle))
+                    self._handles[key, name] = parameters[name].register_hook(_hook(recorder, key, name))
 
     def remove(self) -> None:
         """Take every hook away."""
@@ -47,9 +43,9 @@ class ParameterHooks:
                 every.callback(handle.remove)
 
 
-def _hook(recorder: Recorder, key: str, name: str, settle: Callable[[], None]) -> Callable[[Any], None]:
+def _hook(recorder: Recorder, key: str, name: str) -> Callable[[Any], None]:
     def hook(gradient: Any) -> None:
-        settle()
+        recorder.settle()
         try:
             recorder.parameter_gradient(key, name, gradient)
         except Exception as error:

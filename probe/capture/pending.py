@@ -22,6 +22,9 @@ class Sink(Protocol):
     closed: bool
     order_only: bool
 
+    def settle(self) -> None:
+        """Wait for what runs asynchronously, where necessary; raises errors of the training."""
+
     def backward_begins(self, call: Any) -> bool:
         """Return whether the backward entry that opens now is recorded."""
 
@@ -83,7 +86,6 @@ class Pending:
         nodes: Sequence[Node | None],
         state: ThreadState,
         advance: Callable[[int], None],
-        settle: Callable[[], None],
     ) -> None:
         """Hook the call's part of the graph.
 
@@ -91,7 +93,6 @@ class Pending:
             nodes: the node of each result tensor, or None.
             state: the threads' state; entries are put into ``state.open`` in the order in which they will end.
             advance: ends the entries that can get nothing more once a node of this sequence number runs.
-            settle: raises a pending error of the training.
         """
         own, arrivals, shared = self._walk(nodes)
         lowest = min(own.values(), key=lambda node: node.number, default=None)
@@ -105,7 +106,7 @@ class Pending:
         self._sums = {leaf: self._sink.sum() for leaf, count in edges.items() if count > 1}
 
         def begin(number: int, first: bool = False) -> bool:
-            settle()
+            self._sink.settle()
             return self._begin(number, first, state, advance)
 
         for place, (node, wanted) in enumerate(arrivals):

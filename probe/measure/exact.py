@@ -53,9 +53,9 @@ class Reader:
 
     def __call__(self, tensor: Any) -> Array:
         """Return the values of a tensor, read-only where they are its own memory."""
-        memory = self.memory(tensor)
-        if memory is not None:
-            return np.frombuffer(memory, self._dtypes[tensor._dtype]).reshape(tensor._shape)
+        flat = self.flat(tensor)
+        if flat is not None:
+            return flat.reshape(tensor._shape)
         if self._direct and tensor._nbytes and tensor._dtype in self._dtypes:
             return self._strided(tensor)
         return array_of(tensor)
@@ -69,23 +69,22 @@ class Reader:
         size = sum((length - 1) * stride for length, stride in zip(shape, strides)) + dtype.itemsize
         return np.ndarray(shape, dtype, self._view(address, size, _READ_ONLY), 0, strides)
 
-    def content(self, tensor: Any, most: int) -> bytes | None:
-        """Return a copy of the bytes of a tensor in C order; None where they are more than ``most``, or not at hand."""
-        size = tensor._nbytes
-        if size > most or not self._direct or not self._contiguous(tensor) or tensor._dtype not in self._dtypes:
-            return None
-        address = self._address(tensor)
-        return ctypes.string_at(address, size) if address and size else None
-
-    def memory(self, tensor: Any) -> memoryview | None:
-        """Return the bytes of a tensor in C order without a copy, or None where that cannot be had."""
-        if not self._direct or not self._contiguous(tensor):
+    def content(self, tensor: Any) -> bytes | None:
+        """Return a copy of the bytes of a tensor in C order; None where they are not at hand."""
+        if not self._direct or not self._contiguous(tensor) or tensor._dtype not in self._dtypes:
             return None
         size, address = tensor._nbytes, self._address(tensor)
-        if not (size and address) or tensor._dtype not in self._dtypes:
+        return ctypes.string_at(address, size) if address and size else None
+
+    def flat(self, tensor: Any) -> Array | None:
+        """Return the values of a tensor in C order as a flat view, or None where that cannot be had without a copy."""
+        if not self._direct or not self._contiguous(tensor):
             return None
-        view: memoryview = self._view(address, size, _READ_ONLY)
-        return view
+        dtype = self._dtypes.get(tensor._dtype)
+        size, address = tensor._nbytes, self._address(tensor)
+        if dtype is None or not (size and address):
+            return None
+        return np.frombuffer(self._view(address, size, _READ_ONLY), dtype)
 
     def _agrees(self) -> bool:
         """Look whether pointers show what MindSpore shows, for fresh results, views and what came from the host."""

@@ -53,6 +53,23 @@ class Record:
         return "".join([f',\n{pad} "{key}": {_number(value)}' for key, value in numbers.items()])
 
 
+class Later:
+    """The record of a tensor that is not measured yet; null if nothing turns out to be there.
+
+    Attributes:
+        record: the record, as soon as it is known.
+    """
+
+    __slots__ = ("record",)
+
+    def __init__(self) -> None:
+        self.record: Record | None = None
+
+    def text(self, pad: str) -> str:
+        """Return the text of the record; see ``Record``."""
+        return "null" if self.record is None else self.record.text(pad)
+
+
 def _number(value: Any) -> str:
     if type(value) is float and value - value == 0.0:  # finite
         return repr(value)

@@ -21,9 +21,9 @@ _HALVES = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
 _TINY = 1e-30
 #: up to so many numbers Python is faster than numpy
 _FEW = 96
-_BLOCK = 32768
+_BLOCK, _PIECE, _ROW = 131072, 32768, 1024
 #: a dot with ones is BLAS's fastest sum, and says nothing when it overflows
-_ONES = {np.dtype(kind): np.broadcast_to(np.ones((), kind), (_BLOCK,)).copy() for kind in (np.float32, np.float64)}
+_ONES = {np.dtype(kind): np.broadcast_to(np.ones((), kind), (_PIECE,)).copy() for kind in (np.float32, np.float64)}
 _LARGEST = float(np.finfo(np.float64).max)
 
 
@@ -41,6 +41,8 @@ def statistics(array: Array) -> Numbers:
     {'Max': 4.0, 'Min': 3.0, 'Mean': 3.5, 'Norm': 5.0}
     """
     kind = array.dtype.kind
+    if kind == "f" and array.size and array.dtype.itemsize > 2:
+        return floats(array.ravel(order="K"))
     if array.size == 0 or kind not in "biufcV":
         return {"Max": None, "Min": None, "Mean": None, "Norm": None}
     if kind == "b":
@@ -51,7 +53,7 @@ def statistics(array: Array) -> Numbers:
         array = np.asarray(np.abs(array))
     elif array.dtype in _HALVES:
         array = array.astype(np.float32)
-    return _floats(array)
+    return floats(array.ravel(order="K"))
 
 
 def _integers(array: Array) -> Numbers:
@@ -60,8 +62,8 @@ def _integers(array: Array) -> Numbers:
     return {"Max": array.max().item(), "Min": array.min().item(), "Mean": mean, "Norm": math.sqrt(wide.dot(wide))}
 
 
-def _floats(array: Array) -> Numbers:
-    flat = array.ravel(order="K")
+def floats(flat: Array) -> Numbers:
+    """Return the same for a flat array of at least one float32 or float64."""
     if flat.size <= _FEW:
         values = flat.tolist()
         total = sum(values)
@@ -69,7 +71,7 @@ def _floats(array: Array) -> Numbers:
             norm = math.hypot(*values)
             if norm < _LARGEST:
                 return {"Max": max(values), "Min": min(values), "Mean": total / len(values), "Norm": norm}
-    largest, smallest, total, square = _whole(flat) if flat.size <= _BLOCK else _in_blocks(flat)
+    largest, smallest, total, square = _whole(flat) if flat.size <= _PIECE else _in_blocks(flat)
     if not (math.isfinite(largest) and math.isfinite(smallest)):
         return _nonfinite(flat, largest, smallest)
     if math.isfinite(total) and _TINY < square < math.inf:
@@ -88,16 +90,22 @@ def _whole(flat: Array) -> tuple[float, float, float, float]:
 def _in_blocks(flat: Array) -> tuple[float, float, float, float]:
     """The same, block by block: what the first reduction brings into the cache the others find there.
 
-    BLAS adds float32 in float32, which over more than a block would cost digits.
+    BLAS adds float32 in float32, which over more than a piece would cost digits.
     """
-    ones = _ONES[flat.dtype]
+    ones, rows = _ONES[flat.dtype], _ONES[flat.dtype][:_ROW]
     largest, smallest, totals, squares = [], [], [], []
     for start in range(0, flat.size, _BLOCK):
         block = flat[start : start + _BLOCK]
         largest.append(_maximum(block))
         smallest.append(_minimum(block))
-        totals.append(float(block.dot(ones[: block.size])))
-        squares.append(float(block.dot(block)))
+        full = block.size == _BLOCK
+        if full:  # as a matrix: so many ones need not be read
+            totals.append(float(block.reshape(-1, _ROW).dot(rows).dot(ones[: _BLOCK // _ROW])))
+        for place in range(0, block.size, _PIECE):
+            piece = block[place : place + _PIECE]
+            if not full:
+                totals.append(float(piece.dot(ones[: piece.size])))
+            squares.append(float(piece.dot(piece)))
     # numpy's, as Python's max does not propagate NaN
     return float(_maximum(largest)), float(_minimum(smallest)), _exact_sum(totals), _exact_sum(squares)
 

@@ -11,45 +11,36 @@ from typing import Any, Union
 
 import numpy as np
 
-from probe.measure.exact import Array, Reader, Sum, storable
-from probe.measure.records import Record
-from probe.measure.statistics import Numbers, crc32, numpy_statistics, statistics
+from probe.measure.meters import Meter, Save
+from probe.measure.records import Later, Record
+from probe.measure.statistics import numpy_statistics
 from probe.naming import harmless
 
 _log = logging.getLogger("probe")
 
-Shape = Union[dict[str, Any], list[Any], Record, None]
-#: saves one array under a name (without ending) and returns the file's name
-Save = Callable[[str, Array], str]
-
+Shape = Union[dict[str, Any], list[Any], Record, Later, None]
 #: deeper than this, and inside a cycle, a value is null; no argument of a real API comes near
 _DEEPEST = 40
 #: more items than this of one list or dict are left out; the record then says how many there were
 _MOST = 4096
-#: records of tensors of at most so many bytes are remembered by their content: the same bytes have the same numbers
-_SMALL = 2048
-_REMEMBERED = 4096
 
 
 class Describer:
     """Turns values into records, by these rules for the whole window.
 
     Args:
-        md5: whether a tensor's record carries the CRC-32 of its bytes.
+        meter: how a tensor's numbers are obtained.
     """
 
-    def __init__(self, md5: bool) -> None:
+    def __init__(self, meter: Meter) -> None:
         import mindspore
         from mindspore._c_expression import typing as dtypes
         from mindspore.mint import distributed
 
-        self._md5 = md5
-        self._read = Reader()
-        self._memo: dict[tuple[bytes, Any, tuple[int, ...]], Record] = {}
+        self._take = meter.tensor
         self._tensor: type = mindspore.Tensor
         self._dtype: tuple[type, ...] = (dtypes.Type,) if hasattr(dtypes, "Type") else (dtypes.Number,)
         self._p2p: tuple[type, ...] = (distributed.P2POp,) if hasattr(distributed, "P2POp") else ()
-        self._dtype_names: dict[Any, str] = {}
         self._plain: dict[type, Callable[[Any], Shape]] = {
             type(None): lambda value: None,
             bool: lambda value: {"type": "bool", "value": value},
@@ -59,49 +50,6 @@ class Describer:
             slice: _slice,
             type(...): lambda value: {"type": "ellipsis", "value": "..."},
         }
-
-    def forget(self) -> None:
-        """Let go of what was remembered; the step is over."""
-        self._memo.clear()
-
-    def sum(self) -> Sum:
-        """Return a new sum of gradients."""
-        return Sum(self._read)
-
-    def tensor(self, tensor: Any, name: str, save: Save | None) -> Record:
-        """Return the record of one tensor.
-
-        Args:
-            tensor: a mindspore Tensor or Parameter.
-            name: the file name, without its ending, that its array would have.
-            save: writes the array, where one is wanted.
-
-        Returns:
-            ``{"type": "mindspore.Tensor", "dtype": "Float32", "shape": [2], "Max": …, "Min": …, "Mean": …, "Norm": …}``
-        """
-        dtype = tensor._dtype
-        if save is None:
-            content = self._read.content(tensor, _SMALL)
-            if content is not None:
-                key = (content, dtype, tensor._shape)
-                record = self._memo.get(key)
-                if record is None:
-                    if len(self._memo) >= _REMEMBERED:
-                        self._memo.clear()
-                    record = self._memo[key] = self.array(self._read(tensor), self._name(dtype), name, None)
-                return record
-        return self.array(self._read(tensor), self._name(dtype), name, save)
-
-    def array(self, array: Array, dtype: str, name: str, save: Save | None) -> Record:
-        """Return the record of an array that stands for a tensor of this dtype; see ``tensor``."""
-        numbers: Numbers = statistics(array)
-        if not self._md5 and save is None:
-            return Record(dtype, array.shape, numbers)
-        array = storable(array)
-        further = {"md5": crc32(array)} if self._md5 else {}
-        if save is not None:
-            further["data_name"] = save(name, array)
-        return Record(dtype, array.shape, numbers, further)
 
     def value(self, value: Any, name: str, save: Save | None) -> Shape:
         """Return the JSON shape of any value; tensors inside get ``name`` and their place as the file name."""
@@ -113,7 +61,7 @@ class Describer:
         if plain is not None:
             return plain(value)
         if isinstance(value, self._tensor):
-            return self.tensor(value, name, save)
+            return self._take(value, name, save)
         if depth >= _DEEPEST or id(value) in around:
             return None
         items = items_of(value)
@@ -146,18 +94,12 @@ class Describer:
     def _point_to_point(self, value: Any, name: str, save: Save | None) -> Shape:
         return {
             "class_type": "mindspore.mint.distributed.P2POp",
-            "tensor": self.tensor(value.tensor, name, save),
+            "tensor": self._take(value.tensor, name, save),
             "op": getattr(value.op, "__name__", str(value.op)),
             "peer": value.peer,
             "tag": getattr(value, "tag", 0),
             "group_id": str(value.group) if getattr(value, "group", None) else None,
         }
-
-    def _name(self, dtype: Any) -> str:
-        name = self._dtype_names.get(dtype)
-        if name is None:
-            name = self._dtype_names[dtype] = str(dtype)
-        return name
 
 
 def is_mapping(value: Any) -> bool:

@@ -1,0 +1,134 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers taken in batches, where PyNative runs asynchronously and every look at a fresh tensor would wait."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from probe.measure.exact import Sum
+from probe.measure.host import Host
+from probe.measure.meters import Save, Trouble
+from probe.measure.records import Later, Record
+
+#: a batch is measured when it holds so many tensors or bytes: what may wait in memory, and what a killed process loses
+MOST_TENSORS = 1024
+MOST_BYTES = 16 << 20
+
+#: what is larger is waited for: copying it would cost more
+_LARGE = 1 << 16
+
+
+class Batched:
+    """Has MindSpore copy each tensor, which joins its pipeline and waits for nothing, and measures the copies later.
+
+    A copy is taken in the order of the program: whatever changes the tensor afterwards does not reach it.
+
+    Args:
+        host: measures the copies.
+    """
+
+    at_once = False
+
+    def __init__(self, host: Host) -> None:
+        from mindspore.common.api import _pynative_executor
+        from mindspore.ops.auto_generate import copy_op
+
+        self.full = False
+        self._host = host
+        self._wait = _pynative_executor.sync
+        self._waiting: list[Callable[[], None]] = []
+        self._bytes = 0
+        self._recording, self._record = _pynative_executor.enable_grad, _pynative_executor.set_enable_grad
+        self._copy_op = copy_op
+
+    def tensor(self, tensor: Any, name: str, save: Save | None) -> Record | Later:
+        """Return the record of one tensor, complete after ``collect``."""
+        size = tensor._nbytes
+        if size > _LARGE or not size:
+            self._wait()
+            return self._host.tensor(tensor, name, save)
+        copy, later = self._copy(tensor), Later()
+
+        def measure() -> None:
+            later.record = self._host.tensor(copy, name, save)
+
+        self._waiting.append(measure)
+        return later
+
+    def sum(self) -> LaterSum:
+        """Return a new sum of gradients."""
+        return LaterSum(self._copy)
+
+    def total(self, total: LaterSum, name: str, save: Save | None) -> Later:
+        """Return the record of such a sum, complete after ``collect``."""
+        later = Later()
+
+        def measure() -> None:
+            real = self._host.sum()
+            if total.resolve(real):
+                later.record = self._host.total(real, name, save)
+
+        self._waiting.append(measure)
+        return later
+
+    def collect(self, trouble: Trouble) -> None:
+        """Measure what waits."""
+        waiting, self._waiting = self._waiting, []
+        self._bytes, self.full = 0, False
+        for measure in waiting:
+            _attempt(measure, trouble)
+
+    def forget(self) -> None:
+        """Let go of what was remembered; the step is over."""
+        self._host.forget()
+
+    def _copy(self, tensor: Any) -> Any:
+        self._bytes += tensor._nbytes
+        self.full = self._bytes > MOST_BYTES or len(self._waiting) > MOST_TENSORS
+        recording = self._recording()
+        if not recording:
+            return self._copy_op(tensor)
+        self._record(False)  # or the copy would join the graph, and hold it
+        try:
+            return self._copy_op(tensor)
+        finally:
+            self._record(True)
+
+
+def _attempt(measure: Callable[[], None], trouble: Trouble) -> None:
+    try:
+        measure()
+    except Exception as error:  # its record stays null, the others can still be measured
+        trouble("measuring a tensor", error)
+
+
+class LaterSum:
+    """The terms of a sum that is made later; see ``Sum``."""
+
+    __slots__ = ("_copy", "_minuend", "_terms")
+
+    def __init__(self, copy: Callable[[Any], Any]) -> None:
+        self._copy = copy
+        self._terms: list[Any] = []
+        self._minuend: Any = None
+
+    def __bool__(self) -> bool:
+        """Return whether anything was added."""
+        return bool(self._terms) or self._minuend is not None
+
+    def add(self, tensor: Any) -> None:
+        """Add one contribution; its memory may be reused afterwards."""
+        self._terms.append(self._copy(tensor))
+
+    def take_from(self, total: Any) -> bool:
+        """Become what ``total`` is without this sum; whether anything is left shows later."""
+        self._minuend = self._copy(total)
+        return True
+
+    def resolve(self, real: Sum) -> bool:
+        """Make the sum; return whether anything is left."""
+        for term in self._terms:
+            real.add(term)
+        return bool(real) if self._minuend is None else real.take_from(self._minuend)

@@ -1,0 +1,62 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""How numbers are obtained: one small interface, and which of its kinds serves here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from probe.config import Settings
+from probe.measure.exact import Array
+from probe.measure.records import Later, Record
+
+#: saves one array under a name (without ending) and returns the file's name
+Save = Callable[[str, Array], str]
+#: ends an error of the tool: where it happened, and the error
+Trouble = Callable[[str, BaseException], None]
+
+
+class Meter(Protocol):
+    """How numbers are obtained. Whoever takes them, the record is the same.
+
+    Attributes:
+        at_once: records are complete when they are returned, and tensors must be too before they are given.
+        full: ``collect`` is due.
+    """
+
+    at_once: bool
+    full: bool
+
+    def tensor(self, tensor: Any, name: str, save: Save | None) -> Record | Later:
+        """Return the record of one tensor as it is now.
+
+        Args:
+            tensor: a mindspore Tensor or Parameter.
+            name: the file name, without its ending, that its array would have.
+            save: writes the array, where one is wanted.
+
+        Returns:
+            ``{"type": "mindspore.Tensor", "dtype": "Float32", "shape": [2], "Max": …, "Min": …, "Mean": …, "Norm": …}``
+        """
+
+    def sum(self) -> Any:
+        """Return a new sum of gradients, with ``add`` and ``take_from``."""
+
+    def total(self, total: Any, name: str, save: Save | None) -> Record | Later:
+        """Return the record of such a sum."""
+
+    def collect(self, trouble: Trouble) -> None:
+        """Complete the records that were returned; what runs asynchronously must have ended."""
+
+    def forget(self) -> None:
+        """Let go of what was remembered; the step is over."""
+
+
+def choose(settings: Settings) -> Meter:
+    """Return the meter for these settings and this process."""
+
+    from probe.measure.host import Host
+
+    host = Host(md5=settings.summary_mode == "md5")
+    return host
