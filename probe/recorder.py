@@ -84,7 +84,7 @@ class Recorder:
         self._saves_all = settings.task == "tensor"
         self._saves_some = settings.task == "statistics" and bool(settings.tensor_list)
         self._stacks = stacks
-        self._counters: defaultdict[str, Iterator[int]] = defaultdict(itertools.count)
+        self._counters: defaultdict[str | tuple[str, str], Iterator[int]] = defaultdict(itertools.count)
         self._lock = threading.Lock()
         self._troubles: set[tuple[str, str]] = set()
         modes = settings.data_mode
@@ -216,7 +216,7 @@ class Recorder:
         """Record a parameter's gradient under its Cell."""
         if self.closed or not self._measures or not self._filters.open:
             return
-        name = naming.parameters_grad_name(key, next(self._counters[f"{key}.parameters_grad.{parameter}"]))
+        name = naming.parameters_grad_name(key, next(self._counters[key, parameter]))
         record = self._meter.tensor(gradient, f"{name}.{parameter}", self._save(name))
         with self._lock:
             self._put(name, {parameter: [record]})

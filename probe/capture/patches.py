@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 _NOTHING = object()
@@ -20,16 +21,22 @@ class Patch:
         absent: whether to stand there also where there is nothing; ``wrap`` is then given None.
     """
 
-    __slots__ = ("_absent", "_name", "_own", "_owner", "_replacement", "_wrap", "_wrapped")
+    __slots__ = ("_absent", "_module", "_name", "_own", "_owner", "_replacement", "_wrap", "_wrapped")
 
     def __init__(self, owner: Any, name: str, wrap: Callable[[Any], Any], absent: bool = False) -> None:
         self._owner, self._name, self._wrap, self._absent = owner, name, wrap, absent
+        #: a module's names are written where they stand, which is several times faster than setattr
+        self._module: dict[str, Any] | None = vars(owner) if type(owner) is ModuleType else None
         self._wrapped: Any = _NOTHING
         self._replacement: Any = None
         self._own: Any = _NOTHING
 
     def install(self) -> None:
         """Put the stand-in in place: of what stands there now, which the user may have changed since the last time."""
+        names = self._module
+        if names is not None and self._replacement is not None and names.get(self._name) is self._wrapped:
+            self._own, names[self._name] = self._wrapped, self._replacement
+            return
         current = getattr(self._owner, self._name, _NOTHING)
         if current is _NOTHING and not self._absent:
             return
@@ -49,7 +56,11 @@ class Patch:
 
     def remove(self) -> None:
         """Put back what was there; leave alone what somebody else has put over the stand-in since."""
-        if vars(self._owner).get(self._name) is not self._replacement:
+        names = self._module
+        if (vars(self._owner) if names is None else names).get(self._name) is not self._replacement:
+            return
+        if names is not None and self._own is not _NOTHING:
+            names[self._name] = self._own
             return
         if self._own is _NOTHING:  # inherited: Tensor's methods from TensorPy
             delattr(self._owner, self._name)

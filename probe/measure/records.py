@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from typing import Any
 
@@ -33,13 +34,9 @@ class Record:
     def text(self, pad: str) -> str:
         """Return the text of ``json.dumps(fields(), indent=1)`` at a place indented by ``pad``."""
         if self._pad != pad or not self._text:
-            separator = f",\n{pad}  "
-            shape = separator.join(map(str, self._shape))
-            shape = f"[\n{pad}  {shape}\n{pad} ]" if shape else "[]"
             numbers = self._numbers_text(pad)
             further = "" if self._further is None else _further(self._further, pad)
-            head = f'{{\n{pad} "type": "mindspore.Tensor",\n{pad} "dtype": "{self._dtype}",\n{pad} "shape": {shape}'
-            self._pad, self._text = pad, f"{head}{numbers}{further}\n{pad}}}"
+            self._pad, self._text = pad, f"{_head(self._dtype, self._shape, pad)}{numbers}{further}\n{pad}}}"
         return self._text
 
     def _numbers_text(self, pad: str) -> str:
@@ -51,6 +48,42 @@ class Record:
                 f',\n{pad} "Mean": {mean!r},\n{pad} "Norm": {norm!r}'
             )
         return "".join([f',\n{pad} "{key}": {_number(value)}' for key, value in numbers.items()])
+
+
+@functools.lru_cache(4096)
+def _head(dtype: str, shape: tuple[int, ...], pad: str) -> str:
+    separator = f",\n{pad}  "
+    sizes = separator.join(map(str, shape))
+    sizes = f"[\n{pad}  {sizes}\n{pad} ]" if sizes else "[]"
+    return f'{{\n{pad} "type": "mindspore.Tensor",\n{pad} "dtype": "{dtype}",\n{pad} "shape": {sizes}'
+
+
+class Plain:
+    """What is known of one number, text or the like; its text is kept too.
+
+    >>> print(Plain({"type": "int", "value": 3}).text(""))
+    {
+     "type": "int",
+     "value": 3
+    }
+    """
+
+    __slots__ = ("_fields", "_pad", "_text")
+
+    def __init__(self, fields: dict[str, Any]) -> None:
+        self._fields = fields
+        self._pad = self._text = ""
+
+    def fields(self) -> dict[str, Any]:
+        """Return the record as JSON has it."""
+        return self._fields
+
+    def text(self, pad: str) -> str:
+        """Return the text of ``json.dumps(fields(), indent=1)`` at a place indented by ``pad``."""
+        if self._pad != pad or not self._text:
+            items = [f'\n{pad} "{key}": {json.dumps(value)}' for key, value in self._fields.items()]
+            self._pad, self._text = pad, f"{{{','.join(items)}\n{pad}}}"
+        return self._text
 
 
 class Later:

@@ -12,13 +12,13 @@ from typing import Any, Union
 import numpy as np
 
 from probe.measure.meters import Meter, Save
-from probe.measure.records import Later, Record
+from probe.measure.records import Later, Plain, Record
 from probe.measure.statistics import numpy_statistics
 from probe.naming import harmless
 
 _log = logging.getLogger("probe")
 
-Shape = Union[dict[str, Any], list[Any], Record, Later, None]
+Shape = Union[dict[str, Any], list[Any], Record, Plain, Later, None]
 #: deeper than this, and inside a cycle, a value is null; no argument of a real API comes near
 _DEEPEST = 40
 #: more items than this of one list or dict are left out; the record then says how many there were
@@ -41,15 +41,26 @@ class Describer:
         self._tensor: type = mindspore.Tensor
         self._dtype: tuple[type, ...] = (dtypes.Type,) if hasattr(dtypes, "Type") else (dtypes.Number,)
         self._p2p: tuple[type, ...] = (distributed.P2POp,) if hasattr(distributed, "P2POp") else ()
+        self._numbers: dict[tuple[type, float], Plain] = {}
         self._plain: dict[type, Callable[[Any], Shape]] = {
             type(None): lambda value: None,
-            bool: lambda value: {"type": "bool", "value": value},
-            int: lambda value: {"type": "int", "value": value},
-            float: lambda value: {"type": "float", "value": value},
+            bool: self._number,
+            int: self._number,
+            float: self._number,
             str: lambda value: {"type": "str", "value": harmless(value)},
             slice: _slice,
             type(...): lambda value: {"type": "ellipsis", "value": "..."},
         }
+
+    def _number(self, value: bool | float) -> Plain:
+        """Return the record of a Python number. Those of a loop are the same again and again."""
+        kind = type(value)
+        known = self._numbers.get((kind, value)) if value else None  # 0.0 and -0.0 are equal
+        if known is None:
+            known = Plain({"type": kind.__name__, "value": value})
+            if value and len(self._numbers) < _MOST:
+                self._numbers[kind, value] = known
+        return known
 
     def value(self, value: Any, name: str, save: Save | None) -> Shape:
         """Return the JSON shape of any value; tensors inside get ``name`` and their place as the file name."""

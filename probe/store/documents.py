@@ -14,6 +14,8 @@ from probe.store import folders
 
 #: how far the value of an entry's key is indented in dump.json
 _INNER = "   "
+#: and an item of such a value
+_ITEM = "    "
 
 
 class Documents:
@@ -38,7 +40,7 @@ class Documents:
 
     def entry(self, name: str, parts: Mapping[str, Any]) -> None:
         """Add an entry, or further keys to the entry of this name."""
-        texts = {key: f"{_INNER}{_quote(key)}: {encode(value, _INNER)}" for key, value in parts.items()}
+        texts = {key: f'{_INNER}"{key}": {_values(value)}' for key, value in parts.items()}
         known = self._entries.get(name)
         if known is None:
             self._entries[name] = texts
@@ -93,6 +95,14 @@ class Documents:
                     file.write(encode(content, ""))
         self._written = changes
         return True
+
+
+def _values(value: Any) -> str:
+    """Return the text of what stands under a key of an entry, mostly a list of records that have theirs."""
+    if type(value) is not list or not value:
+        return encode(value, _INNER)
+    texts = [item.text(_ITEM) if hasattr(item, "text") else encode(item, _ITEM) for item in value]
+    return f"[\n{_ITEM}" + f",\n{_ITEM}".join(texts) + f"\n{_INNER}]"
 
 
 def encode(value: Any, pad: str) -> str:
