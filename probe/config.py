@@ -22,6 +22,7 @@ TASKS = ("statistics", "tensor", "structure")
 LEVELS = ("L0", "L1", "mix")
 DATA_MODES = ("all", "forward", "backward", "input", "output")
 SUMMARY_MODES = ("statistics", "md5")
+MEASURES = ("auto", "host", "device")
 
 PathLike = Union[str, "os.PathLike[str]"]
 
@@ -44,6 +45,8 @@ class Settings:
         summary_mode: "statistics", or "md5" for a CRC-32 of the bytes in addition.
         support_ops: a file that replaces the shipped list of APIs, or None.
         overwrite: whether another run's dump in dump_path is replaced instead of refused.
+        synchronize: whether PyNative is made to run synchronously, which makes a dump of small operations cheaper.
+        measure: where statistics are computed: on the "host", on the "device", or "auto": on the host for CPU only.
     """
 
     task: str = "statistics"
@@ -59,6 +62,8 @@ class Settings:
     summary_mode: str = "statistics"
     support_ops: str | None = None
     overwrite: bool = False
+    synchronize: bool = False
+    measure: str = "auto"
 
     @property
     def saves_arrays(self) -> bool:
@@ -150,6 +155,8 @@ _COMMON: Mapping[str, Callable[[str, Any], Any]] = {
     "extra_info": _boolean,
     "support_ops": _path,
     "overwrite": _boolean,
+    "synchronize": _boolean,
+    "measure": _choice(*MEASURES),
 }
 _TASK: Mapping[str, Callable[[str, Any], Any]] = {
     "scope": _names,

@@ -8,6 +8,7 @@ import logging
 import threading
 from typing import Any
 
+from probe.capture import pipeline
 from probe.capture.cells import is_model
 from probe.capture.collection import Collection
 from probe.capture.stacks import Stacks
@@ -38,6 +39,11 @@ class Session:
         self._said: set[str] = set()
         self._broken = False
         self._lock = threading.RLock()
+        if settings.synchronize and not pipeline.synchronize():
+            _log.warning(
+                "synchronize: too late, MindSpore has run an operation before. Make the PrecisionDebugger first, or "
+                "call mindspore.set_context(pynative_synchronize=True) at the top of the program"
+            )
 
     @property
     def has_model(self) -> bool:

@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers taken in batches, where PyNative runs asynchronously and every look at a fresh tensor would wait."""
+"""Numbers taken in batches, where every look at a fresh tensor would wait for a device."""
 
 from __future__ import annotations
 
@@ -14,10 +14,7 @@ from probe.measure.records import Later, Record
 
 #: a batch is measured when it holds so many tensors or bytes: what may wait in memory, and what a killed process loses
 MOST_TENSORS = 1024
-MOST_BYTES = 16 << 20
-
-#: what is larger is waited for: copying it would cost more
-_LARGE = 1 << 16
+MOST_BYTES = 64 << 20
 
 
 class Batched:
@@ -30,6 +27,7 @@ class Batched:
     """
 
     at_once = False
+    most = MOST_TENSORS
 
     def __init__(self, host: Host) -> None:
         from mindspore.common.api import _pynative_executor
@@ -37,7 +35,6 @@ class Batched:
 
         self.full = False
         self._host = host
-        self._wait = _pynative_executor.sync
         self._waiting: list[Callable[[], None]] = []
         self._bytes = 0
         self._recording, self._record = _pynative_executor.enable_grad, _pynative_executor.set_enable_grad
@@ -45,9 +42,7 @@ class Batched:
 
     def tensor(self, tensor: Any, name: str, save: Save | None) -> Record | Later:
         """Return the record of one tensor, complete after ``collect``."""
-        size = tensor._nbytes
-        if size > _LARGE or not size:
-            self._wait()
+        if not tensor._nbytes:
             return self._host.tensor(tensor, name, save)
         copy, later = self._copy(tensor), Later()
 
@@ -86,7 +81,7 @@ class Batched:
 
     def _copy(self, tensor: Any) -> Any:
         self._bytes += tensor._nbytes
-        self.full = self._bytes > MOST_BYTES or len(self._waiting) > MOST_TENSORS
+        self.full = self._bytes > MOST_BYTES or len(self._waiting) >= self.most
         recording = self._recording()
         if not recording:
             return self._copy_op(tensor)

@@ -55,8 +55,14 @@ class Meter(Protocol):
 
 def choose(settings: Settings) -> Meter:
     """Return the meter for these settings and this process."""
+    import mindspore
 
+    from probe.measure.device import Device
     from probe.measure.host import Host
 
-    host = Host(md5=settings.summary_mode == "md5")
+    checksums = settings.summary_mode == "md5"
+    host = Host(checksums)
+    on_cpu = mindspore.get_context("device_target") == "CPU"
+    if settings.measure == "device" or (settings.measure == "auto" and not on_cpu):
+        return Device(host, reduces=not checksums)
     return host

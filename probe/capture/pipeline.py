@@ -1,0 +1,30 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""PyNative's asynchronous pipeline: making it synchronous while that is still possible."""
+
+from __future__ import annotations
+
+import time
+
+
+def synchronize() -> bool:
+    """Ask for synchronous execution; return whether it has come about.
+
+    MindSpore decides with the first operation of the process. Afterwards it accepts the setting and ignores it, and
+    tells nobody, so this looks who does the work: the call, or the wait after it.
+    """
+    import mindspore
+    from mindspore.common.api import _pynative_executor
+    from mindspore.ops.auto_generate import copy_op
+
+    mindspore.set_context(pynative_synchronize=True)
+    tensor = mindspore.ops.zeros((2048, 2048), mindspore.float32)
+    shares = []
+    for _ in range(5):
+        _pynative_executor.sync()
+        start = time.perf_counter()
+        copy_op(tensor)
+        called = time.perf_counter()
+        _pynative_executor.sync()
+        shares.append((called - start) / (time.perf_counter() - start))
+    return sorted(shares)[len(shares) // 2] > 0.5

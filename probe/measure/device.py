@@ -1,0 +1,138 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers taken where the tensor is: MindSpore reduces it there, and the numbers of many are fetched together."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from probe.measure.batched import Batched
+from probe.measure.host import Host
+from probe.measure.meters import Save, Trouble
+from probe.measure.records import Later, Record
+from probe.measure.statistics import Number, Numbers
+
+#: what a tensor of zeros is divided by instead of its largest magnitude
+_TINY = 1e-37
+
+
+class Device(Batched):
+    """Adds reductions to MindSpore's pipeline and waits for nothing until ``collect``.
+
+    Sums are made of values divided by the largest, so that finite data never overflow; they are in float32, so Mean and
+    Norm agree with the host's to about six digits. What is saved, or has no float32 (complex, float64), is copied.
+
+    Args:
+        host: measures what is copied.
+        reduces: whether numbers are all that is wanted of a tensor that is not saved (no checksum).
+    """
+
+    def __init__(self, host: Host, reduces: bool) -> None:
+        import mindspore
+        from mindspore.ops import operations
+
+        super().__init__(host)
+        self._ms = mindspore
+        names = "float16 bfloat16 float32" if reduces else ""
+        self._floating = frozenset(getattr(mindspore, name) for name in names.split())
+        names = "bool_ int8 int16 int32 int64 uint8" if reduces else ""
+        self._whole = frozenset(getattr(mindspore, name) for name in names.split())
+        # own instances of the Primitives: the listed functions may be patched just now
+        self._cast, self._stack = operations.Cast(), operations.Stack()
+        self._max, self._min = operations.ReduceMax(), operations.ReduceMin()
+        self._add_up, self._mean = operations.ReduceSum(), operations.ReduceMean()
+        self._nan, self._inf = operations.IsNan(), operations.IsInf()
+        self._divide, self._larger, self._square = operations.RealDiv(), operations.Maximum(), operations.Square()
+        self._abs = operations.Abs()
+        self._tiny = mindspore.Tensor(_TINY, mindspore.float32)
+        self._floats: list[Any] = []
+        self._integers: list[Any] = []
+        self._tasks: list[tuple[Later, str, tuple[int, ...], str]] = []
+
+    def tensor(self, tensor: Any, name: str, save: Save | None) -> Record | Later:
+        """Return the record of one tensor, complete after ``collect``."""
+        dtype = tensor._dtype
+        if save is not None or not tensor._nbytes or not (dtype in self._floating or dtype in self._whole):
+            return super().tensor(tensor, name, save)
+        kind = "float" if dtype in self._floating else "bool" if dtype == self._ms.bool_ else "int"
+        recording = self._recording()
+        if recording:
+            self._record(False)
+        try:
+            self._reduce(tensor, kind)
+        finally:
+            if recording:
+                self._record(True)
+        later = Later()
+        self._tasks.append((later, str(dtype), tensor._shape, kind))
+        self.full = self.full or len(self._tasks) >= self.most
+        return later
+
+    def collect(self, trouble: Trouble) -> None:
+        """Fetch what waits, all of a kind at once, and measure the copies."""
+        tasks, floats, integers = self._tasks, self._floats, self._integers
+        self._tasks, self._floats, self._integers = [], [], []
+        super().collect(trouble)
+        if not tasks:
+            return
+        try:
+            singles, wholes = self._fetch(floats), self._fetch(integers)
+            for later, dtype, shape, kind in tasks:
+                later.record = Record(dtype, shape, _numbers(kind, singles, wholes))
+        except Exception as error:
+            trouble("fetching numbers from the device", error)
+
+    def _fetch(self, scalars: Sequence[Any]) -> Iterator[Any]:
+        return iter(self._stack(tuple(scalars)).asnumpy().tolist() if scalars else ())
+
+    def _reduce(self, tensor: Any, kind: str) -> None:
+        """Enqueue what ``_numbers`` takes out again."""
+        single, double = self._ms.float32, self._ms.int64
+        values = self._cast(tensor, single)
+        if kind == "float":
+            largest, smallest = self._max(values), self._min(values)
+            for found in (self._nan(values), self._inf(values)):
+                self._integers.append(self._cast(self._add_up(self._cast(found, single)), double))
+            self._floats += [largest, smallest]
+        else:
+            whole = self._cast(tensor, double)
+            self._integers += [self._max(whole), self._min(whole)]
+            if kind == "bool":
+                return
+            largest, smallest = self._max(values), self._min(values)
+        scale = self._larger(self._larger(self._abs(largest), self._abs(smallest)), self._tiny)
+        unit = self._divide(values, scale)
+        self._floats += [scale, self._mean(unit), self._add_up(self._square(unit))]
+
+
+def _numbers(kind: str, floats: Iterator[float], integers: Iterator[int]) -> Numbers:
+    """Return the numbers of one tensor from what was fetched, in the order of ``_reduce``."""
+    first, second = itertools.islice(integers, 2)
+    if kind == "bool":
+        return {"Max": bool(first), "Min": bool(second), "Mean": None, "Norm": None}
+    largest: Number = first
+    smallest: Number = second
+    if kind == "float":
+        largest, smallest = itertools.islice(floats, 2)
+    scale, mean, square = itertools.islice(floats, 3)
+    numbers: Numbers = {"Max": largest, "Min": smallest, "Mean": mean * scale, "Norm": math.sqrt(square) * scale}
+    if kind == "float" and (first or second):
+        numbers = _nonfinite(int(first), int(second), largest or 0.0, smallest or 0.0)
+    return numbers
+
+
+def _nonfinite(nans: int, infinities: int, largest: float, smallest: float) -> Numbers:
+    numbers: Numbers = {"Max": largest, "Min": smallest, "Mean": largest + smallest, "Norm": math.inf}
+    if nans:
+        numbers = dict.fromkeys(("Max", "Min", "Mean", "Norm"), math.nan)
+        numbers["nan_count"] = nans
+    elif math.isfinite(largest):
+        numbers["Mean"] = -math.inf
+    elif math.isfinite(smallest):
+        numbers["Mean"] = math.inf
+    if infinities:
+        numbers["inf_count"] = infinities
+    return numbers

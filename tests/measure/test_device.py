@@ -1,0 +1,109 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers that MindSpore's own operations compute, as on an accelerator: the host's. Here they run on CPU kernels."""
+
+from __future__ import annotations
+
+import math
+
+import mindspore as ms
+import nets
+import numpy as np
+import pytest
+
+RNG = np.random.RandomState(5)
+VALUES = {
+    "float": RNG.randn(40, 30).astype(np.float32),
+    "one": np.array(2.5, np.float32),
+    "zeros": np.zeros(7, np.float32),
+    "largest": np.full(8, 1e38, np.float32),
+    "smallest": np.array([1e-20, -3e-20], np.float32),
+    "nan": np.array([1.0, np.nan, np.inf, np.nan], np.float32),
+    "inf": np.array([1.0, np.inf], np.float32),
+    "infinities": np.array([-np.inf, np.inf], np.float32),
+    "minus_inf": np.array([[-np.inf, 3.0]], np.float32),
+    "half": RNG.randn(50).astype(np.float16),
+    "double": RNG.randn(50),
+    "complex": np.array([3 + 4j, 0], np.complex64),
+    "int64": np.array([2**53 + 1, -5, 7]),
+    "int8": np.array([-128, 127], np.int8),
+    "uint8": np.arange(250, dtype=np.uint8),
+    "uint64": np.array([2**64 - 1], np.uint64),
+    "bool": np.array([True, False]),
+    "empty": np.zeros((0, 3), np.float32),
+}
+
+
+def agree(ours, theirs):
+    if isinstance(theirs, float) and isinstance(ours, float):
+        return math.isclose(ours, theirs, rel_tol=1e-5) or (math.isnan(ours) and math.isnan(theirs))
+    return type(ours) is type(theirs) and ours == theirs
+
+
+def recorded(debug, function, measure, **settings):
+    debug.dump_path = debug.path / measure
+    return debug.record(function, measure=measure, **settings)
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_the_record_is_the_hosts(debug, name):
+    value = ms.Tensor(VALUES[name])
+    records = [
+        recorded(debug, lambda: value.reshape(value.shape), measure)[1].data["Tensor.reshape.0.forward"]["input_args"][
+            0
+        ]
+        for measure in ("host", "device")
+    ]
+    host, device = records
+    assert list(host) == list(device)
+    assert {key: (host[key], device[key]) for key in host if not agree(device[key], host[key])} == {}
+
+
+@pytest.mark.parametrize("task", ["statistics", "tensor"])
+def test_a_training_is_watched_without_a_change(debug, task):
+    results, dumps = {}, {}
+    for measure in ("host", "device"):
+        net, step = nets.build("gpt")
+        (loss, gradients), dumps[measure] = recorded(
+            debug, lambda step=step: step(0), measure, model=net, level="mix", task=task
+        )
+        results[measure] = [tensor.asnumpy().tobytes() for tensor in (loss, *gradients)]
+    assert results["host"] == results["device"]
+    host, device = dumps["host"].data, dumps["device"].data
+    assert list(host) == list(device)
+    compared = 0
+    for name, entry in host.items():
+        for (place, ours), (other, theirs) in zip(records_of(entry), records_of(device[name])):
+            compared += 1
+            assert place == other
+            largest = max(abs(ours["Max"] or 0), abs(ours["Min"] or 0))
+            for key in ("Max", "Min", "Norm"):
+                assert agree(theirs[key], ours[key]), (name, place, key, ours, theirs)
+            if ours["Mean"] is not None:
+                assert theirs["Mean"] == pytest.approx(ours["Mean"], rel=1e-5, abs=1e-6 * largest)
+    assert compared > 500
+
+
+def records_of(value, place=""):
+    if isinstance(value, dict) and "Norm" in value:
+        yield place, value
+    elif isinstance(value, (dict, list)):
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from records_of(item, f"{place}.{key}")
+
+
+def test_a_checksum_is_taken_of_a_copy(debug):
+    """What is changed after it was recorded, before the numbers are fetched, is recorded as it was."""
+
+    def train():
+        x = ms.Tensor(np.ones(4, np.float32))
+        y = ms.ops.exp(x)
+        x[0] = 5.0
+        return y
+
+    for summary in ("statistics", "md5"):
+        _, host = recorded(debug, train, "host", summary_mode=summary, overwrite=True)
+        _, device = recorded(debug, train, "device", summary_mode=summary, overwrite=True)
+        given = [dump.data["Functional.exp.0.forward"]["input_args"][0] for dump in (host, device)]
+        assert given[0]["Max"] == given[1]["Max"] == 1.0
+        assert given[0].get("md5") == given[1].get("md5")
