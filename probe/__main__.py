@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: ``probe show DIR``, or ``python -m probe show DIR``."""
+"""The command line: ``probe show DIR`` and ``probe recover DIR``, or ``python -m probe …``."""
 
 from __future__ import annotations
 
@@ -20,8 +20,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     show = commands.add_parser("show", help="what is in a dump", description="Show what is in a dump.")
     show.add_argument("path", help="a dump_path, or a step or rank folder in it")
     show.add_argument("--rows", type=int, default=16, help="how many tensors to list (default: 16)")
+    recover = commands.add_parser(
+        "recover",
+        help="write the documents that a dead process could not",
+        description="Turn the journals that a dead process left into dump.json, stack.json and construct.json.",
+    )
+    recover.add_argument("path", help="a dump_path, or a step or rank folder in it")
     given = parser.parse_args(arguments)
     try:
+        if given.command == "recover":
+            from probe.offline.recovering import recover as save
+
+            print("\n".join(save(given.path)))
+            return 0
         from probe.offline.showing import show as describe
 
         print(describe(given.path, given.rows))

@@ -47,6 +47,7 @@ class Settings:
         overwrite: whether another run's dump in dump_path is replaced instead of refused.
         synchronize: whether PyNative is made to run synchronously, which makes a dump of small operations cheaper.
         measure: where statistics are computed: on the "host", on the "device", or "auto": on the host for CPU only.
+        max_disk: how many bytes of arrays this process may write in all; None for as many as there is room for.
     """
 
     task: str = "statistics"
@@ -64,6 +65,7 @@ class Settings:
     overwrite: bool = False
     synchronize: bool = False
     measure: str = "auto"
+    max_disk: int | None = None
 
     @property
     def saves_arrays(self) -> bool:
@@ -108,6 +110,22 @@ def _path(key: str, value: Any) -> str:
     if not isinstance(value, str) or not value or "\0" in value:
         _refuse(key, value, "a path")
     return os.path.abspath(value)
+
+
+_SIZE = re.compile(r"\s*(\d{1,15}(?:\.\d{1,6})?)\s*([KMGT]?)B?\s*", re.IGNORECASE)
+
+
+def _size(key: str, value: Any) -> int:
+    """Return a number of bytes.
+
+    >>> _size("max_disk", "1.5GB")
+    1500000000
+    """
+    match = _SIZE.fullmatch(str(value)) if isinstance(value, (str, int)) and not isinstance(value, bool) else None
+    size = int(float(match[1]) * 1000 ** (" KMGT".index(match[2].upper() or " "))) if match else 0
+    if size <= 0:
+        _refuse(key, value, 'a number of bytes, or a text like "500MB" or "200GB"')
+    return size
 
 
 _RANGE = re.compile(r"\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?")
@@ -157,6 +175,7 @@ _COMMON: Mapping[str, Callable[[str, Any], Any]] = {
     "overwrite": _boolean,
     "synchronize": _boolean,
     "measure": _choice(*MEASURES),
+    "max_disk": _size,
 }
 _TASK: Mapping[str, Callable[[str, Any], Any]] = {
     "scope": _names,

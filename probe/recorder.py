@@ -12,7 +12,7 @@ import traceback
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Union
 
 from probe import naming
 from probe.config import Settings
@@ -21,10 +21,14 @@ from probe.measure.meters import Meter, Save
 from probe.measure.values import Describer
 from probe.store import folders
 from probe.store.arrays import Arrays
-from probe.store.documents import Documents
+from probe.store.documents import Documents, Place
+from probe.store.room import Room
 
 if TYPE_CHECKING:
     from probe.capture.stacks import Stacks
+
+    #: what Documents.entry takes
+    _Entry = tuple[str, Union[Mapping[str, Any], None], int, list[Place]]
 
 _log = logging.getLogger("probe")
 
@@ -59,13 +63,17 @@ class Recorder:
         meter: how numbers are obtained.
         stacks: numbers and texts of stacks, which the steps share.
         folder: the rank folder.
+        room: how much arrays may take of the disk.
         wait: waits for what runs asynchronously; raises an error of the training that is pending.
 
     After ``close()`` everything that still arrives is ignored.
     """
 
-    def __init__(self, settings: Settings, meter: Meter, stacks: Stacks, folder: str, wait: Callable[[], None]) -> None:
-        arrays = Arrays(folder)
+    def __init__(
+        self, settings: Settings, meter: Meter, stacks: Stacks, folder: str, room: Room, wait: Callable[[], None]
+    ) -> None:
+        self._arrays = Arrays(folder, room)
+        self._room = room
         self.closed = False
         self._settings = settings
         self._meter = meter
@@ -77,15 +85,17 @@ class Recorder:
                 "task": settings.task,
                 "level": settings.level,
                 "framework": "mindspore",
-                "dump_data_dir": arrays.folder if settings.saves_arrays else None,
+                "dump_data_dir": self._arrays.folder if settings.saves_arrays else None,
             },
+            stacks.texts(),
+            settings.extra_info,
+            journal=True,
         )
-        self._save_array: Save = arrays.save
         self._saves_all = settings.task == "tensor"
         self._saves_some = settings.task == "statistics" and bool(settings.tensor_list)
         self._stacks = stacks
         self._counters: defaultdict[str | tuple[str, str], Iterator[int]] = defaultdict(itertools.count)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal may come while it is held, and ends the step
         self._troubles: set[tuple[str, str]] = set()
         modes = settings.data_mode
         self._measures = settings.task != "structure"
@@ -97,9 +107,10 @@ class Recorder:
         self.wants_gradients = self.records_backward and (self._measures or settings.extra_info)
         #: wait for what runs asynchronously where values are about to be looked at; raises the training's errors
         self._at_once = self._measures and meter.at_once
+        self._batched = self._measures and not meter.at_once
         self.settle: Callable[[], None] = wait if self._at_once else self._settle
         self._wait = wait
-        self._waiting: list[tuple[str, Mapping[str, Any]]] = []
+        self._waiting: list[_Entry] = []
         self._theirs: BaseException | None = None
 
     # -- forward ------------------------------------------------------------------------------------------------
@@ -139,17 +150,23 @@ class Recorder:
     def ends(self, call: Call, result: Any, parameters: Mapping[str, Any] | None = None) -> None:
         """Take the outputs (and a Cell's parameters) as they are now and finish the forward entry."""
         if call.recorded and self.records_forward and self._measures and self._outputs:
-            save = self._save(call.forward)
-            describe = self._describer.value
-            plain_tuple = isinstance(result, tuple) and not hasattr(result, "_fields")
-            items = result if plain_tuple else (result,)
-            call.parts["output"] = [describe(item, f"{call.forward}.output.{i}", save) for i, item in enumerate(items)]
-            if parameters is not None:
-                call.parts["parameters"] = {
-                    name: self._meter.tensor(value, f"{call.forward}.parameters.{name}", save)
-                    for name, value in parameters.items()
-                }
+            try:
+                self._take_outputs(call, result, parameters)
+            except Exception as error:
+                self.failed(call, "recording the results of a call", error)
         self._finish_forward(call)
+
+    def _take_outputs(self, call: Call, result: Any, parameters: Mapping[str, Any] | None) -> None:
+        save = self._save(call.forward)
+        describe = self._describer.value
+        plain_tuple = isinstance(result, tuple) and not hasattr(result, "_fields")
+        items = result if plain_tuple else (result,)
+        call.parts["output"] = [describe(item, f"{call.forward}.output.{i}", save) for i, item in enumerate(items)]
+        if parameters is not None:
+            call.parts["parameters"] = {
+                name: self._meter.tensor(value, f"{call.forward}.parameters.{name}", save)
+                for name, value in parameters.items()
+            }
 
     def raised(self, call: Call, error: BaseException) -> None:
         """Finish the forward entry of a call that raised: its message stands in place of the output."""
@@ -210,7 +227,7 @@ class Recorder:
         """Note that gradients of a finished backward entry came again, for the ``passes``-th time."""
         with self._lock:
             if self._measures and not self.closed:
-                self._put(call.backward, {"later_passes": passes})
+                self._put((call.backward, {"later_passes": passes}, -1, []))
 
     def parameter_gradient(self, key: str, parameter: str, gradient: Any) -> None:
         """Record a parameter's gradient under its Cell."""
@@ -219,13 +236,19 @@ class Recorder:
         name = naming.parameters_grad_name(key, next(self._counters[key, parameter]))
         record = self._meter.tensor(gradient, f"{name}.{parameter}", self._save(name))
         with self._lock:
-            self._put(name, {parameter: [record]})
+            self._put((name, {parameter: [record]}, -1, []))
 
-    def _put(self, name: str, parts: Mapping[str, Any]) -> None:
-        if self._at_once:
-            self._documents.entry(name, parts)
+    def _put(self, entry: _Entry) -> None:
+        if self._batched:
+            self._waiting.append(entry)
         else:
-            self._waiting.append((name, parts))
+            self._document(entry)
+
+    def _document(self, entry: _Entry) -> None:
+        try:
+            self._documents.entry(*entry)
+        except Exception as error:  # the journal's, mostly; the entry is kept for the documents
+            self.trouble("writing the journal", error)
 
     # -- the step -----------------------------------------------------------------------------------------------
 
@@ -243,15 +266,24 @@ class Recorder:
         with self._lock:
             waiting, self._waiting = self._waiting, []
             self._meter.collect(self.trouble)
-            for name, parts in waiting:
-                self._documents.entry(name, parts)
+            for entry in waiting:
+                self._document(entry)
         if error is not None:
             raise error
+
+    def open(self) -> None:
+        """Begin the journal: from here on this process alone writes into the folder.
+
+        Raises:
+            UsageError: when another process does.
+        """
+        if self._documents.journal is not None:
+            self._documents.journal.open()
 
     def write(self) -> bool:
         """Bring the documents on disk up to date; return whether that was necessary."""
         with self._lock:
-            return self._documents.write(self._stacks.texts(), self._settings.extra_info)
+            return self._documents.write()
 
     def close(self) -> list[str]:
         """Take nothing more; return what scope, list and tensor_list named but no call matched."""
@@ -259,28 +291,60 @@ class Recorder:
         self._meter.forget()
         return self._filters.unmatched()
 
+    def discard(self) -> None:
+        """Take nothing more, and leave nothing of the entries on disk."""
+        self.closed = True
+        if self._documents.journal is not None:
+            self._documents.journal.remove()
+
+    def orphan(self) -> None:
+        """Take nothing more in a forked child, and leave the parent's files alone."""
+        self.closed, self._lock = True, threading.RLock()
+        if self._documents.journal is not None:
+            self._documents.journal.close()
+
     @property
     def folder(self) -> str:
         """The rank folder."""
         return self._documents.folder
 
-    def trouble(self, place: str, error: BaseException) -> None:
-        """End an error of the tool here: once per kind on the log, and in dump_error_info.log. Never raises."""
+    def trouble(self, place: str, error: BaseException, what: str = "") -> bool:
+        """End an error of the tool here: once per kind on the log, and in dump_error_info.log. Never raises.
+
+        Returns:
+            False for an error that is the training's; it will be raised at the next occasion.
+        """
         if not self._at_once and _MINDSPORES in str(error):
             self._theirs = error  # of an operation of the training that failed meanwhile: our look was the first
-            return
+            return False
         name = type(error).__name__
         kind = ("files", f"{name} {error.errno}") if isinstance(error, OSError) else (place, name)
         if kind in self._troubles:
-            return
+            return True
         self._troubles.add(kind)
         text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+        place = f"{place} ({what})" if what else place
         _log.error("%s failed, the training goes on, something is missing in the dump: %s: %s", place, name, error)
+        self._write_down(f"{place}\n{text}")
+        return True
+
+    def _write_down(self, text: str) -> None:
         try:
             folders.make(self.folder)
-            folders.append(os.path.join(self.folder, folders.ERRORS), f"{place}\n{text}\n")
+            folders.append(os.path.join(self.folder, folders.ERRORS), f"{text}\n")
         except OSError:
             _log.error("%s", text)
+
+    def failed(self, call: Call, place: str, error: BaseException, backward: bool = False) -> None:
+        """End an error of the tool, and say in the call's entry that it lacks something. Never raises."""
+        if not self.trouble(place, error, call.name(backward)):
+            return
+        mark = {"error": naming.harmless(f"{type(error).__name__}: {error}")[:2000]}
+        if not backward:
+            call.parts.update(mark)
+        elif self._measures and not self.closed:
+            with self._lock:
+                self._put((call.backward, mark, -1, []))
 
     # -- helpers ------------------------------------------------------------------------------------------------
 
@@ -289,19 +353,31 @@ class Recorder:
             return self._save_array
         return None
 
+    def _save_array(self, name: str, array: Any) -> str:
+        """Write an array; one that cannot be written leaves its numbers in the dump."""
+        was_full = self._room.full
+        try:
+            saved = self._arrays.save(name, array)
+        except OSError as error:
+            self.trouble("writing an array", error)
+            return ""
+        if not was_full and self._room.full:
+            text = f"{self._room.full}: no more arrays are written, everything else goes on"
+            _log.warning("%s", text)
+            self._write_down(text)
+        return saved
+
     def _enter(self, call: Call, parts: Mapping[str, Any], backward: bool) -> None:
         with self._lock:
             if self.closed:
                 return
-            if self._measures:
-                self._put(call.name(backward), parts)
-            if not (self._settings.extra_info and self._settings.cells):
-                return
-            # every parent in construct.json is a key itself, also where its own entry is not recorded
-            here: Call | None = call
-            while here is not None:
-                name, above = here.name(backward), here.cell
-                if self._documents.has_construct(name):
-                    break
-                self._documents.construct(name, None if above is None else above.name(backward))
-                here = above
+            places: list[Place] = []
+            if self._settings.extra_info and self._settings.cells:
+                # every parent in construct.json is a key itself, also where its own entry is not recorded
+                here: Call | None = call
+                while here is not None and not self._documents.has_construct(here.name(backward)):
+                    above = here.cell
+                    places.append((here.name(backward), None if above is None else above.name(backward)))
+                    here = above
+            stack = -1 if backward else call.stack
+            self._put((call.name(backward), parts if self._measures else None, stack, places))

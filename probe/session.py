@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import weakref
 from typing import Any
 
 from probe.capture import pipeline
@@ -13,11 +14,14 @@ from probe.capture.cells import is_model
 from probe.capture.collection import Collection
 from probe.capture.stacks import Stacks
 from probe.config import Settings
+from probe.endings import Termination, in_children
 from probe.errors import ProbeError, UsageError
 from probe.measure import meters
 from probe.measure.meters import Meter
 from probe.recorder import Recorder
 from probe.store import folders
+from probe.store.claims import claim
+from probe.store.room import Room
 from probe.window import Window, current_rank
 
 _log = logging.getLogger("probe")
@@ -37,8 +41,11 @@ class Session:
         self._recorder: Recorder | None = None
         self._claimed: set[int | None] = set()
         self._said: set[str] = set()
-        self._broken = False
+        self._room = Room(settings.max_disk)
         self._lock = threading.RLock()
+        self._orphaned = False
+        self._termination = Termination(self._finish)
+        in_children(weakref.WeakMethod(self._orphan))
         if settings.synchronize and not pipeline.synchronize():
             _log.warning(
                 "synchronize: too late, MindSpore has run an operation before. Make the PrecisionDebugger first, or "
@@ -53,6 +60,8 @@ class Session:
     def start(self, model: Any, token_range: Any, rank_id: Any) -> None:
         """Begin to record, if the settings want this step and rank."""
         with self._lock:
+            if self._orphaned:
+                return
             self._check(model, token_range, rank_id)
             if model is not None:
                 self._models = model
@@ -62,15 +71,17 @@ class Session:
                 )
             _check_mode()
             rank = current_rank() if rank_id is None else rank_id
-            if self._broken or not self._window.wants(rank):
+            if not self._window.wants(rank):
                 return
             try:
                 self._begin(rank)
             except ProbeError:
                 raise
-            except Exception as error:  # of our own: the training goes on without a dump
-                self._broken = True
-                _log.exception("probe cannot record here, the training goes on without it: %s", error)
+            except Exception as error:  # of our own: the training goes on without a dump of this step
+                kind = f"start {type(error).__name__}"
+                if kind not in self._said:
+                    self._said.add(kind)
+                    _log.exception("probe cannot record here, the training goes on without it: %s", error)
 
     def stop(self) -> None:
         """End the recording for now and write what there is."""
@@ -78,6 +89,7 @@ class Session:
             if not self.running:
                 return
             self.running = False
+            self._termination.remove()
             recorder = self._recorder
             if recorder is None or self._collection is None:
                 return
@@ -117,7 +129,7 @@ class Session:
                 self._collection.remove()
                 self._collection.end_step()
             if self._recorder is not None:
-                self._recorder.closed = True
+                self._recorder.discard()
                 self._recorder = None
 
     def close(self) -> None:
@@ -128,20 +140,48 @@ class Session:
             finally:
                 self._end()
 
+    def _finish(self) -> None:
+        """Close, whatever comes: the process is told to end."""
+        try:
+            self.close()
+        except Exception as error:
+            _log.error("the dump could not be finished: %s: %s", type(error).__name__, error)
+
+    def _orphan(self) -> None:
+        """Let go of everything in a forked child: the dump is the parent's."""
+        self._orphaned, self.running, self._lock = True, False, threading.RLock()
+        if self._collection is not None:
+            self._collection.recorder = None
+        if self._recorder is not None:
+            self._recorder.orphan()
+            self._recorder = None
+
     def _begin(self, rank: int | None) -> None:
         if self._collection is None:
             self._collection = Collection(self.settings)
         if self._models is not None:
             self._collection.watch(self._models)
         if self._recorder is None:
-            if rank not in self._claimed:
-                folders.claim(self.settings.dump_path, rank, self.settings.overwrite)
-                self._claimed.add(rank)
+            first = rank not in self._claimed
+            if first:
+                claim(self.settings.dump_path, rank, self.settings.overwrite)
             if self._meter is None:
                 self._meter = meters.choose(self.settings)
             folder = folders.rank_folder(self.settings.dump_path, self._window.step, rank)
-            self._recorder = Recorder(self.settings, self._meter, self._stacks, folder, self._collection.wait)
+            recorder = Recorder(self.settings, self._meter, self._stacks, folder, self._room, self._collection.wait)
+            try:
+                recorder.open()
+            except ProbeError:
+                if first:
+                    raise
+                _log.exception("step %d is not recorded", self._window.step)
+                return
+            except Exception as error:
+                recorder.trouble("making the journal", error)
+            self._claimed.add(rank)
+            self._recorder = recorder
         self._collection.install(self._recorder)
+        self._termination.install()
         self.running = True
 
     def _end(self) -> None:

@@ -86,28 +86,34 @@ class Watch:
             if call is None or not (repeated or recorder.opens(call) or recorder.follows(call)):
                 return None
         except Exception as error:
-            recorder.trouble(f"recording the call of {key}", error)
+            recorder.trouble("recording a call", error, key)
             return None
         recorder.settle()
         try:
             if not repeated:
                 recorder.begins(call, args, kwargs, sys._getframe(2))
-            plan = self._collection.gradients.plan(recorder, args, kwargs) if recorder.follows(call) else None
-            return call, plan, repeated
         except Exception as error:
-            recorder.trouble(f"recording the call of {key}", error)
-            return None
+            recorder.failed(call, "recording a call", error)
+        try:
+            plan = self._collection.gradients.plan(recorder, args, kwargs) if recorder.follows(call) else None
+        except Exception as error:
+            recorder.failed(call, "watching the gradients of a call", error)
+            plan = None
+        return call, plan, repeated
 
     def _end(self, recorder: Recorder, begun: _Begun, args: tuple[Any, ...], result: Any) -> None:
         call, plan, repeated = begun
         try:
-            if not repeated:
-                recorder.ends(call, result)
             if plan is not None:
                 # what returns nothing has changed its first argument: that is where gradients arrive
                 self._collection.gradients.attach(recorder, call, plan, args[:1] if result is None else result)
         except Exception as error:
-            recorder.trouble(f"recording the result of {call.forward}", error)
+            recorder.failed(call, "watching the gradients of a call", error)
+        try:
+            if not repeated:
+                recorder.ends(call, result)
+        except Exception as error:
+            recorder.failed(call, "recording a result", error)
 
     def _raised(self, recorder: Recorder, begun: _Begun, error: BaseException) -> None:
         call, _, repeated = begun
@@ -115,4 +121,4 @@ class Watch:
             if not repeated:
                 recorder.raised(call, error)
         except Exception as own:
-            recorder.trouble(f"recording that {call.forward} raised", own)
+            recorder.failed(call, "recording an exception", own)

@@ -121,38 +121,51 @@ class CellHooks:
                 if not (repeated or recorder.opens(call) or recorder.follows(call)):
                     return
             except Exception as error:
-                recorder.trouble(f"recording the call of {key}", error)
+                recorder.trouble("recording a call", error, key)
                 return
             recorder.settle()
             try:
                 if not repeated:
                     recorder.begins(call, args, kwargs, sys._getframe(1))
+            except Exception as error:
+                recorder.failed(call, "recording a call", error)
+            try:
                 if recorder.follows(call):
                     opened.plan = collection.gradients.plan_cell(recorder, args, kwargs)
             except Exception as error:
-                recorder.trouble(f"recording the call of {key}", error)
+                recorder.failed(call, "watching the gradients of a Cell", error)
 
         def after(cell: Any, output: Any, raised: BaseException | None) -> None:
             opened, recorder = state.leave(cell), collection.recorder
             if opened is None or recorder is None:
                 return
+            parameters: dict[str, Any] = {}
             try:
+                parameters = own_parameters(cell)
                 if raised is not None:
-                    if not opened.repeated:
-                        recorder.raised(opened.call, raised)
-                    return
-                if not opened.repeated:
-                    parameters = known.get(key)
-                    if parameters is None:
-                        own = cell.parameters_dict(recurse=False).items()
-                        parameters = known[key] = {name.rsplit(".", 1)[-1]: parameter for name, parameter in own}
-                    recorder.ends(opened.call, output, parameters)
-                    if recorder.follows(opened.call):
-                        collection.parameters.watch(recorder, key, parameters)
+                    opened.plan = None
+                elif not opened.repeated and recorder.follows(opened.call):
+                    collection.parameters.watch(recorder, key, parameters)
                 if opened.plan is not None:
                     collection.gradients.attach(recorder, opened.call, opened.plan, output)
             except Exception as error:
-                recorder.trouble(f"recording the result of {key}", error)
+                recorder.failed(opened.call, "watching the gradients of a Cell", error)
+            try:
+                if opened.repeated:
+                    return
+                if raised is None:
+                    recorder.ends(opened.call, output, parameters)
+                else:
+                    recorder.raised(opened.call, raised)
+            except Exception as error:
+                recorder.failed(opened.call, "recording a result", error)
+
+        def own_parameters(cell: Any) -> dict[str, Any]:
+            parameters = known.get(key)
+            if parameters is None:
+                own = cell.parameters_dict(recurse=False).items()
+                parameters = known[key] = {name.rsplit(".", 1)[-1]: parameter for name, parameter in own}
+            return parameters
 
         return before, after
 

@@ -148,7 +148,7 @@ def _order_only(sink: Sink, call: Any) -> Callable[[Any], None]:
             if sink.backward_begins(call):
                 sink.backward_ends(call, [], [], {})
         except Exception as error:
-            sink.trouble("noting a backward", error)
+            sink.failed(call, "noting a backward", error, backward=True)
 
     return hook
 
@@ -195,6 +195,6 @@ def _one_node(
                         call, fill(in_layout, inputs), fill(out_layout, contributions), fill(keywords, contributions)
                     )
         except Exception as error:
-            sink.trouble("reading a gradient", error)
+            sink.failed(call, "reading a gradient", error, backward=True)
 
     return hook

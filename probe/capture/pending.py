@@ -43,8 +43,8 @@ class Sink(Protocol):
     def later_pass(self, call: Any, passes: int) -> None:
         """Note that gradients of a finished entry came again."""
 
-    def trouble(self, place: str, error: BaseException) -> None:
-        """End an error of the tool."""
+    def failed(self, call: Any, place: str, error: BaseException, backward: bool = False) -> None:
+        """End an error of the tool, and say in the call's entry that it lacks something."""
 
 
 class _Own:
@@ -170,7 +170,7 @@ class Pending:
                 if last:
                     self.close()
             except Exception as error:
-                self._sink.trouble("reading a gradient", error)
+                self._sink.failed(self._call, "reading a gradient", error, backward=True)
 
         return hook
 
@@ -194,7 +194,7 @@ class Pending:
                 if last:
                     self.close()
             except Exception as error:
-                self._sink.trouble("reading a gradient", error)
+                self._sink.failed(self._call, "reading a gradient", error, backward=True)
 
         return hook
 
@@ -216,7 +216,7 @@ class Pending:
                 bisect.insort(state.open, (self._low, -self._order, self))
             return self._wanted
         except Exception as error:
-            self._sink.trouble("opening a backward entry", error)
+            self._sink.failed(self._call, "opening a backward entry", error, backward=True)
             return False
 
     def _take_input(self, leaf: int, gradient: Any) -> None:
@@ -256,6 +256,6 @@ class Pending:
                 fill(self._keywords, self._outputs),
             )
         except Exception as error:
-            self._sink.trouble("finishing a backward entry", error)
+            self._sink.failed(self._call, "finishing a backward entry", error, backward=True)
         finally:
             self._sums, self._inner, self._inputs, self._outputs = {}, {}, [], []

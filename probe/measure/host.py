@@ -78,8 +78,9 @@ class Host:
             return Record(dtype, array.shape, numbers)
         array = storable(array)
         further = {"md5": crc32(array)} if self._md5 else {}
-        if save is not None:
-            further["data_name"] = save(name, array)
+        saved = save(name, array) if save is not None else ""
+        if saved:
+            further["data_name"] = saved
         return Record(dtype, array.shape, numbers, further)
 
     def _name(self, dtype: Any) -> str:

@@ -11,10 +11,10 @@ from probe.config import Settings
 from probe.measure.exact import Array
 from probe.measure.records import Later, Record
 
-#: saves one array under a name (without ending) and returns the file's name
+#: saves one array under a name (without ending) and returns the file's name, or "" where it was not saved
 Save = Callable[[str, Array], str]
 #: ends an error of the tool: where it happened, and the error
-Trouble = Callable[[str, BaseException], None]
+Trouble = Callable[[str, BaseException], object]
 
 
 class Meter(Protocol):

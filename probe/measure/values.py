@@ -90,8 +90,9 @@ class Describer:
         if isinstance(value, np.ndarray):
             record = {"type": "numpy.ndarray", "dtype": str(value.dtype), "shape": list(value.shape)}
             record.update(numpy_statistics(value))
-            if save is not None and value.dtype.kind not in "OSU":
-                record["data_name"] = save(name, value)
+            saved = save(name, value) if save is not None and value.dtype.kind not in "OSU" else ""
+            if saved:
+                record["data_name"] = saved
             return record
         if isinstance(value, np.generic):
             return {"type": type(value).__name__, "value": _finite(value.item())}

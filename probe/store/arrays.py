@@ -14,6 +14,7 @@ import numpy as np
 
 from probe.naming import clean
 from probe.store import folders
+from probe.store.room import Room
 
 _LONGEST = 255
 _ENDING = ".npy"
@@ -24,15 +25,17 @@ class Arrays:
 
     Args:
         folder: the rank folder; arrays go to ``dump_tensor_data`` in it, made with the first one.
+        room: how much may be written.
     """
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, room: Room) -> None:
         self.folder = os.path.join(folder, folders.ARRAYS)
+        self._room = room
         self._made = False
         self._headers: dict[tuple[np.dtype[Any], tuple[int, ...]], bytes] = {}
 
     def save(self, name: str, array: np.ndarray) -> str:  # type: ignore[type-arg]  # any dtype
-        """Write an array in its own dtype and return the name of its file.
+        """Write an array in its own dtype and return the name of its file, or "" where there is no room for it.
 
         Raises:
             OSError: when it cannot be written; what was written of it is removed.
@@ -40,9 +43,16 @@ class Arrays:
         if not self._made:
             folders.make(self.folder)
             self._made = True
+        if not self._room.take(self.folder, array.nbytes):
+            return ""
         file_name = self._file_name(clean(name))
         array = np.asarray(array, order="C")
-        folders.write(f"{self.folder}/{file_name}", self._header(array), array.reshape(-1).view(np.uint8).data)
+        parts = self._header(array), array.reshape(-1).view(np.uint8).data
+        try:
+            folders.write(f"{self.folder}/{file_name}", *parts)
+        except FileNotFoundError:  # somebody has removed the folder
+            folders.make(self.folder)
+            folders.write(f"{self.folder}/{file_name}", *parts)
         return file_name
 
     def _header(self, array: np.ndarray) -> bytes:  # type: ignore[type-arg]

@@ -4,18 +4,24 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from json.encoder import encode_basestring_ascii as _quote
-from typing import Any
+from typing import Any, Union
 
 from probe.store import folders
+from probe.store.journal import Journal
 
 #: how far the value of an entry's key is indented in dump.json
 _INNER = "   "
 #: and an item of such a value
 _ITEM = "    "
+
+
+#: a key of construct.json and its value
+Place = tuple[str, Union[str, None]]
 
 
 class Documents:
@@ -24,11 +30,26 @@ class Documents:
     Args:
         folder: the rank folder.
         header: the keys that stand before "data" in dump.json.
+        stack_texts: the formatted stacks, by number; more may come.
+        extra: whether stack.json and construct.json are wanted.
+        journal: whether every entry is also appended to a journal until the documents are written.
     """
 
-    def __init__(self, folder: str, header: Mapping[str, str | None]) -> None:
+    def __init__(
+        self,
+        folder: str,
+        header: Mapping[str, str | None],
+        stack_texts: Sequence[Sequence[str]],
+        extra: bool,
+        journal: bool,
+    ) -> None:
         self.folder = folder
         self._header = dict(header)
+        self._extra = extra
+        self._stack_texts = stack_texts
+        first = {"header": self._header, "extra_info": extra}
+        self.journal = Journal(folder, json.dumps(first)) if journal else None
+        self._journaled: set[int] = set()  # the stacks that the journal has
         self._entries: dict[str, dict[str, str]] = {}
         self._stacks: dict[int, list[str]] = {}
         self._construct: dict[str, str | None] = {}
@@ -38,43 +59,66 @@ class Documents:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def entry(self, name: str, parts: Mapping[str, Any]) -> None:
-        """Add an entry, or further keys to the entry of this name."""
-        texts = {key: f'{_INNER}"{key}": {_values(value)}' for key, value in parts.items()}
-        known = self._entries.get(name)
-        if known is None:
-            self._entries[name] = texts
-        else:
-            known.update(texts)
+    def entry(
+        self, name: str, parts: Mapping[str, Any] | None, stack: int = -1, construct: Iterable[Place] = ()
+    ) -> None:
+        """Add an entry, or further keys to the entry of this name.
+
+        Args:
+            name: its name.
+            parts: its keys and values; None for one that only construct.json and stack.json will name.
+            stack: the number of its stack, for the journal; ``stack`` puts it into the documents.
+            construct: what is new in construct.json with it.
+
+        Raises:
+            OSError: when the journal cannot be written; the entry is kept nevertheless.
+        """
+        texts: dict[str, str] = {}
+        if parts is not None:
+            texts = {key: f"{_INNER}{_quote(key)}: {_values(value)}" for key, value in parts.items()}
+            known = self._entries.get(name)
+            if known is None:
+                self._entries[name] = texts
+            else:
+                known.update(texts)
+        self.construct(construct)
         self._changes += 1
+        if self.journal is not None:
+            self._note(name, None if parts is None else texts, stack, construct)
 
     def stack(self, name: str, number: int) -> None:
         """Note the stack of a forward entry."""
         self._stacks.setdefault(number, []).append(name)
         self._changes += 1
 
-    def construct(self, name: str, parent: str | None) -> None:
-        """Note in which Cell entry an entry happened."""
-        self._construct[name] = parent
+    def construct(self, places: Iterable[Place]) -> None:
+        """Note in which Cell entries entries happened."""
+        self._construct.update(places)
         self._changes += 1
 
     def has_construct(self, name: str) -> bool:
         """Return whether construct.json will have this name as a key."""
         return name in self._construct
 
-    def write(self, stack_texts: Sequence[Sequence[str]], extra: bool) -> bool:
-        """Write the documents if anything came since they were last written; return whether they were.
+    def write(self) -> bool:
+        """Write the documents if anything came since they were last written, and end the journal.
 
-        Args:
-            stack_texts: the formatted stacks, by number.
-            extra: whether stack.json and construct.json are wanted.
+        Returns:
+            Whether they were written.
 
         Raises:
-            OSError: when one cannot be written; the one that stood there before is untouched.
+            OSError: when one cannot be written; the one that stood there before is untouched, the journal remains.
         """
         changes = self._changes
-        if changes == self._written:
-            return False
+        if changes != self._written:
+            self._write()
+        if self.journal is not None:
+            self.journal.remove()
+            self._journaled.clear()
+        written, self._written = changes != self._written, changes
+        return written
+
+    def _write(self) -> None:
         folders.make(self.folder)
         with folders.in_place(os.path.join(self.folder, folders.DUMP)) as file:
             head = "".join(f" {_quote(key)}: {encode(value, ' ')},\n" for key, value in self._header.items())
@@ -85,16 +129,29 @@ class Documents:
             ]
             file.write("{\n" + ",\n".join(entries) + "\n }" if entries else "{}")
             file.write("\n}")
-        if extra:
+        if self._extra:
             items = {
-                str(place): [names, list(stack_texts[number])]
+                str(place): [names, list(self._stack_texts[number])]
                 for place, (number, names) in enumerate(list(self._stacks.items()))
             }
             for name, content in ((folders.STACK, items), (folders.CONSTRUCT, dict(self._construct))):
                 with folders.in_place(os.path.join(self.folder, name)) as file:
                     file.write(encode(content, ""))
-        self._written = changes
-        return True
+
+    def _note(self, name: str, texts: Mapping[str, str] | None, stack: int, construct: Iterable[Place]) -> None:
+        """Append an entry to the journal."""
+        assert self.journal is not None
+        text = f'{{"name":{_quote(name)}'
+        if texts is not None:
+            text += ',"entry":{' + ",".join(texts.values()) + "}"
+        if stack >= 0:
+            text += f',"stack":{stack}'
+            if stack not in self._journaled:
+                self._journaled.add(stack)
+                text += f',"lines":{json.dumps(self._stack_texts[stack])}'
+        if construct:
+            text += f',"construct":{json.dumps(dict(construct))}'
+        self.journal.append(text + "}")
 
 
 def _values(value: Any) -> str:

@@ -1,23 +1,20 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Folders and files of a dump: where they are, that two runs never share one, and how a file is put in place."""
+"""Folders and files of a dump: where they are, who may read them, and how a file is put in place."""
 
 from __future__ import annotations
 
 import contextlib
-import glob
+import errno
 import os
-import shutil
 from collections.abc import Iterator
 from typing import IO
 
-from probe.errors import UsageError
-
 DUMP, STACK, CONSTRUCT, ERRORS = "dump.json", "stack.json", "construct.json", "dump_error_info.log"
-ARRAYS, MAPPING = "dump_tensor_data", "mapping.csv"
-_OURS = (DUMP, STACK, CONSTRUCT, ERRORS, ARRAYS)
+ARRAYS, MAPPING, JOURNAL = "dump_tensor_data", "mapping.csv", "dump.journal"
+OURS = (DUMP, STACK, CONSTRUCT, ERRORS, ARRAYS, JOURNAL)
 
-_FOLDER_MODE, _FILE_MODE = 0o750, 0o640
+_FOLDER_MODE, FILE_MODE = 0o750, 0o640
 
 
 def rank_folder(dump_path: str, step: int | str, rank: int | None) -> str:
@@ -30,8 +27,15 @@ def rank_folder(dump_path: str, step: int | str, rank: int | None) -> str:
 
 
 def make(folder: str) -> str:
-    """Create a folder and those above it, readable for owner and group only, and return it."""
+    """Create a folder and those above it, readable for owner and group only, and return it.
+
+    Raises:
+        OSError: when it cannot be made, or it or the one above it is a symbolic link, which may lead anywhere.
+    """
     above = os.path.dirname(folder)
+    for path in (above, folder):
+        if os.path.islink(path):
+            raise OSError(errno.ELOOP, "a symbolic link is in the way", path)
     if above and not os.path.isdir(above):
         make(above)
     with contextlib.suppress(FileExistsError):
@@ -39,32 +43,8 @@ def make(folder: str) -> str:
     return folder
 
 
-def claim(dump_path: str, rank: int | None, overwrite: bool) -> None:
-    """Make sure that no other run's dump of this rank is below ``dump_path``.
-
-    Raises:
-        UsageError: when there is one and ``overwrite`` does not allow to replace it.
-    """
-    pattern = rank_folder(glob.escape(os.path.abspath(dump_path)), "*", rank)
-    for folder in sorted(glob.glob(pattern)):
-        found = [name for name in _OURS if os.path.lexists(os.path.join(folder, name))]
-        if not found:
-            continue
-        if not overwrite:
-            raise UsageError(
-                f"{folder} holds the dump of another run. Choose another dump_path, remove the folder, "
-                'or set "overwrite": true to replace it.'
-            )
-        for name in found:
-            path = os.path.join(folder, name)
-            if os.path.isdir(path) and not os.path.islink(path):
-                shutil.rmtree(path)
-            else:
-                os.remove(path)
-
-
 def _opener(path: str, flags: int) -> int:
-    return os.open(path, flags, _FILE_MODE)
+    return os.open(path, flags | os.O_NOFOLLOW, FILE_MODE)
 
 
 def append(path: str, text: str) -> None:
@@ -75,7 +55,7 @@ def append(path: str, text: str) -> None:
 
 def write(path: str, *parts: bytes | memoryview) -> None:
     """Write a new file, replacing what stood there; one that cannot be written to its end is removed."""
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _FILE_MODE)
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, FILE_MODE)
     try:
         for part in parts:
             rest = memoryview(part)

@@ -43,14 +43,15 @@ def test_encode_refuses_what_json_has_no_word_for():
 
 
 def test_dump_json_is_the_text_of_json_with_indent_1(tmp_path):
-    documents = Documents(str(tmp_path), {"task": "statistics", "dump_data_dir": None})
+    header = {"task": "statistics", "dump_data_dir": None}
+    documents = Documents(str(tmp_path), header, [("File x",)], extra=True, journal=False)
     documents.entry("a", {"input_args": [{"type": "int", "value": 1}], "input_kwargs": {}})
     documents.entry("a", {"output": [None]})
     documents.entry("b", {})
     documents.stack("a", 0)
-    documents.construct("a", None)
-    assert documents.write([("File x",)], True)
-    assert not documents.write([("File x",)], True)
+    documents.construct([("a", None)])
+    assert documents.write()
+    assert not documents.write()
     expected = {
         "task": "statistics",
         "dump_data_dir": None,

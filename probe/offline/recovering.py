@@ -1,0 +1,90 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Turns the journals that a dead process left into the documents it would have written."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from probe.errors import UsageError
+from probe.store import folders, journal
+from probe.store.documents import Documents
+
+
+def recover(path: str) -> list[str]:
+    """Write the documents of every journal in a folder or below it, and return a line about each.
+
+    What stood in the documents before is kept. It may be asked for again, and may itself be interrupted.
+
+    Args:
+        path: a dump_path, or a step or rank folder in it.
+
+    Raises:
+        UsageError: when there is no such folder, or a journal is none, or is still being written.
+    """
+    if not os.path.isdir(path):
+        raise UsageError(f"{path}: no such folder")
+    found = sorted(folder for folder, _, files in os.walk(path) if folders.JOURNAL in files)
+    return [_recover(folder) for folder in found] or [f"{path}: no journal, nothing to recover"]
+
+
+def _recover(folder: str) -> str:
+    source = os.path.join(folder, folders.JOURNAL)
+    records, damage = journal.read(source)
+    try:
+        if records:
+            merged = _Merged(folder, records[0])
+            for record in records[1:]:
+                merged.add(record)
+            merged.documents.write()
+        elif damage:
+            raise UsageError(f"{source}: nothing in it can be read: {damage}")
+        os.remove(source)
+    except (OSError, RecursionError, TypeError, ValueError, KeyError, AttributeError) as error:
+        raise UsageError(f"{source} cannot be recovered, it is kept: {type(error).__name__}: {error}") from error
+    return f"{folder}: {max(0, len(records) - 1)} entries recovered{f'; {damage}' if damage else ''}"
+
+
+class _Merged:
+    """The documents of one folder, with what stands there already and what the journal adds."""
+
+    def __init__(self, folder: str, first: Mapping[str, Any]) -> None:
+        self._folder = folder
+        self._lines: list[list[str]] = []
+        self._numbers: dict[tuple[str, ...], int] = {}
+        self._known: dict[int, int] = {}
+        self.documents = Documents(folder, dict(first["header"]), self._lines, bool(first["extra_info"]), False)
+        for name, entry in self._standing(folders.DUMP).get("data", {}).items():
+            self.documents.entry(name, entry)
+        for names, lines in self._standing(folders.STACK).values():
+            for name in names:
+                self.documents.stack(name, self._number(lines))
+        self.documents.construct(self._standing(folders.CONSTRUCT).items())
+
+    def add(self, record: Mapping[str, Any]) -> None:
+        """Add what one record of the journal says."""
+        name = str(record["name"])
+        if "entry" in record:
+            self.documents.entry(name, dict(record["entry"]))
+        if "stack" in record:
+            number = int(record["stack"])
+            if "lines" in record:
+                self._known[number] = self._number(record["lines"])
+            self.documents.stack(name, self._known[number])
+        self.documents.construct(dict(record.get("construct", {})).items())
+
+    def _number(self, lines: list[str]) -> int:
+        number = self._numbers.setdefault(tuple(lines), len(self._lines))
+        if number == len(self._lines):
+            self._lines.append([str(line) for line in lines])
+        return number
+
+    def _standing(self, name: str) -> dict[str, Any]:
+        try:
+            with open(os.path.join(self._folder, name), encoding="utf-8") as file:
+                return dict(json.load(file))
+        except FileNotFoundError:
+            return {}

@@ -1,0 +1,325 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Failures of the disk and of the tool itself: the training goes on with the right numbers, and the user is told."""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import json
+import logging
+import os
+import shutil
+import subprocess
+import sys
+
+import nets
+import pytest
+from conftest import Dump
+
+from probe import SettingsError
+
+#: every function that touches a file, and what else stands on the way of a call
+DISK = [
+    "probe.store.folders.make",
+    "probe.store.folders.write",
+    "probe.store.folders.in_place",
+    "probe.store.journal.Journal.open",
+    "probe.store.journal.Journal.append",
+    "probe.store.journal.Journal.remove",
+    "probe.store.arrays.Arrays.save",
+    "probe.store.documents.Documents.write",
+    "probe.store.room.Room.take",
+]
+TOOL = [
+    "probe.capture.cells.CellHooks.install",
+    "probe.capture.gradients.Gradients.plan",
+    "probe.capture.gradients.Gradients.plan_cell",
+    "probe.capture.gradients.Gradients.attach",
+    "probe.capture.gradients.Gradients.advance",
+    "probe.capture.gradients.Gradients.flush",
+    "probe.capture.parameters.ParameterHooks.watch",
+    "probe.capture.parameters.ParameterHooks.remove",
+    "probe.capture.pending.Pending.attach",
+    "probe.capture.pending.Pending._take_output",
+    "probe.capture.stacks.Stacks.number",
+    "probe.measure.host.Host.tensor",
+    "probe.measure.host.Host.sum",
+    "probe.measure.host.Host.total",
+    "probe.measure.values.Describer.value",
+    "probe.recorder.Recorder.call",
+    "probe.recorder.Recorder.cell_call",
+    "probe.recorder.Recorder.opens",
+    "probe.recorder.Recorder.begins",
+    "probe.recorder.Recorder.ends",
+    "probe.recorder.Recorder.gradient",
+    "probe.recorder.Recorder.backward_begins",
+    "probe.recorder.Recorder.backward_ends",
+    "probe.recorder.Recorder.parameter_gradient",
+    "probe.store.documents.Documents.entry",
+    "probe.store.documents.Documents.stack",
+]
+ERRORS = {
+    "ENOSPC": OSError(errno.ENOSPC, "No space left on device"),
+    "EIO": OSError(errno.EIO, "Input/output error"),
+    "bug": ZeroDivisionError("a mistake of ours"),
+}
+CASES = [(place, kind) for place in DISK for kind in ("ENOSPC", "EIO")] + [(place, "bug") for place in TOOL + DISK]
+
+
+def owner_of(path):
+    parts = path.split(".")
+    for length in range(len(parts) - 1, 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:length]))
+        except ModuleNotFoundError:
+            continue
+        for name in parts[length:-1]:
+            found = getattr(found, name)
+        return found, parts[-1]
+    raise AssertionError(path)
+
+
+def train(debugger=None, after_first=None):
+    """Return the bytes of two steps' losses, gradients and parameters."""
+    net, step = nets.build("digits")
+    seen = []
+    for i in range(2):
+        if debugger is not None:
+            debugger.start(net)
+        loss, gradients = step(i)
+        if debugger is not None:
+            debugger.stop()
+            debugger.step()
+        seen += [tensor.asnumpy().tobytes() for tensor in (loss, *gradients, *net.get_parameters())]
+        if after_first is not None and not i:
+            after_first()
+    return seen
+
+
+@pytest.fixture(scope="module")
+def bare():
+    return train()
+
+
+@pytest.fixture
+def tough(tmp_path):
+    """A maker of debuggers that may leave a dump_error_info.log behind."""
+    from conftest import Debug
+
+    from probe import PrecisionDebugger
+
+    yield Debug(tmp_path)
+    PrecisionDebugger._living().close()
+
+
+@pytest.mark.parametrize(("place", "kind"), CASES)
+def test_case_27_a_failure_anywhere_never_reaches_the_training(tough, bare, caplog, monkeypatch, place, kind):
+    debugger = tough(level="mix", task="tensor")
+    owner, name = owner_of(place)
+    failed = []
+
+    def fail(*args, **kwargs):
+        failed.append(name)
+        raise ERRORS[kind]
+
+    with caplog.at_level(logging.WARNING, "probe"), monkeypatch.context() as patched:
+        patched.setattr(owner, name, fail)
+        assert train(debugger, after_first=patched.undo) == bare
+    assert failed, "never called: the list is out of date"
+    told = [record for record in caplog.records if record.levelno >= logging.ERROR]
+    assert told
+    assert len(told) < 12, [record.message for record in told]
+    later = tough.dump(1)
+    assert "Cell.conv.Conv2d.forward.0" in later.data
+    assert not any("error" in entry for entry in later.data.values())
+
+
+def test_case_27_the_call_that_failed_is_marked_and_the_rest_goes_on(tough, monkeypatch):
+    from probe.measure.values import Describer
+
+    value = Describer.value
+
+    def fail(self, item, name, save):
+        if "tanh" in name:
+            raise ZeroDivisionError("a mistake of ours")
+        return value(self, item, name, save)
+
+    debugger = tough(level="L1")
+    monkeypatch.setattr(Describer, "value", fail)
+    net, step = nets.build("digits")
+    debugger.start(net)
+    step(0)
+    debugger.step()
+    data = tough.dump().data
+    assert data["Functional.tanh.0.forward"]["error"] == "ZeroDivisionError: a mistake of ours"
+    assert [name for name, entry in data.items() if "error" in entry] == ["Functional.tanh.0.forward"]
+    assert "Functional.tanh.0.backward" in data
+    text = (tough.dump().folder / "dump_error_info.log").read_text()
+    assert "Traceback" in text
+    assert "a mistake of ours" in text
+
+
+def test_case_27_what_cannot_be_written_down_is_on_the_log(tough, bare, caplog, monkeypatch):
+    from probe.measure.host import Host
+    from probe.store import folders
+
+    def fail(*args):
+        raise ERRORS["bug"]
+
+    def full(*args):
+        raise ERRORS["ENOSPC"]
+
+    debugger = tough(level="L0")
+    monkeypatch.setattr(Host, "tensor", fail)
+    monkeypatch.setattr(folders, "append", full)
+    assert train(debugger) == bare
+    assert "Traceback" in caplog.text
+    assert "a mistake of ours" in caplog.text
+
+
+@pytest.mark.parametrize("what", ["removed", "file", "read_only", "link"])
+def test_case_26_a_folder_that_is_not_as_it_was(tough, bare, caplog, what):
+    debugger = tough(level="mix", task="tensor")
+    rank = tough.dump_path / "step1" / "rank"
+    outside = tough.path / "outside"
+    outside.mkdir()
+
+    def spoil():
+        rank.parent.mkdir()
+        if what == "removed":
+            shutil.rmtree(tough.dump_path)
+        elif what == "file":
+            rank.write_text("in the way")
+        elif what == "link":
+            rank.symlink_to(outside)
+        elif what == "read_only":
+            subprocess.run(["chattr", "+i", str(rank.parent)], check=True)
+
+    if what == "read_only" and not immutable(tough.path):
+        pytest.skip("this file system or user cannot make a folder immutable (chattr +i)")
+    try:
+        assert train(debugger, after_first=spoil) == bare
+    finally:
+        if what == "read_only":
+            subprocess.run(["chattr", "-i", str(rank.parent)], check=True)
+    assert list(outside.iterdir()) == []
+    errors = [record.message for record in caplog.records if record.levelno >= logging.ERROR]
+    if what == "removed":
+        assert not errors
+        assert "Cell.conv.Conv2d.forward.0" in Dump(rank).data
+    else:
+        assert errors
+        assert len(set(errors)) <= 4
+
+
+def immutable(folder):
+    done = subprocess.run(["chattr", "+i", str(folder)], capture_output=True, check=False) if has("chattr") else None
+    if done is None or done.returncode:
+        return False
+    subprocess.run(["chattr", "-i", str(folder)], check=True)
+    return True
+
+
+def has(program):
+    return shutil.which(program) is not None
+
+
+def test_case_26_a_folder_that_goes_away_in_the_middle_of_a_step(tough, bare):
+    debugger = tough(level="mix", task="tensor")
+    net, step = nets.build("digits")
+    debugger.start(net)
+    step(0)
+    shutil.rmtree(tough.dump_path)
+    step(1)
+    debugger.step()
+    dump = tough.dump()
+    assert "Cell.conv.Conv2d.forward.0" in dump.data
+    assert dump.array("Cell.conv.Conv2d.forward.1.output.0.npy").shape == (32, 8, 8, 8)
+
+
+SMALL_DISK = """
+import hashlib, json, sys
+sys.path.insert(0, sys.argv[1])
+import mindspore as ms
+ms.set_context(mode=ms.PYNATIVE_MODE, pynative_synchronize=True)
+ms.set_device("CPU")
+import logging
+logging.basicConfig(level=logging.WARNING, format="%(name)s %(message)s")
+import nets
+net, step = nets.build("gpt")
+if sys.argv[2]:
+    from probe import PrecisionDebugger
+    debugger = PrecisionDebugger(task="tensor", level="mix", dump_path=sys.argv[2])
+    debugger.start(net)
+digest = hashlib.sha256()
+for i in range(1):
+    loss, gradients = step(i)
+    if sys.argv[2]:
+        debugger.step()
+    for tensor in (loss, *gradients):
+        digest.update(tensor.asnumpy().tobytes())
+print(digest.hexdigest())
+"""
+
+
+@pytest.mark.parametrize("size", ["5m"])
+def test_case_26_a_full_disk_leaves_the_statistics_complete(tmp_path, size):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(disk)], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip("mounting a tmpfs needs root")
+    try:
+        command = [sys.executable, "-c", SMALL_DISK, os.path.dirname(__file__)]
+        plain = subprocess.run([*command, ""], capture_output=True, text=True, check=True, timeout=100)
+        watched = subprocess.run(
+            [*command, str(disk / "dump")], capture_output=True, text=True, check=True, timeout=100
+        )
+        dump = Dump(disk / "dump" / "step0" / "rank")
+        arrays = len(list((dump.folder / "dump_tensor_data").iterdir()))
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+    assert watched.stdout == plain.stdout
+    said = [line for line in watched.stderr.splitlines() if line.startswith("probe")]
+    assert len(said) == 1
+    assert "nearly full" in said[0]
+    records = [record for entry in dump.data.values() for record in records_of(entry)]
+    assert len(dump.data) == 297
+    assert all(record["Norm"] is not None for record in records if record["dtype"].startswith("Float"))
+    assert 10 < arrays == sum("data_name" in record for record in records) < len(records)
+    assert len(dump.stack) > 10
+    assert len(dump.construct) > 270
+
+
+def records_of(value):
+    if isinstance(value, dict) and "Norm" in value:
+        yield value
+    elif isinstance(value, (dict, list)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from records_of(item)
+
+
+def test_max_disk_stops_the_arrays_and_says_so_once(tough, bare, caplog):
+    debugger = tough(level="mix", task="tensor", max_disk="300KB")
+    assert train(debugger) == bare
+    assert [r.message for r in caplog.records if "max_disk" in r.message] == [
+        "max_disk of 300000 bytes is reached: no more arrays are written, everything else goes on"
+    ]
+    sizes = [path.stat().st_size for path in tough.dump_path.rglob("*.npy")]
+    assert 200_000 < sum(sizes) < 330_000
+    second = [record for entry in tough.dump(1).data.values() for record in records_of(entry)]
+    assert second
+    assert not any("data_name" in record for record in second)
+
+
+@pytest.mark.parametrize("value", ["", "many", -3, 0, "-2GB", "5XB", True, [1]])
+def test_max_disk_refuses_what_is_no_size(tmp_path, value):
+    from probe.config import load
+
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({"max_disk": value}))
+    with pytest.raises(SettingsError, match="max_disk"):
+        load(config)
