@@ -12,7 +12,7 @@ RUN := $(VENV)/bin/python
 DEMO := demo_dump
 PIP := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test conformance wheel-test test-oldest test-versions bench bench-peer peer clean
+.PHONY: help demo test test-force conformance wheel-test test-oldest test-versions bench bench-peer peer clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -36,11 +36,16 @@ test-oldest: $(OLDEST)/ready  ## all tests on the oldest MindSpore that is suppo
 test-versions:  ## all tests on every supported MindSpore and Python, each environment removed after use
 	tests/versions.sh
 
+test-force: $(VENV)/ready  ## more of the random tests, many kills, and ten minutes of training with an eye on memory
+	PROBE_KILLS=200 PROBE_EXAMPLES=10000 $(RUN) -m pytest -q tests/test_random.py tests/test_endings.py tests/test_recovery.py
+	$(RUN) tests/force/soak.py --minutes 10
+
 wheel-test: $(VENV)/ready  ## build the wheel, install it in an empty environment, record with it there
 	$(RUN) tests/wheel.py
 
 bench: $(VENV)/ready  ## what a dump costs a training step, in a table
 	$(RUN) benchmarks/bench.py
+	$(RUN) benchmarks/growth.py
 
 bench-peer: $(VENV)/ready $(PEER)/ready  ## the same with msprobe beside it
 	$(RUN) benchmarks/bench.py --peer $(PEER)/bin/python

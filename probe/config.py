@@ -275,7 +275,7 @@ def _read(config_path: PathLike) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"config_path: {path} cannot be read: {error}") from error
     try:
-        given = json.loads(text) if path.lower().endswith(".json") else _yaml(text)
+        given = json.loads(text) if path.lower().endswith(".json") else _yaml(path, text)
     except json.JSONDecodeError as error:
         raise SettingsError(f"{path}: line {error.lineno}, column {error.colno}: {error.msg}") from error
     except RecursionError as error:
@@ -285,7 +285,7 @@ def _read(config_path: PathLike) -> dict[str, Any]:
     return given
 
 
-def _yaml(text: str) -> Any:
+def _yaml(path: str, text: str) -> Any:
     import yaml  # only for those who write YAML
 
     try:
@@ -293,4 +293,4 @@ def _yaml(text: str) -> Any:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-        raise SettingsError(f"settings: {place}{getattr(error, 'problem', None) or error}") from error
+        raise SettingsError(f"{path}: {place}{getattr(error, 'problem', None) or error}") from error

@@ -141,17 +141,16 @@ class Documents:
     def _note(self, name: str, texts: Mapping[str, str] | None, stack: int, construct: Iterable[Place]) -> None:
         """Append an entry to the journal."""
         assert self.journal is not None
-        text = f'{{"name":{_quote(name)}'
-        if texts is not None:
-            text += ',"entry":{' + ",".join(texts.values()) + "}"
+        body = "" if texts is None else f',"entry":{{{",".join(texts.values())}}}'
         if stack >= 0:
-            text += f',"stack":{stack}'
+            body += f',"stack":{stack}'
             if stack not in self._journaled:
                 self._journaled.add(stack)
-                text += f',"lines":{json.dumps(self._stack_texts[stack])}'
+                body += f',"lines":{json.dumps(self._stack_texts[stack])}'
         if construct:
-            text += f',"construct":{json.dumps(dict(construct))}'
-        self.journal.append(text + "}")
+            places = [f"{_quote(place)}:{encode(parent, '')}" for place, parent in construct]
+            body += f',"construct":{{{",".join(places)}}}'
+        self.journal.append(f'{{"name":{_quote(name)}{body}}}')
 
 
 def _values(value: Any) -> str:

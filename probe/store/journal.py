@@ -10,6 +10,7 @@ each) and JSON text: ``{"header": …, "extra_info": …}`` first, then ``{"name
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -54,8 +55,7 @@ class Journal:
             if not _lock(file):
                 raise UsageError(another_process(os.path.dirname(self._path)))
             os.ftruncate(file, 0)
-            self.size = 0
-            self._write(file, MAGIC + _framed(self._header))
+            self.size = os.write(file, MAGIC + _framed(self._header))
         except BaseException:
             os.close(file)
             raise
@@ -69,7 +69,12 @@ class Journal:
         """
         if self._file < 0:
             self.open()
-        self._write(self._file, _framed(text))
+        payload = text.encode()
+        data = _FRAME.pack(len(payload), zlib.crc32(payload)) + payload
+        if os.write(self._file, data) == len(data):  # as nearly always
+            self.size += len(data)
+        else:
+            self._again(data)
 
     def remove(self) -> None:
         """End the journal: what it held is in the documents."""
@@ -84,16 +89,14 @@ class Journal:
             os.close(self._file)
             self._file = -1
 
-    def _write(self, file: int, data: bytes) -> None:
-        rest = memoryview(data)
-        try:
-            while rest:
-                rest = rest[os.write(file, rest) :]
-        except OSError:
-            with contextlib.suppress(OSError):
-                os.ftruncate(file, self.size)
-                os.lseek(file, self.size, os.SEEK_SET)
-            raise
+    def _again(self, data: bytes) -> None:
+        """Write a record of which only a part was written, or take that part back."""
+        os.ftruncate(self._file, self.size)
+        os.lseek(self._file, self.size, os.SEEK_SET)
+        if os.write(self._file, data) != len(data):
+            os.ftruncate(self._file, self.size)
+            os.lseek(self._file, self.size, os.SEEK_SET)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self._path)
         self.size += len(data)
 
 

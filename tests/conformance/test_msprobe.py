@@ -204,3 +204,11 @@ def test_readers_open_a_dump_with_our_own_list(net, tmp_path, capsys):
         print(f"\n{net}: {len(named)} of {len(rows)} rows paired, {len(nodes)} nodes in the graph")
     assert len(named) == len(rows) >= records
     assert {name for name in document(ours) if "parameters_grad" not in name} <= nodes
+
+
+def test_readers_open_what_was_recovered_from_a_killed_process(tmp_path):
+    run(sys.executable, HERE.parent / "force" / "dying.py", "--kills", "5", "--keep", tmp_path / "kept")
+    folder = tmp_path / "kept" / "step0" / "rank"
+    rows = compare(folder, folder, tmp_path / "compared")
+    assert len(rows) >= len(document(folder)) > 5
+    assert not [row for row in rows if "N/A" in (row["NPU Name"], row["Bench Name"])]
