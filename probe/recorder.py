@@ -1,14 +1,11 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""A call becomes an entry: filtered, named, measured, handed to the store. The one place where errors of ours end."""
+"""A call becomes an entry: filtered, named, measured, handed to the store. Errors of ours end here."""
 
 from __future__ import annotations
 
 import itertools
-import logging
-import os
 import threading
-import traceback
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
@@ -19,18 +16,16 @@ from probe.config import Settings
 from probe.filters import Filters
 from probe.measure.meters import Meter, Save
 from probe.measure.values import Describer
-from probe.store import folders
 from probe.store.arrays import Arrays
 from probe.store.documents import Documents, Place
 from probe.store.room import Room
+from probe.troubles import Troubles
 
 if TYPE_CHECKING:
     from probe.capture.stacks import Stacks
 
     #: what Documents.entry takes
     _Entry = tuple[str, Union[Mapping[str, Any], None], int, list[Place]]
-
-_log = logging.getLogger("probe")
 
 
 #: stands in the errors that MindSpore's operations raise
@@ -96,7 +91,7 @@ class Recorder:
         self._stacks = stacks
         self._counters: defaultdict[str | tuple[str, str], Iterator[int]] = defaultdict(itertools.count)
         self._lock = threading.RLock()  # a signal may come while it is held, and ends the step
-        self._troubles: set[tuple[str, str]] = set()
+        self._troubles = Troubles(folder)
         modes = settings.data_mode
         self._measures = settings.task != "structure"
         self._inputs, self._outputs = "input" in modes, "output" in modes
@@ -317,23 +312,8 @@ class Recorder:
         if not self._at_once and _MINDSPORES in str(error):
             self._theirs = error  # of an operation of the training that failed meanwhile: our look was the first
             return False
-        name = type(error).__name__
-        kind = ("files", f"{name} {error.errno}") if isinstance(error, OSError) else (place, name)
-        if kind in self._troubles:
-            return True
-        self._troubles.add(kind)
-        text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-        place = f"{place} ({what})" if what else place
-        _log.error("%s failed, the training goes on, something is missing in the dump: %s: %s", place, name, error)
-        self._write_down(f"{place}\n{text}")
+        self._troubles.report(place, error, what)
         return True
-
-    def _write_down(self, text: str) -> None:
-        try:
-            folders.make(self.folder)
-            folders.append(os.path.join(self.folder, folders.ERRORS), f"{text}\n")
-        except OSError:
-            _log.error("%s", text)
 
     def failed(self, call: Call, place: str, error: BaseException, backward: bool = False) -> None:
         """End an error of the tool, and say in the call's entry that it lacks something. Never raises."""
@@ -362,9 +342,7 @@ class Recorder:
             self.trouble("writing an array", error)
             return ""
         if not was_full and self._room.full:
-            text = f"{self._room.full}: no more arrays are written, everything else goes on"
-            _log.warning("%s", text)
-            self._write_down(text)
+            self._troubles.warn(f"{self._room.full}: no more arrays are written, everything else goes on")
         return saved
 
     def _enter(self, call: Call, parts: Mapping[str, Any], backward: bool) -> None:
