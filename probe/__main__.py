@@ -31,8 +31,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given.command == "recover":
             from probe.offline.recovering import recover as save
 
-            print("\n".join(save(given.path)))
-            return 0
+            outcomes = save(given.path)
+            for outcome in outcomes:
+                print(outcome.text, file=sys.stdout if outcome.well else sys.stderr)
+            return int(not all(outcome.well for outcome in outcomes))
         from probe.offline.showing import show as describe
 
         print(describe(given.path, given.rows))

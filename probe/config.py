@@ -112,6 +112,11 @@ def _path(key: str, value: Any) -> str:
     return os.path.abspath(value)
 
 
+def _dump_path(key: str, value: Any) -> str:
+    """Return where a path really leads: the user's own links are followed, later ones are not."""
+    return os.path.realpath(_path(key, value))
+
+
 _SIZE = re.compile(r"\s*(\d{1,15}(?:\.\d{1,6})?)\s*([KMGT]?)B?\s*", re.IGNORECASE)
 
 
@@ -166,7 +171,7 @@ def _modes(key: str, value: Any) -> frozenset[str]:
 #: The keys that stand at the top of the file, and those that stand under the task's own name.
 _COMMON: Mapping[str, Callable[[str, Any], Any]] = {
     "task": _choice(*TASKS),
-    "dump_path": _path,
+    "dump_path": _dump_path,
     "rank": _numbers,
     "step": _numbers,
     "level": _choice(*LEVELS),
@@ -222,7 +227,7 @@ def load(config_path: PathLike | None = None, **arguments: Any) -> Settings:
             values.update(parsed)
     if unserved:
         _log.warning("%s: without effect in probe: %s", config_path or "settings", ", ".join(sorted(unserved)))
-    settings = Settings(**{"dump_path": os.path.abspath(Settings.dump_path), **values})
+    settings = Settings(**{"dump_path": os.path.realpath(Settings.dump_path), **values})
     if task == "structure" and settings.level == "L1":
         _log.warning('task "structure" needs the Cells: level "L1" becomes "mix"')
         settings = replace(settings, level="mix")

@@ -14,25 +14,27 @@ from typing import Any
 
 
 class Termination:
-    """Finishes a dump when SIGTERM comes, and hands the signal on to whoever had it before.
+    """Saves a dump when SIGTERM comes, and hands the signal on to whoever had it before.
 
     Args:
-        finish: ends the recording and writes what there is. Never raises.
+        finish: ends the recording and writes what there is: the process ends. Never raises.
+        save: writes what there is and goes on: a handler of the training's decides. Never raises.
     """
 
-    def __init__(self, finish: Callable[[], None]) -> None:
-        self._finish = finish
+    def __init__(self, finish: Callable[[], None], save: Callable[[], None]) -> None:
+        self._finish, self._save = finish, save
         self._before: Any = None
-        self._installed = False
+        self._installed = self._busy = False
 
     def install(self) -> None:
         """Take the signal, where that is possible: in the main thread, from a handler that Python knows."""
         if self._installed or threading.current_thread() is not threading.main_thread():
             return
-        self._before = signal.getsignal(signal.SIGTERM)
-        if self._before is not None:
-            signal.signal(signal.SIGTERM, self._on_signal)
-            self._installed = True
+        before = signal.getsignal(signal.SIGTERM)
+        if before in (None, signal.SIG_IGN):
+            return
+        self._before, self._installed = before, True
+        signal.signal(signal.SIGTERM, self._on_signal)
 
     def remove(self) -> None:
         """Give the signal back, unless somebody else has taken it since."""
@@ -43,13 +45,21 @@ class Termination:
             signal.signal(signal.SIGTERM, self._before)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        before = self._before
-        self._finish()
-        self.remove()
-        if callable(before):
-            before(number, frame)
-        elif before == signal.SIG_DFL:
-            os.kill(os.getpid(), number)
+        if self._busy:  # a handler of the training's that calls the one it found, which is this one
+            return
+        self._busy = True
+        try:
+            if callable(self._before):
+                self._save()
+                self._before(number, frame)
+            elif signal.getsignal(signal.SIGTERM) != self._on_signal:
+                self._save()  # called by a handler that came later: the signal is its own
+            else:
+                self._finish()
+                signal.signal(signal.SIGTERM, signal.SIG_DFL)
+                os.kill(os.getpid(), number)
+        finally:
+            self._busy = False
 
 
 def in_children(method: weakref.WeakMethod[Callable[[], None]]) -> None:

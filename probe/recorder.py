@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import itertools
 import threading
 from collections import defaultdict
@@ -14,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Union
 from probe import naming
 from probe.config import Settings
 from probe.filters import Filters
-from probe.measure.meters import Meter, Save
+from probe.measure.meters import Meter, MeterError, Save
 from probe.measure.values import Describer
 from probe.store.arrays import Arrays
 from probe.store.documents import Documents, Place
@@ -59,13 +61,21 @@ class Recorder:
         stacks: numbers and texts of stacks, which the steps share.
         folder: the rank folder.
         room: how much arrays may take of the disk.
+        told: the kinds of errors that were on the log already.
         wait: waits for what runs asynchronously; raises an error of the training that is pending.
 
     After ``close()`` everything that still arrives is ignored.
     """
 
     def __init__(
-        self, settings: Settings, meter: Meter, stacks: Stacks, folder: str, room: Room, wait: Callable[[], None]
+        self,
+        settings: Settings,
+        meter: Meter,
+        stacks: Stacks,
+        folder: str,
+        room: Room,
+        told: set[tuple[str, str]],
+        wait: Callable[[], None],
     ) -> None:
         self._arrays = Arrays(folder, room)
         self._room = room
@@ -91,7 +101,7 @@ class Recorder:
         self._stacks = stacks
         self._counters: defaultdict[str | tuple[str, str], Iterator[int]] = defaultdict(itertools.count)
         self._lock = threading.RLock()  # a signal may come while it is held, and ends the step
-        self._troubles = Troubles(folder)
+        self._troubles = Troubles(folder, told)
         modes = settings.data_mode
         self._measures = settings.task != "structure"
         self._inputs, self._outputs = "input" in modes, "output" in modes
@@ -106,7 +116,8 @@ class Recorder:
         self.settle: Callable[[], None] = wait if self._at_once else self._settle
         self._wait = wait
         self._waiting: list[_Entry] = []
-        self._theirs: BaseException | None = None
+        #: an error of the training that our look at a value met first
+        self.theirs: BaseException | None = None
 
     # -- forward ------------------------------------------------------------------------------------------------
 
@@ -242,13 +253,17 @@ class Recorder:
     def _document(self, entry: _Entry) -> None:
         try:
             self._documents.entry(*entry)
-        except Exception as error:  # the journal's, mostly; the entry is kept for the documents
+        except OSError as error:  # the journal's; the entry is kept for the documents
             self.trouble("writing the journal", error)
+        except Exception as error:
+            self.trouble("writing an entry", error, entry[0])
+            with contextlib.suppress(Exception):
+                self._documents.entry(entry[0], _mark(error))
 
     # -- the step -----------------------------------------------------------------------------------------------
 
     def _settle(self) -> None:
-        error, self._theirs = self._theirs, None
+        error, self.theirs = self.theirs, None
         if error is not None:
             raise error
         if self._meter.full:
@@ -256,7 +271,7 @@ class Recorder:
 
     def finish(self) -> None:
         """Wait for what runs asynchronously and complete the entries of it. Raises errors of the training."""
-        error, self._theirs = self._theirs, None
+        error, self.theirs = self.theirs, None
         self._wait()
         with self._lock:
             waiting, self._waiting = self._waiting, []
@@ -275,14 +290,20 @@ class Recorder:
         if self._documents.journal is not None:
             self._documents.journal.open()
 
-    def write(self) -> bool:
-        """Bring the documents on disk up to date; return whether that was necessary."""
+    def write(self, ends: bool = True) -> bool:
+        """Bring the documents on disk up to date; return whether that was necessary.
+
+        Args:
+            ends: False where the recording goes on in the middle of whatever it is doing.
+        """
         with self._lock:
-            return self._documents.write()
+            return self._documents.write(ends)
 
     def close(self) -> list[str]:
         """Take nothing more; return what scope, list and tensor_list named but no call matched."""
         self.closed = True
+        if self._documents.journal is not None:
+            self._documents.journal.close()
         self._meter.forget()
         return self._filters.unmatched()
 
@@ -309,8 +330,8 @@ class Recorder:
         Returns:
             False for an error that is the training's; it will be raised at the next occasion.
         """
-        if not self._at_once and _MINDSPORES in str(error):
-            self._theirs = error  # of an operation of the training that failed meanwhile: our look was the first
+        if not self._at_once and not isinstance(error, MeterError) and _MINDSPORES in str(error):
+            self.theirs = error  # of an operation of the training that failed meanwhile: our look was the first
             return False
         self._troubles.report(place, error, what)
         return True
@@ -319,7 +340,7 @@ class Recorder:
         """End an error of the tool, and say in the call's entry that it lacks something. Never raises."""
         if not self.trouble(place, error, call.name(backward)):
             return
-        mark = {"error": naming.harmless(f"{type(error).__name__}: {error}")[:2000]}
+        mark = _mark(error)
         if not backward:
             call.parts.update(mark)
         elif self._measures and not self.closed:
@@ -340,7 +361,9 @@ class Recorder:
             saved = self._arrays.save(name, array)
         except OSError as error:
             self.trouble("writing an array", error)
-            return ""
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                return ""
+            saved, self._room.full = "", "the disk is full"
         if not was_full and self._room.full:
             self._troubles.warn(f"{self._room.full}: no more arrays are written, everything else goes on")
         return saved
@@ -359,3 +382,8 @@ class Recorder:
                     here = above
             stack = -1 if backward else call.stack
             self._put((call.name(backward), parts if self._measures else None, stack, places))
+
+
+def _mark(error: BaseException) -> dict[str, str]:
+    """Return what an entry says that lacks something because of an error of ours."""
+    return {"error": naming.harmless(f"{type(error).__name__}: {error}")[:2000]}

@@ -7,6 +7,7 @@ from __future__ import annotations
 import logging
 import threading
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 from probe.capture import pipeline
@@ -20,7 +21,7 @@ from probe.measure import meters
 from probe.measure.meters import Meter
 from probe.recorder import Recorder
 from probe.store import folders
-from probe.store.claims import claim
+from probe.store.claims import Claims
 from probe.store.room import Room
 from probe.window import Window, current_rank
 
@@ -39,12 +40,13 @@ class Session:
         self._meter: Meter | None = None
         self._stacks = Stacks()
         self._recorder: Recorder | None = None
-        self._claimed: set[int | None] = set()
+        self._claims = Claims()
+        self._told: set[tuple[str, str]] = set()
         self._said: set[str] = set()
         self._room = Room(settings.max_disk)
         self._lock = threading.RLock()
         self._orphaned = False
-        self._termination = Termination(self._finish)
+        self._termination = Termination(self._finish, self._save)
         in_children(weakref.WeakMethod(self._orphan))
         if settings.synchronize and not pipeline.synchronize():
             _log.warning(
@@ -70,11 +72,10 @@ class Session:
                     f'start(): level "{self.settings.level}" records Cells and needs the model: debugger.start(model)'
                 )
             _check_mode()
-            rank = current_rank() if rank_id is None else rank_id
-            if not self._window.wants(rank):
-                return
             try:
-                self._begin(rank)
+                rank = current_rank() if rank_id is None else rank_id
+                if self._window.wants(rank):
+                    self._begin(rank)
             except ProbeError:
                 raise
             except Exception as error:  # of our own: the training goes on without a dump of this step
@@ -89,17 +90,14 @@ class Session:
             if not self.running:
                 return
             self.running = False
-            self._termination.remove()
             recorder = self._recorder
             if recorder is None or self._collection is None:
                 return
             try:
                 recorder.finish()  # a pending error of the training is the training's
             finally:
-                try:
-                    self._collection.remove()
-                except Exception as error:
-                    recorder.trouble("taking the hooks out", error)
+                self._attempt(recorder, "giving the signal back", self._termination.remove)
+                self._attempt(recorder, "taking the hooks out", self._collection.remove)
                 self._write(recorder)
 
     def step(self) -> None:
@@ -139,6 +137,7 @@ class Session:
                 self.stop()
             finally:
                 self._end()
+                self._claims.release()
 
     def _finish(self) -> None:
         """Close, whatever comes: the process is told to end."""
@@ -147,11 +146,20 @@ class Session:
         except Exception as error:
             _log.error("the dump could not be finished: %s: %s", type(error).__name__, error)
 
+    def _save(self) -> None:
+        """Write what there is, in the middle of whatever goes on."""
+        try:
+            if self._recorder is not None:
+                self._recorder.write(ends=False)
+        except Exception as error:
+            _log.error("the dump could not be written: %s: %s", type(error).__name__, error)
+
     def _orphan(self) -> None:
         """Let go of everything in a forked child: the dump is the parent's."""
         self._orphaned, self.running, self._lock = True, False, threading.RLock()
         if self._collection is not None:
             self._collection.recorder = None
+        self._claims.release()
         if self._recorder is not None:
             self._recorder.orphan()
             self._recorder = None
@@ -162,41 +170,53 @@ class Session:
         if self._models is not None:
             self._collection.watch(self._models)
         if self._recorder is None:
-            first = rank not in self._claimed
+            first = rank not in self._claims
             if first:
-                claim(self.settings.dump_path, rank, self.settings.overwrite)
+                self._claims.look(self.settings.dump_path, rank, self.settings.overwrite)
             if self._meter is None:
                 self._meter = meters.choose(self.settings)
             folder = folders.rank_folder(self.settings.dump_path, self._window.step, rank)
-            recorder = Recorder(self.settings, self._meter, self._stacks, folder, self._room, self._collection.wait)
+            recorder = Recorder(
+                self.settings, self._meter, self._stacks, folder, self._room, self._told, self._collection.wait
+            )
             try:
                 recorder.open()
+                if first:
+                    self._claims.hold(folder)
             except ProbeError:
                 if first:
+                    self._claims.forget(rank)
                     raise
                 _log.exception("step %d is not recorded", self._window.step)
                 return
             except Exception as error:
                 recorder.trouble("making the journal", error)
-            self._claimed.add(rank)
             self._recorder = recorder
-        self._collection.install(self._recorder)
-        self._termination.install()
         self.running = True
+        try:
+            self._collection.install(self._recorder)
+            self._termination.install()
+        except BaseException:
+            self.running = False
+            self._collection.remove()
+            raise
 
     def _end(self) -> None:
         recorder, self._recorder = self._recorder, None
         if recorder is None or self._collection is None:
             return
-        try:
-            self._collection.end_step()
-        except Exception as error:
-            recorder.trouble("taking the hooks out", error)
+        self._attempt(recorder, "taking the hooks out", self._collection.end_step)
         try:
             recorder.finish()
         finally:
             self._write(recorder)
-            self._say_unmatched(recorder)
+            self._attempt(recorder, "ending the step", lambda: self._say_unmatched(recorder))
+
+    def _attempt(self, recorder: Recorder, what: str, action: Callable[[], object]) -> None:
+        try:
+            action()
+        except Exception as error:
+            recorder.trouble(what, error)
 
     def _say_unmatched(self, recorder: Recorder) -> None:
         unmatched = [name for name in recorder.close() if name not in self._said]

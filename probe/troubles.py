@@ -18,10 +18,11 @@ class Troubles:
 
     Args:
         folder: the rank folder.
+        told: the kinds that were on the log already; the steps of a run share it.
     """
 
-    def __init__(self, folder: str) -> None:
-        self._folder = folder
+    def __init__(self, folder: str, told: set[tuple[str, str]]) -> None:
+        self._folder, self._told = folder, told
         self._known: set[tuple[str, str]] = set()
 
     def report(self, place: str, error: BaseException, what: str = "") -> None:
@@ -39,6 +40,10 @@ class Troubles:
         self._known.add(kind)
         text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
         place = f"{place} ({what})" if what else place
+        if kind in self._told:
+            self._write_down(f"{place}\n{text}", aloud=False)
+            return
+        self._told.add(kind)
         _log.error("%s failed, the training goes on, something is missing in the dump: %s: %s", place, name, error)
         self._write_down(f"{place}\n{text}")
 
@@ -47,9 +52,10 @@ class Troubles:
         _log.warning("%s", text)
         self._write_down(text)
 
-    def _write_down(self, text: str) -> None:
+    def _write_down(self, text: str, aloud: bool = True) -> None:
         try:
             folders.make(self._folder)
             folders.append(os.path.join(self._folder, folders.ERRORS), f"{text}\n")
         except Exception:
-            _log.error("%s", text)
+            if aloud:
+                _log.error("%s", text)

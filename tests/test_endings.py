@@ -98,6 +98,53 @@ def test_the_signal_is_given_back_at_stop(tmp_path):
     assert done.stdout.split() == ["True", "True"]
 
 
+CHAINS = """
+import os, signal, sys
+import mindspore as ms
+import numpy as np
+from mindspore import ops
+from probe import PrecisionDebugger
+ms.set_context(mode=ms.PYNATIVE_MODE)
+how, folder = sys.argv[1:]
+called = []
+if how == "goes on":
+    signal.signal(signal.SIGTERM, lambda *_: called.append(1))
+elif how == "ignored":
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+debugger = PrecisionDebugger(dump_path=folder)
+x = ms.Tensor(np.ones(3, np.float32))
+debugger.start()
+ops.relu(x)
+if how == "chained":
+    before = signal.getsignal(signal.SIGTERM)
+    def handler(number, frame):
+        called.append(1)
+        before(number, frame)
+    signal.signal(signal.SIGTERM, handler)
+for _ in range(2):
+    os.kill(os.getpid(), signal.SIGTERM)
+    ops.exp(x)
+    debugger.stop()
+    debugger.start()
+    ops.tanh(x)
+debugger.step()
+print(len(called), len(os.listdir("/proc/self/fd")) < 40)
+"""
+
+
+@pytest.mark.parametrize(("how", "called"), [("goes on", 2), ("ignored", 0), ("chained", 2)])
+def test_a_training_that_goes_on_after_sigterm_is_recorded_to_its_end(tmp_path, how, called):
+    command = [sys.executable, "-c", CHAINS, how, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[-2:] == [str(called), "True"]
+    rank = tmp_path / "step0" / "rank"
+    data = json.loads((rank / "dump.json").read_text())["data"]
+    apis = [name.split(".")[1] for name in data]
+    assert apis == ["relu", "exp", "tanh", "exp", "tanh"]
+    assert sorted(path.name for path in rank.iterdir()) == ["construct.json", "dump.json", "stack.json"]
+
+
 FORKING = """
 import os, sys
 import mindspore as ms

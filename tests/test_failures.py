@@ -323,3 +323,66 @@ def test_max_disk_refuses_what_is_no_size(tmp_path, value):
     config.write_text(json.dumps({"max_disk": value}))
     with pytest.raises(SettingsError, match="max_disk"):
         load(config)
+
+
+def test_case_26_files_of_small_arrays_leave_room_for_the_documents(tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(disk)], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip("mounting a tmpfs needs root")
+    try:
+        command = [sys.executable, "-c", SCALARS, str(disk / "dump")]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=100)
+        dumps = [Dump(disk / "dump" / f"step{step}" / "rank") for step in (0, 1)]
+        left = sorted(path.name for path in dumps[1].folder.iterdir())
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+    assert [line for line in done.stderr.splitlines() if line.startswith("probe")] == [
+        line for line in done.stderr.splitlines() if "nearly full" in line
+    ]
+    assert [len(dump.data) for dump in dumps] == [400, 100]
+    assert "dump.journal" not in left
+
+
+SCALARS = """
+import sys, logging
+import mindspore as ms
+from mindspore import ops
+logging.basicConfig(level=logging.WARNING, format="%(name)s %(message)s")
+ms.set_context(mode=ms.PYNATIVE_MODE, pynative_synchronize=True)
+from probe import PrecisionDebugger
+debugger = PrecisionDebugger(task="tensor", dump_path=sys.argv[1])
+x = ms.Tensor(2.0)
+for calls in (400, 100):
+    debugger.start()
+    for _ in range(calls):
+        ops.relu(x)
+    debugger.step()
+"""
+
+
+def test_documents_that_cannot_be_written_leave_no_file_open(tough):
+    debugger = tough(level="L1")
+    x = nets.Tensor(1.0)
+    counts = []
+    for step in range(6):
+        debugger.start()
+        x * 2.0
+        (tough.dump_path / f"step{step}" / "rank" / "dump.json").mkdir(parents=True)
+        debugger.step()
+        counts.append(len(os.listdir("/proc/self/fd")))
+    assert counts[-1] == counts[0]
+
+
+def test_the_users_own_link_to_a_big_disk_is_followed(tough):
+    target = tough.path / "big"
+    target.mkdir()
+    tough.dump_path.symlink_to(target)
+    debugger = tough(level="L1")
+    debugger.start()
+    nets.Tensor(1.0) * 2.0
+    debugger.step()
+    assert (target / "step0" / "rank" / "dump.json").exists()

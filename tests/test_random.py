@@ -149,3 +149,8 @@ def test_random_arguments_become_valid_json():
         json.loads(text)
 
     attempt()
+
+
+def test_a_number_that_python_does_not_write_is_described():
+    text = encode(Describer(Host(md5=False)).value(10**5000, "name", None), "")
+    assert json.loads(text) == {"type": "int", "value": "a number of 16610 bits"}

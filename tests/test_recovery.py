@@ -11,7 +11,6 @@ import sys
 
 import pytest
 
-from probe import UsageError
 from probe.__main__ import main
 from probe.offline.recovering import recover
 from probe.store.documents import Documents
@@ -98,11 +97,10 @@ def attempt(folder, journal):
     for old in folder.iterdir():
         old.unlink()
     (folder / "dump.journal").write_bytes(journal)
-    try:
-        recover(str(folder))
-    except UsageError as error:
-        assert (folder / "dump.journal").exists()
-        return str(error)
+    (outcome,) = recover(str(folder))
+    assert (folder / "dump.journal").exists() != outcome.well
+    if not outcome.well:
+        return outcome.text
     if not (folder / "dump.json").exists():
         return {}
     return json.loads((folder / "dump.json").read_text())["data"]
@@ -113,10 +111,11 @@ def test_a_record_that_is_none_is_refused_and_the_journal_kept(tmp_path, wrong):
     from probe.store.journal import MAGIC, _framed
 
     first = json.dumps({"header": HEADER, "extra_info": True})
-    bad = {"nothing": "{}", "text": '{"name": "a", "entry": "b"}', "number": '{"name": "a", "stack": 5}'}[wrong]
+    bad = {"nothing": "{}", "text": '{"name": "a", "entry": "b"}', "number": '{"name": "a", "stack": "b"}'}[wrong]
     (tmp_path / "dump.journal").write_bytes(MAGIC + _framed(first) + _framed(bad))
-    with pytest.raises(UsageError, match="cannot be recovered, it is kept"):
-        recover(str(tmp_path))
+    (outcome,) = recover(str(tmp_path))
+    assert "cannot be recovered, it is kept" in outcome.text
+    assert not outcome.well
     assert (tmp_path / "dump.journal").exists()
 
 
@@ -142,7 +141,61 @@ def test_the_journal_of_a_living_process_is_left_alone(tmp_path):
     command = [sys.executable, "-c", HOLDING, str(tmp_path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "written\n"
-        with pytest.raises(UsageError, match="living process"):
-            recover(str(tmp_path))
+        (outcome,) = recover(str(tmp_path))
+        assert "living process" in outcome.text
+        assert not outcome.well
         process.communicate("\n", timeout=60)
-    assert recover(str(tmp_path)) == [f"{tmp_path}: 1 entries recovered"]
+    assert recover(str(tmp_path)) == [(f"{tmp_path}: 1 entries recovered", True)]
+
+
+def test_one_journal_that_cannot_be_read_does_not_keep_the_others(tmp_path, capsys):
+    for step, rank in enumerate(("rank0", "rank1", "rank2", "rank3")):
+        fill(tmp_path / f"step{step}" / rank, 3)
+    (tmp_path / "step0" / "rank0" / "dump.journal").write_bytes(b"")
+    (tmp_path / "step1" / "rank1" / "dump.journal").write_bytes(b"something else")
+    (tmp_path / "step2" / "rank2" / "dump.json").write_text("{")
+    (tmp_path / "step3" / "rank3" / "dump.json.123.tmp").write_text("{")
+    assert main(["recover", str(tmp_path)]) == 1
+    said = capsys.readouterr()
+    assert said.out.splitlines() == [
+        f"{tmp_path}/step0/rank0: 0 entries recovered",
+        f"{tmp_path}/step2/rank2: 4 entries recovered; dump.json was damaged and is now dump.json.damaged",
+        f"{tmp_path}/step3/rank3: 4 entries recovered",
+    ]
+    assert "no journal of probe" in said.err
+    left = sorted(path.name for path in (tmp_path / "step3" / "rank3").iterdir())
+    assert left == ["construct.json", "dump.json", "stack.json"]
+
+
+def test_a_record_that_could_not_be_written_costs_no_other(tmp_path, monkeypatch):
+    documents, _ = fill(tmp_path / "a", 0)
+    (tmp_path / "a" / "dump.journal").unlink()
+    documents = Documents(str(tmp_path / "a"), HEADER, STACKS, extra=True, journal=True)
+    append = documents.journal.append
+
+    def fail(text):
+        raise OSError(28, "No space left on device")
+
+    for i, write in enumerate((append, fail, append)):
+        documents.journal.append = write
+        documents.stack(f"Functional.relu.{i}.forward", 1 if i else 0)
+        try:
+            documents.entry(f"Functional.relu.{i}.forward", {"output": [i]}, 1 if i else 0)
+        except OSError:
+            assert write is fail
+    documents.journal.close()
+    (outcome,) = recover(str(tmp_path))
+    assert outcome.well
+    data = json.loads((tmp_path / "a" / "dump.json").read_text())["data"]
+    assert list(data) == ["Functional.relu.0.forward", "Functional.relu.2.forward"]
+
+
+def test_recovering_what_was_written_already_doubles_nothing(tmp_path):
+    """As after a kill between the documents and the end of the journal."""
+    documents, _ = fill(tmp_path)
+    journal = (tmp_path / "dump.journal").read_bytes()
+    documents.write()
+    before = (tmp_path / "stack.json").read_text()
+    (tmp_path / "dump.journal").write_bytes(journal)
+    recover(str(tmp_path))
+    assert (tmp_path / "stack.json").read_text() == before

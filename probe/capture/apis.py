@@ -78,6 +78,8 @@ class Watch:
             raise
         if begun is not None:
             self._end(recorder, begun, args[visible:], result)
+            if recorder.theirs is not None:
+                recorder.settle()
         return result
 
     def _begin(self, recorder: Recorder, key: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Begun | None:

@@ -101,6 +101,8 @@ class CellHooks:
                 after(self, None, error)
                 raise
             after(self, output, None)
+            if collection.recorder is not None and collection.recorder.theirs is not None:
+                collection.recorder.settle()
             return output
 
         return functools.update_wrapper(_run_construct, original)

@@ -5,12 +5,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from probe.measure.exact import Sum
 from probe.measure.host import Host
-from probe.measure.meters import Save, Trouble
+from probe.measure.meters import MeterError, Save, Trouble
 from probe.measure.records import Later, Record
+
+Result = TypeVar("Result")
 
 #: a batch is measured when it holds so many tensors or bytes: what may wait in memory, and what a killed process loses
 MOST_TENSORS = 1024
@@ -42,7 +44,7 @@ class Batched:
 
     def tensor(self, tensor: Any, name: str, save: Save | None) -> Record | Later:
         """Return the record of one tensor, complete after ``collect``."""
-        if not tensor._nbytes:
+        if not self._surely(_size, tensor):
             return self._host.tensor(tensor, name, save)
         copy, later = self._copy(tensor), Later()
 
@@ -79,7 +81,21 @@ class Batched:
         """Let go of what was remembered; the step is over."""
         self._host.forget()
 
+    def _surely(self, operation: Callable[[Any], Result], tensor: Any) -> Result:
+        """Run an operation of our own, where an error of the training may be pending: that one comes only once."""
+        try:
+            return operation(tensor)
+        except Exception as error:
+            try:
+                operation(tensor)
+            except Exception as again:
+                raise MeterError(str(again).strip().partition("\n")[0]) from again
+            raise error
+
     def _copy(self, tensor: Any) -> Any:
+        return self._surely(self._copied, tensor)
+
+    def _copied(self, tensor: Any) -> Any:
         self._bytes += tensor._nbytes
         self.full = self._bytes > MOST_BYTES or len(self._waiting) >= self.most
         recording = self._recording()
@@ -90,6 +106,11 @@ class Batched:
             return self._copy_op(tensor)
         finally:
             self._record(True)
+
+
+def _size(tensor: Any) -> int:
+    size: int = tensor._nbytes
+    return size
 
 
 def _attempt(measure: Callable[[], None], trouble: Trouble) -> None:

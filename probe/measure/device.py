@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Iterator, Sequence
@@ -54,18 +55,20 @@ class Device(Batched):
 
     def tensor(self, tensor: Any, name: str, save: Save | None) -> Record | Later:
         """Return the record of one tensor, complete after ``collect``."""
-        dtype = tensor._dtype
-        if save is not None or not tensor._nbytes or not (dtype in self._floating or dtype in self._whole):
+        dtype, empty = self._surely(_kind, tensor)
+        if save is not None or empty or not (dtype in self._floating or dtype in self._whole):
             return super().tensor(tensor, name, save)
         kind = "float" if dtype in self._floating else "bool" if dtype == self._ms.bool_ else "int"
         recording = self._recording()
         if recording:
             self._record(False)
         try:
-            self._reduce(tensor, kind)
+            floats, integers = self._surely(functools.partial(self._reduce, kind), tensor)
         finally:
             if recording:
                 self._record(True)
+        self._floats += floats
+        self._integers += integers
         later = Later()
         self._tasks.append((later, str(dtype), tensor._shape, kind))
         self.full = self.full or len(self._tasks) >= self.most
@@ -88,24 +91,31 @@ class Device(Batched):
     def _fetch(self, scalars: Sequence[Any]) -> Iterator[Any]:
         return iter(self._stack(tuple(scalars)).asnumpy().tolist() if scalars else ())
 
-    def _reduce(self, tensor: Any, kind: str) -> None:
-        """Enqueue what ``_numbers`` takes out again."""
+    def _reduce(self, kind: str, tensor: Any) -> tuple[list[Any], list[Any]]:
+        """Return what ``_numbers`` takes out again, single precision and whole numbers, all still on the device."""
+        floats: list[Any] = []
+        integers: list[Any] = []
         single, double = self._ms.float32, self._ms.int64
         values = self._cast(tensor, single)
         if kind == "float":
             largest, smallest = self._max(values), self._min(values)
-            for found in (self._nan(values), self._inf(values)):
-                self._integers.append(self._cast(self._add_up(self._cast(found, single)), double))
-            self._floats += [largest, smallest]
+            strange = self._nan(values), self._inf(values)
+            integers += [self._cast(self._add_up(self._cast(found, single)), double) for found in strange]
+            floats += [largest, smallest]
         else:
             whole = self._cast(tensor, double)
-            self._integers += [self._max(whole), self._min(whole)]
+            integers += [self._max(whole), self._min(whole)]
             if kind == "bool":
-                return
+                return floats, integers
             largest, smallest = self._max(values), self._min(values)
         scale = self._larger(self._larger(self._abs(largest), self._abs(smallest)), self._tiny)
         unit = self._divide(values, scale)
-        self._floats += [scale, self._mean(unit), self._add_up(self._square(unit))]
+        floats += [scale, self._mean(unit), self._add_up(self._square(unit))]
+        return floats, integers
+
+
+def _kind(tensor: Any) -> tuple[Any, bool]:
+    return tensor._dtype, not tensor._nbytes
 
 
 def _numbers(kind: str, floats: Iterator[float], integers: Iterator[int]) -> Numbers:

@@ -17,6 +17,10 @@ Save = Callable[[str, Array], str]
 Trouble = Callable[[str, BaseException], object]
 
 
+class MeterError(Exception):
+    """An operation of the tool's own failed, and not because of one of the training's that was still pending."""
+
+
 class Meter(Protocol):
     """How numbers are obtained. Whoever takes them, the record is the same.
 

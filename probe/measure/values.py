@@ -23,6 +23,8 @@ Shape = Union[dict[str, Any], list[Any], Record, Plain, Later, None]
 _DEEPEST = 40
 #: more items than this of one list or dict are left out; the record then says how many there were
 _MOST = 4096
+#: Python refuses to write larger numbers in decimal
+_BITS = 8192
 
 
 class Describer:
@@ -55,6 +57,8 @@ class Describer:
     def _number(self, value: bool | float) -> Plain:
         """Return the record of a Python number. Those of a loop are the same again and again."""
         kind = type(value)
+        if kind is int and value.bit_length() > _BITS:  # type: ignore[union-attr]
+            return Plain({"type": "int", "value": f"a number of {value.bit_length()} bits"})  # type: ignore[union-attr]
         known = self._numbers.get((kind, value)) if value else None  # 0.0 and -0.0 are equal
         if known is None:
             known = Plain({"type": kind.__name__, "value": value})

@@ -7,52 +7,72 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from probe.errors import UsageError
 from probe.store import folders, journal
 from probe.store.documents import Documents
 
 
-def recover(path: str) -> list[str]:
-    """Write the documents of every journal in a folder or below it, and return a line about each.
+class Outcome(NamedTuple):
+    """What became of one folder: what to say about it, and whether all is well."""
 
-    What stood in the documents before is kept. It may be asked for again, and may itself be interrupted.
+    text: str
+    well: bool
+
+
+def recover(path: str) -> list[Outcome]:
+    """Write the documents of every journal in a folder or below it.
+
+    What stood in the documents before is kept. It may be asked for again, and may itself be interrupted. A journal that
+    cannot be read, or that a living process still writes, is left where it is and does not keep the others.
 
     Args:
         path: a dump_path, or a step or rank folder in it.
 
     Raises:
-        UsageError: when there is no such folder, or a journal is none, or is still being written.
+        UsageError: when there is no such folder.
     """
     if not os.path.isdir(path):
         raise UsageError(f"{path}: no such folder")
     found = sorted(folder for folder, _, files in os.walk(path) if folders.JOURNAL in files)
-    return [_recover(folder) for folder in found] or [f"{path}: no journal, nothing to recover"]
+    return [_outcome(folder) for folder in found] or [Outcome(f"{path}: no journal, nothing to recover", True)]
+
+
+def _outcome(folder: str) -> Outcome:
+    try:
+        return Outcome(_recover(folder), True)
+    except UsageError as error:
+        return Outcome(str(error), False)
 
 
 def _recover(folder: str) -> str:
     source = os.path.join(folder, folders.JOURNAL)
     records, damage = journal.read(source)
+    notes = [damage] if damage else []
     try:
         if records:
-            merged = _Merged(folder, records[0])
+            merged = _Merged(folder, records[0], notes)
             for record in records[1:]:
                 merged.add(record)
             merged.documents.write()
         elif damage:
             raise UsageError(f"{source}: nothing in it can be read: {damage}")
         os.remove(source)
+        for name in os.listdir(folder):  # what was being put in place when the process died
+            if name.endswith(folders.BESIDE):
+                os.remove(os.path.join(folder, name))
     except (OSError, RecursionError, TypeError, ValueError, KeyError, AttributeError) as error:
         raise UsageError(f"{source} cannot be recovered, it is kept: {type(error).__name__}: {error}") from error
-    return f"{folder}: {max(0, len(records) - 1)} entries recovered{f'; {damage}' if damage else ''}"
+    return "; ".join([f"{folder}: {max(0, len(records) - 1)} entries recovered", *notes])
 
 
 class _Merged:
     """The documents of one folder, with what stands there already and what the journal adds."""
 
-    def __init__(self, folder: str, first: Mapping[str, Any]) -> None:
-        self._folder = folder
+    def __init__(self, folder: str, first: Mapping[str, Any], notes: list[str]) -> None:
+        self._folder, self._notes = folder, notes
+        self._with_stack: set[str] = set()
         self._lines: list[list[str]] = []
         self._numbers: dict[tuple[str, ...], int] = {}
         self._known: dict[int, int] = {}
@@ -61,7 +81,7 @@ class _Merged:
             self.documents.entry(name, entry)
         for names, lines in self._standing(folders.STACK).values():
             for name in names:
-                self.documents.stack(name, self._number(lines))
+                self._stack(name, self._number(lines))
         self.documents.construct(self._standing(folders.CONSTRUCT).items())
 
     def add(self, record: Mapping[str, Any]) -> None:
@@ -73,8 +93,14 @@ class _Merged:
             number = int(record["stack"])
             if "lines" in record:
                 self._known[number] = self._number(record["lines"])
-            self.documents.stack(name, self._known[number])
+            if number in self._known:
+                self._stack(name, self._known[number])
         self.documents.construct(dict(record.get("construct", {})).items())
+
+    def _stack(self, name: str, number: int) -> None:
+        if name not in self._with_stack:
+            self._with_stack.add(name)
+            self.documents.stack(name, number)
 
     def _number(self, lines: list[str]) -> int:
         number = self._numbers.setdefault(tuple(lines), len(self._lines))
@@ -87,4 +113,8 @@ class _Merged:
             with open(os.path.join(self._folder, name), encoding="utf-8") as file:
                 return dict(json.load(file))
         except FileNotFoundError:
+            return {}
+        except (ValueError, TypeError):
+            os.replace(os.path.join(self._folder, name), os.path.join(self._folder, f"{name}.damaged"))
+            self._notes.append(f"{name} was damaged and is now {name}.damaged")
             return {}

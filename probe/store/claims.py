@@ -14,27 +14,72 @@ from probe.store import folders, journal
 _CRASHED = " That run did not end by itself: `probe recover` makes its last step readable."
 
 
-def claim(dump_path: str, rank: int | None, overwrite: bool) -> None:
-    """Make sure that no other run's dump of this rank is below ``dump_path``.
+class Claims:
+    """The ranks that this process records. Its rank folders are locked for as long as it lives or until ``release``."""
 
-    Raises:
-        UsageError: when there is one and ``overwrite`` does not allow to replace it, or its process lives.
-    """
-    pattern = folders.rank_folder(glob.escape(os.path.abspath(dump_path)), "*", rank)
-    for folder in sorted(glob.glob(pattern)):
-        found = [name for name in folders.OURS if os.path.lexists(os.path.join(folder, name))]
-        if not found:
-            continue
-        if folders.JOURNAL in found and journal.held(os.path.join(folder, folders.JOURNAL)):
-            raise UsageError(journal.another_process(folder))
-        if not overwrite:
-            raise UsageError(
-                f"{folder} holds the dump of another run. Choose another dump_path, remove the folder, "
-                f'or set "overwrite": true to replace it.{_CRASHED if folders.JOURNAL in found else ""}'
-            )
-        for name in found:
-            path = os.path.join(folder, name)
-            if os.path.isdir(path) and not os.path.islink(path):
-                shutil.rmtree(path)
-            else:
-                os.remove(path)
+    def __init__(self) -> None:
+        self._held: list[int] = []
+        self._ranks: set[int | None] = set()
+
+    def __contains__(self, rank: int | None) -> bool:
+        return rank in self._ranks
+
+    def look(self, dump_path: str, rank: int | None, overwrite: bool) -> None:
+        """Make sure that no other run's dump of this rank is below ``dump_path``.
+
+        Raises:
+            UsageError: when there is one and ``overwrite`` does not allow to replace it, or its process lives.
+        """
+        pattern = folders.rank_folder(glob.escape(dump_path), "*", rank)
+        every = sorted(folder for folder in glob.glob(pattern) if os.path.isdir(folder))
+        for folder in every:
+            if _held(folder) or _held(os.path.join(folder, folders.JOURNAL)):
+                raise UsageError(journal.another_process(folder))
+        for folder in every:
+            _clear(folder, overwrite)
+        self._ranks.add(rank)
+
+    def forget(self, rank: int | None) -> None:
+        """Take back that a rank is ours: another process was quicker."""
+        self._ranks.discard(rank)
+
+    def hold(self, folder: str) -> None:
+        """Lock the first folder of a rank, so that no later process takes the run for a finished one."""
+        file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        journal.lock(file)
+        self._held.append(file)
+
+    def release(self) -> None:
+        """Let go of all: the run is over, or goes on in the parent of this process."""
+        while self._held:
+            os.close(self._held.pop())
+
+
+def _held(path: str) -> bool:
+    """Return whether a living process holds the lock of a file or folder."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return not journal.lock(file)
+    finally:
+        os.close(file)
+
+
+def _clear(folder: str, overwrite: bool) -> None:
+    names = os.listdir(folder)
+    found = [name for name in names if name in folders.OURS or name.endswith(folders.BESIDE)]
+    if not found:
+        return
+    if not overwrite:
+        raise UsageError(
+            f"{folder} holds the dump of another run. Choose another dump_path, remove the folder, "
+            f'or set "overwrite": true to replace it.{_CRASHED if folders.JOURNAL in found else ""}'
+        )
+    for name in found:
+        path = os.path.join(folder, name)
+        if os.path.isdir(path) and not os.path.islink(path):
+            shutil.rmtree(path)
+        else:
+            os.remove(path)

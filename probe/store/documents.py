@@ -100,8 +100,11 @@ class Documents:
         """Return whether construct.json will have this name as a key."""
         return name in self._construct
 
-    def write(self) -> bool:
+    def write(self, ends: bool = True) -> bool:
         """Write the documents if anything came since they were last written, and end the journal.
+
+        Args:
+            ends: False leaves the journal as it is: the entries go on.
 
         Returns:
             Whether they were written.
@@ -112,7 +115,7 @@ class Documents:
         changes = self._changes
         if changes != self._written:
             self._write()
-        if self.journal is not None:
+        if self.journal is not None and ends:
             self.journal.remove()
             self._journaled.clear()
         written, self._written = changes != self._written, changes
@@ -145,12 +148,12 @@ class Documents:
         if stack >= 0:
             body += f',"stack":{stack}'
             if stack not in self._journaled:
-                self._journaled.add(stack)
                 body += f',"lines":{json.dumps(self._stack_texts[stack])}'
         if construct:
             places = [f"{_quote(place)}:{encode(parent, '')}" for place, parent in construct]
             body += f',"construct":{{{",".join(places)}}}'
         self.journal.append(f'{{"name":{_quote(name)}{body}}}')
+        self._journaled.add(stack)
 
 
 def _values(value: Any) -> str:

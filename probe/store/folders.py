@@ -14,6 +14,9 @@ DUMP, STACK, CONSTRUCT, ERRORS = "dump.json", "stack.json", "construct.json", "d
 ARRAYS, MAPPING, JOURNAL = "dump_tensor_data", "mapping.csv", "dump.journal"
 OURS = (DUMP, STACK, CONSTRUCT, ERRORS, ARRAYS, JOURNAL)
 
+#: how the name of a file ends that is being written beside its place
+BESIDE = ".tmp"
+
 _FOLDER_MODE, FILE_MODE = 0o750, 0o640
 
 
@@ -71,7 +74,7 @@ def write(path: str, *parts: bytes | memoryview) -> None:
 @contextlib.contextmanager
 def in_place(path: str) -> Iterator[IO[str]]:
     """Write a file beside its place and rename it over it: a reader sees the old or the new one, never half of it."""
-    beside = f"{path}.{os.getpid()}.tmp"
+    beside = f"{path}.{os.getpid()}{BESIDE}"
     try:
         with open(beside, "w", encoding="utf-8", opener=_opener) as file:
             yield file

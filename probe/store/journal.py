@@ -52,7 +52,7 @@ class Journal:
         folders.make(os.path.dirname(self._path))
         file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, folders.FILE_MODE)
         try:
-            if not _lock(file):
+            if not lock(file):
                 raise UsageError(another_process(os.path.dirname(self._path)))
             os.ftruncate(file, 0)
             self.size = os.write(file, MAGIC + _framed(self._header))
@@ -108,15 +108,6 @@ def another_process(folder: str) -> str:
     )
 
 
-def held(path: str) -> bool:
-    """Return whether a living process, other than this one, writes a journal."""
-    try:
-        with open(path, "rb+") as file:
-            return not _lock(file.fileno())
-    except OSError:
-        return False
-
-
 def read(path: str) -> tuple[list[Mapping[str, Any]], str]:
     """Return the records of a journal, the header first, and what is wrong with the rest of it, or "".
 
@@ -125,11 +116,13 @@ def read(path: str) -> tuple[list[Mapping[str, Any]], str]:
     """
     try:
         with open(path, "rb+") as file:
-            if not _lock(file.fileno()):
+            if not lock(file.fileno()):
                 raise UsageError(f"{path} is being written by a living process; there is nothing to recover yet")
             data = file.read()
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error}") from error
+    if MAGIC.startswith(data):  # its process died while it began
+        return [], ""
     if not data.startswith(MAGIC):
         raise UsageError(f"{path} is no journal of probe")
     found: list[Mapping[str, Any]] = []
@@ -163,10 +156,10 @@ def _framed(text: str) -> bytes:
     return _FRAME.pack(len(payload), zlib.crc32(payload)) + payload
 
 
-def _lock(file: int) -> bool:
-    """Take the lock of a file that goes with the process; return False where another process has it."""
+def lock(file: int) -> bool:
+    """Take the lock of a file or folder, which goes with the process; return False where another has it."""
     try:
-        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError):
         return False
     except OSError:  # a file system without locks

@@ -8,6 +8,8 @@ import os
 
 #: what is kept free for documents, at most; on small disks a third of what was free at first
 _RESERVE = 64 << 20
+#: what a file takes beside its array: numpy's header, the rest of its last block, its inode
+_HEADER, _BLOCK, _INODE = 128, 4096, 512
 
 
 class Room:
@@ -35,18 +37,20 @@ class Room:
         """
         if self.full:
             return False
+        size += _HEADER
         if self._most is not None and self._used + size > self._most:
             self.full = f"max_disk of {self._most} bytes is reached"
             return False
-        if size > self._sure:
+        taken = -(-size // _BLOCK) * _BLOCK + _INODE
+        if taken > self._sure:
             disk = os.statvfs(folder)
             free = disk.f_bavail * disk.f_frsize
             if self._reserve < 0:
                 self._reserve = min(_RESERVE, free // 3)
-            if size > free - self._reserve:
+            if taken > free - self._reserve:
                 self.full = f"the disk of {folder} is nearly full, {free} bytes are free"
                 return False
-            self._sure = max(size, (free - self._reserve) // 4)
-        self._sure -= size
+            self._sure = max(taken, (free - self._reserve) // 4)
+        self._sure -= taken
         self._used += size
         return True

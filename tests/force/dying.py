@@ -69,8 +69,8 @@ def kill_one(folder, generator):
     os.close(reading)
     os.waitpid(pid, 0)
     returned = heard.count(b".")
-    said = recover(folder)
-    again = recover(folder)
+    said = [outcome.text for outcome in recover(folder)]
+    again = [outcome.text for outcome in recover(folder)]
     rank = os.path.join(folder, "step0", "rank")
     with open(os.path.join(rank, "dump.json")) as file:
         data = json.load(file)["data"]
@@ -85,7 +85,7 @@ def kill_one(folder, generator):
         if name in data
         and (data[name]["output"][0]["Max"], data[name]["input_args"][1]["value"]) != (i + 7.0, float(i))
     ]
-    left = sorted(name for name in os.listdir(rank) if not name.endswith(".json") and not name.endswith(".tmp"))
+    left = sorted(name for name in os.listdir(rank) if not name.endswith(".json"))
     whole = heard.endswith(b"e")
     return {"count": count, "returned": returned, "lost": lost, "wrong": wrong, "left": left, "whole": whole,
             "said": said, "again": again}  # fmt: skip

@@ -4,7 +4,10 @@
 
 from __future__ import annotations
 
+import json
 import math
+import subprocess
+import sys
 
 import mindspore as ms
 import nets
@@ -107,3 +110,48 @@ def test_a_checksum_is_taken_of_a_copy(debug):
         given = [dump.data["Functional.exp.0.forward"]["input_args"][0] for dump in (host, device)]
         assert given[0]["Max"] == given[1]["Max"] == 1.0
         assert given[0].get("md5") == given[1].get("md5")
+
+
+ERRORS = """
+import json, os, sys
+import mindspore as ms
+import numpy as np
+from mindspore import mint, ops
+ms.set_context(mode=ms.PYNATIVE_MODE, pynative_synchronize=sys.argv[2] == "synchronous")
+from probe import PrecisionDebugger
+config = sys.argv[1] + "/config.json"
+open(config, "w").write(json.dumps({"dump_path": sys.argv[1] + "/dump", "measure": "device"}))
+debugger = PrecisionDebugger(config_path=config)
+x = ms.Tensor(np.arange(3.0, dtype=np.float32))
+if sys.argv[3] == "ours":
+    from probe.measure.device import Device
+    def fail(self, kind, tensor):
+        raise RuntimeError("Allocate memory failed\\n C++ Call Stack")
+    Device._reduce = fail
+debugger.start()
+caught = 0
+if sys.argv[3] == "theirs":
+    try:
+        mint.norm(x).asnumpy()
+    except RuntimeError:
+        caught = 1
+y = ops.relu(x)
+debugger.stop()
+debugger.step()
+print(caught, y.asnumpy().sum())
+"""
+
+
+@pytest.mark.parametrize("mode", ["synchronous", "asynchronous"])
+@pytest.mark.parametrize("whose", ["theirs", "ours"])
+def test_an_error_of_the_training_reaches_it_once_and_ours_never(tmp_path, mode, whose):
+    command = [sys.executable, "-c", ERRORS, str(tmp_path), mode, whose]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.split()[-2:] == [str(int(whose == "theirs")), "3.0"]
+    data = json.loads((tmp_path / "dump" / "step0" / "rank" / "dump.json").read_text())["data"]
+    relu = data["Functional.relu.0.forward"]
+    assert ("error" in relu) == (whose == "ours")
+    assert "raised" not in relu
+    if whose == "ours":
+        assert "Allocate memory failed" in done.stderr
