@@ -96,14 +96,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--keep", help="a folder that keeps the last dump")
+    parser.add_argument("--keep", help="a folder that keeps the largest dump")
     given = parser.parse_args()
     generator = random.Random(given.seed)
     found = []
     for _ in range(given.kills):
         folder = tempfile.mkdtemp()
         found.append(kill_one(folder, generator))
-        if given.keep and found[-1]["returned"]:
+        if given.keep and found[-1]["returned"] == max(one["returned"] for one in found) > 0:
             shutil.rmtree(given.keep, ignore_errors=True)
             shutil.copytree(folder, given.keep)
         shutil.rmtree(folder)
