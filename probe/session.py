@@ -106,8 +106,10 @@ class Session:
             try:
                 self.stop()
             finally:
-                self._end()
-                self._window.next()
+                try:
+                    self._end()  # may raise an error of the training that was pending; the step is over nevertheless
+                finally:
+                    self._window.next()
 
     def begin_at(self, step: Any) -> None:
         """Number the next step ``step``."""

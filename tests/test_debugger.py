@@ -427,3 +427,34 @@ def test_synchronize_says_when_it_comes_too_late(tmp_path, when):
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=100)
     assert done.stdout.split() == ["True"]
     assert ("too late" in done.stderr) == (when == "late")
+
+
+PENDING = """
+import sys
+import mindspore as ms
+import numpy as np
+from mindspore import mint, ops
+from probe import PrecisionDebugger
+ms.set_context(mode=ms.PYNATIVE_MODE)
+debugger = PrecisionDebugger(dump_path=sys.argv[1])
+x = ms.Tensor(np.ones(3, np.float32))
+debugger.start()
+ops.relu(x)
+debugger.stop()
+mint.norm(x)  # has no kernel on CPU, which shows later
+try:
+    debugger.step()
+except RuntimeError:
+    print("raised")
+debugger.start()
+ops.exp(x)
+debugger.step()
+"""
+
+
+def test_an_error_of_the_training_that_comes_up_in_step_ends_the_step_nevertheless(tmp_path):
+    command = [sys.executable, "-c", PENDING, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=100)
+    assert done.stdout.split() == ["raised"]
+    calls = [list(json.loads((tmp_path / f"step{i}/rank/dump.json").read_text())["data"]) for i in (0, 1)]
+    assert calls == [["Functional.relu.0.forward"], ["Functional.exp.0.forward"]]
