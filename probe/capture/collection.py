@@ -40,6 +40,7 @@ class Collection:
         parameters: hooks on parameters.
         wait: waits for what runs asynchronously; raises an error of the training that is pending.
         logs: the calls inside recomputed Cells.
+        is_suspended: MindSpore and the Cells are shown as they are, for a moment.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -64,6 +65,7 @@ class Collection:
         self._jit = jit.patches(self)
         self._copies = jit.copies(self)
         self._collector: tuple[int, int, int] | None = None
+        self.is_suspended = False
         self._found: list[tuple[str, Any]] = []
         self._cells: CellHooks | None = None
         self._primitives: Primitives | None = None
@@ -84,7 +86,7 @@ class Collection:
         """Begin to record into ``recorder``."""
         if self.recorder is None:
             self._rare_collections()
-        self.recorder = recorder
+        self.recorder, self.is_suspended = recorder, False
         self.state.cells.clear()
         try:
             self._recompute.install()
@@ -114,13 +116,25 @@ class Collection:
     @contextlib.contextmanager
     def suspended(self) -> Iterator[None]:
         """Show MindSpore and the Cells as they are, for as long as something is compiled or copied."""
-        if self.recorder is None:
+        if self.recorder is None or self.is_suspended:
             yield
             return
-        self._suspend()
+        self.suspend()
         try:
             yield
         finally:
+            self.resume()
+
+    def suspend(self) -> None:
+        """Show MindSpore and the Cells as they are until ``resume``."""
+        if self.recorder is not None:
+            self.is_suspended = True
+            self._suspend()
+
+    def resume(self) -> None:
+        """Install again what ``suspend`` took out, unless the recording has ended meanwhile."""
+        if self.is_suspended:
+            self.is_suspended = False
             if self.recorder is not None:
                 self._resume()
 

@@ -23,12 +23,19 @@ if TYPE_CHECKING:
     from probe.capture.collection import Collection
 
 
+#: what MindSpore's executor calls of itself where it is about to compile, and not where it has compiled before
+_BEFORE = "_set_compile_cache_dep_files"
+
+
 def patches(collection: Collection) -> Patches:
     """Return the patches of MindSpore's ways to compile."""
     found = []
     executor = _find("_JitExecutor", "mindspore.graph.api", "mindspore.common.api")
     if executor is not None:
-        found.append(Patch(executor, "__call__", functools.partial(_wrap, collection)))
+        told = hasattr(executor, _BEFORE)
+        found.append(Patch(executor, "__call__", functools.partial(_wrap, collection, told)))
+        if told:
+            found.append(Patch(executor, _BEFORE, functools.partial(_compiles, collection)))
     compiler = _find("_CellGraphExecutor", "mindspore.graph.api", "mindspore.common.api")
     if compiler is not None:  # Cell.compile, export, and a Cell called in GRAPH_MODE
         found.append(Patch(compiler, "compile", functools.partial(_undisturbed, collection)))
@@ -78,12 +85,37 @@ def _nothing(original: Callable[..., Any]) -> Callable[..., Any]:
     return functools.update_wrapper(do_nothing, original)
 
 
-def _wrap(collection: Collection, original: Any) -> Any:
+def _compiles(collection: Collection, original: Callable[..., Any]) -> Callable[..., Any]:
+    def about_to_compile(*args: Any, **kwargs: Any) -> Any:
+        collection.suspend()
+        return original(*args, **kwargs)
+
+    return functools.update_wrapper(about_to_compile, original)
+
+
+def _unseen(collection: Collection, original: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what runs a compiled function without recording anything in it, and undisturbed from a compilation on."""
+    state = collection.state
+
+    def unseen(*args: Any, **kwargs: Any) -> Any:
+        inside, state.inside = state.inside, True
+        suspended = collection.is_suspended
+        try:
+            return original(*args, **kwargs)
+        finally:
+            state.inside = inside
+            if not suspended:
+                collection.resume()
+
+    return functools.update_wrapper(unseen, original)
+
+
+def _wrap(collection: Collection, told: bool, original: Any) -> Any:
     from mindspore import nn
 
     watch, state = Watch(collection), collection.state
 
-    undisturbed = _undisturbed(collection, original)
+    undisturbed = (_unseen if told else _undisturbed)(collection, original)
 
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
         owner = args[0] if args and isinstance(args[0], nn.Cell) else None

@@ -13,7 +13,7 @@ from typing import Any
 from probe.measure.batched import Batched
 from probe.measure.host import Host
 from probe.measure.meters import Save, Trouble
-from probe.measure.records import Later, Record
+from probe.measure.records import Later, Record, record
 from probe.measure.statistics import Number, Numbers
 
 #: what a tensor of zeros is divided by instead of its largest magnitude
@@ -84,7 +84,7 @@ class Device(Batched):
         try:
             singles, wholes = self._fetch(floats), self._fetch(integers)
             for later, dtype, shape, kind in tasks:
-                later.record = Record(dtype, shape, _numbers(kind, singles, wholes))
+                later.record = record(dtype, shape, _numbers(kind, singles, wholes))
         except Exception as error:
             trouble("fetching numbers from the device", error)
 

@@ -76,11 +76,16 @@ class Reader:
         size, address = tensor._nbytes, self._address(tensor)
         return ctypes.string_at(address, size) if address and size else None
 
-    def flat(self, tensor: Any) -> Array | None:
-        """Return the values of a tensor in C order as a flat view, or None where that cannot be had without a copy."""
+    def flat(self, tensor: Any, dtype: Any = None) -> Array | None:
+        """Return the values of a tensor in C order as a flat view, or None where that cannot be had without a copy.
+
+        Args:
+            tensor: the tensor.
+            dtype: numpy's name for its dtype, where it is known.
+        """
         if not self._direct or not self._contiguous(tensor):
             return None
-        dtype = self._dtypes.get(tensor._dtype)
+        dtype = dtype or self._dtypes.get(tensor._dtype)
         size, address = tensor._nbytes, self._address(tensor)
         if dtype is None or not (size and address):
             return None

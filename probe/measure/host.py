@@ -6,14 +6,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from probe.measure.exact import Array, Reader, Sum, storable
 from probe.measure.meters import Save, Trouble
-from probe.measure.records import Record
-from probe.measure.statistics import crc32, floats, statistics
+from probe.measure.records import Record, finite, record
+from probe.measure.statistics import crc32, statistics
+from probe.measure.statistics import finite as four_of
 
 #: records of tensors of at most so many bytes are remembered by their content: the same bytes have the same numbers
 _SMALL = 2048
 _REMEMBERED = 4096
+_FLOAT = np.dtype(np.float32)
 
 
 class Host:
@@ -30,7 +34,7 @@ class Host:
         import mindspore
 
         self._md5 = md5
-        self._floats = (mindspore.float32, mindspore.float64)
+        self._float = mindspore.float32
         self._read = Reader()
         self._memo: dict[tuple[bytes, Any, tuple[int, ...]], Record] = {}
         self._dtype_names: dict[Any, str] = {}
@@ -44,10 +48,11 @@ class Host:
                 if content is not None:
                     key = (content, dtype, tensor._shape)
                     return self._memo.get(key) or self._remember(key, tensor)
-            elif dtype in self._floats and not self._md5:  # the same as below, by the shortest way
-                flat = self._read.flat(tensor)
-                if flat is not None:
-                    return Record(self._name(dtype), tensor._shape, floats(flat))
+            elif dtype is self._float and not self._md5:  # the same as below, by the shortest way
+                flat = self._read.flat(tensor, _FLOAT)
+                four = None if flat is None else four_of(flat)
+                if four is not None:
+                    return finite("Float32", tensor._shape, *four)
         return self._array(self._read(tensor), self._name(dtype), name, save)
 
     def _remember(self, key: tuple[bytes, Any, tuple[int, ...]], tensor: Any) -> Record:
@@ -75,13 +80,13 @@ class Host:
     def _array(self, array: Array, dtype: str, name: str, save: Save | None) -> Record:
         numbers = statistics(array)
         if not self._md5 and save is None:
-            return Record(dtype, array.shape, numbers)
+            return record(dtype, array.shape, numbers)
         array = storable(array)
         further = {"md5": crc32(array)} if self._md5 else {}
         saved = save(name, array) if save is not None else ""
         if saved:
             further["data_name"] = saved
-        return Record(dtype, array.shape, numbers, further)
+        return record(dtype, array.shape, numbers, further)
 
     def _name(self, dtype: Any) -> str:
         name = self._dtype_names.get(dtype)

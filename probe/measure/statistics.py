@@ -21,7 +21,12 @@ _HALVES = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
 _TINY = 1e-30
 #: up to so many numbers Python is faster than numpy
 _FEW = 96
-_BLOCK, _PIECE, _ROW = 131072, 32768, 1024
+#: read at once: what the first of the four reductions brings into the cache the others find there
+_BLOCK = 262144
+#: added by BLAS at once; it adds float32 in float32, which over more than this would cost digits
+_PIECE = 65536
+#: longer arrays are summed as a matrix of such rows: so many ones need not be read
+_ROW = 1024
 #: a dot with ones is BLAS's fastest sum, and says nothing when it overflows
 _ONES = {np.dtype(kind): np.broadcast_to(np.ones((), kind), (_PIECE,)).copy() for kind in (np.float32, np.float64)}
 _LARGEST = float(np.finfo(np.float64).max)
@@ -64,48 +69,46 @@ def _integers(array: Array) -> Numbers:
 
 def floats(flat: Array) -> Numbers:
     """Return the same for a flat array of at least one float32 or float64."""
-    if flat.size <= _FEW:
+    four = finite(flat)
+    return _nonfinite(flat) if four is None else dict(zip(("Max", "Min", "Mean", "Norm"), four))
+
+
+def finite(flat: Array) -> tuple[float, float, float, float] | None:
+    """Return Max, Min, Mean and Norm of such an array, or None where an element is not finite."""
+    size = flat.size
+    if size <= _FEW:
         values = flat.tolist()
         total = sum(values)
         if total - total == 0.0:  # else something is not finite, or only the sum is not
             norm = math.hypot(*values)
             if norm < _LARGEST:
-                return {"Max": max(values), "Min": min(values), "Mean": total / len(values), "Norm": norm}
-    largest, smallest, total, square = _whole(flat) if flat.size <= _PIECE else _in_blocks(flat)
-    if not (math.isfinite(largest) and math.isfinite(smallest)):
-        return _nonfinite(flat, largest, smallest)
-    if math.isfinite(total) and _TINY < square < math.inf:
-        mean, norm = total / flat.size, math.sqrt(square)
-    else:
-        mean, norm = _scaled(flat, max(largest, -smallest))
-    return {"Max": largest, "Min": smallest, "Mean": mean, "Norm": norm}
+                return max(values), min(values), total / size, norm
+    largest, smallest, total, square = _whole(flat) if size <= _BLOCK else _in_blocks(flat)
+    if largest - largest != 0.0 or smallest - smallest != 0.0:
+        return None
+    if total - total == 0.0 and _TINY < square < math.inf:
+        return largest, smallest, total / size, math.sqrt(square)
+    return largest, smallest, *_scaled(flat, max(largest, -smallest))
 
 
 def _whole(flat: Array) -> tuple[float, float, float, float]:
-    """Max, Min, sum and sum of squares."""
-    total = flat.dot(_ONES[flat.dtype][: flat.size])
-    return float(_maximum(flat)), float(_minimum(flat)), float(total), float(flat.dot(flat))
+    """Max, Min, sum and sum of squares of up to a block."""
+    largest, smallest = float(_maximum(flat)), float(_minimum(flat))
+    size, ones = flat.size, _ONES[flat.dtype]
+    if size <= _PIECE:
+        return largest, smallest, float(flat.dot(ones[:size])), float(flat.dot(flat))
+    pieces = [flat[place : place + _PIECE] for place in range(0, size, _PIECE)]
+    if size % _ROW:
+        total = _exact_sum([float(piece.dot(ones[: piece.size])) for piece in pieces])
+    else:
+        total = float(flat.reshape(-1, _ROW).dot(ones[:_ROW]).dot(ones[: size // _ROW]))
+    return largest, smallest, total, _exact_sum([float(piece.dot(piece)) for piece in pieces])
 
 
 def _in_blocks(flat: Array) -> tuple[float, float, float, float]:
-    """The same, block by block: what the first reduction brings into the cache the others find there.
-
-    BLAS adds float32 in float32, which over more than a piece would cost digits.
-    """
-    ones, rows = _ONES[flat.dtype], _ONES[flat.dtype][:_ROW]
-    largest, smallest, totals, squares = [], [], [], []
-    for start in range(0, flat.size, _BLOCK):
-        block = flat[start : start + _BLOCK]
-        largest.append(_maximum(block))
-        smallest.append(_minimum(block))
-        full = block.size == _BLOCK
-        if full:  # as a matrix: so many ones need not be read
-            totals.append(float(block.reshape(-1, _ROW).dot(rows).dot(ones[: _BLOCK // _ROW])))
-        for place in range(0, block.size, _PIECE):
-            piece = block[place : place + _PIECE]
-            if not full:
-                totals.append(float(piece.dot(ones[: piece.size])))
-            squares.append(float(piece.dot(piece)))
+    """The same of more than a block."""
+    blocks = [_whole(flat[start : start + _BLOCK]) for start in range(0, flat.size, _BLOCK)]
+    largest, smallest, totals, squares = map(list, zip(*blocks))
     # numpy's, as Python's max does not propagate NaN
     return float(_maximum(largest)), float(_minimum(smallest)), _exact_sum(totals), _exact_sum(squares)
 
@@ -124,7 +127,8 @@ def _scaled(flat: Array, magnitude: float) -> tuple[float, float]:
     return mean, min(math.sqrt(unit.dot(unit)) * magnitude, _LARGEST)
 
 
-def _nonfinite(flat: Array, largest: float, smallest: float) -> Numbers:
+def _nonfinite(flat: Array) -> Numbers:
+    largest, smallest = float(_maximum(flat)), float(_minimum(flat))
     nans = int(np.count_nonzero(np.isnan(flat)))
     infinities = int(np.count_nonzero(np.isinf(flat)))
     with np.errstate(invalid="ignore"):

@@ -160,7 +160,7 @@ def _values(value: Any) -> str:
     """Return the text of what stands under a key of an entry, mostly a list of records that have theirs."""
     if type(value) is not list or not value:
         return encode(value, _INNER)
-    texts = [item.text(_ITEM) if hasattr(item, "text") else encode(item, _ITEM) for item in value]
+    texts = [encode(item, _ITEM) if type(item) in _PLAIN else item.text(_ITEM) for item in value]
     return f"[\n{_ITEM}" + f",\n{_ITEM}".join(texts) + f"\n{_INNER}]"
 
 
@@ -188,7 +188,7 @@ def encode(value: Any, pad: str) -> str:
     scalar = _SCALARS.get(kind)
     if scalar is not None:
         return scalar(value)
-    if hasattr(value, "text"):  # a tensor's record makes its own
+    if hasattr(value, "text"):  # a record makes its own
         return str(value.text(pad))
     raise TypeError(f"{kind.__name__} is no JSON value")
 
@@ -206,3 +206,5 @@ _SCALARS: dict[type, Callable[[Any], str]] = {
     bool: lambda value: "true" if value else "false",
     type(None): lambda value: "null",
 }
+#: what is written as it is; all else in an entry is a record, which has its text
+_PLAIN = frozenset((list, tuple, dict, *_SCALARS))
