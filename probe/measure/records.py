@@ -45,8 +45,8 @@ def record(dtype: str, shape: tuple[int, ...], numbers: Numbers, further: dict[s
      "Norm": 1.0
     }
     """
-    items = [*numbers.items(), *(further or {}).items()]
-    texts = [f',\n{ITEM} "{key}": {json.dumps(value)}' for key, value in items]
+    items = [*numbers.items(), *further.items()] if further else numbers.items()
+    texts = [f',\n{ITEM} "{key}": {_number(value)}' for key, value in items]
     return Record(f"{_head(dtype, shape)}{''.join(texts)}\n{ITEM}}}")
 
 
@@ -109,3 +109,9 @@ class Later:
     def text(self, pad: str) -> str:
         """Return the text of the record; see ``Record``."""
         return "null" if self.record is None else self.record.text(pad)
+
+
+def _number(value: Any) -> str:
+    if type(value) is float and value - value == 0.0:  # finite
+        return repr(value)
+    return json.dumps(value)
