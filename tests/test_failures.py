@@ -32,7 +32,7 @@ DISK = [
     "probe.store.room.Room.take",
 ]
 TOOL = [
-    "probe.capture.cells.CellHooks.install",
+    "probe.capture.cells.CellCalls.install",
     "probe.capture.gradients.Gradients.plan",
     "probe.capture.gradients.Gradients.plan_cell",
     "probe.capture.gradients.Gradients.attach",

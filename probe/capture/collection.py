@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from probe.capture import apis, jit, recompute, whitelist
-from probe.capture.cells import CellHooks, below
+from probe.capture.cells import CellCalls, below
 from probe.capture.gradients import Gradients
 from probe.capture.nodes import Nodes
 from probe.capture.parameters import ParameterHooks
@@ -67,7 +67,7 @@ class Collection:
         self._collector: tuple[int, int, int] | None = None
         self.is_suspended = False
         self._found: list[tuple[str, Any]] = []
-        self._cells: CellHooks | None = None
+        self._cells: CellCalls | None = None
         self._primitives: Primitives | None = None
 
     def watch(self, models: Any) -> None:
@@ -78,8 +78,9 @@ class Collection:
         if len(found) == len(self._found) and all(a[1] is b[1] and a[0] == b[0] for a, b in zip(found, self._found)):
             return
         self._suspend()
+        self.parameters.forget()
         self._found = found
-        self._cells = CellHooks(self, models, cells) if self._settings.cells else None
+        self._cells = CellCalls(self, models, cells) if self._settings.cells else None
         self._primitives = Primitives(self, held) if held else None
 
     def install(self, recorder: Recorder) -> None:
@@ -89,6 +90,7 @@ class Collection:
         self.recorder, self.is_suspended = recorder, False
         self.state.cells.clear()
         try:
+            self.parameters.begin(recorder)
             self._recompute.install()
             self._jit.install()
             self._resume()

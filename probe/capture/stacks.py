@@ -40,9 +40,10 @@ class Stacks:
             frame: where to begin; the tool's own frames and those between a Cell's caller and its hooks are skipped.
             around: the innermost Cell call that is running; from its frame on the stack is known.
         """
-        while frame is not None and frame.f_code.co_filename.startswith(_TOOL):
-            frame = frame.f_back
-        while frame is not None and frame.f_code.co_filename.endswith(_CELL_MACHINERY):
+        while frame is not None:
+            path = frame.f_code.co_filename
+            if not (path.startswith(_TOOL) or path.endswith(_CELL_MACHINERY)):
+                break
             frame = frame.f_back
         known = None if around is None else around.frame
         caller = frame
