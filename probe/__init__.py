@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from probe.callbacks import MsprobeStep
     from probe.debugger import PrecisionDebugger
     from probe.errors import ProbeError, SettingsError, UsageError
+    from probe.seeding import seed_all
 
-__all__ = ["MsprobeStep", "PrecisionDebugger", "ProbeError", "SettingsError", "UsageError", "__version__"]
+__all__ = ["MsprobeStep", "PrecisionDebugger", "ProbeError", "SettingsError", "UsageError", "__version__", "seed_all"]
 __version__ = "0.1.0"
 
 _HOMES = {
@@ -23,6 +24,7 @@ _HOMES = {
     "ProbeError": "probe.errors",
     "SettingsError": "probe.errors",
     "UsageError": "probe.errors",
+    "seed_all": "probe.seeding",
 }
 
 

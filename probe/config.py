@@ -19,12 +19,27 @@ from probe.naming import is_full_name
 _log = logging.getLogger("probe")
 
 TASKS = ("statistics", "tensor", "structure")
-LEVELS = ("L0", "L1", "mix")
+LEVELS = ("L0", "L1", "mix", "debug")
 DATA_MODES = ("all", "forward", "backward", "input", "output")
 SUMMARY_MODES = ("statistics", "md5")
 MEASURES = ("auto", "host", "device")
 
 PathLike = Union[str, "os.PathLike[str]"]
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Some steps, and every N-th.
+
+    >>> 200 in Steps(frozenset({3}), frozenset({100}))
+    True
+    """
+
+    numbers: frozenset[int]
+    every: frozenset[int]
+
+    def __contains__(self, step: int) -> bool:
+        return step in self.numbers or any(step % every == 0 for every in self.every)
 
 
 @dataclass(frozen=True)
@@ -36,11 +51,12 @@ class Settings:
         dump_path: absolute folder that the dump goes to.
         rank: ranks that record; empty means all.
         step: steps that are recorded; empty means all.
-        level: "L0" (Cells), "L1" (APIs and Primitives) or "mix" (both).
+        level: "L0" (Cells), "L1" (APIs and Primitives), "mix" (both) or "debug" (what is given to ``save``).
         extra_info: whether stack.json and construct.json are written.
         scope: no names, or the two full names that begin and end the recording.
-        list: substrings of names; empty means every name.
-        tensor_list: substrings of the names whose arrays are saved although the task is "statistics".
+        list: substrings of names, or "name-regex(…)"; empty means every name.
+        exclude: the same, for what is not recorded.
+        tensor_list: the same, for the names whose arrays are saved although the task is "statistics".
         data_mode: subset of forward, backward, input, output: the keys that an entry has.
         summary_mode: "statistics", or "md5" for a CRC-32 of the bytes in addition.
         support_ops: a file that replaces the shipped list of APIs, or None.
@@ -48,16 +64,20 @@ class Settings:
         synchronize: whether PyNative is made to run synchronously, which makes a dump of small operations cheaper.
         measure: where statistics are computed: on the "host", on the "device", or "auto": on the host for CPU only.
         max_disk: how many bytes of arrays this process may write in all; None for as many as there is room for.
+        async_dump: whether a step's tensors are copied and measured when it ends, instead of at once.
+        precision: accepted; statistics are always of the high one.
+        dump_enable: whether anything is recorded now; the settings file is read again where it changed.
     """
 
     task: str = "statistics"
     dump_path: str = "./dump_path"
     rank: frozenset[int] = frozenset()
-    step: frozenset[int] = frozenset()
+    step: frozenset[int] | Steps = frozenset()
     level: str = "L1"
     extra_info: bool = True
     scope: tuple[str, ...] = ()
     list: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
     tensor_list: tuple[str, ...] = ()
     data_mode: frozenset[str] = frozenset(DATA_MODES[1:])
     summary_mode: str = "statistics"
@@ -66,6 +86,9 @@ class Settings:
     synchronize: bool = False
     measure: str = "auto"
     max_disk: int | None = None
+    async_dump: bool = False
+    precision: str = "high"
+    dump_enable: bool = True
 
     @property
     def saves_arrays(self) -> bool:
@@ -136,8 +159,8 @@ def _size(key: str, value: Any) -> int:
 _RANGE = re.compile(r"\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?")
 
 
-def _numbers(key: str, value: Any) -> frozenset[int]:
-    allowed = 'a list of numbers from 0, texts like "3", and ranges like "4-6"'
+def _numbers(key: str, value: Any, further: str = "") -> frozenset[int]:
+    allowed = f'a list of numbers from 0, texts like "3", and ranges like "4-6"{further}'
     numbers: set[int] = set()
     for item in value if isinstance(value, (list, tuple)) else [value]:
         match = _RANGE.fullmatch(item) if isinstance(item, str) else None
@@ -150,10 +173,40 @@ def _numbers(key: str, value: Any) -> frozenset[int]:
     return frozenset(numbers)
 
 
+_EVERY = re.compile(r"\s*every\s+0*([1-9]\d{0,8})\s*")
+
+
+def _steps(key: str, value: Any) -> frozenset[int] | Steps:
+    items = value if isinstance(value, (list, tuple)) else [value]
+    every = [_EVERY.fullmatch(item) if isinstance(item, str) else None for item in items]
+    numbers = _numbers(key, [item for item, match in zip(items, every) if match is None], ', and "every 100"')
+    found = frozenset(int(match[1]) for match in every if match is not None)
+    return Steps(numbers, found) if found else numbers
+
+
 def _names(key: str, value: Any) -> tuple[str, ...]:
     if not isinstance(value, (list, tuple)) or not all(isinstance(name, str) and name for name in value):
         _refuse(key, value, "a list of names")
     return tuple(value)
+
+
+def _patterns(key: str, value: Any) -> tuple[str, ...]:
+    item = None
+    try:
+        for item in _names(key, value):
+            regex_of(item)
+    except (re.error, RecursionError, OverflowError) as error:
+        _refuse(key, item, f"texts, and name-regex(...) with a regular expression ({error})")
+    return tuple(value)
+
+
+_NAME_REGEX = re.compile(r"name-regex\((.*)\)", re.DOTALL)
+
+
+def regex_of(item: str) -> re.Pattern[str] | None:
+    """Return the regular expression of an item of the form ``name-regex(…)``, or None for a plain text."""
+    match = _NAME_REGEX.fullmatch(item)
+    return re.compile(match[1]) if match else None
 
 
 def _modes(key: str, value: Any) -> frozenset[str]:
@@ -173,7 +226,7 @@ _COMMON: Mapping[str, Callable[[str, Any], Any]] = {
     "task": _choice(*TASKS),
     "dump_path": _dump_path,
     "rank": _numbers,
-    "step": _numbers,
+    "step": _steps,
     "level": _choice(*LEVELS),
     "extra_info": _boolean,
     "support_ops": _path,
@@ -181,18 +234,22 @@ _COMMON: Mapping[str, Callable[[str, Any], Any]] = {
     "synchronize": _boolean,
     "measure": _choice(*MEASURES),
     "max_disk": _size,
+    "async_dump": _boolean,
+    "precision": _choice("high", "low"),
+    "dump_enable": _boolean,
 }
 _TASK: Mapping[str, Callable[[str, Any], Any]] = {
     "scope": _names,
-    "list": _names,
-    "tensor_list": _names,
+    "list": _patterns,
+    "exclude": _patterns,
+    "tensor_list": _patterns,
     "data_mode": _modes,
     "summary_mode": _choice(*SUMMARY_MODES),
 }
 #: What msprobe's own settings files hold beyond that: accepted, without effect here.
 _FOREIGN = frozenset(
     "seed is_deterministic enable_dataloader acl_config run_ut grad_probe free_benchmark overflow_check acc_check "
-    "backward_input file_format async_dump precision risk_level dump_enable custom_op_namespaces load nan_check "
+    "backward_input file_format risk_level custom_op_namespaces load nan_check "
     "exception_dump diff_check check_mode error_data_path white_list black_list fuzz_stage fuzz_device fuzz_level "
     "pert_mode handler_type if_preheat preheat_step max_sample pert_type overflow_nums param_list bounds nfs_path "
     "slice request_id diff_nums device op_debug_mode online_run_ut host port jit_level output_path".split()
@@ -232,7 +289,47 @@ def load(config_path: PathLike | None = None, **arguments: Any) -> Settings:
         _log.warning('task "structure" needs the Cells: level "L1" becomes "mix"')
         settings = replace(settings, level="mix")
     _check_scope(task, settings)
+    if settings.async_dump and settings.summary_mode == "md5":
+        _refuse("async_dump", True, 'false where summary_mode is "md5"')
+    if settings.level == "debug" and task == "structure":
+        _refuse("task", task, '"statistics" and "tensor" at level "debug"')
     return settings
+
+
+class Source:
+    """Where settings came from, and whether there are new ones.
+
+    Args:
+        config_path: the file, or None.
+        **arguments: what was given beside it.
+    """
+
+    def __init__(self, config_path: PathLike | None, **arguments: Any) -> None:
+        self._path, self._arguments = config_path, arguments
+        self._seen = self._stamp()
+
+    def load(self) -> Settings:
+        """Return the settings; see ``load``."""
+        return load(self._path, **self._arguments)
+
+    def changed(self) -> Settings | None:
+        """Return the settings if the file was edited since the last look, else None.
+
+        Raises:
+            SettingsError: when what stands in it now is wrong; it is said once.
+        """
+        stamp = self._stamp()
+        if stamp is None or stamp == self._seen:
+            return None
+        self._seen = stamp
+        return self.load()
+
+    def _stamp(self) -> tuple[int, int, int] | None:
+        try:
+            found = None if self._path is None else os.stat(self._path)
+        except OSError:
+            return None
+        return None if found is None else (found.st_mtime_ns, found.st_size, found.st_ino)
 
 
 def _parse(

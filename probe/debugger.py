@@ -58,7 +58,8 @@ class PrecisionDebugger:
     ) -> None:
         from probe.session import Session  # brings MindSpore
 
-        settings = config.load(config_path, task=task, dump_path=dump_path, level=level, step=step)
+        source = config.Source(config_path, task=task, dump_path=dump_path, level=level, step=step)
+        settings = source.load()
         before = self._living() if self._living is not None else None
         if before is not None and before.settings == settings:
             self._session = before
@@ -70,7 +71,7 @@ class PrecisionDebugger:
                 )
             before.close()
             atexit.unregister(before.close)
-        self._session = Session(settings)
+        self._session = Session(settings, source)
         atexit.register(self._session.close)
         PrecisionDebugger._living = weakref.ref(self._session)
 
@@ -90,7 +91,8 @@ class PrecisionDebugger:
         Args:
             model: the Cell, or Cells, whose Cells and Primitives are recorded; needed at levels L0 and mix by the
                 first start, and kept for the following ones.
-            token_range: not served yet.
+            token_range: ``[a, b]``: record only from the a-th to the b-th forward of the model after this start, both
+                included, counted from 0; for loops that make one token after the other.
             rank_id: the number of the rank folder, in place of the rank of the communicator.
 
         Raises:
@@ -120,6 +122,53 @@ class PrecisionDebugger:
             UsageError: when ``step`` is no whole number from 0, and between start and stop.
         """
         cls._session_of_process().begin_at(step)
+
+    @classmethod
+    def save(cls, variable: Any, name: str, save_backward: bool = True) -> None:
+        """Record a value under a name, at level "debug"; at other levels do nothing. Needs no start and stop.
+
+        Args:
+            variable: a tensor, number or text, or lists and dicts of such. What is recorded is what it is now.
+            name: its name in debug.json; saved again in the same step it gets the next number.
+            save_backward: whether the gradients that arrive at its tensors are recorded too.
+
+        Raises:
+            UsageError: when ``name`` is no text, or where ``dump_path`` holds another run's dump.
+
+        Example::
+
+            debugger = PrecisionDebugger(level="debug", dump_path="./dump")
+            PrecisionDebugger.save(logits, "logits")
+            PrecisionDebugger.step()
+        """
+        cls._session_of_process().save(variable, name, save_backward)
+
+    @classmethod
+    def register_custom_api(cls, module: Any, api_name: str, api_prefix: str | None = None) -> None:
+        """Record the calls of a function of your own too, at levels L1 and mix, from the next start on.
+
+        Args:
+            module: the module or class that it is called from.
+            api_name: its name there.
+            api_prefix: what its entries' names begin with; by default the name of ``module``.
+
+        Raises:
+            UsageError: when there is no such function.
+
+        Example::
+
+            PrecisionDebugger.register_custom_api(attention, "flash", "Mine")  # Mine.flash.0.forward
+        """
+        cls._session_of_process().register(module, api_name, api_prefix)
+
+    @classmethod
+    def restore_custom_api(cls, module: Any, api_name: str) -> None:
+        """Record a function no more that ``register_custom_api`` named.
+
+        Raises:
+            UsageError: when it was not registered.
+        """
+        cls._session_of_process().restore(module, api_name)
 
     @classmethod
     def forward_backward_dump_end(cls) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from probe.config import Settings
+from probe.config import Settings, regex_of
 
 
 class Place(Protocol):
@@ -24,7 +24,8 @@ class Filters:
     """Decides by name, for one step.
 
     ``scope`` is a stretch of time: it opens when the first name begins and closes when the second has ended.
-    ``list`` matches by substring; a Cell that matches opens everything that runs inside it.
+    ``list`` matches by substring or regular expression; a Cell that matches opens everything that runs inside it, and
+    one that ``exclude`` matches closes it.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -34,11 +35,14 @@ class Filters:
             self._first, self._last = settings.scope
         self._list = settings.list
         self._tensor_list = settings.tensor_list
+        self._exclude = settings.exclude
+        items = {*settings.list, *settings.tensor_list, *settings.exclude}
+        self._regexes = {item: regex for item in items if (regex := regex_of(item)) is not None}
         #: no scope, or inside it
         self.open = not settings.scope
-        self._unseen = set(settings.scope) | set(settings.list) | set(settings.tensor_list)
+        self._unseen = {*settings.scope, *items}
         #: False while every call is recorded whatever its name: then nobody needs to ask
-        self.narrow = bool(settings.scope or settings.list)
+        self.narrow = bool(settings.scope or settings.list or settings.exclude)
 
     def begins(self, place: Place, backward: bool = False) -> bool:
         """Return whether the call that begins now is recorded."""
@@ -49,11 +53,11 @@ class Filters:
                 self._unseen.discard(name)
             if not self.open:
                 return False
-        return not self._list or self._listed(place, backward)
+        return self._chosen(place, backward)
 
     def may_follow(self, place: Place) -> bool:
         """Return whether the backward of this call may be recorded, as far as can be told before it begins."""
-        return self._first is not None or self._listed(place, backward=True)
+        return self._first is not None or self._chosen(place, backward=True)
 
     def ends(self, name: str) -> None:
         """Note that a call has ended: after the last name of ``scope`` nothing more is recorded."""
@@ -69,15 +73,21 @@ class Filters:
         """Return the names of scope, list and tensor_list that met no call, sorted."""
         return sorted(self._unseen)
 
-    def _listed(self, place: Place, backward: bool) -> bool:
+    def _chosen(self, place: Place, backward: bool) -> bool:
+        if self._exclude and self._within(place, backward, self._exclude):
+            return False
+        return not self._list or self._within(place, backward, self._list)
+
+    def _within(self, place: Place, backward: bool, wanted: tuple[str, ...]) -> bool:
         around: Place | None = place
         while around is not None:
-            if self._matches(around.backward if backward else around.forward, self._list):
+            if self._matches(around.backward if backward else around.forward, wanted):
                 return True
             around = around.cell
         return False
 
     def _matches(self, name: str, wanted: tuple[str, ...]) -> bool:
-        hits = [item for item in wanted if item in name]
+        regexes = self._regexes
+        hits = [item for item in wanted if (regexes[item].search(name) if item in regexes else item in name)]
         self._unseen.difference_update(hits)
         return bool(hits)

@@ -67,6 +67,25 @@ def parameters_grad_name(key: str, number: int) -> str:
     return f"{key}.parameters_grad.{number}"
 
 
+def custom_key(prefix: str, name: str) -> str:
+    """Return the entries' names without number and direction for a function of the user's own.
+
+    >>> custom_key("../mine", "attention")
+    '.._mine.attention'
+    """
+    return clean(f"{prefix}.{name}").replace("/", "_")
+
+
+def debug_names(name: str, number: int) -> tuple[str, str]:
+    """Return the names in debug.json of what is saved, and of its gradient.
+
+    >>> debug_names("logits", 0)
+    ('logits.0.debug', 'logits_grad.0.debug')
+    """
+    name = clean(harmless(name)).replace("/", "_")
+    return f"{name}.{number}.debug", f"{name}_grad.{number}.debug"
+
+
 _CALL = re.compile(rf"^({'|'.join([*PREFIXES.values(), PRIMITIVE, JIT])})\..+\.\d+\.(forward|backward)$")
 _CELL = re.compile(r"^Cell\..+\.(forward|backward)\.\d+$")
 

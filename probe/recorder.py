@@ -11,9 +11,10 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any
 
 from probe import naming
+from probe.calls import Call
 from probe.config import Settings
 from probe.filters import Filters
 from probe.measure.meters import Meter, MeterError, Save
@@ -27,29 +28,11 @@ if TYPE_CHECKING:
     from probe.capture.stacks import Stacks
 
     #: what Documents.entry takes
-    _Entry = tuple[str, Union[Mapping[str, Any], None], int, list[Place]]
+    _Entry = tuple[str, Any, int, list[Place]]
 
 
 #: stands in the errors that MindSpore's operations raise
 _MINDSPORES = "C++ Call Stack"
-
-
-class Call:
-    """One call of an API, a Primitive, a jit function or a Cell, from its begin to its last gradient."""
-
-    __slots__ = ("forward", "backward", "cell", "recorded", "parts", "frame", "stack")
-
-    def __init__(self, names: tuple[str, str], cell: Call | None) -> None:
-        self.forward, self.backward = names
-        self.cell = cell
-        self.recorded = False
-        self.frame: FrameType | None = None
-        self.stack = -1
-        self.parts: dict[str, Any] = {}
-
-    def name(self, backward: bool) -> str:
-        """Return the name of its entry of one direction."""
-        return self.backward if backward else self.forward
 
 
 class Recorder:
@@ -93,8 +76,9 @@ class Recorder:
                 "dump_data_dir": self._arrays.folder if settings.saves_arrays else None,
             },
             stacks.texts(),
-            settings.extra_info,
+            settings.extra_info and settings.level != "debug",
             journal=True,
+            debug=settings.level == "debug",
         )
         self._saves_all = settings.task == "tensor"
         self._saves_some = settings.task == "statistics" and bool(settings.tensor_list)
@@ -243,6 +227,26 @@ class Recorder:
         record = self._meter.tensor(gradient, f"{name}.{parameter}", self._save(name))
         with self._lock:
             self._put((name, {parameter: [record]}, -1, []))
+
+    # -- level "debug" ------------------------------------------------------------------------------------------
+
+    def debug_names(self, name: str) -> tuple[str, str]:
+        """Return the names of what is saved now under a name, and of its gradient."""
+        return naming.debug_names(name, next(self._counters[name]))
+
+    def value(self, name: str, value: Any) -> None:
+        """Record a value of any kind as it is now."""
+        self.put_value(name, self._describer.value(value, name, self._save(name)))
+
+    def put_value(self, name: str, shape: Any) -> None:
+        """Record what is known of a value, in place of what was known before."""
+        with self._lock:
+            if not self.closed:
+                self._put((name, shape, -1, []))
+
+    def debug_gradient(self, place: str, tensor: Any) -> Any:
+        """Return the record of a gradient that arrived now at a value that was saved."""
+        return self._meter.tensor(tensor, place, self._save(place))
 
     def _put(self, entry: _Entry) -> None:
         if self._batched:

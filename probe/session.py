@@ -14,11 +14,14 @@ from probe.capture import pipeline
 from probe.capture.cells import is_model
 from probe.capture.collection import Collection
 from probe.capture.stacks import Stacks
-from probe.config import Settings
+from probe.capture.tokens import Tokens
+from probe.capture.whitelist import Api
+from probe.config import Settings, Source
 from probe.endings import Termination, in_children
-from probe.errors import ProbeError, UsageError
+from probe.errors import ProbeError, SettingsError, UsageError
 from probe.measure import meters
 from probe.measure.meters import Meter
+from probe.naming import custom_key
 from probe.recorder import Recorder
 from probe.store import folders
 from probe.store.claims import Claims
@@ -29,10 +32,18 @@ _log = logging.getLogger("probe")
 
 
 class Session:
-    """Serves the words start, stop and step for one set of settings. Words from several threads wait for each other."""
+    """Serves the words start, stop and step for one set of settings. Words from several threads wait for each other.
 
-    def __init__(self, settings: Settings) -> None:
+    Args:
+        settings: the settings.
+        source: tells of new ones, where they came from a file that may be edited while the training runs.
+    """
+
+    def __init__(self, settings: Settings, source: Source) -> None:
         self.settings = settings
+        self._source = source
+        self._rank_id: int | None = None
+        self._custom: dict[tuple[int, str], Api] = {}
         self.running = False
         self._window = Window(settings)
         self._models: Any = None
@@ -67,22 +78,64 @@ class Session:
             self._check(model, token_range, rank_id)
             if model is not None:
                 self._models = model
-            if self._models is None and self.settings.cells:
-                raise UsageError(
-                    f'start(): level "{self.settings.level}" records Cells and needs the model: debugger.start(model)'
-                )
+            self._rank_id = rank_id
+            self._renew()
+            if self.settings.level == "debug":  # only what is saved by name
+                return
+            if self._models is None and (self.settings.cells or token_range is not None):
+                needs = "token_range" if token_range is not None else f'level "{self.settings.level}" records Cells and'
+                raise UsageError(f"start(): {needs} needs the model: debugger.start(model)")
             _check_mode()
             try:
-                rank = current_rank() if rank_id is None else rank_id
+                rank = self._rank()
                 if self._window.wants(rank):
-                    self._begin(rank)
+                    first = self._models[0] if isinstance(self._models, (list, tuple)) else self._models
+                    self._begin(rank, None if token_range is None else Tokens(first, *token_range))
             except ProbeError:
                 raise
             except Exception as error:  # of our own: the training goes on without a dump of this step
-                kind = f"start {type(error).__name__}"
-                if kind not in self._said:
-                    self._said.add(kind)
-                    _log.exception("probe cannot record here, the training goes on without it: %s", error)
+                self._cannot("record here", error)
+
+    def save(self, variable: Any, name: str, save_backward: bool) -> None:
+        """Record a value under a name at level "debug"; at other levels do nothing."""
+        with self._lock:
+            if not isinstance(name, str) or not name:
+                raise UsageError(f"save(): name {name!r} is not allowed. Allowed: a text.")
+            if not isinstance(save_backward, bool):
+                raise UsageError(f"save(): save_backward {save_backward!r} is not allowed. Allowed: True, False.")
+            if self._orphaned or self.settings.level != "debug":
+                return
+            try:
+                rank = self._rank()
+                recorder = self._open(rank) if self._window.wants(rank) else None
+                self._termination.install()
+            except ProbeError:
+                raise
+            except Exception as error:
+                self._cannot("save here", error)
+                return
+            if recorder is not None and self._collection is not None:
+                self._collection.saver.save(recorder, variable, name, save_backward)
+
+    def register(self, owner: Any, name: str, prefix: str | None) -> None:
+        """Record a function of the user's own from now on."""
+        with self._lock:
+            prefix = getattr(owner, "__name__", "Custom") if prefix is None else prefix
+            if not isinstance(prefix, str) or not prefix:
+                raise UsageError(f"register_custom_api(): api_prefix {prefix!r} is not allowed. Allowed: a text.")
+            if not callable(getattr(owner, name, None) if isinstance(name, str) else None):
+                raise UsageError(f"register_custom_api(): {owner!r} has no function {name!r}.")
+            api = self._custom.setdefault((id(owner), name), Api(owner, name, custom_key(prefix, name)))
+            if self._collection is not None:
+                self._collection.add(api)
+
+    def restore(self, owner: Any, name: str) -> None:
+        """Leave a function of the user's own alone again."""
+        with self._lock:
+            if self._custom.pop((id(owner), name), None) is None:
+                raise UsageError(f"restore_custom_api(): {name!r} of {owner!r} was not registered.")
+            if self._collection is not None:
+                self._collection.drop(owner, name)
 
     def stop(self) -> None:
         """End the recording for now and write what there is."""
@@ -166,37 +219,75 @@ class Session:
             self._recorder.orphan()
             self._recorder = None
 
-    def _begin(self, rank: int | None) -> None:
+    def _rank(self) -> int | None:
+        return current_rank() if self._rank_id is None else self._rank_id
+
+    def _cannot(self, what: str, error: Exception) -> None:
+        """Say once that nothing is recorded."""
+        kind = f"{what} {type(error).__name__}"
+        if kind not in self._said:
+            self._said.add(kind)
+            _log.error("probe cannot %s, the training goes on without it: %s", what, error, exc_info=error)
+
+    def _renew(self) -> None:
+        """Take over settings that were edited since the last look, at the begin of a step."""
+        if self._recorder is not None:
+            return
+        try:
+            settings = self._source.changed()
+        except SettingsError as error:
+            _log.warning("the settings were edited but are wrong, the old ones hold: %s", error)
+            return
+        if settings is None or settings == self.settings:
+            return
+        _log.warning("the settings were edited: %s", ", ".join(sorted(_differences(self.settings, settings))))
+        if settings.dump_path != self.settings.dump_path:
+            self._claims.release()
+            self._claims = Claims()
+        self.settings = self._window.settings = settings
+        self._collection = self._meter = None
+
+    def _open(self, rank: int | None) -> Recorder | None:
+        """Return the recorder of this step, with its journal; None where that cannot be."""
         if self._collection is None:
             self._collection = Collection(self.settings)
-        if self._models is not None:
-            self._collection.watch(self._models)
-        if self._recorder is None:
-            first = rank not in self._claims
+            for api in self._custom.values():
+                self._collection.add(api)
+        if self._recorder is not None:
+            return self._recorder
+        first = rank not in self._claims
+        if first:
+            self._claims.look(self.settings.dump_path, rank, self.settings.overwrite)
+        if self._meter is None:
+            self._meter = meters.choose(self.settings)
+        folder = folders.rank_folder(self.settings.dump_path, self._window.step, rank)
+        recorder = Recorder(
+            self.settings, self._meter, self._stacks, folder, self._room, self._told, self._collection.wait
+        )
+        try:
+            recorder.open()
             if first:
-                self._claims.look(self.settings.dump_path, rank, self.settings.overwrite)
-            if self._meter is None:
-                self._meter = meters.choose(self.settings)
-            folder = folders.rank_folder(self.settings.dump_path, self._window.step, rank)
-            recorder = Recorder(
-                self.settings, self._meter, self._stacks, folder, self._room, self._told, self._collection.wait
-            )
-            try:
-                recorder.open()
-                if first:
-                    self._claims.hold(folder)
-            except ProbeError:
-                if first:
-                    self._claims.forget(rank)
-                    raise
-                _log.exception("step %d is not recorded", self._window.step)
-                return
-            except Exception as error:
-                recorder.trouble("making the journal", error)
-            self._recorder = recorder
+                self._claims.hold(folder)
+        except ProbeError:
+            if first:
+                self._claims.forget(rank)
+                raise
+            _log.exception("step %d is not recorded", self._window.step)
+            return None
+        except Exception as error:
+            recorder.trouble("making the journal", error)
+        self._recorder = recorder
+        return recorder
+
+    def _begin(self, rank: int | None, tokens: Tokens | None) -> None:
+        recorder = self._open(rank)
+        if recorder is None or self._collection is None:
+            return
         self.running = True
         try:
-            self._collection.install(self._recorder)
+            if self._models is not None:
+                self._collection.watch(self._models)
+            self._collection.install(recorder, tokens)
             self._termination.install()
         except BaseException:
             self.running = False
@@ -207,6 +298,7 @@ class Session:
         recorder, self._recorder = self._recorder, None
         if recorder is None or self._collection is None:
             return
+        self._attempt(recorder, "giving the signal back", self._termination.remove)
         self._attempt(recorder, "taking the hooks out", self._collection.end_step)
         try:
             recorder.finish()
@@ -234,14 +326,26 @@ class Session:
             recorder.trouble("writing the documents", error)
 
     def _check(self, model: Any, token_range: Any, rank_id: Any) -> None:
-        if token_range is not None:
-            raise UsageError("start(): token_range is not served yet; leave it out to record every call")
+        if token_range is not None and not _is_range(token_range):
+            raise UsageError(
+                f"start(): token_range {token_range!r} is not allowed. Allowed: [a, b], the first and the last forward "
+                "of the model to record, counted from 0."
+            )
         if model is not None and not is_model(model):
             raise UsageError(
                 f"start(): model is {type(model).__name__}. Allowed: a mindspore.nn.Cell, or a list or tuple of Cells."
             )
         if rank_id is not None and (isinstance(rank_id, bool) or not isinstance(rank_id, int) or rank_id < 0):
             raise UsageError(f"start(): rank_id {rank_id!r} is not allowed. Allowed: a whole number from 0.")
+
+
+def _is_range(value: Any) -> bool:
+    whole = isinstance(value, (list, tuple)) and len(value) == 2 and all(type(number) is int for number in value)
+    return whole and 0 <= value[0] <= value[1]
+
+
+def _differences(old: Settings, new: Settings) -> list[str]:
+    return [name for name in vars(old) if getattr(old, name) != getattr(new, name)]
 
 
 def _check_mode() -> None:

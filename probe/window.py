@@ -11,7 +11,7 @@ class Window:
     """Counts steps. The number of a step is the loop count plus the init step."""
 
     def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+        self.settings = settings
         self._first = 0
         self._loop = 0
 
@@ -30,9 +30,11 @@ class Window:
 
     def wants(self, rank: int | None) -> bool:
         """Return whether the current step of this rank is to be recorded; without ranks there is only one."""
-        wanted = self._settings
-        return (not wanted.step or self.step in wanted.step) and (
-            not wanted.rank or rank is None or rank in wanted.rank
+        wanted = self.settings
+        return (
+            wanted.dump_enable
+            and (not wanted.step or self.step in wanted.step)
+            and (not wanted.rank or rank is None or rank in wanted.rank)
         )
 
 

@@ -13,9 +13,10 @@ from probe.capture.patches import Patch, Patches
 from probe.capture.whitelist import Api
 
 if TYPE_CHECKING:
+    from probe.calls import Call
     from probe.capture.collection import Collection
     from probe.capture.gradients import Plan
-    from probe.recorder import Call, Recorder
+    from probe.recorder import Recorder
 
     #: a call that has begun, where its inputs stood in the graph, and whether it only repeats another
     _Begun = tuple[Call, Optional[Plan], bool]

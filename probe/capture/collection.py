@@ -15,9 +15,12 @@ from probe.capture.cells import CellCalls, below
 from probe.capture.gradients import Gradients
 from probe.capture.nodes import Nodes
 from probe.capture.parameters import ParameterHooks
+from probe.capture.patches import Patches
 from probe.capture.pending import Pending
 from probe.capture.primitives import Primitives, held_by
+from probe.capture.saving import Saver
 from probe.capture.threads import ThreadState
+from probe.capture.tokens import Tokens
 from probe.config import Settings
 
 if TYPE_CHECKING:
@@ -38,6 +41,7 @@ class Collection:
         state: what each thread is in the middle of.
         gradients: hooks on graph nodes; they go with the graph.
         parameters: hooks on parameters.
+        saver: what the user saves by name.
         wait: waits for what runs asynchronously; raises an error of the training that is pending.
         logs: the calls inside recomputed Cells.
         is_suspended: MindSpore and the Cells are shown as they are, for a moment.
@@ -58,17 +62,34 @@ class Collection:
         self.gradients = Gradients(nodes, self.state, all_open)
         self.wait = nodes.settle
         self.parameters = ParameterHooks()
+        self.saver = Saver(nodes)
         listed = whitelist.find(settings.support_ops) if settings.apis else []
         self._apis = apis.patches(listed, self)
         self.logs = recompute.Logs()
         self._recompute = recompute.patches(self)
         self._jit = jit.patches(self)
         self._copies = jit.copies(self)
+        self._custom: dict[tuple[int, str], Patches] = {}
+        self._tokens: Tokens | None = None
         self._collector: tuple[int, int, int] | None = None
-        self.is_suspended = False
+        self._installed = self.is_suspended = False
         self._found: list[tuple[str, Any]] = []
         self._cells: CellCalls | None = None
         self._primitives: Primitives | None = None
+
+    def add(self, api: whitelist.Api) -> None:
+        """Record a function of the user's own too."""
+        place = id(api.owner), api.name
+        if self._settings.apis and place not in self._custom:
+            self._custom[place] = apis.patches([api], self)
+            if self._installed and not self.is_suspended:
+                self._custom[place].install()
+
+    def drop(self, owner: Any, name: str) -> None:
+        """Leave such a function alone again."""
+        patches = self._custom.pop((id(owner), name), None)
+        if patches is not None:
+            patches.remove()
 
     def watch(self, models: Any) -> None:
         """Take the Cells and Primitives of these models in place of those before; cheap where they are the same."""
@@ -83,16 +104,20 @@ class Collection:
         self._cells = CellCalls(self, models, cells) if self._settings.cells else None
         self._primitives = Primitives(self, held) if held else None
 
-    def install(self, recorder: Recorder) -> None:
-        """Begin to record into ``recorder``."""
-        if self.recorder is None:
+    def install(self, recorder: Recorder, tokens: Tokens | None = None) -> None:
+        """Begin to record into ``recorder``, all the time or while ``tokens`` says so."""
+        if not self._installed:
             self._rare_collections()
-        self.recorder, self.is_suspended = recorder, False
+        self._installed, self.recorder, self.is_suspended = True, recorder, False
         self.state.cells.clear()
         try:
             self.parameters.begin(recorder)
             self._recompute.install()
             self._jit.install()
+            self._suspend()
+            if tokens is not None:
+                tokens.begin(self, recorder)
+            self._tokens = tokens
             self._resume()
         except BaseException:
             self.remove()
@@ -100,11 +125,14 @@ class Collection:
 
     def remove(self) -> None:
         """Put everything back but the hooks that a backward may still need; it may be asked for twice."""
-        self.recorder = None
+        self._installed, self.recorder = False, None
         if self._collector is not None and gc.get_threshold() == _RARE:
             gc.set_threshold(*self._collector)
         self._collector = None
         self._suspend()
+        if self._tokens is not None:
+            self._tokens.end()
+            self._tokens = None
         self._jit.remove()
         self._recompute.remove()
         self.gradients.flush()
@@ -113,12 +141,13 @@ class Collection:
         """Take the parameter hooks away too."""
         self.gradients.flush()
         self.parameters.remove()
+        self.saver.remove()
         self.logs.clear()
 
     @contextlib.contextmanager
     def suspended(self) -> Iterator[None]:
         """Show MindSpore and the Cells as they are, for as long as something is compiled or copied."""
-        if self.recorder is None or self.is_suspended:
+        if not self._installed or self.is_suspended:
             yield
             return
         self.suspend()
@@ -129,7 +158,7 @@ class Collection:
 
     def suspend(self) -> None:
         """Show MindSpore and the Cells as they are until ``resume``."""
-        if self.recorder is not None:
+        if self._installed:
             self.is_suspended = True
             self._suspend()
 
@@ -137,7 +166,7 @@ class Collection:
         """Install again what ``suspend`` took out, unless the recording has ended meanwhile."""
         if self.is_suspended:
             self.is_suspended = False
-            if self.recorder is not None:
+            if self._installed:
                 self._resume()
 
     def _rare_collections(self) -> None:
@@ -150,15 +179,23 @@ class Collection:
     def _resume(self) -> None:
         self._copies.install()
         self._apis.install()
+        for custom in self._custom.values():
+            custom.install()
         if self._primitives is not None:
             self._primitives.install()
         if self._cells is not None:
             self._cells.install()
+        if self._tokens is not None:
+            self._tokens.patches.install()
 
     def _suspend(self) -> None:
+        if self._tokens is not None:
+            self._tokens.patches.remove()
         self._copies.remove()
         if self._cells is not None:
             self._cells.remove()
         if self._primitives is not None:
             self._primitives.remove()
+        for custom in self._custom.values():
+            custom.remove()
         self._apis.remove()

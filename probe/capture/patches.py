@@ -47,11 +47,12 @@ class Patch:
         setattr(self._owner, self._name, self._replacement)
 
     def _stand_in(self, current: Any) -> Any:
-        """Return what is put in place; a static method stays one, so that ``x.from_numpy(a)`` still passes no x."""
+        """Return what is put in place; where no instance was passed before, none is: ``x.from_numpy(a)``."""
         replacement = self._wrap(current)
         for owner in getattr(self._owner, "__mro__", ()):
             if self._name in vars(owner):
-                return staticmethod(replacement) if isinstance(vars(owner)[self._name], staticmethod) else replacement
+                unbound = isinstance(vars(owner)[self._name], (staticmethod, classmethod))
+                return staticmethod(replacement) if unbound else replacement
         return replacement
 
     def remove(self) -> None:

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from probe.capture.patches import Patch, Patches
 
 if TYPE_CHECKING:
+    from probe.calls import Call
     from probe.capture.collection import Collection
-    from probe.recorder import Call
 
 MODULE = "mindspore.common.recompute"
 

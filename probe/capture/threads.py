@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from probe.calls import Call
     from probe.capture.gradients import Plan
     from probe.capture.pending import Pending
     from probe.capture.recompute import Log
-    from probe.recorder import Call
 
 
 @dataclass

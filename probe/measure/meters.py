@@ -61,6 +61,7 @@ def choose(settings: Settings) -> Meter:
     """Return the meter for these settings and this process."""
     import mindspore
 
+    from probe.measure.batched import Batched
     from probe.measure.device import Device
     from probe.measure.host import Host
 
@@ -69,4 +70,4 @@ def choose(settings: Settings) -> Meter:
     on_cpu = mindspore.get_context("device_target") == "CPU"
     if settings.measure == "device" or (settings.measure == "auto" and not on_cpu):
         return Device(host, reduces=not checksums)
-    return host
+    return Batched(host) if settings.async_dump else host

@@ -104,7 +104,7 @@ class Later:
     __slots__ = ("record",)
 
     def __init__(self) -> None:
-        self.record: Record | None = None
+        self.record: Record | Later | None = None
 
     def text(self, pad: str) -> str:
         """Return the text of the record; see ``Record``."""

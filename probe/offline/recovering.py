@@ -76,8 +76,9 @@ class _Merged:
         self._lines: list[list[str]] = []
         self._numbers: dict[tuple[str, ...], int] = {}
         self._known: dict[int, int] = {}
-        self.documents = Documents(folder, dict(first["header"]), self._lines, bool(first["extra_info"]), False)
-        for name, entry in self._standing(folders.DUMP).get("data", {}).items():
+        debug = self._debug = bool(first.get("debug"))
+        self.documents = Documents(folder, dict(first["header"]), self._lines, bool(first["extra_info"]), False, debug)
+        for name, entry in self._standing(folders.DEBUG if debug else folders.DUMP).get("data", {}).items():
             self.documents.entry(name, entry)
         for names, lines in self._standing(folders.STACK).values():
             for name in names:
@@ -88,7 +89,7 @@ class _Merged:
         """Add what one record of the journal says."""
         name = str(record["name"])
         if "entry" in record:
-            self.documents.entry(name, dict(record["entry"]))
+            self.documents.entry(name, record["entry"] if self._debug else dict(record["entry"]))
         if "stack" in record:
             number = int(record["stack"])
             if "lines" in record:

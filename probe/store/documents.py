@@ -14,8 +14,8 @@ from typing import Any, Union
 from probe.store import folders
 from probe.store.journal import Journal
 
-#: how far the value of an entry's key is indented in dump.json
-_INNER = "   "
+#: how far an entry is indented in dump.json, and the value of a key of it
+_ENTRY, _INNER = "  ", "   "
 #: and an item of such a value
 _ITEM = "    "
 
@@ -33,6 +33,7 @@ class Documents:
         stack_texts: the formatted stacks, by number; more may come.
         extra: whether stack.json and construct.json are wanted.
         journal: whether every entry is also appended to a journal until the documents are written.
+        debug: whether this is debug.json, whose entries are values, not parts.
     """
 
     def __init__(
@@ -42,15 +43,17 @@ class Documents:
         stack_texts: Sequence[Sequence[str]],
         extra: bool,
         journal: bool,
+        debug: bool = False,
     ) -> None:
         self.folder = folder
+        self._debug = debug
         self._header = dict(header)
         self._extra = extra
         self._stack_texts = stack_texts
-        first = {"header": self._header, "extra_info": extra}
+        first = {"header": self._header, "extra_info": extra, "debug": debug}
         self.journal = Journal(folder, json.dumps(first)) if journal else None
         self._journaled: set[int] = set()  # the stacks that the journal has
-        self._entries: dict[str, dict[str, str]] = {}
+        self._entries: dict[str, dict[str, str] | str] = {}
         self._stacks: dict[int, list[str]] = {}
         self._construct: dict[str, str | None] = {}
         self._written = -1
@@ -59,32 +62,33 @@ class Documents:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def entry(
-        self, name: str, parts: Mapping[str, Any] | None, stack: int = -1, construct: Iterable[Place] = ()
-    ) -> None:
+    def entry(self, name: str, parts: Any, stack: int = -1, construct: Iterable[Place] = ()) -> None:
         """Add an entry, or further keys to the entry of this name.
 
         Args:
             name: its name.
-            parts: its keys and values; None for one that only construct.json and stack.json will name.
+            parts: its keys and values; None for one that only construct.json and stack.json will name. In debug.json
+                whatever stands for a value.
             stack: the number of its stack, for the journal; ``stack`` puts it into the documents.
             construct: what is new in construct.json with it.
 
         Raises:
             OSError: when the journal cannot be written; the entry is kept nevertheless.
         """
-        texts: dict[str, str] = {}
-        if parts is not None:
+        texts: dict[str, str] | str = {}
+        if self._debug:
+            texts = self._entries[name] = encode(parts, _ENTRY)
+        elif parts is not None:
             texts = {key: f"{_INNER}{_quote(key)}: {_values(value)}" for key, value in parts.items()}
             known = self._entries.get(name)
-            if known is None:
-                self._entries[name] = texts
-            else:
+            if isinstance(known, dict):
                 known.update(texts)
+            else:
+                self._entries[name] = texts
         self.construct(construct)
         self._changes += 1
         if self.journal is not None:
-            self._note(name, None if parts is None else texts, stack, construct)
+            self._note(name, None if parts is None and not self._debug else texts, stack, construct)
 
     def stack(self, name: str, number: int) -> None:
         """Note the stack of a forward entry."""
@@ -123,13 +127,10 @@ class Documents:
 
     def _write(self) -> None:
         folders.make(self.folder)
-        with folders.in_place(os.path.join(self.folder, folders.DUMP)) as file:
+        with folders.in_place(os.path.join(self.folder, folders.DEBUG if self._debug else folders.DUMP)) as file:
             head = "".join(f" {_quote(key)}: {encode(value, ' ')},\n" for key, value in self._header.items())
             file.write("{\n" + head + ' "data": ')
-            entries = [
-                f"  {_quote(name)}: {{\n" + ",\n".join(parts.values()) + "\n  }" if parts else f"  {_quote(name)}: {{}}"
-                for name, parts in list(self._entries.items())
-            ]
+            entries = [f"{_ENTRY}{_quote(name)}: {_text(parts)}" for name, parts in list(self._entries.items())]
             file.write("{\n" + ",\n".join(entries) + "\n }" if entries else "{}")
             file.write("\n}")
         if self._extra:
@@ -141,10 +142,12 @@ class Documents:
                 with folders.in_place(os.path.join(self.folder, name)) as file:
                     file.write(encode(content, ""))
 
-    def _note(self, name: str, texts: Mapping[str, str] | None, stack: int, construct: Iterable[Place]) -> None:
+    def _note(self, name: str, texts: Mapping[str, str] | str | None, stack: int, construct: Iterable[Place]) -> None:
         """Append an entry to the journal."""
         assert self.journal is not None
-        body = "" if texts is None else f',"entry":{{{",".join(texts.values())}}}'
+        body = ""
+        if texts is not None:
+            body = f',"entry":{texts}' if isinstance(texts, str) else f',"entry":{{{",".join(texts.values())}}}'
         if stack >= 0:
             body += f',"stack":{stack}'
             if stack not in self._journaled:
@@ -154,6 +157,12 @@ class Documents:
             body += f',"construct":{{{",".join(places)}}}'
         self.journal.append(f'{{"name":{_quote(name)}{body}}}')
         self._journaled.add(stack)
+
+
+def _text(parts: Mapping[str, str] | str) -> str:
+    if isinstance(parts, str):
+        return parts
+    return "{\n" + ",\n".join(parts.values()) + f"\n{_ENTRY}}}" if parts else "{}"
 
 
 def _values(value: Any) -> str:

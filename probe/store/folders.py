@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from typing import IO
 
 DUMP, STACK, CONSTRUCT, ERRORS = "dump.json", "stack.json", "construct.json", "dump_error_info.log"
+DEBUG = "debug.json"
 ARRAYS, MAPPING, JOURNAL = "dump_tensor_data", "mapping.csv", "dump.journal"
-OURS = (DUMP, STACK, CONSTRUCT, ERRORS, ARRAYS, JOURNAL)
+OURS = (DUMP, DEBUG, STACK, CONSTRUCT, ERRORS, ARRAYS, JOURNAL)
 
 #: how the name of a file ends that is being written beside its place
 BESIDE = ".tmp"
