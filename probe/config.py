@@ -22,6 +22,11 @@ TASKS = ("statistics", "tensor", "structure")
 LEVELS = ("L0", "L1", "mix", "debug")
 DATA_MODES = ("all", "forward", "backward", "input", "output")
 SUMMARY_MODES = ("statistics", "md5")
+#: a list of these may stand in place of "statistics"
+STATISTICS = tuple(
+    "max,min,mean,avg,l2norm,count,nan count,negative inf count,positive inf count,negative zero count,zero count,"
+    "positive zero count,md5".split(",")
+)
 MEASURES = ("auto", "host", "device")
 
 PathLike = Union[str, "os.PathLike[str]"]
@@ -58,7 +63,7 @@ class Settings:
         exclude: the same, for what is not recorded.
         tensor_list: the same, for the names whose arrays are saved although the task is "statistics".
         data_mode: subset of forward, backward, input, output: the keys that an entry has.
-        summary_mode: "statistics", or "md5" for a CRC-32 of the bytes in addition.
+        summary_mode: "statistics", "md5" for a CRC-32 of the bytes in addition, or a choice of ``STATISTICS``.
         support_ops: a file that replaces the shipped list of APIs, or None.
         overwrite: whether another run's dump in dump_path is replaced instead of refused.
         synchronize: whether PyNative is made to run synchronously, which makes a dump of small operations cheaper.
@@ -80,7 +85,7 @@ class Settings:
     exclude: tuple[str, ...] = ()
     tensor_list: tuple[str, ...] = ()
     data_mode: frozenset[str] = frozenset(DATA_MODES[1:])
-    summary_mode: str = "statistics"
+    summary_mode: str | tuple[str, ...] = "statistics"
     support_ops: str | None = None
     overwrite: bool = False
     synchronize: bool = False
@@ -94,6 +99,11 @@ class Settings:
     def saves_arrays(self) -> bool:
         """Whether any array can be written under these settings."""
         return self.task == "tensor" or bool(self.tensor_list)
+
+    @property
+    def checksums(self) -> bool:
+        """Whether records carry a CRC-32."""
+        return "md5" in ((self.summary_mode,) if isinstance(self.summary_mode, str) else self.summary_mode)
 
     @property
     def cells(self) -> bool:
@@ -209,6 +219,17 @@ def regex_of(item: str) -> re.Pattern[str] | None:
     return re.compile(match[1]) if match else None
 
 
+def _summary(key: str, value: Any) -> str | tuple[str, ...]:
+    if isinstance(value, str) or not isinstance(value, (list, tuple)):
+        if value not in SUMMARY_MODES:
+            allowed = "'statistics', 'md5', or a list of " + ", ".join(map(repr, STATISTICS))
+            _refuse(key, value, allowed, str(value), SUMMARY_MODES)
+        return str(value)
+    for item in value or [value]:
+        _choice(*STATISTICS)(key, item)
+    return tuple(value)
+
+
 def _modes(key: str, value: Any) -> frozenset[str]:
     for item in _names(key, value):
         _choice(*DATA_MODES)(key, item)
@@ -244,7 +265,7 @@ _TASK: Mapping[str, Callable[[str, Any], Any]] = {
     "exclude": _patterns,
     "tensor_list": _patterns,
     "data_mode": _modes,
-    "summary_mode": _choice(*SUMMARY_MODES),
+    "summary_mode": _summary,
 }
 #: What msprobe's own settings files hold beyond that: accepted, without effect here.
 _FOREIGN = frozenset(
@@ -289,47 +310,11 @@ def load(config_path: PathLike | None = None, **arguments: Any) -> Settings:
         _log.warning('task "structure" needs the Cells: level "L1" becomes "mix"')
         settings = replace(settings, level="mix")
     _check_scope(task, settings)
-    if settings.async_dump and settings.summary_mode == "md5":
-        _refuse("async_dump", True, 'false where summary_mode is "md5"')
+    if settings.async_dump and settings.checksums:
+        _refuse("async_dump", True, 'false where summary_mode is or has "md5"')
     if settings.level == "debug" and task == "structure":
         _refuse("task", task, '"statistics" and "tensor" at level "debug"')
     return settings
-
-
-class Source:
-    """Where settings came from, and whether there are new ones.
-
-    Args:
-        config_path: the file, or None.
-        **arguments: what was given beside it.
-    """
-
-    def __init__(self, config_path: PathLike | None, **arguments: Any) -> None:
-        self._path, self._arguments = config_path, arguments
-        self._seen = self._stamp()
-
-    def load(self) -> Settings:
-        """Return the settings; see ``load``."""
-        return load(self._path, **self._arguments)
-
-    def changed(self) -> Settings | None:
-        """Return the settings if the file was edited since the last look, else None.
-
-        Raises:
-            SettingsError: when what stands in it now is wrong; it is said once.
-        """
-        stamp = self._stamp()
-        if stamp is None or stamp == self._seen:
-            return None
-        self._seen = stamp
-        return self.load()
-
-    def _stamp(self) -> tuple[int, int, int] | None:
-        try:
-            found = None if self._path is None else os.stat(self._path)
-        except OSError:
-            return None
-        return None if found is None else (found.st_mtime_ns, found.st_size, found.st_ino)
 
 
 def _parse(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from probe import config
 from probe.errors import UsageError
+from probe.source import Source
 
 if TYPE_CHECKING:
     from mindspore import nn
@@ -58,7 +59,7 @@ class PrecisionDebugger:
     ) -> None:
         from probe.session import Session  # brings MindSpore
 
-        source = config.Source(config_path, task=task, dump_path=dump_path, level=level, step=step)
+        source = Source(config_path, task=task, dump_path=dump_path, level=level, step=step)
         settings = source.load()
         before = self._living() if self._living is not None else None
         if before is not None and before.settings == settings:

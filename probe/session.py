@@ -16,13 +16,14 @@ from probe.capture.collection import Collection
 from probe.capture.stacks import Stacks
 from probe.capture.tokens import Tokens
 from probe.capture.whitelist import Api
-from probe.config import Settings, Source
+from probe.config import Settings
 from probe.endings import Termination, in_children
 from probe.errors import ProbeError, SettingsError, UsageError
 from probe.measure import meters
 from probe.measure.meters import Meter
 from probe.naming import custom_key
 from probe.recorder import Recorder
+from probe.source import Source
 from probe.store import folders
 from probe.store.claims import Claims
 from probe.store.room import Room

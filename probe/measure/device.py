@@ -48,6 +48,7 @@ class Device(Batched):
         self._nan, self._inf = operations.IsNan(), operations.IsInf()
         self._divide, self._larger, self._square = operations.RealDiv(), operations.Maximum(), operations.Square()
         self._abs = operations.Abs()
+        self._where = {name: getattr(operations, name)() for name in ("IsNan", "Equal", "Less", "Greater")}
         self._tiny = mindspore.Tensor(_TINY, mindspore.float32)
         self._floats: list[Any] = []
         self._integers: list[Any] = []
@@ -83,16 +84,39 @@ class Device(Batched):
             return
         try:
             singles, wholes = self._fetch(floats), self._fetch(integers)
+            chosen = self._host.chosen
             for later, dtype, shape, kind in tasks:
-                later.record = record(dtype, shape, _numbers(kind, singles, wholes))
+                numbers = _numbers(kind, singles, wholes)
+                later.record = record(dtype, shape, numbers if chosen is None else self._choice(numbers, shape, wholes))
         except Exception as error:
             trouble("fetching numbers from the device", error)
 
     def _fetch(self, scalars: Sequence[Any]) -> Iterator[Any]:
         return iter(self._stack(tuple(scalars)).asnumpy().tolist() if scalars else ())
 
+    def _choice(self, four: Numbers, shape: tuple[int, ...], counts: Iterator[int]) -> Numbers:
+        """Return the chosen statistics of one tensor, from the four and from what was counted on the device."""
+        assert self._host.chosen is not None
+        numbers: Numbers = {}
+        for entry in self._host.chosen.table:
+            counted = entry.device is not None
+            numbers[entry.key] = next(counts) if counted else four.get(entry.key, math.prod(shape))
+        return numbers
+
     def _reduce(self, kind: str, tensor: Any) -> tuple[list[Any], list[Any]]:
         """Return what ``_numbers`` takes out again, single precision and whole numbers, all still on the device."""
+        floats, integers = self._four(kind, tensor)
+        if self._host.chosen is not None:
+            values = self._cast(tensor, self._ms.float32)
+            for entry in self._host.chosen.table:
+                if entry.device is not None:
+                    name, other = entry.device
+                    where = self._where[name](values) if other is None else self._where[name](values, other)
+                    found = self._cast(where, self._ms.float32)
+                    integers.append(self._cast(self._add_up(found), self._ms.int64))
+        return floats, integers
+
+    def _four(self, kind: str, tensor: Any) -> tuple[list[Any], list[Any]]:
         floats: list[Any] = []
         integers: list[Any] = []
         single, double = self._ms.float32, self._ms.int64

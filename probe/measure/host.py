@@ -4,15 +4,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from probe.measure.exact import Array, Reader, Sum, storable
 from probe.measure.meters import Save, Trouble
 from probe.measure.records import Record, finite, record
-from probe.measure.statistics import crc32, statistics
+from probe.measure.statistics import Numbers, crc32, statistics
 from probe.measure.statistics import finite as four_of
+
+if TYPE_CHECKING:
+    from probe.measure.chosen import Chosen
 
 #: records of tensors of at most so many bytes are remembered by their content: the same bytes have the same numbers
 _SMALL = 2048
@@ -25,15 +29,19 @@ class Host:
 
     Args:
         md5: whether a tensor's record carries the CRC-32 of its bytes.
+        chosen: takes other statistics than the four, or None.
     """
 
     at_once = True
     full = False
 
-    def __init__(self, md5: bool) -> None:
+    def __init__(self, md5: bool, chosen: Chosen | None = None) -> None:
         import mindspore
 
         self._md5 = md5
+        self.chosen = chosen
+        self._shortest = not md5 and chosen is None
+        self._statistics: Callable[[Array], Numbers] = statistics if chosen is None else chosen
         self._float = mindspore.float32
         self._read = Reader()
         self._memo: dict[tuple[bytes, Any, tuple[int, ...]], Record] = {}
@@ -48,7 +56,7 @@ class Host:
                 if content is not None:
                     key = (content, dtype, tensor._shape)
                     return self._memo.get(key) or self._remember(key, tensor)
-            elif dtype is self._float and not self._md5:  # the same as below, by the shortest way
+            elif dtype is self._float and self._shortest:  # the same as below, by the shortest way
                 flat = self._read.flat(tensor, _FLOAT)
                 four = None if flat is None else four_of(flat)
                 if four is not None:
@@ -78,7 +86,7 @@ class Host:
         self._memo.clear()
 
     def _array(self, array: Array, dtype: str, name: str, save: Save | None) -> Record:
-        numbers = statistics(array)
+        numbers = self._statistics(array)
         if not self._md5 and save is None:
             return record(dtype, array.shape, numbers)
         array = storable(array)

@@ -62,12 +62,13 @@ def choose(settings: Settings) -> Meter:
     import mindspore
 
     from probe.measure.batched import Batched
+    from probe.measure.chosen import Chosen
     from probe.measure.device import Device
     from probe.measure.host import Host
 
-    checksums = settings.summary_mode == "md5"
-    host = Host(checksums)
+    chosen = None if isinstance(settings.summary_mode, str) else Chosen(settings.summary_mode)
+    host = Host(settings.checksums, chosen)
     on_cpu = mindspore.get_context("device_target") == "CPU"
     if settings.measure == "device" or (settings.measure == "auto" and not on_cpu):
-        return Device(host, reduces=not checksums)
+        return Device(host, reduces=not settings.checksums)
     return Batched(host) if settings.async_dump else host
