@@ -13,9 +13,19 @@ if TYPE_CHECKING:
     from probe.callbacks import MsprobeStep
     from probe.debugger import PrecisionDebugger
     from probe.errors import ProbeError, SettingsError, UsageError
+    from probe.offline.loading import load
     from probe.seeding import seed_all
 
-__all__ = ["MsprobeStep", "PrecisionDebugger", "ProbeError", "SettingsError", "UsageError", "__version__", "seed_all"]
+__all__ = [
+    "MsprobeStep",
+    "PrecisionDebugger",
+    "ProbeError",
+    "SettingsError",
+    "UsageError",
+    "__version__",
+    "load",
+    "seed_all",
+]
 __version__ = "0.1.0"
 
 _HOMES = {
@@ -24,6 +34,7 @@ _HOMES = {
     "ProbeError": "probe.errors",
     "SettingsError": "probe.errors",
     "UsageError": "probe.errors",
+    "load": "probe.offline.loading",
     "seed_all": "probe.seeding",
 }
 

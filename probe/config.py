@@ -71,6 +71,7 @@ class Settings:
         max_disk: how many bytes of arrays this process may write in all; None for as many as there is room for.
         async_dump: whether a step's tensors are copied and measured when it ends, instead of at once.
         precision: accepted; statistics are always of the high one.
+        exact_dtypes: whether bfloat16 arrays are stored as they are instead of as float32.
         dump_enable: whether anything is recorded now; the settings file is read again where it changed.
     """
 
@@ -93,6 +94,7 @@ class Settings:
     max_disk: int | None = None
     async_dump: bool = False
     precision: str = "high"
+    exact_dtypes: bool = False
     dump_enable: bool = True
 
     @property
@@ -257,6 +259,7 @@ _COMMON: Mapping[str, Callable[[str, Any], Any]] = {
     "max_disk": _size,
     "async_dump": _boolean,
     "precision": _choice("high", "low"),
+    "exact_dtypes": _boolean,
     "dump_enable": _boolean,
 }
 _TASK: Mapping[str, Callable[[str, Any], Any]] = {

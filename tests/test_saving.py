@@ -159,3 +159,22 @@ def test_wrong_arguments_are_named(debug):
         debugger.save(tensor([1.0]), "x", "yes")
     with pytest.raises(SettingsError, match=r"task: 'structure'"):
         debug(level="debug", task="structure")
+
+
+def test_show_and_recover_know_debug_json(debug, capsys):
+    from probe.__main__ import main
+
+    debugger = debug(level="debug")
+    debugger.save({"a": tensor([1.0, 5.0])}, "x", save_backward=False)
+    debugger.save(7, "n", save_backward=False)
+    journal = debug.dump_path / "step0/rank/dump.journal"
+    kept = journal.read_bytes()
+    debugger.step()
+    document = debug.dump_path / "step0/rank/debug.json"
+    before = document.read_text()
+    document.unlink()
+    journal.write_bytes(kept)  # as a process leaves it that was killed before step()
+    assert main(["recover", str(debug.dump_path)]) == 0
+    assert document.read_text() == before
+    assert main(["show", str(debug.dump_path)]) == 0
+    assert "x.0.debug.a" in capsys.readouterr().out

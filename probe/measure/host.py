@@ -30,16 +30,17 @@ class Host:
     Args:
         md5: whether a tensor's record carries the CRC-32 of its bytes.
         chosen: takes other statistics than the four, or None.
+        exact: whether bfloat16 is stored as it is.
     """
 
     at_once = True
     full = False
 
-    def __init__(self, md5: bool, chosen: Chosen | None = None) -> None:
+    def __init__(self, md5: bool, chosen: Chosen | None = None, exact: bool = False) -> None:
         import mindspore
 
         self._md5 = md5
-        self.chosen = chosen
+        self.chosen, self._exact = chosen, exact
         self._shortest = not md5 and chosen is None
         self._statistics: Callable[[Array], Numbers] = statistics if chosen is None else chosen
         self._float = mindspore.float32
@@ -89,7 +90,7 @@ class Host:
         numbers = self._statistics(array)
         if not self._md5 and save is None:
             return record(dtype, array.shape, numbers)
-        array = storable(array)
+        array = array if self._exact else storable(array)
         further = {"md5": crc32(array)} if self._md5 else {}
         saved = save(name, array) if save is not None else ""
         if saved:

@@ -67,7 +67,7 @@ def choose(settings: Settings) -> Meter:
     from probe.measure.host import Host
 
     chosen = None if isinstance(settings.summary_mode, str) else Chosen(settings.summary_mode)
-    host = Host(settings.checksums, chosen)
+    host = Host(settings.checksums, chosen, settings.exact_dtypes)
     on_cpu = mindspore.get_context("device_target") == "CPU"
     if settings.measure == "device" or (settings.measure == "auto" and not on_cpu):
         return Device(host, reduces=not settings.checksums)

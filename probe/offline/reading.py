@@ -41,7 +41,7 @@ def find(path: str) -> list[str]:
     Raises:
         UsageError: when there is none.
     """
-    found = [folder for folder, _, files in os.walk(path) if folders.DUMP in files]
+    found = [folder for folder, _, files in os.walk(path) if {folders.DUMP, folders.DEBUG} & {*files}]
     if not found:
         raise UsageError(f"{path}: no {folders.DUMP} in it or below it")
     return sorted(
@@ -53,9 +53,11 @@ def read(folder: str) -> Dump:
     """Read the dump of one rank folder.
 
     Raises:
-        UsageError: when dump.json cannot be read or is no dump.
+        UsageError: when dump.json (at level "debug" debug.json) cannot be read or is no dump.
     """
     path = os.path.join(folder, folders.DUMP)
+    if not os.path.exists(path):
+        path = os.path.join(folder, folders.DEBUG)
     try:
         with open(path, encoding="utf-8") as file:
             document = json.load(file)

@@ -41,7 +41,7 @@ def _tree(path: str, dumps: Sequence[Dump]) -> str:
                 sizes = [entry.stat().st_size for entry in os.scandir(full)]
                 lines.append(f"    {name + '/':<22} {_size(sum(sizes)):>9}  {len(sizes)} files")
             elif os.path.isfile(full):
-                count = f"  {len(dump.data)} entries" if name == folders.DUMP else ""
+                count = f"  {len(dump.data)} entries" if name in (folders.DUMP, folders.DEBUG) else ""
                 lines.append(f"    {name:<22} {_size(os.path.getsize(full)):>9}{count}")
     return "\n".join(lines)
 
