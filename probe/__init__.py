@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from probe.callbacks import MsprobeStep
     from probe.debugger import PrecisionDebugger
-    from probe.errors import ProbeError, SettingsError, UsageError
+    from probe.errors import NonFiniteError, ProbeError, SettingsError, UsageError
     from probe.offline.loading import load
     from probe.seeding import seed_all
 
 __all__ = [
     "MsprobeStep",
+    "NonFiniteError",
     "PrecisionDebugger",
     "ProbeError",
     "SettingsError",
@@ -30,6 +31,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "MsprobeStep": "probe.callbacks",
+    "NonFiniteError": "probe.errors",
     "PrecisionDebugger": "probe.debugger",
     "ProbeError": "probe.errors",
     "SettingsError": "probe.errors",

@@ -18,7 +18,7 @@ from probe.naming import is_full_name
 
 _log = logging.getLogger("probe")
 
-TASKS = ("statistics", "tensor", "structure")
+TASKS = ("statistics", "tensor", "structure", "nan_check")
 LEVELS = ("L0", "L1", "mix", "debug")
 DATA_MODES = ("all", "forward", "backward", "input", "output")
 SUMMARY_MODES = ("statistics", "md5")
@@ -52,7 +52,8 @@ class Settings:
     """Everything that one debugger was told, checked and complete.
 
     Attributes:
-        task: "statistics", "tensor" (arrays too) or "structure" (names, stacks and the tree only).
+        task: "statistics", "tensor" (arrays too), "structure" (names, stacks and the tree only), or "nan_check" (the
+            first call that makes what is not finite, and those before it).
         dump_path: absolute folder that the dump goes to.
         rank: ranks that record; empty means all.
         step: steps that are recorded; empty means all.
@@ -71,6 +72,8 @@ class Settings:
         max_disk: how many bytes of arrays this process may write in all; None for as many as there is room for.
         async_dump: whether a step's tensors are copied and measured when it ends, instead of at once.
         precision: accepted; statistics are always of the high one.
+        last_calls: task "nan_check": how many calls before it are written.
+        on_nan: task "nan_check": whether the training then goes on ("continue") or not ("raise").
         exact_dtypes: whether bfloat16 arrays are stored as they are instead of as float32.
         dump_enable: whether anything is recorded now; the settings file is read again where it changed.
     """
@@ -94,13 +97,15 @@ class Settings:
     max_disk: int | None = None
     async_dump: bool = False
     precision: str = "high"
+    last_calls: int = 10
+    on_nan: str = "continue"
     exact_dtypes: bool = False
     dump_enable: bool = True
 
     @property
     def saves_arrays(self) -> bool:
         """Whether any array can be written under these settings."""
-        return self.task == "tensor" or bool(self.tensor_list)
+        return self.task in ("tensor", "nan_check") or bool(self.tensor_list)
 
     @property
     def checksums(self) -> bool:
@@ -183,6 +188,12 @@ def _numbers(key: str, value: Any, further: str = "") -> frozenset[int]:
         else:
             _refuse(key, item, allowed)
     return frozenset(numbers)
+
+
+def _count(key: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 100_000:
+        _refuse(key, value, "a whole number from 0 to 100000")
+    return value
 
 
 _EVERY = re.compile(r"\s*every\s+0*([1-9]\d{0,8})\s*")
@@ -270,10 +281,11 @@ _TASK: Mapping[str, Callable[[str, Any], Any]] = {
     "data_mode": _modes,
     "summary_mode": _summary,
 }
+_NAN_CHECK = {**_TASK, "last_calls": _count, "on_nan": _choice("continue", "raise")}
 #: What msprobe's own settings files hold beyond that: accepted, without effect here.
 _FOREIGN = frozenset(
     "seed is_deterministic enable_dataloader acl_config run_ut grad_probe free_benchmark overflow_check acc_check "
-    "backward_input file_format risk_level custom_op_namespaces load nan_check "
+    "backward_input file_format risk_level custom_op_namespaces load "
     "exception_dump diff_check check_mode error_data_path white_list black_list fuzz_stage fuzz_device fuzz_level "
     "pert_mode handler_type if_preheat preheat_step max_sample pert_type overflow_nums param_list bounds nfs_path "
     "slice request_id diff_nums device op_debug_mode online_run_ut host port jit_level output_path".split()
@@ -303,7 +315,8 @@ def load(config_path: PathLike | None = None, **arguments: Any) -> Settings:
         section = given.get(name)
         if section is not None and not isinstance(section, Mapping):
             _refuse(name, section, "an object with the keys " + ", ".join(_TASK))
-        parsed = _parse(section or {}, _TASK, f"{name}.", tuple(_TASK), unserved)
+        known = _NAN_CHECK if name == "nan_check" else _TASK
+        parsed = _parse(section or {}, known, f"{name}.", tuple(known), unserved)
         if name == task:
             values.update(parsed)
     if unserved:
@@ -315,7 +328,7 @@ def load(config_path: PathLike | None = None, **arguments: Any) -> Settings:
     _check_scope(task, settings)
     if settings.async_dump and settings.checksums:
         _refuse("async_dump", True, 'false where summary_mode is or has "md5"')
-    if settings.level == "debug" and task == "structure":
+    if settings.level == "debug" and task not in TASKS[:2]:
         _refuse("task", task, '"statistics" and "tensor" at level "debug"')
     return settings
 

@@ -15,3 +15,7 @@ class SettingsError(ProbeError, ValueError):
 
 class UsageError(ProbeError, RuntimeError):
     """A public method was called with arguments, or in a moment, that it cannot serve."""
+
+
+class NonFiniteError(ProbeError, ArithmeticError):
+    """Task "nan_check" has found what it looks for, and ``on_nan`` is "raise"."""

@@ -17,6 +17,8 @@ from probe import naming
 from probe.calls import Call
 from probe.config import Settings
 from probe.filters import Filters
+from probe.first import First
+from probe.measure.finite import Finite
 from probe.measure.meters import Meter, MeterError, Save
 from probe.measure.values import Describer
 from probe.store.arrays import Arrays
@@ -70,17 +72,17 @@ class Recorder:
         self._documents = Documents(
             folder,
             {
-                "task": settings.task,
+                "task": "statistics" if settings.task == "nan_check" else settings.task,
                 "level": settings.level,
                 "framework": "mindspore",
                 "dump_data_dir": self._arrays.folder if settings.saves_arrays else None,
             },
             stacks.texts(),
             settings.extra_info and settings.level != "debug",
-            journal=True,
+            journal=settings.task != "nan_check",
             debug=settings.level == "debug",
         )
-        self._saves_all = settings.task == "tensor"
+        self._saves_all = settings.task in ("tensor", "nan_check")
         self._saves_some = settings.task == "statistics" and bool(settings.tensor_list)
         self._stacks = stacks
         self._counters: defaultdict[str | tuple[str, str], Iterator[int]] = defaultdict(itertools.count)
@@ -100,8 +102,15 @@ class Recorder:
         self.settle: Callable[[], None] = wait if self._at_once else self._settle
         self._wait = wait
         self._waiting: list[_Entry] = []
-        #: an error of the training that our look at a value met first
+        #: an error of the training that our look at a value met first, or one that it asked for
         self.theirs: BaseException | None = None
+        #: task "nan_check" looks at every entry and writes few
+        self.first = First(meter, self._documents, settings, self) if isinstance(meter, Finite) else None
+        self._put: Callable[[_Entry], None] = self._document
+        if self._batched:
+            self._put = self._waiting.append
+        if self.first is not None:
+            self._put, self.settle = self.first.take, self._settle
 
     # -- forward ------------------------------------------------------------------------------------------------
 
@@ -125,7 +134,8 @@ class Recorder:
         if self._settings.extra_info:
             with self._lock:
                 call.stack, call.frame = self._stacks.number(frame, call.cell)
-                self._documents.stack(call.forward, call.stack)
+                if self.first is None:
+                    self._documents.stack(call.forward, call.stack)
         if self._measures and self._inputs:
             describe, name = self._describer.value, call.forward
             save = self._save(name)
@@ -248,12 +258,6 @@ class Recorder:
         """Return the record of a gradient that arrived now at a value that was saved."""
         return self._meter.tensor(tensor, place, self._save(place))
 
-    def _put(self, entry: _Entry) -> None:
-        if self._batched:
-            self._waiting.append(entry)
-        else:
-            self._document(entry)
-
     def _document(self, entry: _Entry) -> None:
         try:
             self._documents.entry(*entry)
@@ -278,7 +282,8 @@ class Recorder:
         error, self.theirs = self.theirs, None
         self._wait()
         with self._lock:
-            waiting, self._waiting = self._waiting, []
+            waiting = list(self._waiting)
+            self._waiting.clear()
             self._meter.collect(self.trouble)
             for entry in waiting:
                 self._document(entry)
@@ -301,7 +306,7 @@ class Recorder:
             ends: False where the recording goes on in the middle of whatever it is doing.
         """
         with self._lock:
-            return self._documents.write(ends)
+            return (self.first is None or bool(self.first.found)) and self._documents.write(ends)
 
     def close(self) -> list[str]:
         """Take nothing more; return what scope, list and tensor_list named but no call matched."""

@@ -44,6 +44,7 @@ class Session:
         self.settings = settings
         self._source = source
         self._rank_id: int | None = None
+        self._found = False
         self._custom: dict[tuple[int, str], Api] = {}
         self.running = False
         self._window = Window(settings)
@@ -81,7 +82,7 @@ class Session:
                 self._models = model
             self._rank_id = rank_id
             self._renew()
-            if self.settings.level == "debug":  # only what is saved by name
+            if self.settings.level == "debug" or self._found:  # only what is saved by name; nothing more to find
                 return
             if self._models is None and (self.settings.cells or token_range is not None):
                 needs = "token_range" if token_range is not None else f'level "{self.settings.level}" records Cells and'
@@ -267,7 +268,7 @@ class Session:
         )
         try:
             recorder.open()
-            if first:
+            if first and recorder.first is None:
                 self._claims.hold(folder)
         except ProbeError:
             if first:
@@ -306,6 +307,9 @@ class Session:
         finally:
             self._write(recorder)
             self._attempt(recorder, "ending the step", lambda: self._say_unmatched(recorder))
+            if recorder.first is not None:
+                recorder.first.close()
+                self._found = bool(recorder.first.found)
 
     def _attempt(self, recorder: Recorder, what: str, action: Callable[[], object]) -> None:
         try:

@@ -54,7 +54,16 @@ class Debug:
         task = settings.get("task", "statistics")
         own = {
             key: settings.pop(key)
-            for key in ("scope", "list", "exclude", "tensor_list", "data_mode", "summary_mode")
+            for key in (
+                "scope",
+                "list",
+                "exclude",
+                "tensor_list",
+                "data_mode",
+                "summary_mode",
+                "last_calls",
+                "on_nan",
+            )
             if key in settings
         }
         settings.setdefault("dump_path", str(self.dump_path))

@@ -62,12 +62,12 @@ class Host:
                 four = None if flat is None else four_of(flat)
                 if four is not None:
                     return finite("Float32", tensor._shape, *four)
-        return self._array(self._read(tensor), self._name(dtype), name, save)
+        return self.array(self._read(tensor), self._name(dtype), name, save)
 
     def _remember(self, key: tuple[bytes, Any, tuple[int, ...]], tensor: Any) -> Record:
         if len(self._memo) >= _REMEMBERED:
             self._memo.clear()
-        record = self._memo[key] = self._array(self._read(tensor), self._name(tensor._dtype), "", None)
+        record = self._memo[key] = self.array(self._read(tensor), self._name(tensor._dtype), "", None)
         return record
 
     def sum(self) -> Sum:
@@ -77,7 +77,7 @@ class Host:
     def total(self, total: Sum, name: str, save: Save | None) -> Record:
         """Return the record of such a sum."""
         assert total.array is not None
-        return self._array(total.array, total.dtype, name, save)
+        return self.array(total.array, total.dtype, name, save)
 
     def collect(self, trouble: Trouble) -> None:
         """Nothing waits."""
@@ -86,7 +86,8 @@ class Host:
         """Let go of what was remembered; the step is over."""
         self._memo.clear()
 
-    def _array(self, array: Array, dtype: str, name: str, save: Save | None) -> Record:
+    def array(self, array: Array, dtype: str, name: str, save: Save | None) -> Record:
+        """Return the record of the values of a tensor of this dtype."""
         numbers = self._statistics(array)
         if not self._md5 and save is None:
             return record(dtype, array.shape, numbers)

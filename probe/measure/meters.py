@@ -9,7 +9,6 @@ from typing import Any, Protocol
 
 from probe.config import Settings
 from probe.measure.exact import Array
-from probe.measure.records import Later, Record
 
 #: saves one array under a name (without ending) and returns the file's name, or "" where it was not saved
 Save = Callable[[str, Array], str]
@@ -32,7 +31,7 @@ class Meter(Protocol):
     at_once: bool
     full: bool
 
-    def tensor(self, tensor: Any, name: str, save: Save | None) -> Record | Later:
+    def tensor(self, tensor: Any, name: str, save: Save | None) -> Any:
         """Return the record of one tensor as it is now.
 
         Args:
@@ -47,7 +46,7 @@ class Meter(Protocol):
     def sum(self) -> Any:
         """Return a new sum of gradients, with ``add`` and ``take_from``."""
 
-    def total(self, total: Any, name: str, save: Save | None) -> Record | Later:
+    def total(self, total: Any, name: str, save: Save | None) -> Any:
         """Return the record of such a sum."""
 
     def collect(self, trouble: Trouble) -> None:
@@ -64,10 +63,13 @@ def choose(settings: Settings) -> Meter:
     from probe.measure.batched import Batched
     from probe.measure.chosen import Chosen
     from probe.measure.device import Device
+    from probe.measure.finite import Finite
     from probe.measure.host import Host
 
     chosen = None if isinstance(settings.summary_mode, str) else Chosen(settings.summary_mode)
     host = Host(settings.checksums, chosen, settings.exact_dtypes)
+    if settings.task == "nan_check":
+        return Finite(host)
     on_cpu = mindspore.get_context("device_target") == "CPU"
     if settings.measure == "device" or (settings.measure == "auto" and not on_cpu):
         return Device(host, reduces=not settings.checksums)

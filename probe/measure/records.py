@@ -82,9 +82,10 @@ class Plain:
         self._fields = fields
         self._pad = self._text = ""
 
-    def fields(self) -> dict[str, Any]:
-        """Return the record as JSON has it."""
-        return self._fields
+    @property
+    def value(self) -> Any:
+        """What it says the value is."""
+        return self._fields.get("value")
 
     def text(self, pad: str) -> str:
         """Return the text of ``json.dumps(fields(), indent=1)`` at a place indented by ``pad``."""

@@ -39,7 +39,7 @@ class Describer:
         from mindspore._c_expression import typing as dtypes
         from mindspore.mint import distributed
 
-        self._take = meter.tensor
+        self._take: Callable[[Any, str, Save | None], Shape] = meter.tensor
         self._tensor: type = mindspore.Tensor
         self._dtype: tuple[type, ...] = (dtypes.Type,) if hasattr(dtypes, "Type") else (dtypes.Number,)
         self._p2p: tuple[type, ...] = (distributed.P2POp,) if hasattr(distributed, "P2POp") else ()

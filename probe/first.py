@@ -1,0 +1,134 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Where the NaN came from: the first call that makes what is not finite of what is."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Protocol
+
+from probe.errors import NonFiniteError
+from probe.measure.finite import Finite, Seen
+
+if TYPE_CHECKING:
+    from probe.config import Settings
+    from probe.store.documents import Documents, Place
+
+    Entry = tuple[str, Any, int, list[Place]]
+
+_log = logging.getLogger("probe")
+
+_INPUTS = {"forward": ("input_args", "input_kwargs", "parameters"), "backward": ("input",)}
+_OUTPUTS = {"forward": ("output",), "backward": ("output", "output_kwargs")}
+
+
+class Sink(Protocol):
+    """What is told (the recorder)."""
+
+    theirs: BaseException | None
+
+    def trouble(self, place: str, error: BaseException, what: str = "") -> bool:
+        """End an error of the tool."""
+
+
+class First:
+    """Keeps the last finished calls, and writes them with the first that is to blame.
+
+    Args:
+        meter: what looked at the tensors.
+        documents: where they are written.
+        settings: how many calls before it are kept, and whether the training is to be stopped.
+        sink: where errors of ours end, and where an error for the training is put.
+
+    Attributes:
+        found: the name of the entry that is to blame, or "".
+    """
+
+    def __init__(self, meter: Finite, documents: Documents, settings: Settings, sink: Sink) -> None:
+        self._meter, self._documents, self._sink = meter, documents, sink
+        self._raises = settings.on_nan == "raise"
+        self._most = settings.last_calls
+        self._kept: dict[str, Entry] = {}
+        self._outside = ""
+        self.found = ""
+
+    def take(self, entry: Entry) -> None:
+        """Look at a finished entry."""
+        try:
+            self._take(entry)
+        except Exception as error:
+            self._sink.trouble("looking for what is not finite", error, entry[0])
+
+    def close(self) -> None:
+        """Say where values that are not finite were seen, if no call was to blame."""
+        if self._outside and not self.found:
+            _log.warning(
+                "%s is given what is not finite, but no call that is recorded made it of finite inputs", self._outside
+            )
+
+    def _take(self, entry: Entry) -> None:
+        name, parts, _, _ = entry
+        if self.found or not isinstance(parts, dict) or (self._meter.strange and self._judged(entry)):
+            return
+        for value in parts.values():
+            for item in value.values() if type(value) is dict else value if type(value) is list else ():
+                if type(item) is Seen:
+                    item.release()
+                elif type(item) is list or type(item) is dict:
+                    for leaf in _leaves(item):
+                        if type(leaf) is Seen:
+                            leaf.release()
+        if name in self._kept:  # further keys of an entry, as of parameters_grad
+            self._kept[name][1].update(parts)
+            return
+        self._kept[name] = entry
+        if len(self._kept) > self._most:
+            del self._kept[next(iter(self._kept))]
+
+    def _judged(self, entry: Entry) -> bool:
+        """Return whether this entry is to blame; then it is written."""
+        name, parts, _, _ = entry
+        kind = "backward" if "input" in parts else "forward" if "input_args" in parts else ""
+        inputs = [parts.get(key) for key in _INPUTS.get(kind, ())]
+        outputs = [parts.get(key) for key in _OUTPUTS[kind]] if kind else [parts]  # parameters_grad: all is output
+        if not all(_finite(leaf) for leaf in _leaves(inputs)):
+            self._outside = self._outside or name
+            return False
+        if all(_finite(leaf) for leaf in _leaves(outputs)):
+            return False
+        self._write(entry)
+        return True
+
+    def _write(self, entry: Entry) -> None:
+        self.found = entry[0]
+        seen = [leaf for leaf in _leaves(entry[1]) if isinstance(leaf, Seen)]
+        if [leaf for leaf in seen if not leaf.complete(self._meter.host)]:
+            entry[1]["error"] = "a tensor was changed while the call ran: of it only Max and Min are known"
+        for kept in (*self._kept.values(), entry):
+            if kept[2] >= 0:
+                self._documents.stack(kept[0], kept[2])
+            self._documents.entry(*kept)
+        self._kept.clear()
+        message = f"{self.found} is the first call that makes what is not finite of finite inputs"
+        _log.warning("%s; its record and the calls before it are in %s", message, self._documents.folder)
+        if self._raises:
+            self._sink.theirs = NonFiniteError(f"{message} ({self._documents.folder})")
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, (list, tuple)):
+        yield value
+        return
+    for item in value:
+        yield from _leaves(item)
+
+
+def _finite(leaf: Any) -> bool:
+    if isinstance(leaf, Seen):
+        return leaf.finite
+    number = getattr(leaf, "value", leaf)  # -inf as an argument: whoever gives it wants it
+    return not isinstance(number, float) or math.isfinite(number)
