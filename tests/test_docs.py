@@ -19,7 +19,7 @@ GUIDE = Path(__file__).parent.parent / "docs" / "guide.md"
 SECTIONS = {
     heading: re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     for heading, _, text in (
-        part.partition("\n") for part in re.split(r"^## ", GUIDE.read_text(), flags=re.MULTILINE)[1:]
+        part.partition("\n") for part in re.split(r"^## ", GUIDE.read_text("utf-8"), flags=re.MULTILINE)[1:]
     )
 }
 EXAMPLES = [
@@ -36,7 +36,7 @@ def test_every_section_has_an_example():
 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_example_runs(example, tmp_path):
-    (tmp_path / "example.py").write_text(example)
+    (tmp_path / "example.py").write_text(example, "utf-8")
     path = os.pathsep.join([str(Path(probe.__file__).parent.parent), *filter(None, sys.path)])
     done = subprocess.run(
         [sys.executable, "example.py"],
