@@ -93,10 +93,10 @@ class First:
         kind = "backward" if "input" in parts else "forward" if "input_args" in parts else ""
         inputs = [parts.get(key) for key in _INPUTS.get(kind, ())]
         outputs = [parts.get(key) for key in _OUTPUTS[kind]] if kind else [parts]  # parameters_grad: all is output
+        if all(_finite(leaf) for leaf in _leaves(outputs)):
+            return False
         if not all(_finite(leaf) for leaf in _leaves(inputs)):
             self._outside = self._outside or name
-            return False
-        if all(_finite(leaf) for leaf in _leaves(outputs)):
             return False
         self._write(entry)
         return True

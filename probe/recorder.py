@@ -110,7 +110,9 @@ class Recorder:
         if self._batched:
             self._put = self._waiting.append
         if self.first is not None:
-            self._put, self.settle = self.first.take, self._settle
+            self._put = self.first.take
+            if settings.on_nan == "raise":
+                self.settle = self._settle
 
     # -- forward ------------------------------------------------------------------------------------------------
 

@@ -103,7 +103,7 @@ def test_the_right_call_is_named_with_its_arrays_and_those_before_it(debug, plan
     for name in before:
         text = str(dump.data[name])
         assert "data_name" not in text
-        assert "Max" in text
+        assert "'Max': " in text
 
 
 def test_while_all_is_finite_nothing_is_written(debug, caplog):

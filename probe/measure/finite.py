@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,43 +17,58 @@ from probe.measure.records import Record, record
 
 #: calls that may change what they are given: its values are copied before
 _CHANGES = re.compile(r"^(Primitive|Cell|Jit)\.|_\.\d+\.forward\.|\.__i\w+__\.|__setitem__|assign|scatter|batch_norm")
-#: what a call gives is looked at before anybody else has it
-_NEW = re.compile(r"\.forward(\.\d+)?\.(output|parameters)\.")
+#: what is given to a call, or to its backward: looked at only where what it makes is not finite
+_GIVEN = re.compile(r"\.(input|kwargs)\.")
 _FLOAT = np.dtype(np.float32)
 _maximum, _minimum = np.maximum.reduce, np.minimum.reduce
+
+Ends = tuple[Any, Any]
 
 
 class Seen:
     """What is known of a tensor: its two ends, and its values for as long as they may be wanted.
 
-    Attributes:
-        finite: whether all of its elements are.
+    Args:
+        array: the values; None for those that the tensor has.
+        tensor: what is held, as the array may be its memory.
+        read: tensor -> array.
+        ends: the largest and the smallest element, or None where nobody has looked yet.
     """
 
-    __slots__ = ("_array", "_dtype", "_ends", "_name", "_record", "_save", "_shape", "_tensor", "finite")
+    __slots__ = ("_array", "_dtype", "_ends", "_name", "_read", "_record", "_save", "_shape", "_tensor")
 
     def __init__(
         self,
-        array: Array,
+        array: Array | None,
         tensor: Any,
+        read: Callable[[Any], Array],
         dtype: Any,
         shape: tuple[int, ...],
-        ends: tuple[Any, Any],
+        ends: Ends | None,
         name: str,
         save: Save | None,
     ) -> None:
-        self._array: Array | None = array
-        self._tensor = tensor  # held: the array may be its memory
+        self._array, self._tensor, self._read = array, tensor, read
         self._dtype, self._shape, self._ends, self._name, self._save = dtype, shape, ends, name, save
         self._record: Record | None = None
-        largest, smallest = ends
-        self.finite = largest is None or (largest - largest == 0 and smallest - smallest == 0)
+
+    @property
+    def finite(self) -> bool:
+        """Whether all of its elements are."""
+        if self._ends is None:
+            array = self._values()
+            self._ends = None if array is None else _ends(array)
+        return self._ends is None or is_finite(self._ends)
+
+    def _values(self) -> Array | None:
+        return self._array if self._array is not None or self._tensor is None else self._read(self._tensor)
 
     def text(self, pad: str) -> str:
         """Return the text of the record; see ``Record``."""
         if self._record is not None:
             return self._record.text(pad)
-        numbers = {"Max": self._ends[0], "Min": self._ends[1], "Mean": None, "Norm": None}
+        largest, smallest = self._ends or (None, None)
+        numbers = {"Max": largest, "Min": smallest, "Mean": None, "Norm": None}
         return record(str(self._dtype), self._shape, numbers).text(pad)
 
     def release(self) -> None:
@@ -61,9 +77,9 @@ class Seen:
 
     def complete(self, host: Host) -> bool:
         """Take all numbers and save the values; return False where the values were changed meanwhile."""
-        array = self._array
+        array = self._values()
         if array is not None:
-            if repr(_ends(array)) != repr(self._ends):
+            if self._ends is not None and repr(_ends(array)) != repr(self._ends):
                 self.release()
                 return False
             array = array.reshape(self._shape)
@@ -72,7 +88,13 @@ class Seen:
         return True
 
 
-def _ends(array: Array) -> tuple[Any, Any]:
+def is_finite(ends: Ends) -> bool:
+    """Return whether both ends are; None stands for there being none."""
+    largest, smallest = ends
+    return largest is None or (largest - largest == 0 and smallest - smallest == 0)
+
+
+def _ends(array: Array) -> Ends:
     kind = array.dtype.kind
     if array.size == 0 or kind == "b":
         return None, None
@@ -83,7 +105,7 @@ def _ends(array: Array) -> tuple[Any, Any]:
 
 
 class Finite:
-    """Looks at the largest and the smallest element of each tensor, when it is given.
+    """Looks at the largest and the smallest element of what calls make, when it is given.
 
     Args:
         host: takes the numbers of those that turn out to matter.
@@ -105,17 +127,15 @@ class Finite:
 
     def tensor(self, tensor: Any, name: str, save: Save | None) -> Seen:
         """Return what is seen of a tensor."""
-        dtype = tensor._dtype
-        flat = self._read.flat(tensor, _FLOAT) if dtype is self._float else None
-        array = self._read(tensor) if flat is None else flat
-        if _CHANGES.search(name) and not _NEW.search(name):
-            array = array.copy()
-        ends = _ends(array) if flat is None else (_maximum(array).item(), _minimum(array).item())
-        return self._noted(Seen(array, tensor, dtype, tensor._shape, ends, name, save))
-
-    def _noted(self, seen: Seen) -> Seen:
-        self.strange = self.strange or not seen.finite
-        return seen
+        dtype, read = tensor._dtype, self._read
+        if _GIVEN.search(name):
+            array = read(tensor).copy() if _CHANGES.search(name) else None
+            return Seen(array, tensor, read, dtype, tensor._shape, None, name, save)
+        flat = read.flat(tensor, _FLOAT) if dtype is self._float else None
+        array = read(tensor) if flat is None else flat
+        ends = _ends(array) if flat is None else (_maximum(flat).item(), _minimum(flat).item())
+        self.strange = self.strange or not is_finite(ends)
+        return Seen(array, tensor, read, dtype, tensor._shape, ends, name, save)
 
     def sum(self) -> Sum:
         """Return a new sum of gradients."""
@@ -124,7 +144,9 @@ class Finite:
     def total(self, total: Sum, name: str, save: Save | None) -> Seen:
         """Return what is seen of such a sum."""
         assert total.array is not None
-        return self._noted(Seen(total.array, None, total.dtype, total.array.shape, _ends(total.array), name, save))
+        ends = _ends(total.array)
+        self.strange = self.strange or not is_finite(ends)
+        return Seen(total.array, None, self._read, total.dtype, total.array.shape, ends, name, save)
 
     def collect(self, trouble: Trouble) -> None:
         """Nothing waits."""
