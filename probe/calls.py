@@ -7,6 +7,8 @@ from __future__ import annotations
 from types import FrameType
 from typing import Any
 
+from probe.naming import harmless
+
 
 class Call:
     """One call of an API, a Primitive, a jit function or a Cell, from its begin to its last gradient."""
@@ -24,3 +26,8 @@ class Call:
     def name(self, backward: bool) -> str:
         """Return the name of its entry of one direction."""
         return self.backward if backward else self.forward
+
+
+def mark(error: BaseException) -> dict[str, str]:
+    """Return what an entry says that lacks something because of an error of ours."""
+    return {"error": harmless(f"{type(error).__name__}: {error}")[:2000]}

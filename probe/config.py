@@ -125,7 +125,7 @@ class Settings:
 
 def _refuse(key: str, value: object, allowed: str, near: str = "", spellings: Iterable[str] = ()) -> NoReturn:
     guess = difflib.get_close_matches(str(near), [str(s) for s in spellings], n=1, cutoff=0.5) if near else []
-    hint = f" Did you mean {guess[0]!r}?" if guess else ""
+    hint = f" Did you mean {guess[0]!r}?" if guess and guess[0] != value else ""
     raise SettingsError(f"{key}: {value!r} is not allowed. Allowed: {allowed}.{hint}")
 
 
@@ -354,7 +354,7 @@ def _parse(
 
 
 def _check_scope(task: str, settings: Settings) -> None:
-    if not settings.scope:
+    if not settings.scope or settings.level == "debug":
         return
     if len(settings.scope) != 2:
         _refuse(f"{task}.scope", list(settings.scope), "two full names: the first and the last call to record")
@@ -392,7 +392,7 @@ def _yaml(path: str, text: str) -> Any:
     import yaml  # only for those who write YAML
 
     try:
-        return yaml.safe_load(text) or {}
+        return yaml.safe_load(text)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""

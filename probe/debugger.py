@@ -62,8 +62,8 @@ class PrecisionDebugger:
         source = Source(config_path, task=task, dump_path=dump_path, level=level, step=step)
         settings = source.load()
         before = self._living() if self._living is not None else None
-        if before is not None and before.settings == settings:
-            self._session = before
+        if before is not None and (before.settings == settings or before.source == source):
+            self._session = before  # where the file was edited since, the next start says so
             return
         if before is not None:
             if before.running:
@@ -72,7 +72,7 @@ class PrecisionDebugger:
                 )
             before.close()
             atexit.unregister(before.close)
-        self._session = Session(settings, source)
+        self._session = Session(settings, source, before.custom if before is not None else None)
         atexit.register(self._session.close)
         PrecisionDebugger._living = weakref.ref(self._session)
 

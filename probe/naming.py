@@ -86,7 +86,7 @@ def debug_names(name: str, number: int) -> tuple[str, str]:
     return f"{name}.{number}.debug", f"{name}_grad.{number}.debug"
 
 
-_CALL = re.compile(rf"^({'|'.join([*PREFIXES.values(), PRIMITIVE, JIT])})\..+\.\d+\.(forward|backward)$")
+_CALL = re.compile(r"^(?!Cell\.)[^.]+(\.[^.]+)+\.\d+\.(forward|backward)$")
 _CELL = re.compile(r"^Cell\..+\.(forward|backward)\.\d+$")
 
 

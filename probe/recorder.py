@@ -14,7 +14,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from probe import naming
-from probe.calls import Call
+from probe.calls import Call, mark
 from probe.config import Settings
 from probe.filters import Filters
 from probe.first import First
@@ -102,6 +102,7 @@ class Recorder:
         self.settle: Callable[[], None] = wait if self._at_once else self._settle
         self._wait = wait
         self._waiting: list[_Entry] = []
+        self._saved: set[str] = set()
         #: an error of the training that our look at a value met first, or one that it asked for
         self.theirs: BaseException | None = None
         #: task "nan_check" looks at every entry and writes few
@@ -244,7 +245,11 @@ class Recorder:
 
     def debug_names(self, name: str) -> tuple[str, str]:
         """Return the names of what is saved now under a name, and of its gradient."""
-        return naming.debug_names(name, next(self._counters[name]))
+        while True:  # "w_grad" may be saved beside "w"
+            names = naming.debug_names(name, next(self._counters[naming.debug_names(name, 0)]))
+            if self._saved.isdisjoint(names):
+                self._saved.update(names)
+                return names
 
     def value(self, name: str, value: Any) -> None:
         """Record a value of any kind as it is now."""
@@ -268,7 +273,7 @@ class Recorder:
         except Exception as error:
             self.trouble("writing an entry", error, entry[0])
             with contextlib.suppress(Exception):
-                self._documents.entry(entry[0], _mark(error))
+                self._documents.entry(entry[0], mark(error))
 
     # -- the step -----------------------------------------------------------------------------------------------
 
@@ -351,12 +356,12 @@ class Recorder:
         """End an error of the tool, and say in the call's entry that it lacks something. Never raises."""
         if not self.trouble(place, error, call.name(backward)):
             return
-        mark = _mark(error)
+        noted = mark(error)
         if not backward:
-            call.parts.update(mark)
+            call.parts.update(noted)
         elif self._measures and not self.closed:
             with self._lock:
-                self._put((call.backward, mark, -1, []))
+                self._put((call.backward, noted, -1, []))
 
     # -- helpers ------------------------------------------------------------------------------------------------
 
@@ -393,8 +398,3 @@ class Recorder:
                     here = above
             stack = -1 if backward else call.stack
             self._put((call.name(backward), parts if self._measures else None, stack, places))
-
-
-def _mark(error: BaseException) -> dict[str, str]:
-    """Return what an entry says that lacks something because of an error of ours."""
-    return {"error": naming.harmless(f"{type(error).__name__}: {error}")[:2000]}

@@ -36,7 +36,8 @@ def seed_all(seed: int = 1234, mode: bool = False, rm_dropout: bool = False) -> 
             Python's hashes is set for processes that are started from here.
         mode: whether kernels and collectives are deterministic too, which may make them slower.
         rm_dropout: whether every dropout becomes an identity: those of nn, ops, mint and their Primitives, in 1, 2 and
-            3 dimensions. False puts them back.
+            3 dimensions. False puts them back. Functions that were imported by name before are not reached, nor are
+            Primitives that were made before.
 
     Raises:
         UsageError: for a seed out of range, and for anything but True and False.
@@ -60,7 +61,9 @@ def seed_all(seed: int = 1234, mode: bool = False, rm_dropout: bool = False) -> 
     mindspore.manual_seed(seed)
     os.environ["PYTHONHASHSEED"] = str(seed)
     os.environ["HCCL_DETERMINISTIC"] = str(mode).lower()
-    mindspore.set_context(deterministic="ON" if mode else "OFF")
+    wanted = "ON" if mode else "OFF"
+    if mindspore.get_context("deterministic") != wanted:  # mindspore.set_deterministic can be called only once
+        mindspore.set_context(deterministic=wanted)
     for owner, name, stand_in in _dropouts():
         current = vars(owner)[name]
         if rm_dropout and not hasattr(current, _MARK):

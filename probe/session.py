@@ -8,6 +8,7 @@ import logging
 import threading
 import weakref
 from collections.abc import Callable
+from numbers import Integral
 from typing import Any
 
 from probe.capture import pipeline
@@ -38,14 +39,15 @@ class Session:
     Args:
         settings: the settings.
         source: tells of new ones, where they came from a file that may be edited while the training runs.
+        custom: functions of the user's own that are to be recorded too.
     """
 
-    def __init__(self, settings: Settings, source: Source) -> None:
+    def __init__(self, settings: Settings, source: Source, custom: dict[tuple[int, str], Api] | None = None) -> None:
         self.settings = settings
-        self._source = source
+        self.source = source
+        self.custom = dict(custom or {})
         self._rank_id: int | None = None
         self._found = False
-        self._custom: dict[tuple[int, str], Api] = {}
         self.running = False
         self._window = Window(settings)
         self._models: Any = None
@@ -81,22 +83,33 @@ class Session:
             if model is not None:
                 self._models = model
             self._rank_id = rank_id
-            self._renew()
-            if self.settings.level == "debug" or self._found:  # only what is saved by name; nothing more to find
-                return
-            if self._models is None and (self.settings.cells or token_range is not None):
-                needs = "token_range" if token_range is not None else f'level "{self.settings.level}" records Cells and'
-                raise UsageError(f"start(): {needs} needs the model: debugger.start(model)")
-            _check_mode()
+            before = self.settings, self._claims
+            renewed = self._renew()
             try:
-                rank = self._rank()
-                if self._window.wants(rank):
-                    first = self._models[0] if isinstance(self._models, (list, tuple)) else self._models
-                    self._begin(rank, None if token_range is None else Tokens(first, *token_range))
-            except ProbeError:
-                raise
-            except Exception as error:  # of our own: the training goes on without a dump of this step
-                self._cannot("record here", error)
+                self._start(token_range)
+            except ProbeError as error:
+                if not renewed:
+                    raise
+                _log.warning("the settings were edited but cannot be used, the old ones hold: %s", error)
+                self._use(*before)
+                self._start(token_range)
+
+    def _start(self, token_range: Any) -> None:
+        if self.settings.level == "debug" or self._found:  # only what is saved by name; nothing more to find
+            return
+        if self._models is None and (self.settings.cells or token_range is not None):
+            needs = "token_range" if token_range is not None else f'level "{self.settings.level}" records Cells and'
+            raise UsageError(f"start(): {needs} needs the model: debugger.start(model)")
+        _check_mode()
+        try:
+            rank = self._rank()
+            if self._window.wants(rank):
+                first = self._models[0] if isinstance(self._models, (list, tuple)) else self._models
+                self._begin(rank, None if token_range is None else Tokens(first, *map(int, token_range)))
+        except ProbeError:
+            raise
+        except Exception as error:  # of our own: the training goes on without a dump of this step
+            self._cannot("record here", error)
 
     def save(self, variable: Any, name: str, save_backward: bool) -> None:
         """Record a value under a name at level "debug"; at other levels do nothing."""
@@ -105,6 +118,8 @@ class Session:
                 raise UsageError(f"save(): name {name!r} is not allowed. Allowed: a text.")
             if not isinstance(save_backward, bool):
                 raise UsageError(f"save(): save_backward {save_backward!r} is not allowed. Allowed: True, False.")
+            if not self._orphaned:
+                self._renew()
             if self._orphaned or self.settings.level != "debug":
                 return
             try:
@@ -125,16 +140,18 @@ class Session:
             prefix = getattr(owner, "__name__", "Custom") if prefix is None else prefix
             if not isinstance(prefix, str) or not prefix:
                 raise UsageError(f"register_custom_api(): api_prefix {prefix!r} is not allowed. Allowed: a text.")
-            if not callable(getattr(owner, name, None) if isinstance(name, str) else None):
+            function = getattr(owner, name, None) if isinstance(name, str) else None
+            if not callable(function) or isinstance(function, type) or is_model(function):
                 raise UsageError(f"register_custom_api(): {owner!r} has no function {name!r}.")
-            api = self._custom.setdefault((id(owner), name), Api(owner, name, custom_key(prefix, name)))
+            api = self.custom[id(owner), name] = Api(owner, name, custom_key(prefix, name))
             if self._collection is not None:
+                self._collection.drop(owner, name)
                 self._collection.add(api)
 
     def restore(self, owner: Any, name: str) -> None:
         """Leave a function of the user's own alone again."""
         with self._lock:
-            if self._custom.pop((id(owner), name), None) is None:
+            if self.custom.pop((id(owner), name), None) is None:
                 raise UsageError(f"restore_custom_api(): {name!r} of {owner!r} was not registered.")
             if self._collection is not None:
                 self._collection.drop(owner, name)
@@ -231,29 +248,33 @@ class Session:
             self._said.add(kind)
             _log.error("probe cannot %s, the training goes on without it: %s", what, error, exc_info=error)
 
-    def _renew(self) -> None:
-        """Take over settings that were edited since the last look, at the begin of a step."""
+    def _renew(self) -> bool:
+        """Take over settings that were edited since the last look, at the begin of a step; return whether they were."""
         if self._recorder is not None:
-            return
+            return False
         try:
-            settings = self._source.changed()
+            settings = self.source.changed()
         except SettingsError as error:
             _log.warning("the settings were edited but are wrong, the old ones hold: %s", error)
-            return
+            return False
         if settings is None or settings == self.settings:
-            return
+            return False
         _log.warning("the settings were edited: %s", ", ".join(sorted(_differences(self.settings, settings))))
-        if settings.dump_path != self.settings.dump_path:
-            self._claims.release()
-            self._claims = Claims()
+        same = settings.dump_path == self.settings.dump_path
+        self._use(settings, self._claims if same else Claims())
+        return True
+
+    def _use(self, settings: Settings, claims: Claims) -> None:
+        self._claims = claims
         self.settings = self._window.settings = settings
+        self._room.most = settings.max_disk
         self._collection = self._meter = None
 
     def _open(self, rank: int | None) -> Recorder | None:
         """Return the recorder of this step, with its journal; None where that cannot be."""
         if self._collection is None:
             self._collection = Collection(self.settings)
-            for api in self._custom.values():
+            for api in self.custom.values():
                 self._collection.add(api)
         if self._recorder is not None:
             return self._recorder
@@ -319,9 +340,9 @@ class Session:
 
     def _say_unmatched(self, recorder: Recorder) -> None:
         unmatched = [name for name in recorder.close() if name not in self._said]
-        if unmatched:
+        if unmatched and self.settings.level != "debug":
             self._said.update(unmatched)
-            _log.warning("nothing matched these names of scope, list or tensor_list: %s", ", ".join(unmatched))
+            _log.warning("nothing matched these names of scope, list, exclude or tensor_list: %s", ", ".join(unmatched))
 
     def _write(self, recorder: Recorder) -> None:
         try:
@@ -345,7 +366,11 @@ class Session:
 
 
 def _is_range(value: Any) -> bool:
-    whole = isinstance(value, (list, tuple)) and len(value) == 2 and all(type(number) is int for number in value)
+    whole = (
+        isinstance(value, (list, tuple))
+        and len(value) == 2
+        and all(isinstance(number, Integral) and not isinstance(number, bool) for number in value)
+    )
     return whole and 0 <= value[0] <= value[1]
 
 

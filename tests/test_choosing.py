@@ -251,3 +251,76 @@ def test_precision_is_accepted(debug, caplog):
     assert not caplog.messages
     with pytest.raises(SettingsError, match=r"precision: 'hihg'.*Did you mean 'high'"):
         debug(precision="hihg")
+
+
+def _edit(path, **changes):
+    stamp = os.stat(path).st_mtime_ns
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+    os.utime(path, ns=(stamp + 10**9, stamp + 10**9))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"level": "mix"}, {"task": "structure"}, {"support_ops": "/nonexistent"}, {"level": "debug", "task": "structure"}],
+)
+def test_an_edit_that_cannot_be_used_never_reaches_the_training(debug, caplog, wrong):
+    caplog.set_level(logging.WARNING, "probe")
+    debugger = debug(level="L1")
+    for step in range(3):
+        if step == 1:
+            _edit(debug.path / "config.json", **wrong)
+        debugger.start()  # without the model, which mix would need
+        ops.exp(X)
+        debugger.stop()
+        debugger.step()
+    assert [debug.dump(step).header["level"] for step in range(3)] == ["L1"] * 3
+    assert sum("the old ones hold" in message for message in caplog.messages) == 1
+
+
+def test_an_edit_to_another_runs_folder_is_refused_and_the_run_goes_on(debug, caplog, tmp_path):
+    caplog.set_level(logging.WARNING, "probe")
+    other = tmp_path / "other" / "step1" / "rank"
+    other.mkdir(parents=True)
+    (other / "dump.json").write_text("{}")
+    debugger = debug()
+    for step in range(2):
+        if step == 1:
+            _edit(debug.path / "config.json", dump_path=str(tmp_path / "other"))
+        debugger.start()
+        ops.exp(X)
+        debugger.step()
+    assert debug.dump(1).names("exp")
+    assert any("holds the dump of another run" in message for message in caplog.messages)
+
+
+def test_made_again_after_an_edit_it_is_the_same_run(debug):
+    debugger = debug()
+    for step in range(3):
+        if step:
+            _edit(debug.path / "config.json", dump_enable=step == 2)
+        debugger = PrecisionDebugger(config_path=str(debug.path / "config.json"))
+        debugger.start()
+        ops.exp(X)
+        debugger.step()
+    assert sorted(path.name for path in debug.dump_path.iterdir()) == ["step0", "step2"]
+
+
+def test_registered_functions_outlive_the_debugger_and_can_be_named_in_a_scope(debug):
+    debug().register_custom_api(Mine, "static", "Old")
+    debugger = debug(level="L1", task="tensor", scope=["My.static.1.forward", "My.static.1.forward"])
+    debugger.register_custom_api(Mine, "static", "My")
+    debugger.start()
+    for _ in range(3):
+        Mine.static(X)
+    debugger.step()
+    assert list(debug.dump().data) == ["My.static.1.forward"]
+
+
+def test_classes_and_cells_are_no_functions_of_ones_own(debug):
+    net = nn.SequentialCell(nn.ReLU())
+    net.act = nn.ReLU()
+    module = types.ModuleType("mine")
+    module.Kind = type("Kind", (), {})
+    for owner, name in ((module, "Kind"), (net, "act")):
+        with pytest.raises(UsageError, match="has no function"):
+            debug().register_custom_api(owner, name)

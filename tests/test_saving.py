@@ -178,3 +178,16 @@ def test_show_and_recover_know_debug_json(debug, capsys):
     assert document.read_text() == before
     assert main(["show", str(debug.dump_path)]) == 0
     assert "x.0.debug.a" in capsys.readouterr().out
+
+
+def test_names_that_become_the_same_are_numbered(debug):
+    debugger = debug(level="debug")
+    x = tensor([1.0])
+    debugger.save(x, "a b", save_backward=False)
+    debugger.save(x * 2, "a_b", save_backward=False)
+    debugger.save(x, "w_grad", save_backward=False)
+    debugger.save(x * 5, "w")
+    debugger.step()
+    data = _data(debug)["data"]
+    assert [data[name]["Max"] for name in ("a_b.0.debug", "a_b.1.debug", "w_grad.0.debug", "w.1.debug")] == [1, 2, 1, 5]
+    assert data["w_grad.1.debug"] is None

@@ -23,7 +23,7 @@ class Room:
     """
 
     def __init__(self, most: int | None) -> None:
-        self._most = most
+        self.most = most
         self._used = 0
         self._sure = 0  # so much may be written before the disk is looked at again
         self._reserve = -1
@@ -38,8 +38,8 @@ class Room:
         if self.full:
             return False
         size += _HEADER
-        if self._most is not None and self._used + size > self._most:
-            self.full = f"max_disk of {self._most} bytes is reached"
+        if self.most is not None and self._used + size > self.most:
+            self.full = f"max_disk of {self.most} bytes is reached"
             return False
         taken = -(-size // _BLOCK) * _BLOCK + _INODE
         if taken > self._sure:
