@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import atexit
 import weakref
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from probe import config
@@ -62,8 +63,9 @@ class PrecisionDebugger:
         source = Source(config_path, task=task, dump_path=dump_path, level=level, step=step)
         settings = source.load()
         before = self._living() if self._living is not None else None
-        if before is not None and (before.settings == settings or before.source == source):
-            self._session = before  # where the file was edited since, the next start says so
+        # one that was only switched on or off since goes on: the next start looks at the file
+        if before is not None and replace(before.settings, dump_enable=settings.dump_enable) == settings:
+            self._session = before
             return
         if before is not None:
             if before.running:

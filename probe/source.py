@@ -22,14 +22,6 @@ class Source:
         self._path, self._arguments = config_path, arguments
         self._seen = self._stamp()
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Source) and self._key() == other._key()
-
-    __hash__ = None  # type: ignore[assignment]  # what it holds may have none
-
-    def _key(self) -> tuple[str | None, dict[str, Any]]:
-        return None if self._path is None else os.path.abspath(self._path), self._arguments
-
     def load(self) -> Settings:
         """Return the settings; see ``load``."""
         return load(self._path, **self._arguments)
