@@ -4,47 +4,44 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import logging
 import os
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn, Union
+from typing import Any, Union
 
 from probe.errors import SettingsError
 from probe.naming import is_full_name
+from probe.parsing import (
+    DATA_MODES,
+    LEVELS,
+    MEASURES,
+    TASKS,
+    Condition,
+    Piece,
+    Steps,
+    boolean,
+    choice,
+    condition,
+    count,
+    dump_path,
+    modes,
+    names,
+    numbers,
+    path,
+    patterns,
+    pieces,
+    refuse,
+    sample_mode,
+    size,
+    steps,
+    summary,
+)
 
 _log = logging.getLogger("probe")
 
-TASKS = ("statistics", "tensor", "structure", "nan_check")
-LEVELS = ("L0", "L1", "mix", "debug")
-DATA_MODES = ("all", "forward", "backward", "input", "output")
-SUMMARY_MODES = ("statistics", "md5")
-#: a list of these may stand in place of "statistics"
-STATISTICS = tuple(
-    "max,min,mean,avg,l2norm,count,nan count,negative inf count,positive inf count,negative zero count,zero count,"
-    "positive zero count,md5".split(",")
-)
-MEASURES = ("auto", "host", "device")
-
 PathLike = Union[str, "os.PathLike[str]"]
-
-
-@dataclass(frozen=True)
-class Steps:
-    """Some steps, and every N-th.
-
-    >>> 200 in Steps(frozenset({3}), frozenset({100}))
-    True
-    """
-
-    numbers: frozenset[int]
-    every: frozenset[int]
-
-    def __contains__(self, step: int) -> bool:
-        return step in self.numbers or any(step % every == 0 for every in self.every)
 
 
 @dataclass(frozen=True)
@@ -72,6 +69,10 @@ class Settings:
         max_disk: how many bytes of arrays this process may write in all; None for as many as there is room for.
         async_dump: whether a step's tensors are copied and measured when it ends, instead of at once.
         precision: accepted; statistics are always of the high one.
+        when: which arrays are written, of those that the task and tensor_list ask for; None for all.
+        sample_mode: 1 writes ``sample_num`` elements of each array, evenly spaced, in place of all.
+        sample_num: see ``sample_mode``.
+        slice: which stretches of its dimensions are written; sampling comes after it.
         last_calls: task "nan_check": how many calls before it are written.
         on_nan: task "nan_check": whether the training then goes on ("continue") or not ("raise").
         exact_dtypes: whether bfloat16 arrays are stored as they are instead of as float32.
@@ -97,6 +98,10 @@ class Settings:
     max_disk: int | None = None
     async_dump: bool = False
     precision: str = "high"
+    when: Condition | None = None
+    sample_mode: int = 0
+    sample_num: int = 100
+    slice: tuple[Piece, ...] = ()
     last_calls: int = 10
     on_nan: str = "continue"
     exact_dtypes: bool = False
@@ -123,172 +128,44 @@ class Settings:
         return self.level in ("L1", "mix")
 
 
-def _refuse(key: str, value: object, allowed: str, near: str = "", spellings: Iterable[str] = ()) -> NoReturn:
-    guess = difflib.get_close_matches(str(near), [str(s) for s in spellings], n=1, cutoff=0.5) if near else []
-    hint = f" Did you mean {guess[0]!r}?" if guess and guess[0] != value else ""
-    raise SettingsError(f"{key}: {value!r} is not allowed. Allowed: {allowed}.{hint}")
-
-
-def _choice(*allowed: str) -> Callable[[str, Any], str]:
-    def parse(key: str, value: Any) -> str:
-        if not isinstance(value, str) or value not in allowed:
-            _refuse(key, value, ", ".join(map(repr, allowed)), str(value), allowed)
-        return value
-
-    return parse
-
-
-def _boolean(key: str, value: Any) -> bool:
-    if not isinstance(value, bool):
-        _refuse(key, value, "true, false", str(value).lower(), ("true", "false"))
-    return value
-
-
-def _path(key: str, value: Any) -> str:
-    if isinstance(value, os.PathLike):
-        value = os.fspath(value)
-    if not isinstance(value, str) or not value or "\0" in value:
-        _refuse(key, value, "a path")
-    return os.path.abspath(value)
-
-
-def _dump_path(key: str, value: Any) -> str:
-    """Return where a path really leads: the user's own links are followed, later ones are not."""
-    return os.path.realpath(_path(key, value))
-
-
-_SIZE = re.compile(r"\s*(\d{1,15}(?:\.\d{1,6})?)\s*([KMGT]?)B?\s*", re.IGNORECASE)
-
-
-def _size(key: str, value: Any) -> int:
-    """Return a number of bytes.
-
-    >>> _size("max_disk", "1.5GB")
-    1500000000
-    """
-    match = _SIZE.fullmatch(str(value)) if isinstance(value, (str, int)) and not isinstance(value, bool) else None
-    size = int(float(match[1]) * 1000 ** (" KMGT".index(match[2].upper() or " "))) if match else 0
-    if size <= 0:
-        _refuse(key, value, 'a number of bytes, or a text like "500MB" or "200GB"')
-    return size
-
-
-_RANGE = re.compile(r"\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?")
-
-
-def _numbers(key: str, value: Any, further: str = "") -> frozenset[int]:
-    allowed = f'a list of numbers from 0, texts like "3", and ranges like "4-6"{further}'
-    numbers: set[int] = set()
-    for item in value if isinstance(value, (list, tuple)) else [value]:
-        match = _RANGE.fullmatch(item) if isinstance(item, str) else None
-        if isinstance(item, int) and not isinstance(item, bool) and item >= 0:
-            numbers.add(item)
-        elif match and int(match[2] or match[1]) - int(match[1]) in range(1_000_000):
-            numbers.update(range(int(match[1]), int(match[2] or match[1]) + 1))
-        else:
-            _refuse(key, item, allowed)
-    return frozenset(numbers)
-
-
-def _count(key: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 100_000:
-        _refuse(key, value, "a whole number from 0 to 100000")
-    return value
-
-
-_EVERY = re.compile(r"\s*every\s+0*([1-9]\d{0,8})\s*")
-
-
-def _steps(key: str, value: Any) -> frozenset[int] | Steps:
-    items = value if isinstance(value, (list, tuple)) else [value]
-    every = [_EVERY.fullmatch(item) if isinstance(item, str) else None for item in items]
-    numbers = _numbers(key, [item for item, match in zip(items, every) if match is None], ', and "every 100"')
-    found = frozenset(int(match[1]) for match in every if match is not None)
-    return Steps(numbers, found) if found else numbers
-
-
-def _names(key: str, value: Any) -> tuple[str, ...]:
-    if not isinstance(value, (list, tuple)) or not all(isinstance(name, str) and name for name in value):
-        _refuse(key, value, "a list of names")
-    return tuple(value)
-
-
-def _patterns(key: str, value: Any) -> tuple[str, ...]:
-    item = None
-    try:
-        for item in _names(key, value):
-            regex_of(item)
-    except (re.error, RecursionError, OverflowError) as error:
-        _refuse(key, item, f"texts, and name-regex(...) with a regular expression ({error})")
-    return tuple(value)
-
-
-_NAME_REGEX = re.compile(r"name-regex\((.*)\)", re.DOTALL)
-
-
-def regex_of(item: str) -> re.Pattern[str] | None:
-    """Return the regular expression of an item of the form ``name-regex(…)``, or None for a plain text."""
-    match = _NAME_REGEX.fullmatch(item)
-    return re.compile(match[1]) if match else None
-
-
-def _summary(key: str, value: Any) -> str | tuple[str, ...]:
-    if isinstance(value, str) or not isinstance(value, (list, tuple)):
-        if value not in SUMMARY_MODES:
-            allowed = "'statistics', 'md5', or a list of " + ", ".join(map(repr, STATISTICS))
-            _refuse(key, value, allowed, str(value), SUMMARY_MODES)
-        return str(value)
-    for item in value or [value]:
-        _choice(*STATISTICS)(key, item)
-    return tuple(value)
-
-
-def _modes(key: str, value: Any) -> frozenset[str]:
-    for item in _names(key, value):
-        _choice(*DATA_MODES)(key, item)
-    modes = set(value)
-    if "all" in modes and len(modes) > 1:
-        _refuse(key, value, "'all' alone, or some of 'forward', 'backward', 'input', 'output'")
-    for pair in (DATA_MODES[1:3], DATA_MODES[3:]):
-        if modes.isdisjoint(pair):
-            modes.update(pair)
-    return frozenset(modes - {"all"})
-
-
 #: The keys that stand at the top of the file, and those that stand under the task's own name.
 _COMMON: Mapping[str, Callable[[str, Any], Any]] = {
-    "task": _choice(*TASKS),
-    "dump_path": _dump_path,
-    "rank": _numbers,
-    "step": _steps,
-    "level": _choice(*LEVELS),
-    "extra_info": _boolean,
-    "support_ops": _path,
-    "overwrite": _boolean,
-    "synchronize": _boolean,
-    "measure": _choice(*MEASURES),
-    "max_disk": _size,
-    "async_dump": _boolean,
-    "precision": _choice("high", "low"),
-    "exact_dtypes": _boolean,
-    "dump_enable": _boolean,
+    "task": choice(*TASKS),
+    "dump_path": dump_path,
+    "rank": numbers,
+    "step": steps,
+    "level": choice(*LEVELS),
+    "extra_info": boolean,
+    "support_ops": path,
+    "overwrite": boolean,
+    "synchronize": boolean,
+    "measure": choice(*MEASURES),
+    "max_disk": size,
+    "async_dump": boolean,
+    "precision": choice("high", "low"),
+    "exact_dtypes": boolean,
+    "dump_enable": boolean,
 }
 _TASK: Mapping[str, Callable[[str, Any], Any]] = {
-    "scope": _names,
-    "list": _patterns,
-    "exclude": _patterns,
-    "tensor_list": _patterns,
-    "data_mode": _modes,
-    "summary_mode": _summary,
+    "scope": names,
+    "list": patterns,
+    "exclude": patterns,
+    "tensor_list": patterns,
+    "data_mode": modes,
+    "summary_mode": summary,
+    "when": condition,
+    "sample_mode": sample_mode,
+    "sample_num": count,
+    "slice": pieces,
 }
-_NAN_CHECK = {**_TASK, "last_calls": _count, "on_nan": _choice("continue", "raise")}
+_NAN_CHECK = {**_TASK, "last_calls": count, "on_nan": choice("continue", "raise")}
 #: What msprobe's own settings files hold beyond that: accepted, without effect here.
 _FOREIGN = frozenset(
     "seed is_deterministic enable_dataloader acl_config run_ut grad_probe free_benchmark overflow_check acc_check "
     "backward_input file_format risk_level custom_op_namespaces load "
     "exception_dump diff_check check_mode error_data_path white_list black_list fuzz_stage fuzz_device fuzz_level "
     "pert_mode handler_type if_preheat preheat_step max_sample pert_type overflow_nums param_list bounds nfs_path "
-    "slice request_id diff_nums device op_debug_mode online_run_ut host port jit_level output_path".split()
+    "request_id diff_nums device op_debug_mode online_run_ut host port jit_level output_path".split()
 )
 
 
@@ -314,7 +191,7 @@ def load(config_path: PathLike | None = None, **arguments: Any) -> Settings:
     for name in TASKS:
         section = given.get(name)
         if section is not None and not isinstance(section, Mapping):
-            _refuse(name, section, "an object with the keys " + ", ".join(_TASK))
+            refuse(name, section, "an object with the keys " + ", ".join(_TASK))
         known = _NAN_CHECK if name == "nan_check" else _TASK
         parsed = _parse(section or {}, known, f"{name}.", tuple(known), unserved)
         if name == task:
@@ -327,9 +204,9 @@ def load(config_path: PathLike | None = None, **arguments: Any) -> Settings:
         settings = replace(settings, level="mix")
     _check_scope(task, settings)
     if settings.async_dump and settings.checksums:
-        _refuse("async_dump", True, 'false where summary_mode is or has "md5"')
+        refuse("async_dump", True, 'false where summary_mode is or has "md5"')
     if settings.level == "debug" and task not in TASKS[:2]:
-        _refuse("task", task, '"statistics" and "tensor" at level "debug"')
+        refuse("task", task, '"statistics" and "tensor" at level "debug"')
     return settings
 
 
@@ -349,7 +226,7 @@ def _parse(
             if value not in (None, False, [], {}):
                 unserved.append(where + key)
         elif key not in spellings:
-            _refuse(f"unknown key in {where[:-1] or 'the settings'}", key, ", ".join(spellings), str(key), spellings)
+            refuse(f"unknown key in {where[:-1] or 'the settings'}", key, ", ".join(spellings), str(key), spellings)
     return values
 
 
@@ -357,7 +234,7 @@ def _check_scope(task: str, settings: Settings) -> None:
     if not settings.scope or settings.level == "debug":
         return
     if len(settings.scope) != 2:
-        _refuse(f"{task}.scope", list(settings.scope), "two full names: the first and the last call to record")
+        refuse(f"{task}.scope", list(settings.scope), "two full names: the first and the last call to record")
     for name in settings.scope:
         if not is_full_name(name, settings.level):
             forms = {
@@ -365,30 +242,30 @@ def _check_scope(task: str, settings: Settings) -> None:
                 "L1": "Functional.relu.0.forward",
                 "mix": "Functional.relu.0.forward or Cell.fc.Dense.forward.0",
             }
-            _refuse(f"{task}.scope", name, f"at level {settings.level} a full name such as {forms[settings.level]}")
+            refuse(f"{task}.scope", name, f"at level {settings.level} a full name such as {forms[settings.level]}")
 
 
 def _read(config_path: PathLike) -> dict[str, Any]:
-    path = _path("config_path", config_path)
-    if not path.lower().endswith((".json", ".yaml", ".yml")):
-        _refuse("config_path", config_path, "a .json, .yaml or .yml file")
+    found = path("config_path", config_path)
+    if not found.lower().endswith((".json", ".yaml", ".yml")):
+        refuse("config_path", config_path, "a .json, .yaml or .yml file")
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(found, encoding="utf-8") as file:
             text = file.read()
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"config_path: {path} cannot be read: {error}") from error
+        raise SettingsError(f"config_path: {found} cannot be read: {error}") from error
     try:
-        given = json.loads(text) if path.lower().endswith(".json") else _yaml(path, text)
+        given = json.loads(text) if found.lower().endswith(".json") else _yaml(found, text)
     except json.JSONDecodeError as error:
-        raise SettingsError(f"{path}: line {error.lineno}, column {error.colno}: {error.msg}") from error
+        raise SettingsError(f"{found}: line {error.lineno}, column {error.colno}: {error.msg}") from error
     except RecursionError as error:
-        raise SettingsError(f"{path}: nested too deeply") from error
+        raise SettingsError(f"{found}: nested too deeply") from error
     if not isinstance(given, dict):
-        raise SettingsError(f"{path}: {type(given).__name__} is not allowed. Allowed: an object with keys and values.")
+        raise SettingsError(f"{found}: {type(given).__name__} is not allowed. Allowed: an object with keys and values.")
     return given
 
 
-def _yaml(path: str, text: str) -> Any:
+def _yaml(found: str, text: str) -> Any:
     import yaml  # only for those who write YAML
 
     try:
@@ -396,4 +273,4 @@ def _yaml(path: str, text: str) -> Any:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-        raise SettingsError(f"{path}: {place}{getattr(error, 'problem', None) or error}") from error
+        raise SettingsError(f"{found}: {place}{getattr(error, 'problem', None) or error}") from error

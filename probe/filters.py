@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from probe.config import Settings, regex_of
+from probe.config import Settings
+from probe.parsing import regex_of
 
 
 class Place(Protocol):

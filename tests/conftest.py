@@ -63,6 +63,10 @@ class Debug:
                 "summary_mode",
                 "last_calls",
                 "on_nan",
+                "when",
+                "slice",
+                "sample_mode",
+                "sample_num",
             )
             if key in settings
         }

@@ -12,9 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from probe import SettingsError
-from probe.config import _COMMON, _FOREIGN, _TASK, TASKS, Settings, load
+from probe.config import _COMMON, _FOREIGN, _NAN_CHECK, Settings, load
 from probe.measure.host import Host
 from probe.measure.values import Describer
+from probe.parsing import TASKS
 from probe.store.documents import encode
 
 #: `make test-force` asks for ten times as many
@@ -45,8 +46,8 @@ SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_
 VALUES = LIKELY | st.recursive(
     SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4)
 )
-KEYS = st.sampled_from([*_COMMON, *_TASK, *TASKS, *sorted(_FOREIGN)]) | st.text(max_size=12)
-SECTION = st.dictionaries(st.sampled_from(sorted(_TASK)) | KEYS, VALUES, max_size=4)
+KEYS = st.sampled_from([*_COMMON, *_NAN_CHECK, *TASKS, *sorted(_FOREIGN)]) | st.text(max_size=12)
+SECTION = st.dictionaries(st.sampled_from(sorted(_NAN_CHECK)) | KEYS, VALUES, max_size=4)
 STEPS = st.lists(st.integers(0, 99) | st.integers(0, 99).map(str) | st.just("4-6"), max_size=3)
 NAMES = st.lists(st.text(min_size=1, max_size=9), max_size=3)
 GOOD = st.fixed_dictionaries(

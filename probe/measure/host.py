@@ -17,6 +17,7 @@ from probe.measure.statistics import finite as four_of
 
 if TYPE_CHECKING:
     from probe.measure.chosen import Chosen
+    from probe.measure.kept import Kept
 
 #: records of tensors of at most so many bytes are remembered by their content: the same bytes have the same numbers
 _SMALL = 2048
@@ -31,16 +32,17 @@ class Host:
         md5: whether a tensor's record carries the CRC-32 of its bytes.
         chosen: takes other statistics than the four, or None.
         exact: whether bfloat16 is stored as it is.
+        kept: decides which arrays are written, and how much of them; None for all.
     """
 
     at_once = True
     full = False
 
-    def __init__(self, md5: bool, chosen: Chosen | None = None, exact: bool = False) -> None:
+    def __init__(self, md5: bool, chosen: Chosen | None = None, exact: bool = False, kept: Kept | None = None) -> None:
         import mindspore
 
         self._md5 = md5
-        self.chosen, self._exact = chosen, exact
+        self.chosen, self._exact, self._kept = chosen, exact, kept
         self._shortest = not md5 and chosen is None
         self._statistics: Callable[[Array], Numbers] = statistics if chosen is None else chosen
         self._float = mindspore.float32
@@ -91,9 +93,11 @@ class Host:
         numbers = self._statistics(array)
         if not self._md5 and save is None:
             return record(dtype, array.shape, numbers)
+        if save is not None and self._kept is not None and not self._kept.wants(array):
+            save = None
         array = array if self._exact else storable(array)
         further = {"md5": crc32(array)} if self._md5 else {}
-        saved = save(name, array) if save is not None else ""
+        saved = save(name, array if self._kept is None else self._kept.part(array)) if save is not None else ""
         if saved:
             further["data_name"] = saved
         return record(dtype, array.shape, numbers, further)

@@ -65,9 +65,11 @@ def choose(settings: Settings) -> Meter:
     from probe.measure.device import Device
     from probe.measure.finite import Finite
     from probe.measure.host import Host
+    from probe.measure.kept import Kept
 
     chosen = None if isinstance(settings.summary_mode, str) else Chosen(settings.summary_mode)
-    host = Host(settings.checksums, chosen, settings.exact_dtypes)
+    kept = Kept(settings) if settings.when or settings.slice or settings.sample_mode else None
+    host = Host(settings.checksums, chosen, settings.exact_dtypes, kept)
     if settings.task == "nan_check":
         return Finite(host)
     on_cpu = mindspore.get_context("device_target") == "CPU"
