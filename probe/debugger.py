@@ -147,6 +147,22 @@ class PrecisionDebugger:
         cls._session_of_process().save(variable, name, save_backward)
 
     @classmethod
+    def estimate(cls) -> int:
+        """Return how many bytes on disk one step like the last one would take with task "tensor", on this rank.
+
+        It is known after a step of task "statistics"; statistics of all tensors are needed, so task "structure" does
+        not do. The settings ``when``, ``slice`` and ``sample_mode`` would make it less.
+
+        Raises:
+            UsageError: when no step of task "statistics" has been written yet.
+
+        Example::
+
+            print(f"{PrecisionDebugger.estimate() / 1e9:.1f} GB a step")
+        """
+        return cls._session_of_process().estimate()
+
+    @classmethod
     def register_custom_api(cls, module: Any, api_name: str, api_prefix: str | None = None) -> None:
         """Record the calls of a function of your own too, at levels L1 and mix, from the next start on.
 

