@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger("probe")
 
 _INPUTS = {"forward": ("input_args", "input_kwargs", "parameters"), "backward": ("input",)}
+#: its kernel on CPU leaves some of its further outputs as the memory was
+_FIRST_ONLY = re.compile(r"\.BatchNorm\.\d+\.forward$")
 _OUTPUTS = {"forward": ("output",), "backward": ("output", "output_kwargs")}
 
 
@@ -93,6 +96,8 @@ class First:
         kind = "backward" if "input" in parts else "forward" if "input_args" in parts else ""
         inputs = [parts.get(key) for key in _INPUTS.get(kind, ())]
         outputs = [parts.get(key) for key in _OUTPUTS[kind]] if kind else [parts]  # parameters_grad: all is output
+        if _FIRST_ONLY.search(name):
+            outputs = [part[:1] for part in outputs]
         if all(_finite(leaf) for leaf in _leaves(outputs)):
             return False
         if not all(_finite(leaf) for leaf in _leaves(inputs)):
