@@ -212,3 +212,29 @@ def test_readers_open_what_was_recovered_from_a_killed_process(tmp_path):
     rows = compare(folder, folder, tmp_path / "compared")
     assert len(rows) >= len(document(folder)) > 5
     assert not [row for row in rows if "N/A" in (row["NPU Name"], row["Bench Name"])]
+
+
+@pytest.mark.parametrize("task", ["statistics", "tensor"])
+def test_what_is_saved_by_name_is_what_msprobe_saves(task, tmp_path):
+    found = []
+    for tool, python in (("probe", sys.executable), ("msprobe", PYTHON), ("probe", sys.executable)):
+        out = tmp_path / f"{len(found)}-{tool}"
+        run(python, HERE / "saving.py", "--tool", tool, "--task", task, "--out", out)
+        found += list((out / "dump" / "step0").glob("*/debug.json"))
+    ours, theirs, again = (json.loads(path.read_text())["data"] for path in found)
+    assert ours.keys() == theirs.keys()
+    records = dict(tensors(ours, "")), dict(tensors(theirs, ""))
+    assert records[0].keys() == records[1].keys()
+    assert len(records[0]) == 8
+    for place, record in records[1].items():
+        assert not differs(records[0][place], record, bits=False), place
+        assert records[0][place].get("data_name") == record.get("data_name")
+    assert ours == again
+    for other in found[1:]:
+        out = tmp_path / f"compared-{other.parent.parent.parent.parent.name}"
+        out.mkdir(mode=0o750)
+        run(PEER / "bin/msprobe", "compare", "-tp", found[0], "-gp", other, "-o", out)
+        with open(next(out.glob("*.csv")), newline="") as file:
+            rows = list(csv.DictReader(file))
+        assert len(rows) >= 8
+        assert not [row for row in rows if "N/A" in (row["NPU Name"], row["Bench Name"])]
