@@ -11,6 +11,7 @@ from probe.measure.exact import Sum
 from probe.measure.host import Host
 from probe.measure.meters import MeterError, Save, Trouble
 from probe.measure.records import Later, Record
+from probe.progress import progress
 
 Result = TypeVar("Result")
 
@@ -74,7 +75,7 @@ class Batched:
         """Measure what waits."""
         waiting, self._waiting = self._waiting, []
         self._bytes, self.full = 0, False
-        for measure in waiting:
+        for measure in progress(waiting, "measuring"):
             _attempt(measure, trouble)
 
     def forget(self) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from probe.errors import UsageError
+from probe.progress import progress
 from probe.store import folders, journal
 from probe.store.documents import Documents
 
@@ -53,7 +54,7 @@ def _recover(folder: str) -> str:
     try:
         if records:
             merged = _Merged(folder, records[0], notes)
-            for record in records[1:]:
+            for record in progress(records[1:], "recovering"):
                 merged.add(record)
             merged.documents.write()
         elif damage:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from json.encoder import encode_basestring_ascii as _quote
 from typing import Any, Union
 
+from probe.progress import progress
 from probe.store import folders
 from probe.store.journal import Journal
 
@@ -130,7 +131,10 @@ class Documents:
         with folders.in_place(os.path.join(self.folder, folders.DEBUG if self._debug else folders.DUMP)) as file:
             head = "".join(f" {_quote(key)}: {encode(value, ' ')},\n" for key, value in self._header.items())
             file.write("{\n" + head + ' "data": ')
-            entries = [f"{_ENTRY}{_quote(name)}: {_text(parts)}" for name, parts in list(self._entries.items())]
+            entries = [
+                f"{_ENTRY}{_quote(name)}: {_text(parts)}"
+                for name, parts in progress(list(self._entries.items()), "writing")
+            ]
             file.write("{\n" + ",\n".join(entries) + "\n }" if entries else "{}")
             file.write("\n}")
         if self._extra:

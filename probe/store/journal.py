@@ -16,10 +16,11 @@ import json
 import os
 import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from probe.errors import UsageError
+from probe.progress import progress
 from probe.store import folders
 
 MAGIC = b"probe journal 1\n"
@@ -126,14 +127,22 @@ def read(path: str) -> tuple[list[Mapping[str, Any]], str]:
     if not data.startswith(MAGIC):
         raise UsageError(f"{path} is no journal of probe")
     found: list[Mapping[str, Any]] = []
-    place = len(MAGIC)
-    while place < len(data):
-        record = _record(data, place)
+    for place, record in progress(_records(data), "reading the journal"):
         if record is None:
             return found, f"the last {len(data) - place} of {len(data)} bytes were damaged or cut off"
         found.append(record)
-        place += _FRAME.size + _FRAME.unpack_from(data, place)[0]
     return found, ""
+
+
+def _records(data: bytes) -> Iterator[tuple[int, Mapping[str, Any] | None]]:
+    """Yield where each record begins, and the record, or None where it is damaged."""
+    place = len(MAGIC)
+    while place < len(data):
+        record = _record(data, place)
+        yield place, record
+        if record is None:
+            return
+        place += _FRAME.size + _FRAME.unpack_from(data, place)[0]
 
 
 def _record(data: bytes, place: int) -> Mapping[str, Any] | None:
