@@ -190,9 +190,9 @@ def load(config_path: PathLike | None = None, **arguments: Any) -> Settings:
     task = values.get("task", Settings.task)
     for name in TASKS:
         section = given.get(name)
-        if section is not None and not isinstance(section, Mapping):
-            refuse(name, section, "an object with the keys " + ", ".join(_TASK))
         known = _NAN_CHECK if name == "nan_check" else _TASK
+        if section is not None and not isinstance(section, Mapping):
+            refuse(name, section, "an object with the keys " + ", ".join(known))
         parsed = _parse(section or {}, known, f"{name}.", tuple(known), unserved)
         if name == task:
             values.update(parsed)
@@ -203,6 +203,8 @@ def load(config_path: PathLike | None = None, **arguments: Any) -> Settings:
         _log.warning('task "structure" needs the Cells: level "L1" becomes "mix"')
         settings = replace(settings, level="mix")
     _check_scope(task, settings)
+    if task == "nan_check" and len(settings.data_mode) != len(DATA_MODES) - 1:
+        refuse("nan_check.data_mode", sorted(settings.data_mode), "'all': what is missing could not be looked at")
     if settings.async_dump and settings.checksums:
         refuse("async_dump", True, 'false where summary_mode is or has "md5"')
     if settings.level == "debug" and task not in TASKS[:2]:

@@ -24,6 +24,9 @@ _log = logging.getLogger("probe")
 _INPUTS = {"forward": ("input_args", "input_kwargs", "parameters"), "backward": ("input",)}
 #: its kernel on CPU leaves some of its further outputs as the memory was
 _FIRST_ONLY = re.compile(r"\.BatchNorm\.\d+\.forward$")
+#: these give memory as it was
+_UNWRITTEN = re.compile(r"\.(new_)?empty(_like|_strided)?\.\d+\.forward$")
+_GRADIENTS = ".parameters_grad."
 _OUTPUTS = {"forward": ("output",), "backward": ("output", "output_kwargs")}
 
 
@@ -54,6 +57,9 @@ class First:
         self._raises = settings.on_nan == "raise"
         self._most = settings.last_calls
         self._kept: dict[str, Entry] = {}
+        self._stacks: dict[str, int] = {}
+        self._given: set[str] = set()  # forward entries that were given what is not finite, and the Cells around them
+        self._suspects: dict[str, Entry] = {}  # parameters' gradients, whose Cells' backwards are still to come
         self._outside = ""
         self.found = ""
 
@@ -64,17 +70,31 @@ class First:
         except Exception as error:
             self._sink.trouble("looking for what is not finite", error, entry[0])
 
-    def close(self) -> None:
-        """Say where values that are not finite were seen, if no call was to blame."""
-        if self._outside and not self.found:
-            _log.warning(
-                "%s is given what is not finite, but no call that is recorded made it of finite inputs", self._outside
-            )
+    def close(self) -> str:
+        """Return what is to be said where something was not finite and no call was to blame, or ""."""
+        outside = self._outside or next((entry[0] for entry in self._suspects.values()), "")
+        if not outside or self.found:
+            return ""
+        return f"{outside} is given what is not finite, but no call that is recorded made it of finite inputs"
 
     def _take(self, entry: Entry) -> None:
-        name, parts, _, _ = entry
-        if self.found or not isinstance(parts, dict) or (self._meter.strange and self._judged(entry)):
+        name, parts, stack, _ = entry
+        if self.found or not isinstance(parts, dict):
             return
+        if stack >= 0:
+            self._stacks[name] = stack
+        if self._meter.strange and self._judged(entry):
+            return
+        self._release(parts)
+        if name in self._kept:  # further keys of an entry, as of parameters_grad
+            self._kept[name][1].update(parts)
+            return
+        self._kept[name] = entry
+        if len(self._kept) > self._most:
+            del self._kept[next(iter(self._kept))]
+
+    @staticmethod
+    def _release(parts: dict[str, Any]) -> None:
         for value in parts.values():
             for item in value.values() if type(value) is dict else value if type(value) is list else ():
                 if type(item) is Seen:
@@ -83,28 +103,40 @@ class First:
                     for leaf in _leaves(item):
                         if type(leaf) is Seen:
                             leaf.release()
-        if name in self._kept:  # further keys of an entry, as of parameters_grad
-            self._kept[name][1].update(parts)
-            return
-        self._kept[name] = entry
-        if len(self._kept) > self._most:
-            del self._kept[next(iter(self._kept))]
 
     def _judged(self, entry: Entry) -> bool:
-        """Return whether this entry is to blame; then it is written."""
+        """Return whether this entry is to blame, or may turn out to be; if it is, it is written."""
         name, parts, _, _ = entry
-        kind = "backward" if "input" in parts else "forward" if "input_args" in parts else ""
-        inputs = [parts.get(key) for key in _INPUTS.get(kind, ())]
-        outputs = [parts.get(key) for key in _OUTPUTS[kind]] if kind else [parts]  # parameters_grad: all is output
+        if _GRADIENTS in name:
+            if _all_finite(parts):
+                return False
+            self._suspects.setdefault(name.partition(_GRADIENTS)[0], entry)
+            return True
+        backward = "input" in parts
+        forward = name.replace(".backward", ".forward")
+        outputs = [parts.get(key) for key in _OUTPUTS["backward" if backward else "forward"]]
         if _FIRST_ONLY.search(name):
-            outputs = [part[:1] for part in outputs]
-        if all(_finite(leaf) for leaf in _leaves(outputs)):
+            outputs = [part[:1] for part in outputs if part]
+        suspect = self._suspects.pop(name.partition(".backward.")[0], None) if backward else None
+        if _UNWRITTEN.search(name) or (suspect is None and _all_finite(outputs)):
             return False
-        if not all(_finite(leaf) for leaf in _leaves(inputs)):
-            self._outside = self._outside or name
+        inputs = [parts.get(key) for key in _INPUTS["backward" if backward else "forward"]]
+        if forward in self._given or not _all_finite(inputs):
+            self._note_given(entry)
             return False
-        self._write(entry)
+        if name.startswith("Cell.") and not backward and all(_meant(leaf) for leaf in _leaves(outputs)):
+            return False
+        if suspect is not None:
+            self._kept[name] = entry
+            self._release(parts)
+        self._write(suspect or entry)
         return True
+
+    def _note_given(self, entry: Entry) -> None:
+        """Note that this call is not to blame, nor are the Cells that it happened in."""
+        self._outside = self._outside or entry[0]
+        around = [name for place in entry[3] for name in place if name is not None]
+        self._given.update(name.replace(".backward", ".forward") for name in (entry[0], *around))
 
     def _write(self, entry: Entry) -> None:
         self.found = entry[0]
@@ -112,10 +144,12 @@ class First:
         if [leaf for leaf in seen if not leaf.complete(self._meter.host)]:
             entry[1]["error"] = "a tensor was changed while the call ran: of it only Max and Min are known"
         for kept in (*self._kept.values(), entry):
-            if kept[2] >= 0:
-                self._documents.stack(kept[0], kept[2])
+            forward = kept[0].replace(".backward", ".forward")
+            if forward in self._stacks:  # a backward is understood by the stack of its forward
+                self._documents.stack(forward, self._stacks.pop(forward))
             self._documents.entry(*kept)
         self._kept.clear()
+        self._documents.write()
         message = f"{self.found} is the first call that makes what is not finite of finite inputs"
         _log.warning("%s; its record and the calls before it are in %s", message, self._documents.folder)
         if self._raises:
@@ -130,6 +164,15 @@ def _leaves(value: Any) -> Iterator[Any]:
         return
     for item in value:
         yield from _leaves(item)
+
+
+def _all_finite(value: Any) -> bool:
+    return all(_finite(leaf) for leaf in _leaves(value))
+
+
+def _meant(leaf: Any) -> bool:
+    """Return whether a tensor has nothing worse than -inf, as masks have on purpose."""
+    return not isinstance(leaf, Seen) or leaf.finite or leaf.low
 
 
 def _finite(leaf: Any) -> bool:

@@ -216,7 +216,8 @@ def condition(key: str, value: Any) -> Condition:
     stat = choice(*STATISTICS[:-1])(f"{key}.stat", value["stat"])
     (sign,) = (name for name in value if name != "stat")
     number = value[sign]
-    if sign not in SIGNS or isinstance(number, bool) or not isinstance(number, (int, float)):
+    usual = isinstance(number, (int, float)) and not isinstance(number, bool) and abs(number) < 1e300
+    if sign not in SIGNS or not usual:
         refuse(key, value, f"{allowed}; the signs are {', '.join(SIGNS)}")
     return Condition(stat, sign, float(number))
 

@@ -84,16 +84,20 @@ class Session:
             if model is not None:
                 self._models = model
             self._rank_id = rank_id
-            before = self.settings, self._claims
-            renewed = self._renew()
-            try:
-                self._start(token_range)
-            except ProbeError as error:
-                if not renewed:
-                    raise
-                _log.warning("the settings were edited but cannot be used, the old ones hold: %s", error)
-                self._use(*before)
-                self._start(token_range)
+            self._renewed(lambda: self._start(token_range))
+
+    def _renewed(self, action: Callable[[], None]) -> None:
+        """Do something under settings that may have been edited; where they cannot be used, under the old ones."""
+        before = self.settings, self._claims
+        renewed = not self._orphaned and self._renew()
+        try:
+            action()
+        except ProbeError as error:
+            if not renewed:
+                raise
+            _log.warning("the settings were edited but cannot be used, the old ones hold: %s", error)
+            self._use(*before)
+            action()
 
     def _start(self, token_range: Any) -> None:
         if self.settings.level == "debug" or self._found:  # only what is saved by name; nothing more to find
@@ -119,21 +123,22 @@ class Session:
                 raise UsageError(f"save(): name {name!r} is not allowed. Allowed: a text.")
             if not isinstance(save_backward, bool):
                 raise UsageError(f"save(): save_backward {save_backward!r} is not allowed. Allowed: True, False.")
-            if not self._orphaned:
-                self._renew()
-            if self._orphaned or self.settings.level != "debug":
-                return
-            try:
-                rank = self._rank()
-                recorder = self._open(rank) if self._window.wants(rank) else None
-                self._termination.install()
-            except ProbeError:
-                raise
-            except Exception as error:
-                self._cannot("save here", error)
-                return
-            if recorder is not None and self._collection is not None:
-                self._collection.saver.save(recorder, variable, name, save_backward)
+            self._renewed(lambda: self._save_value(variable, name, save_backward))
+
+    def _save_value(self, variable: Any, name: str, save_backward: bool) -> None:
+        if self._orphaned or self.settings.level != "debug":
+            return
+        try:
+            rank = self._rank()
+            recorder = self._open(rank) if self._window.wants(rank) else None
+            self._termination.install()
+        except ProbeError:
+            raise
+        except Exception as error:
+            self._cannot("save here", error)
+            return
+        if recorder is not None and self._collection is not None:
+            self._collection.saver.save(recorder, variable, name, save_backward)
 
     def estimate(self) -> int:
         """Return how many bytes a step like the last one would take with arrays."""
@@ -277,7 +282,8 @@ class Session:
     def _use(self, settings: Settings, claims: Claims) -> None:
         self._claims = claims
         self.settings = self._window.settings = settings
-        self._room.most = settings.max_disk
+        self._room.allow(settings.max_disk)
+        self._found = False
         self._collection = self._meter = None
 
     def _open(self, rank: int | None) -> Recorder | None:
@@ -339,8 +345,11 @@ class Session:
             self._write(recorder)
             self._attempt(recorder, "ending the step", lambda: self._say_unmatched(recorder))
             if recorder.first is not None:
-                recorder.first.close()
                 self._found = bool(recorder.first.found)
+                outside = recorder.first.close()
+                if outside and "outside" not in self._said:
+                    self._said.add("outside")
+                    _log.warning("%s", outside)
 
     def _attempt(self, recorder: Recorder, what: str, action: Callable[[], object]) -> None:
         try:
@@ -357,7 +366,7 @@ class Session:
     def _write(self, recorder: Recorder) -> None:
         try:
             if recorder.write():
-                self._written = recorder.folder
+                self._written = recorder.folder if self.settings.task == "statistics" else ""
                 _log.info("step %d is in %s", self._window.step, recorder.folder)
         except Exception as error:
             recorder.trouble("writing the documents", error)

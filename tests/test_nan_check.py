@@ -191,3 +191,117 @@ def test_an_input_that_the_call_changes_is_recorded_as_it_was(debug):
 def test_wrong_settings_are_named(debug, key, value):
     with pytest.raises(SettingsError, match=rf"nan_check\.{key}: {value!r} is not allowed"):
         debug(task="nan_check", **{key: value})
+
+
+BAD = tensor([[1.0, np.nan, 2.0, 0.5, 1.0, 1.0]])
+
+
+def _found(debug, net, function, level, **settings):
+    debugger = debug(task="nan_check", level=level, **settings)
+    debugger.start(net)
+    function()
+    debugger.stop()
+    debugger.step()
+    return list(debug.dump().data)[-1] if debug.dump_path.exists() else ""
+
+
+@pytest.mark.parametrize("level", ["L0", "L1", "mix"])
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+@pytest.mark.parametrize("layer", [nn.ReLU, nn.Tanh])
+def test_what_is_in_the_data_is_nobodys_fault_in_the_backward_either(debug, level, bad, layer):
+    net = nn.SequentialCell(nn.Dense(6, 5), layer(), nn.Dense(5, 2))
+    x = tensor([[1.0, bad, 2.0, 0.5, 1.0, 1.0]])
+    step = ms.value_and_grad(lambda x: (net(x) ** 2).sum(), None, net.trainable_params())
+    assert _found(debug, net, lambda: step(x), level) == ""
+
+
+@pytest.mark.parametrize("level", ["L0", "L1", "mix"])
+def test_what_is_in_a_weight_is_nobodys_fault(debug, level):
+    net = nn.SequentialCell(nn.SequentialCell(nn.SequentialCell(nn.Dense(6, 5))), nn.Dense(5, 2))
+    net[0][0][0].weight.set_data(tensor(np.full((5, 6), np.nan)))
+    assert _found(debug, net, lambda: net(X), level) == ""
+
+
+def test_a_gradient_that_is_given_is_nobodys_fault(debug):
+    net = nn.SequentialCell(nn.Dense(6, 5), nn.Dense(5, 2))
+    gradient = ms.ops.GradOperation(get_by_list=True, sens_param=True)(net, net.trainable_params())
+    assert _found(debug, net, lambda: gradient(X, tensor(np.full((4, 2), np.nan))), "L0") == ""
+
+
+class Root(nn.Cell):
+    """Its weight's gradient is not finite where the weight is 0."""
+
+    def __init__(self):
+        super().__init__()
+        self.w = ms.Parameter(tensor(np.zeros((6, 3))), name="w")
+
+    def construct(self, x):
+        return ops.sqrt(ops.matmul(x, self.w))
+
+
+def test_a_weights_gradient_is_blamed_on_its_cell(debug):
+    net = nn.SequentialCell(Root())
+    step = ms.value_and_grad(lambda x: net(x).sum(), None, net.trainable_params())
+    assert _found(debug, net, lambda: step(X), "L0") == "Cell.0.Root.parameters_grad.0"
+    record = debug.dump().data["Cell.0.Root.parameters_grad.0"]["w"][0]
+    assert not np.isfinite(debug.dump().array(record["data_name"])).all()
+
+
+@pytest.mark.parametrize("name", ["input", "kwargs"])
+def test_a_cell_may_be_called_like_a_part_of_an_entry(debug, name):
+    net = nn.SequentialCell()
+    net.insert_child_to_cell(name, nn.Dense(6, 5))
+    layer = getattr(net, name)
+    layer.weight.set_data(tensor(np.full((5, 6), 3e38)))
+    assert _found(debug, net, lambda: layer(tensor(np.ones((4, 6)))), "L0") == f"Cell.{name}.Dense.forward.0"
+
+
+class Mask(nn.Cell):
+    """Makes what is not finite on purpose."""
+
+    def construct(self):
+        return ops.triu(ops.full((4, 4), -math.inf, dtype=ms.float32), 1)
+
+
+@pytest.mark.parametrize("level", ["L0", "L1", "mix"])
+def test_a_mask_is_meant(debug, level):
+    net = nn.SequentialCell(Mask())
+    assert _found(debug, net, lambda: ops.softmax(net[0]() + 1.0), level) == ""
+
+
+def test_a_backward_to_blame_has_the_stack_of_its_forward(debug):
+    step = ms.grad(lambda x: ops.sqrt(ops.relu(x * 0.0)).sum())
+    assert _found(debug, None, lambda: step(X), "L1", last_calls=0) == "Functional.sqrt.0.backward"
+    ((names, lines),) = debug.dump().stack.values()
+    assert names == ["Functional.sqrt.0.forward"]
+    assert any("test_nan_check.py" in line for line in lines)
+
+
+def test_it_is_written_at_once(debug):
+    debugger = debug(task="nan_check")
+    debugger.start()
+    ops.exp(tensor([1000.0]))
+    assert list(debug.dump().data) == ["Functional.exp.0.forward"]  # as a process leaves it that is killed now
+    debugger.step()
+
+
+def test_another_task_may_follow(debug):
+    debugger = debug(task="nan_check")
+    debugger.start()
+    ops.exp(tensor([1000.0]))
+    debugger.step()
+    path = debug.path / "config.json"
+    path.write_text(path.read_text().replace('"nan_check"', '"statistics"', 1) + "  ")
+    debugger.start()
+    ops.exp(tensor([1.0]))
+    debugger.step()
+    assert list(debug.dump(1).data) == ["Functional.exp.0.forward"]
+
+
+def test_parts_that_could_not_be_looked_at_are_refused(debug):
+    with pytest.raises(SettingsError, match=r"nan_check\.data_mode"):
+        debug(task="nan_check", data_mode=["output"])
+
+
+def test_a_large_complex_number_is_finite(debug):
+    assert _found(debug, None, lambda: ops.reshape(tensor([3e38 + 3e38j], np.complex64), (1, 1)), "L1") == ""

@@ -16,9 +16,11 @@ from probe.measure.meters import Save, Trouble
 from probe.measure.records import Record, record
 
 #: calls that may change what they are given: its values are copied before
-_CHANGES = re.compile(r"^(Primitive|Cell|Jit)\.|_\.\d+\.forward\.|\.__i\w+__\.|__setitem__|assign|scatter|batch_norm")
+_CHANGES = re.compile(
+    r"^(?!(Tensor|Functional|Mint|MintFunctional|MintDistributed|Distributed)\.)|_\.\d+\.forward\.|\.__i\w+__\.|__setitem__|assign|scatter|batch_norm"
+)
 #: what is given to a call, or to its backward: looked at only where what it makes is not finite
-_GIVEN = re.compile(r"\.(input|kwargs)\.")
+_GIVEN = re.compile(r"\.(forward|backward)(\.\d+)?\.(input|kwargs)\.")
 _FLOAT = np.dtype(np.float32)
 _maximum, _minimum = np.maximum.reduce, np.minimum.reduce
 
@@ -60,6 +62,11 @@ class Seen:
             self._ends = None if array is None else _ends(array)
         return self._ends is None or is_finite(self._ends)
 
+    @property
+    def low(self) -> bool:
+        """Whether those that are not are -inf, all of them."""
+        return self._ends is not None and self._ends[0] is not None and self._ends[0] < np.inf
+
     def _values(self) -> Array | None:
         return self._array if self._array is not None or self._tensor is None else self._read(self._tensor)
 
@@ -99,6 +106,8 @@ def _ends(array: Array) -> Ends:
     if array.size == 0 or kind == "b":
         return None, None
     flat = (np.abs(array) if kind == "c" else array).ravel(order="K")
+    if kind == "c" and not np.isfinite(flat).all():  # or only the absolute value is not finite
+        flat = array.ravel().view(array.real.dtype)
     if kind in "fV" and flat.dtype.itemsize == 2:
         flat = flat.astype(np.float32)
     return _maximum(flat).item(), _minimum(flat).item()

@@ -30,6 +30,8 @@ def load(path: str | os.PathLike[str]) -> np.ndarray[Any, Any]:
     path = os.fspath(path)
     try:
         array: np.ndarray[Any, Any] = np.load(path, allow_pickle=False)
+        if not isinstance(array, np.ndarray):
+            raise UsageError(f"{path} is no array of a dump")
         as_it_is = array.dtype.kind == "V" and array.dtype.itemsize == 2
         if as_it_is or (array.dtype == np.float32 and _was_bfloat16(path)):
             import ml_dtypes

@@ -46,6 +46,9 @@ def _tree(path: str, dumps: Sequence[Dump]) -> str:
     return "\n".join(lines)
 
 
+_STRANGE = ("nan_count", "inf_count", "negative_inf_count", "positive_inf_count")
+
+
 def _kinds(dump: Dump, path: str) -> str:
     forward, backward, gradients, tensors, nonfinite = (Counter[str]() for _ in range(5))
     for name in dump.data:
@@ -55,7 +58,7 @@ def _kinds(dump: Dump, path: str) -> str:
     for place, record in dump.tensors():
         kind = place.split(".", 1)[0]
         tensors[kind] += 1
-        nonfinite[kind] += "nan_count" in record or "inf_count" in record
+        nonfinite[kind] += any(record.get(key) for key in _STRANGE)
     kinds = sorted({*forward, *backward, *gradients})
     columns = (forward, backward, gradients, tensors, nonfinite)
     header = ["kind", "forward", "backward", "parameters_grad", "tensors", "not finite"]

@@ -29,6 +29,11 @@ class Room:
         self._reserve = -1
         self.full = ""
 
+    def allow(self, most: int | None) -> None:
+        """Change how much may be written in all."""
+        if most != self.most:
+            self.most, self.full = most, ""
+
     def take(self, folder: str, size: int) -> bool:
         """Return whether an array of this size may be written to this folder, and count it.
 
