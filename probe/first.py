@@ -60,6 +60,7 @@ class First:
         self._stacks: dict[str, int] = {}
         self._given: set[str] = set()  # forward entries that were given what is not finite, and the Cells around them
         self._suspects: dict[str, Entry] = {}  # parameters' gradients, whose Cells' backwards are still to come
+        self._passed: dict[str, bool] = {}  # Cells whose backwards have come, and whether they were given finite values
         self._outside = ""
         self.found = ""
 
@@ -85,6 +86,8 @@ class First:
             self._stacks[name] = stack
         if self._meter.strange and self._judged(entry):
             return
+        if name.startswith("Cell.") and "input" in parts:
+            self._passed[name.partition(".backward.")[0]] = _all_finite(parts["input"])
         self._release(parts)
         if name in self._kept:  # further keys of an entry, as of parameters_grad
             self._kept[name][1].update(parts)
@@ -110,7 +113,14 @@ class First:
         if _GRADIENTS in name:
             if _all_finite(parts):
                 return False
-            self._suspects.setdefault(name.partition(_GRADIENTS)[0], entry)
+            key = name.partition(_GRADIENTS)[0]
+            if not self._passed.get(key, True):
+                self._outside = self._outside or name
+                return False
+            if key in self._passed:
+                self._write(entry)
+            else:
+                self._suspects.setdefault(key, entry)
             return True
         backward = "input" in parts
         forward = name.replace(".backward", ".forward")
