@@ -87,7 +87,8 @@ class First:
         if self._meter.strange and self._judged(entry):
             return
         if name.startswith("Cell.") and "input" in parts:
-            self._passed[name.partition(".backward.")[0]] = _all_finite(parts["input"])
+            clean = name.replace(".backward", ".forward") not in self._given and _all_finite(parts["input"])
+            self._passed[name.partition(".backward.")[0]] = clean
         self._release(parts)
         if name in self._kept:  # further keys of an entry, as of parameters_grad
             self._kept[name][1].update(parts)
@@ -111,17 +112,7 @@ class First:
         """Return whether this entry is to blame, or may turn out to be; if it is, it is written."""
         name, parts, _, _ = entry
         if _GRADIENTS in name:
-            if _all_finite(parts):
-                return False
-            key = name.partition(_GRADIENTS)[0]
-            if not self._passed.get(key, True):
-                self._outside = self._outside or name
-                return False
-            if key in self._passed:
-                self._write(entry)
-            else:
-                self._suspects.setdefault(key, entry)
-            return True
+            return self._gradient_judged(entry)
         backward = "input" in parts
         forward = name.replace(".backward", ".forward")
         outputs = [parts.get(key) for key in _OUTPUTS["backward" if backward else "forward"]]
@@ -140,6 +131,18 @@ class First:
             self._kept[name] = entry
             self._release(parts)
         self._write(suspect or entry)
+        return True
+
+    def _gradient_judged(self, entry: Entry) -> bool:
+        """Judge a parameter's gradient, by what the backward of its Cell was given: before it or after it."""
+        name, parts, _, _ = entry
+        key = name.partition(_GRADIENTS)[0]
+        if _all_finite(parts) or not self._passed.get(key, True):
+            return False
+        if key in self._passed:
+            self._write(entry)
+        else:
+            self._suspects.setdefault(key, entry)
         return True
 
     def _note_given(self, entry: Entry) -> None:
