@@ -150,11 +150,11 @@ class PrecisionDebugger:
     def estimate(cls) -> int:
         """Return how many bytes on disk one step like the last one would take with task "tensor", on this rank.
 
-        It is known after a step of task "statistics"; statistics of all tensors are needed, so task "structure" does
-        not do. The settings ``when``, ``slice`` and ``sample_mode`` would make it less.
+        It is known after a step of task "statistics", or of task "structure", where gradients are taken to be as large
+        as what they belong to. The settings ``when``, ``slice`` and ``sample_mode`` would make it less.
 
         Raises:
-            UsageError: when no step of task "statistics" has been written yet.
+            UsageError: when no step of these tasks has been written yet.
 
         Example::
 

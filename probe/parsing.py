@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, NamedTuple, NoReturn
 
 from probe.errors import SettingsError
@@ -245,3 +246,13 @@ def pieces(key: str, value: Any) -> tuple[Piece, ...]:
             refuse(key, item, f"{allowed}; dim and size from 0")
         found.append(Piece(item["dim"], item.get("begin") or 0, item.get("end"), item.get("size")))
     return tuple(found)
+
+
+def is_range(value: Any) -> bool:
+    """Return whether a value is what ``start(token_range=)`` takes: two whole numbers from 0, in order."""
+    whole = (
+        isinstance(value, (list, tuple))
+        and len(value) == 2
+        and all(isinstance(number, Integral) and not isinstance(number, bool) for number in value)
+    )
+    return whole and 0 <= value[0] <= value[1]

@@ -8,7 +8,6 @@ import logging
 import threading
 import weakref
 from collections.abc import Callable
-from numbers import Integral
 from typing import Any
 
 from probe.capture import pipeline
@@ -23,6 +22,8 @@ from probe.errors import ProbeError, SettingsError, UsageError
 from probe.measure import meters
 from probe.measure.meters import Meter
 from probe.naming import custom_key
+from probe.outline import Outline
+from probe.parsing import is_range
 from probe.recorder import Recorder
 from probe.source import Source
 from probe.store import folders
@@ -48,7 +49,7 @@ class Session:
         self.custom = dict(custom or {})
         self._rank_id: int | None = None
         self._found = False
-        self._written = ""
+        self._written, self._weight = "", 0
         self.running = False
         self._window = Window(settings)
         self._models: Any = None
@@ -143,8 +144,12 @@ class Session:
     def estimate(self) -> int:
         """Return how many bytes a step like the last one would take with arrays."""
         with self._lock:
-            if not self._written or self.settings.task != "statistics":
-                raise UsageError('estimate(): it needs a step of task "statistics" that has been written')
+            if self._weight:
+                return self._weight
+            if not self._written:
+                raise UsageError(
+                    'estimate(): it needs a step of task "statistics" or "structure" that has been written'
+                )
             from probe.offline.estimating import estimate
 
             return estimate(self._written, self.settings.exact_dtypes)
@@ -300,9 +305,8 @@ class Session:
         if self._meter is None:
             self._meter = meters.choose(self.settings)
         folder = folders.rank_folder(self.settings.dump_path, self._window.step, rank)
-        recorder = Recorder(
-            self.settings, self._meter, self._stacks, folder, self._room, self._told, self._collection.wait
-        )
+        kind = Outline if self.settings.task == "structure" else Recorder
+        recorder = kind(self.settings, self._meter, self._stacks, folder, self._room, self._told, self._collection.wait)
         try:
             recorder.open()
             if first and recorder.first is None:
@@ -366,13 +370,14 @@ class Session:
     def _write(self, recorder: Recorder) -> None:
         try:
             if recorder.write():
-                self._written = recorder.folder if self.settings.task == "statistics" else ""
+                self._written = recorder.folder if self.settings.task in ("statistics", "structure") else ""
+                self._weight = recorder.weight if isinstance(recorder, Outline) else 0
                 _log.info("step %d is in %s", self._window.step, recorder.folder)
         except Exception as error:
             recorder.trouble("writing the documents", error)
 
     def _check(self, model: Any, token_range: Any, rank_id: Any) -> None:
-        if token_range is not None and not _is_range(token_range):
+        if token_range is not None and not is_range(token_range):
             raise UsageError(
                 f"start(): token_range {token_range!r} is not allowed. Allowed: [a, b], the first and the last forward "
                 "of the model to record, counted from 0."
@@ -383,15 +388,6 @@ class Session:
             )
         if rank_id is not None and (isinstance(rank_id, bool) or not isinstance(rank_id, int) or rank_id < 0):
             raise UsageError(f"start(): rank_id {rank_id!r} is not allowed. Allowed: a whole number from 0.")
-
-
-def _is_range(value: Any) -> bool:
-    whole = (
-        isinstance(value, (list, tuple))
-        and len(value) == 2
-        and all(isinstance(number, Integral) and not isinstance(number, bool) for number in value)
-    )
-    return whole and 0 <= value[0] <= value[1]
 
 
 def _differences(old: Settings, new: Settings) -> list[str]:

@@ -22,14 +22,15 @@ def _size(folder):
 def test_within_five_percent(debug, name, level, tmp_path):
     net, train = nets.build(name)
     sizes = {}
-    for task in ("statistics", "tensor"):
+    for task in ("statistics", "structure", "tensor"):
         debug.dump_path = tmp_path / task
         debugger = debug(task=task, level=level)
         debugger.start(net)
         train(0)
         debugger.step()
-        sizes[task] = debugger.estimate() if task == "statistics" else _size(tmp_path / task / "step0")
+        sizes[task] = debugger.estimate() if task != "tensor" else _size(tmp_path / task / "step0")
     assert sizes["statistics"] == pytest.approx(sizes["tensor"], rel=0.05)
+    assert sizes["structure"] == pytest.approx(sizes["tensor"], rel=0.05)
 
 
 @pytest.mark.parametrize("exact", [True, False])

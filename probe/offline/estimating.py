@@ -26,11 +26,16 @@ def estimate(folder: str, exact_dtypes: bool = False) -> int:
         UsageError: when the dump cannot be read.
     """
     sizes = {**_SIZES, "BFloat16": 2} if exact_dtypes else _SIZES
-    documents = (os.path.join(folder, name) for name in (folders.DUMP, folders.STACK, folders.CONSTRUCT))
-    total = sum(os.path.getsize(path) for path in documents if os.path.exists(path))
+    total = documents(folder)
     for place, record in read(folder).tensors():
         name = record["dtype"]
         bits = int("".join(filter(str.isdigit, name)) or 8)
         arrays = math.prod(record["shape"]) * sizes.get(name, bits // 8)
         total += arrays + _HEADER + (0 if "data_name" in record else _KEY + len(place))
     return total
+
+
+def documents(folder: str) -> int:
+    """Return how many bytes the documents of a rank folder have."""
+    paths = (os.path.join(folder, name) for name in (folders.DUMP, folders.STACK, folders.CONSTRUCT))
+    return sum(os.path.getsize(path) for path in paths if os.path.exists(path))
