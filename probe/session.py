@@ -144,14 +144,12 @@ class Session:
     def estimate(self) -> int:
         """Return how many bytes a step like the last one would take with arrays."""
         with self._lock:
-            if self._weight:
-                return self._weight
             if not self._written:
-                raise UsageError(
-                    'estimate(): it needs a step of task "statistics" or "structure" that has been written'
-                )
-            from probe.offline.estimating import estimate
+                raise UsageError('estimate(): it needs a step of task "statistics" or "structure" on disk')
+            from probe.offline.estimating import documents, estimate
 
+            if self._weight:
+                return self._weight + documents(self._written)
             return estimate(self._written, self.settings.exact_dtypes)
 
     def register(self, owner: Any, name: str, prefix: str | None) -> None:

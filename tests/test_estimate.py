@@ -44,5 +44,5 @@ def test_of_bfloat16(debug, tmp_path, exact):
 
 
 def test_before_a_step_it_is_not_known(debug):
-    with pytest.raises(UsageError, match="needs a step"):
+    with pytest.raises(UsageError, match="it needs a step"):
         debug().estimate()
