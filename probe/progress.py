@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 from collections.abc import Iterable
 from typing import TypeVar
 
@@ -14,9 +16,18 @@ _PATIENCE = 2.0
 
 def progress(items: Iterable[Item], what: str) -> Iterable[Item]:
     """Return the items, and show how far they are where somebody looks and the extra "progress" (tqdm) is installed."""
+    if not sys.stderr.isatty():
+        return items
     try:
         from tqdm import tqdm
     except ImportError:
         return items
-    shown: Iterable[Item] = tqdm(items, desc=f"probe: {what}", delay=_PATIENCE, disable=None, leave=False, unit="")
+
+    class Line(tqdm):  # type: ignore[type-arg]
+        """Without what all of a process's bars share: a thread, and a lock that a killed child may take along."""
+
+        monitor_interval = 0
+        _lock = threading.RLock()
+
+    shown: Iterable[Item] = Line(items, desc=f"probe: {what}", delay=_PATIENCE, leave=False, unit="")
     return shown

@@ -61,3 +61,18 @@ def test_nothing_in_a_pipe(crashed):
     out, shown = _recover(crashed, terminal=False)
     assert f"{MANY} entries recovered" in out
     assert shown == ""
+
+
+def test_no_thread_and_no_lock_that_processes_share(tmp_path):
+    """A child that is killed while it writes must not hold up its parent, nor may a thread be left."""
+    code = """
+import sys, threading
+sys.stderr.isatty = lambda: True
+from probe.progress import progress
+import tqdm
+assert list(progress([1, 2], "writing")) == [1, 2]
+print(threading.active_count(), hasattr(tqdm.tqdm, "_lock"), tqdm.tqdm.monitor)
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout.split() == ["1", "False", "None"]
