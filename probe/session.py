@@ -250,7 +250,7 @@ class Session:
         """Let go of everything in a forked child: the dump is the parent's."""
         self._orphaned, self.running, self._lock = True, False, threading.RLock()
         if self._collection is not None:
-            self._collection.recorder = None
+            self._collection.orphan()
         self._claims.release()
         if self._recorder is not None:
             self._recorder.orphan()

@@ -112,14 +112,19 @@ def test_saving_everything_changes_no_bit(debug, name):
                 cell.register_forward_hook(lambda cell, inputs, output: save(output, type(cell).__name__) and None)
         for i in range(2):
             loss, gradients = step(i)
-            PrecisionDebugger.step()
+            if save:
+                PrecisionDebugger.step()
             seen += [value.asnumpy().tobytes() for value in (loss, *gradients, *net.get_parameters())]
         return seen
 
-    debugger = debug(level="debug")
     bare, again = train(None), train(None)
     assert bare == again
+    debugger = debug(level="debug")
     assert train(debugger.save) == bare
+    for step in range(2):
+        data = _data(debug, step)["data"]
+        assert [name for name, value in data.items() if "_grad." not in name and value]
+        assert [name for name, value in data.items() if "_grad." in name and value]
 
 
 def test_other_levels_ignore_it(debug):

@@ -137,6 +137,12 @@ class Collection:
         self._recompute.remove()
         self.gradients.flush()
 
+    def orphan(self) -> None:
+        """Record nothing more in a forked child, and never again."""
+        self.recorder = None
+        if self._tokens is not None:
+            self._tokens.end()
+
     def end_step(self) -> None:
         """Take the parameter hooks away too."""
         self.gradients.flush()

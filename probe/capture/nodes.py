@@ -41,6 +41,11 @@ class Nodes:
         self._view = mindspore.Tensor.view
         self._anchor = mindspore.Parameter(mindspore.Tensor([1.0, 2.0], mindspore.float32), name="probe_anchor")
         self.works, self.reason = False, ""
+        if self.recording():  # save() or start() in the middle of a forward: the self-test would take part in it
+            if hasattr(self._view(self._anchor, -1)._grad_node, "_unique_id"):
+                self.identify = _by_unique_id
+            self.works = True
+            return
         try:
             self._test()
             self.works = True
