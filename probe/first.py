@@ -15,9 +15,8 @@ from probe.measure.finite import Finite, Seen
 
 if TYPE_CHECKING:
     from probe.config import Settings
-    from probe.store.documents import Documents, Place
-
-    Entry = tuple[str, Any, int, list[Place]]
+    from probe.files import Entry
+    from probe.store.documents import Documents
 
 _log = logging.getLogger("probe")
 

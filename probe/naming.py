@@ -16,7 +16,9 @@ PREFIXES = {
     "mint.nn.functional": "MintFunctional",
     "mint.distributed": "MintDistributed",
     "communication.comm_func": "Distributed",
+    "ops.communication": "Distributed",  # its place since 2.9
 }
+COLLECTIVE = frozenset(("MintDistributed", "Distributed"))
 PRIMITIVE, JIT, CELL = "Primitive", "Jit", "Cell"
 
 _FOREIGN = re.compile(r"[^a-zA-Z0-9_.:/-]")

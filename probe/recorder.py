@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import itertools
 import threading
 from collections import defaultdict
@@ -16,21 +14,18 @@ from typing import TYPE_CHECKING, Any
 from probe import naming
 from probe.calls import Call, mark
 from probe.config import Settings
+from probe.files import Files
 from probe.filters import Filters
 from probe.first import First
 from probe.measure.finite import Finite
 from probe.measure.meters import Meter, MeterError, Save
+from probe.measure.pace import Pace
 from probe.measure.values import Describer
-from probe.store.arrays import Arrays
-from probe.store.documents import Documents, Place
+from probe.store.documents import Place
 from probe.store.room import Room
-from probe.troubles import Troubles
 
 if TYPE_CHECKING:
     from probe.capture.stacks import Stacks
-
-    #: what Documents.entry takes
-    _Entry = tuple[str, Any, int, list[Place]]
 
 
 #: stands in the errors that MindSpore's operations raise
@@ -62,32 +57,16 @@ class Recorder:
         told: set[tuple[str, str]],
         wait: Callable[[], None],
     ) -> None:
-        self._arrays = Arrays(folder, room)
-        self._room = room
         self.closed = False
+        self.files = Files(settings, stacks, folder, room, told)
+        self._documents = self.files.documents
         self._settings = settings
-        self._meter = meter
-        self._describer = Describer(meter)
         self._filters = Filters(settings)
-        self._documents = Documents(
-            folder,
-            {
-                "task": "statistics" if settings.task == "nan_check" else settings.task,
-                "level": settings.level,
-                "framework": "mindspore",
-                "dump_data_dir": self._arrays.folder if settings.saves_arrays else None,
-            },
-            stacks.texts(),
-            settings.extra_info and settings.level != "debug",
-            journal=settings.task != "nan_check",
-            debug=settings.level == "debug",
-        )
         self._saves_all = settings.task in ("tensor", "nan_check")
         self._saves_some = settings.task == "statistics" and bool(settings.tensor_list)
         self._stacks = stacks
         self._counters: defaultdict[str | tuple[str, str], Iterator[int]] = defaultdict(itertools.count)
         self._lock = threading.RLock()  # a signal may come while it is held, and ends the step
-        self._troubles = Troubles(folder, told)
         modes = settings.data_mode
         self._measures = settings.task != "structure"
         self._inputs, self._outputs = "input" in modes, "output" in modes
@@ -96,24 +75,12 @@ class Recorder:
         self.order_only = not self._measures
         #: at task "structure" gradients are awaited for their place in construct.json alone
         self.wants_gradients = self.records_backward and (self._measures or settings.extra_info)
-        #: wait for what runs asynchronously where values are about to be looked at; raises the training's errors
-        self._at_once = self._measures and meter.at_once
-        self._batched = self._measures and not meter.at_once
-        self.settle: Callable[[], None] = wait if self._at_once else self._settle
-        self._wait = wait
-        self._waiting: list[_Entry] = []
-        self._saved: set[str] = set()
-        #: an error of the training that our look at a value met first, or one that it asked for
-        self.theirs: BaseException | None = None
         #: task "nan_check" looks at every entry and writes few
         self.first = First(meter, self._documents, settings, self) if isinstance(meter, Finite) else None
-        self._put: Callable[[_Entry], None] = self._document
-        if self._batched:
-            self._put = self._waiting.append
-        if self.first is not None:
-            self._put = self.first.take
-            if settings.on_nan == "raise":
-                self.settle = self._settle
+        take = self.files.entry if self.first is None else self.first.take
+        interrupts = self.first is not None and settings.on_nan == "raise"
+        self._pace = Pace(meter, self._measures, interrupts, wait, take, self.trouble, self._lock)
+        self._describer = Describer(self._pace)
 
     # -- forward ------------------------------------------------------------------------------------------------
 
@@ -167,7 +134,7 @@ class Recorder:
         call.parts["output"] = [describe(item, f"{call.forward}.output.{i}", save) for i, item in enumerate(items)]
         if parameters is not None:
             call.parts["parameters"] = {
-                name: self._meter.tensor(value, f"{call.forward}.parameters.{name}", save)
+                name: self._pace.meter.tensor(value, f"{call.forward}.parameters.{name}", save)
                 for name, value in parameters.items()
             }
 
@@ -185,6 +152,37 @@ class Recorder:
             call.parts = {}
         self._filters.ends(call.forward)
 
+    # -- communication that goes on ------------------------------------------------------------------------------
+
+    def departs(self, call: Call | None) -> None:
+        """Finish the forward entry of a call but for its results, which come later; until then nothing waits."""
+        if call is not None and self.first is None:  # which judges entries that are complete
+            self._finish_forward(call)
+        self._pace.departs()
+
+    def lands(self) -> None:
+        """Note that the training has waited for such a call. Raises errors of the training."""
+        self._pace.lands()
+
+    def arrives(self, call: Call, result: Any) -> None:
+        """Take the results of such a call as they are now."""
+        if self.first is not None:
+            self.ends(call, result)
+        elif call.recorded and self.records_forward and self._measures and self._outputs and not self.closed:
+            self._take_outputs(call, result, None)
+            self.adds(call)
+
+    def adds(self, call: Call, raised: BaseException | None = None, pending: str = "") -> None:
+        """Add to the forward entry of such a call, which stands already: why it has no results."""
+        if raised is not None:
+            call.parts["raised"] = naming.harmless(f"{type(raised).__name__}: {raised}")[:2000]
+        if pending:
+            call.parts["pending"] = pending
+        parts, call.parts = call.parts, {}
+        with self._lock:
+            if call.recorded and self.records_forward and self._measures and not self.closed:
+                self._pace.put((call.forward, parts, -1, []))
+
     # -- backward -----------------------------------------------------------------------------------------------
 
     def follows(self, call: Call) -> bool:
@@ -199,17 +197,17 @@ class Recorder:
         """Return the record of a gradient that arrived now; ``place`` is "input.0", "output.1.0", …"""
         if self._lacks(place):
             return None
-        return self._meter.tensor(tensor, f"{call.backward}.{place}", self._save(call.backward))
+        return self._pace.meter.tensor(tensor, f"{call.backward}.{place}", self._save(call.backward))
 
     def sum(self) -> Any:
         """Return a new sum of gradients, with ``add`` and ``take_from``."""
-        return self._meter.sum()
+        return self._pace.sum()
 
     def gradient_sum(self, call: Call, place: str, total: Any) -> Any:
         """Return the record of a gradient that was summed from several contributions."""
         if self._lacks(place) or not total:
             return None
-        return self._meter.total(total, f"{call.backward}.{place}", self._save(call.backward))
+        return self._pace.total(total, f"{call.backward}.{place}", self._save(call.backward))
 
     def _lacks(self, place: str) -> bool:
         return not self._measures or not (self._inputs if place.startswith("input") else self._outputs)
@@ -230,81 +228,48 @@ class Recorder:
         """Note that gradients of a finished backward entry came again, for the ``passes``-th time."""
         with self._lock:
             if self._measures and not self.closed:
-                self._put((call.backward, {"later_passes": passes}, -1, []))
+                self._pace.put((call.backward, {"later_passes": passes}, -1, []))
 
     def parameter_gradient(self, key: str, parameter: str, gradient: Any) -> None:
         """Record a parameter's gradient under its Cell."""
         if self.closed or not self._measures or not self._filters.open:
             return
         name = naming.parameters_grad_name(key, next(self._counters[key, parameter]))
-        record = self._meter.tensor(gradient, f"{name}.{parameter}", self._save(name))
+        record = self._pace.meter.tensor(gradient, f"{name}.{parameter}", self._save(name))
         with self._lock:
-            self._put((name, {parameter: [record]}, -1, []))
-
-    # -- level "debug" ------------------------------------------------------------------------------------------
-
-    def debug_names(self, name: str) -> tuple[str, str]:
-        """Return the names of what is saved now under a name, and of its gradient."""
-        while True:  # "w_grad" may be saved beside "w"
-            names = naming.debug_names(name, next(self._counters[naming.debug_names(name, 0)]))
-            if self._saved.isdisjoint(names):
-                self._saved.update(names)
-                return names
-
-    def value(self, name: str, value: Any) -> None:
-        """Record a value of any kind as it is now."""
-        self.put_value(name, self._describer.value(value, name, self._save(name)))
-
-    def put_value(self, name: str, shape: Any) -> None:
-        """Record what is known of a value, in place of what was known before."""
-        with self._lock:
-            if not self.closed:
-                self._put((name, shape, -1, []))
-
-    def debug_gradient(self, place: str, tensor: Any) -> Any:
-        """Return the record of a gradient that arrived now at a value that was saved."""
-        return self._meter.tensor(tensor, place, self._save(place))
-
-    def _document(self, entry: _Entry) -> None:
-        try:
-            self._documents.entry(*entry)
-        except OSError as error:  # the journal's; the entry is kept for the documents
-            self.trouble("writing the journal", error)
-        except Exception as error:
-            self.trouble("writing an entry", error, entry[0])
-            with contextlib.suppress(Exception):
-                self._documents.entry(entry[0], mark(error))
+            self._pace.put((name, {parameter: [record]}, -1, []))
 
     # -- the step -----------------------------------------------------------------------------------------------
 
-    def _settle(self) -> None:
-        error, self.theirs = self.theirs, None
-        if error is not None:
-            raise error
-        if self._meter.full:
-            self.finish()
+    def settle(self) -> None:
+        """Wait for what runs asynchronously, where values are about to be looked at. Raises errors of the training."""
+        self._pace.settle()
 
-    def finish(self) -> None:
-        """Wait for what runs asynchronously and complete the entries of it. Raises errors of the training."""
-        error, self.theirs = self.theirs, None
-        self._wait()
-        with self._lock:
-            waiting = list(self._waiting)
-            self._waiting.clear()
-            self._meter.collect(self.trouble)
-            for entry in waiting:
-                self._document(entry)
-        if error is not None:
-            raise error
+    @property
+    def theirs(self) -> BaseException | None:
+        """An error for the training: of its own, or one that it asked for; ``settle`` raises it."""
+        return self._pace.theirs
 
-    def open(self) -> None:
-        """Begin the journal: from here on this process alone writes into the folder.
+    @theirs.setter
+    def theirs(self, error: BaseException | None) -> None:
+        self._pace.theirs = error
 
-        Raises:
-            UsageError: when another process does.
+    def finish(self, ends: bool = False) -> None:
+        """Wait for what runs asynchronously and complete the entries of it. Raises errors of the training.
+
+        Args:
+            ends: the step is over: wait also for communications that the training has not waited for.
         """
-        if self._documents.journal is not None:
-            self._documents.journal.open()
+        self._pace.finish(ends)
+
+    @property
+    def is_awaiting(self) -> bool:
+        """Whether a communication is on its way that the training has not waited for."""
+        return self._pace.is_awaiting
+
+    def give_up(self) -> None:
+        """Complete the entries as far as that is possible without waiting: the process ends."""
+        self._pace.give_up()
 
     def write(self, ends: bool = True) -> bool:
         """Bring the documents on disk up to date; return whether that was necessary.
@@ -318,27 +283,25 @@ class Recorder:
     def close(self) -> list[str]:
         """Take nothing more; return what scope, list and tensor_list named but no call matched."""
         self.closed = True
-        if self._documents.journal is not None:
-            self._documents.journal.close()
-        self._meter.forget()
+        self.files.close()
+        self._pace.meter.forget()
         return self._filters.unmatched()
 
     def discard(self) -> None:
         """Take nothing more, and leave nothing of the entries on disk."""
         self.closed = True
-        if self._documents.journal is not None:
-            self._documents.journal.remove()
+        self.files.discard()
 
     def orphan(self) -> None:
         """Take nothing more in a forked child, and leave the parent's files alone."""
         self.closed, self._lock = True, threading.RLock()
-        if self._documents.journal is not None:
-            self._documents.journal.close()
+        self._pace.lock = self._lock
+        self.files.close()
 
     @property
     def folder(self) -> str:
         """The rank folder."""
-        return self._documents.folder
+        return self.files.folder
 
     def trouble(self, place: str, error: BaseException, what: str = "") -> bool:
         """End an error of the tool here: once per kind on the log, and in dump_error_info.log. Never raises.
@@ -346,10 +309,10 @@ class Recorder:
         Returns:
             False for an error that is the training's; it will be raised at the next occasion.
         """
-        if not self._at_once and not isinstance(error, MeterError) and _MINDSPORES in str(error):
+        if not self._pace.at_once and not isinstance(error, MeterError) and _MINDSPORES in str(error):
             self.theirs = error  # of an operation of the training that failed meanwhile: our look was the first
             return False
-        self._troubles.report(place, error, what)
+        self.files.troubles.report(place, error, what)
         return True
 
     def failed(self, call: Call, place: str, error: BaseException, backward: bool = False) -> None:
@@ -361,28 +324,14 @@ class Recorder:
             call.parts.update(noted)
         elif self._measures and not self.closed:
             with self._lock:
-                self._put((call.backward, noted, -1, []))
+                self._pace.put((call.backward, noted, -1, []))
 
     # -- helpers ------------------------------------------------------------------------------------------------
 
     def _save(self, entry: str) -> Save | None:
         if self._saves_all or (self._saves_some and self._filters.keeps_arrays(entry)):
-            return self._save_array
+            return self.files.array
         return None
-
-    def _save_array(self, name: str, array: Any) -> str:
-        """Write an array; one that cannot be written leaves its numbers in the dump."""
-        was_full = self._room.full
-        try:
-            saved = self._arrays.save(name, array)
-        except OSError as error:
-            self.trouble("writing an array", error)
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                return ""
-            saved, self._room.full = "", "the disk is full"
-        if not was_full and self._room.full:
-            self._troubles.warn(f"{self._room.full}: no more arrays are written, everything else goes on")
-        return saved
 
     def _enter(self, call: Call, parts: Mapping[str, Any], backward: bool) -> None:
         with self._lock:
@@ -397,4 +346,4 @@ class Recorder:
                     places.append((here.name(backward), None if above is None else above.name(backward)))
                     here = above
             stack = -1 if backward else call.stack
-            self._put((call.name(backward), parts if self._measures else None, stack, places))
+            self._pace.put((call.name(backward), parts if self._measures else None, stack, places))

@@ -13,23 +13,21 @@ from typing import Any
 from probe.capture import pipeline
 from probe.capture.cells import is_model
 from probe.capture.collection import Collection
-from probe.capture.stacks import Stacks
 from probe.capture.tokens import Tokens
 from probe.capture.whitelist import Api
 from probe.config import Settings
 from probe.endings import Termination, in_children
 from probe.errors import ProbeError, SettingsError, UsageError
-from probe.measure import meters
-from probe.measure.meters import Meter
 from probe.naming import custom_key
 from probe.outline import Outline
 from probe.parsing import is_range
+from probe.ranks import Ranks, is_scheduler
 from probe.recorder import Recorder
+from probe.recorders import Recorders
+from probe.saved import Saved
 from probe.source import Source
-from probe.store import folders
 from probe.store.claims import Claims
-from probe.store.room import Room
-from probe.window import Window, check_mode, current_rank
+from probe.window import Window, check_mode
 
 _log = logging.getLogger("probe")
 
@@ -47,22 +45,18 @@ class Session:
         self.settings = settings
         self.source = source
         self.custom = dict(custom or {})
-        self._rank_id: int | None = None
+        self._ranks = Ranks()
         self._found = False
         self._written, self._weight = "", 0
         self.running = False
         self._window = Window(settings)
         self._models: Any = None
         self._collection: Collection | None = None
-        self._meter: Meter | None = None
-        self._stacks = Stacks()
+        self._recorders = Recorders(settings, self._ranks)
         self._recorder: Recorder | None = None
-        self._claims = Claims()
-        self._told: set[tuple[str, str]] = set()
         self._said: set[str] = set()
-        self._room = Room(settings.max_disk)
         self._lock = threading.RLock()
-        self._orphaned = False
+        self._orphaned = is_scheduler()
         self._termination = Termination(self._finish, self._save)
         in_children(weakref.WeakMethod(self._orphan))
         if settings.synchronize and not pipeline.synchronize():
@@ -84,12 +78,12 @@ class Session:
             self._check(model, token_range, rank_id)
             if model is not None:
                 self._models = model
-            self._rank_id = rank_id
+            self._ranks.given = rank_id
             self._renewed(lambda: self._start(token_range))
 
     def _renewed(self, action: Callable[[], None]) -> None:
         """Do something under settings that may have been edited; where they cannot be used, under the old ones."""
-        before = self.settings, self._claims
+        before = self.settings, self._recorders.claims
         renewed = not self._orphaned and self._renew()
         try:
             action()
@@ -108,10 +102,9 @@ class Session:
             raise UsageError(f"start(): {needs} needs the model: debugger.start(model)")
         check_mode()
         try:
-            rank = self._rank()
-            if self._window.wants(rank):
+            if self._window.wants(self._ranks.now()):
                 first = self._models[0] if isinstance(self._models, (list, tuple)) else self._models
-                self._begin(rank, None if token_range is None else Tokens(first, *map(int, token_range)))
+                self._begin(None if token_range is None else Tokens(first, *map(int, token_range)))
         except ProbeError:
             raise
         except Exception as error:  # of our own: the training goes on without a dump of this step
@@ -130,15 +123,14 @@ class Session:
         if self._orphaned or self.settings.level != "debug":
             return
         try:
-            rank = self._rank()
-            recorder = self._open(rank) if self._window.wants(rank) else None
+            recorder = self._open() if self._window.wants(self._ranks.now()) else None
             self._termination.install()
         except ProbeError:
             raise
         except Exception as error:
             self._cannot("save here", error)
             return
-        if recorder is not None and self._collection is not None:
+        if isinstance(recorder, Saved) and self._collection is not None:
             self._collection.saver.save(recorder, variable, name, save_backward)
 
     def estimate(self) -> int:
@@ -228,8 +220,8 @@ class Session:
             try:
                 self.stop()
             finally:
-                self._end()
-                self._claims.release()
+                self._end(waits=False)
+                self._recorders.claims.release()
 
     def _finish(self) -> None:
         """Close, whatever comes: the process is told to end."""
@@ -251,13 +243,10 @@ class Session:
         self._orphaned, self.running, self._lock = True, False, threading.RLock()
         if self._collection is not None:
             self._collection.orphan()
-        self._claims.release()
+        self._recorders.claims.release()
         if self._recorder is not None:
             self._recorder.orphan()
             self._recorder = None
-
-    def _rank(self) -> int | None:
-        return current_rank() if self._rank_id is None else self._rank_id
 
     def _cannot(self, what: str, error: Exception) -> None:
         """Say once that nothing is recorded."""
@@ -279,49 +268,27 @@ class Session:
             return False
         _log.warning("the settings were edited: %s", ", ".join(sorted(_differences(self.settings, settings))))
         same = settings.dump_path == self.settings.dump_path
-        self._use(settings, self._claims if same else Claims())
+        self._use(settings, self._recorders.claims if same else Claims())
         return True
 
     def _use(self, settings: Settings, claims: Claims) -> None:
-        self._claims = claims
         self.settings = self._window.settings = settings
-        self._room.allow(settings.max_disk)
+        self._recorders.use(settings, claims)
         self._found = False
-        self._collection = self._meter = None
+        self._collection = None
 
-    def _open(self, rank: int | None) -> Recorder | None:
-        """Return the recorder of this step, with its journal; None where that cannot be."""
+    def _open(self) -> Recorder | None:
+        """Return the recorder of this step; None where that cannot be."""
         if self._collection is None:
             self._collection = Collection(self.settings)
             for api in self.custom.values():
                 self._collection.add(api)
-        if self._recorder is not None:
-            return self._recorder
-        first = rank not in self._claims
-        if first:
-            self._claims.look(self.settings.dump_path, rank, self.settings.overwrite)
-        if self._meter is None:
-            self._meter = meters.choose(self.settings)
-        folder = folders.rank_folder(self.settings.dump_path, self._window.step, rank)
-        kind = Outline if self.settings.task == "structure" else Recorder
-        recorder = kind(self.settings, self._meter, self._stacks, folder, self._room, self._told, self._collection.wait)
-        try:
-            recorder.open()
-            if first and recorder.first is None:
-                self._claims.hold(folder)
-        except ProbeError:
-            if first:
-                self._claims.forget(rank)
-                raise
-            _log.exception("step %d is not recorded", self._window.step)
-            return None
-        except Exception as error:
-            recorder.trouble("making the journal", error)
-        self._recorder = recorder
-        return recorder
+        if self._recorder is None:
+            self._recorder = self._recorders.open(self._window.step, self._collection.wait)
+        return self._recorder
 
-    def _begin(self, rank: int | None, tokens: Tokens | None) -> None:
-        recorder = self._open(rank)
+    def _begin(self, tokens: Tokens | None) -> None:
+        recorder = self._open()
         if recorder is None or self._collection is None:
             return
         self.running = True
@@ -335,16 +302,26 @@ class Session:
             self._collection.remove()
             raise
 
-    def _end(self) -> None:
+    def _end(self, waits: bool = True) -> None:
+        """End the step; with ``waits``, wait also for communications that the training has not waited for."""
         recorder, self._recorder = self._recorder, None
         if recorder is None or self._collection is None:
             return
         self._attempt(recorder, "giving the signal back", self._termination.remove)
         self._attempt(recorder, "taking the hooks out", self._collection.end_step)
+        kept = True
         try:
-            recorder.finish()
+            if waits or not recorder.is_awaiting:
+                recorder.finish(ends=True)
+            else:
+                recorder.give_up()
         finally:
-            self._write(recorder)
+            try:
+                kept = self._recorders.name(recorder, self._window)
+            except Exception as error:
+                recorder.trouble("naming the folder after its rank", error)
+            if kept:
+                self._write(recorder)
             self._attempt(recorder, "ending the step", lambda: self._say_unmatched(recorder))
             if recorder.first is not None:
                 self._found = bool(recorder.first.found)

@@ -47,6 +47,10 @@ class Troubles:
         _log.error("%s failed, the training goes on, something is missing in the dump: %s: %s", place, name, error)
         self._write_down(f"{place}\n{text}")
 
+    def move(self, folder: str) -> None:
+        """Go on in another rank folder."""
+        self._folder = folder
+
     def warn(self, text: str) -> None:
         """Say what the dump will lack from now on, without an error."""
         _log.warning("%s", text)

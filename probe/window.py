@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Which step and which rank this is, and whether the settings want them."""
+"""Which step this is, and whether the settings want it."""
 
 from __future__ import annotations
 
@@ -32,18 +32,11 @@ class Window:
     def wants(self, rank: int | None) -> bool:
         """Return whether the current step of this rank is to be recorded; without ranks there is only one."""
         wanted = self.settings
-        return (
-            wanted.dump_enable
-            and (not wanted.step or self.step in wanted.step)
-            and (not wanted.rank or rank is None or rank in wanted.rank)
-        )
+        return wanted.dump_enable and (not wanted.step or self.step in wanted.step) and self.wants_rank(rank)
 
-
-def current_rank() -> int | None:
-    """Return the rank in an initialised communicator, or None."""
-    from mindspore.communication import GlobalComm, get_rank
-
-    return int(get_rank()) if GlobalComm.INITED else None
+    def wants_rank(self, rank: int | None) -> bool:
+        """Return whether this rank is to be recorded, in the steps that are."""
+        return not self.settings.rank or rank is None or rank in self.settings.rank
 
 
 def check_mode() -> None:

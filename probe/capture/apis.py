@@ -9,9 +9,6 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Optional
 
-from probe.capture.patches import Patch, Patches
-from probe.capture.whitelist import Api
-
 if TYPE_CHECKING:
     from probe.calls import Call
     from probe.capture.collection import Collection
@@ -20,12 +17,6 @@ if TYPE_CHECKING:
 
     #: a call that has begun, where its inputs stood in the graph, and whether it only repeats another
     _Begun = tuple[Call, Optional[Plan], bool]
-
-
-def patches(apis: list[Api], collection: Collection) -> Patches:
-    """Return the patches that make these APIs recorded by a collection."""
-    watch = Watch(collection)
-    return Patches([Patch(api.owner, api.name, functools.partial(watch.wrap, api.key)) for api in apis])
 
 
 class Watch:
@@ -78,7 +69,8 @@ class Watch:
                 self._raised(recorder, begun, error)
             raise
         if begun is not None:
-            self._end(recorder, begun, args[visible:], result)
+            self._attach(recorder, begun, args[visible:], result)
+            self._finish(recorder, begun, result)
             if recorder.theirs is not None:
                 recorder.settle()
         return result
@@ -104,14 +96,17 @@ class Watch:
             plan = None
         return call, plan, repeated
 
-    def _end(self, recorder: Recorder, begun: _Begun, args: tuple[Any, ...], result: Any) -> None:
-        call, plan, repeated = begun
+    def _attach(self, recorder: Recorder, begun: _Begun, args: tuple[Any, ...], result: Any) -> None:
+        call, plan, _ = begun
         try:
             if plan is not None:
                 # what returns nothing has changed its first argument: that is where gradients arrive
                 self._collection.gradients.attach(recorder, call, plan, args[:1] if result is None else result)
         except Exception as error:
             recorder.failed(call, "watching the gradients of a call", error)
+
+    def _finish(self, recorder: Recorder, begun: _Begun, result: Any) -> None:
+        call, _, repeated = begun
         try:
             if not repeated:
                 recorder.ends(call, result)

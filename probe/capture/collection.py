@@ -5,17 +5,20 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from probe.capture import apis, jit, recompute, whitelist
+from probe.capture import jit, recompute, whitelist
+from probe.capture.apis import Watch
 from probe.capture.cells import CellCalls, below
+from probe.capture.collectives import Collectives, Flights, is_collective
 from probe.capture.gradients import Gradients
 from probe.capture.nodes import Nodes
 from probe.capture.parameters import ParameterHooks
-from probe.capture.patches import Patches
+from probe.capture.patches import Patch, Patches
 from probe.capture.pending import Pending
 from probe.capture.primitives import Primitives, held_by
 from probe.capture.saving import Saver
@@ -42,6 +45,7 @@ class Collection:
         gradients: hooks on graph nodes; they go with the graph.
         parameters: hooks on parameters.
         saver: what the user saves by name.
+        flights: asynchronous communications that the training has not waited for.
         wait: waits for what runs asynchronously; raises an error of the training that is pending.
         logs: the calls inside recomputed Cells.
         is_suspended: MindSpore and the Cells are shown as they are, for a moment.
@@ -63,8 +67,12 @@ class Collection:
         self.wait = nodes.settle
         self.parameters = ParameterHooks()
         self.saver = Saver(nodes)
-        listed = whitelist.find(settings.support_ops) if settings.apis else []
-        self._apis = apis.patches(listed, self)
+        self.flights = Flights()
+        listed = whitelist.find(settings.support_ops)
+        if not settings.apis:
+            listed = [api for api in listed if is_collective(api.key)]
+        self._watch, self._collectives = Watch(self), Collectives(self, records=settings.apis)
+        self._apis = self._patches(listed)
         self.logs = recompute.Logs()
         self._recompute = recompute.patches(self)
         self._jit = jit.patches(self)
@@ -81,9 +89,16 @@ class Collection:
         """Record a function of the user's own too."""
         place = id(api.owner), api.name
         if self._settings.apis and place not in self._custom:
-            self._custom[place] = apis.patches([api], self)
+            self._custom[place] = self._patches([api])
             if self._installed and not self.is_suspended:
                 self._custom[place].install()
+
+    def _patches(self, listed: list[whitelist.Api]) -> Patches:
+        made = []
+        for api in listed:
+            watch = self._collectives if is_collective(api.key) else self._watch
+            made.append(Patch(api.owner, api.name, functools.partial(watch.wrap, api.key)))
+        return Patches(made)
 
     def drop(self, owner: Any, name: str) -> None:
         """Leave such a function alone again."""
@@ -140,6 +155,7 @@ class Collection:
     def orphan(self) -> None:
         """Record nothing more in a forked child, and never again."""
         self.recorder = None
+        self.flights.orphan()
         if self._tokens is not None:
             self._tokens.end()
 
@@ -148,6 +164,7 @@ class Collection:
         self.gradients.flush()
         self.parameters.remove()
         self.saver.remove()
+        self.flights.end()
         self.logs.clear()
 
     @contextlib.contextmanager

@@ -14,7 +14,7 @@ from probe.measure.records import Later
 from probe.measure.values import is_mapping, items_of
 
 if TYPE_CHECKING:
-    from probe.recorder import Recorder
+    from probe.saved import Saved
 
 
 class Saver:
@@ -27,11 +27,11 @@ class Saver:
         self._tensor: type = mindspore.Tensor
         self._handles: list[Any] = []
 
-    def save(self, recorder: Recorder, variable: Any, name: str, backward: bool) -> None:
+    def save(self, recorder: Saved, variable: Any, name: str, backward: bool) -> None:
         """Record a value as it is now, and its gradients as soon as they arrive."""
         recorder.settle()
         try:
-            entry, gradients = recorder.debug_names(name)
+            entry, gradients = recorder.names(name)
             recorder.value(entry, variable)
             if backward:
                 structure: list[Any] = []
@@ -48,7 +48,7 @@ class Saver:
             for handle in handles:
                 every.callback(handle.remove)
 
-    def _mirror(self, value: Any, place: str, recorder: Recorder, update: Callable[[], None], depth: int = 0) -> Any:
+    def _mirror(self, value: Any, place: str, recorder: Saved, update: Callable[[], None], depth: int = 0) -> Any:
         """Return the value's structure with a record to come for each tensor, and null for all else."""
         if isinstance(value, self._tensor):
             return self._watched(value, place, recorder, update)
@@ -58,7 +58,7 @@ class Saver:
         inner = {key: self._mirror(item, f"{place}.{key}", recorder, update, depth + 1) for key, item in items}
         return inner if is_mapping(value) else list(inner.values())
 
-    def _watched(self, tensor: Any, place: str, recorder: Recorder, update: Callable[[], None]) -> Later:
+    def _watched(self, tensor: Any, place: str, recorder: Saved, update: Callable[[], None]) -> Later:
         later = Later()
 
         def arrived(gradient: Any) -> None:
@@ -66,7 +66,7 @@ class Saver:
                 return
             recorder.settle()
             try:
-                later.record = recorder.debug_gradient(place, gradient)
+                later.record = recorder.gradient_of(place, gradient)
                 update()
             except Exception as error:
                 recorder.trouble("reading a gradient", error, place)
@@ -83,7 +83,7 @@ class Saver:
         return later
 
 
-def _update(recorder: Recorder, gradients: str, structure: list[Any]) -> Callable[[], None]:
+def _update(recorder: Saved, gradients: str, structure: list[Any]) -> Callable[[], None]:
     def update() -> None:
         if structure:
             recorder.put_value(gradients, structure[0])

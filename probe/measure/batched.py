@@ -5,12 +5,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from probe.measure.exact import Sum
-from probe.measure.host import Host
-from probe.measure.meters import MeterError, Save, Trouble
-from probe.measure.records import Later, Record
+from probe.measure.meters import Meter, MeterError, Save, Trouble
+from probe.measure.records import Later
 from probe.progress import progress
 
 Result = TypeVar("Result")
@@ -20,19 +19,26 @@ MOST_TENSORS = 1024
 MOST_BYTES = 64 << 20
 
 
+class Made(Protocol):
+    """A sum that is made later."""
+
+    def made(self, new: Callable[[], Sum]) -> Sum | None:
+        """Make it, perhaps from a new one; return None where nothing is left."""
+
+
 class Batched:
     """Has MindSpore copy each tensor, which joins its pipeline and waits for nothing, and measures the copies later.
 
     A copy is taken in the order of the program: whatever changes the tensor afterwards does not reach it.
 
     Args:
-        host: measures the copies.
+        host: measures the copies, at once.
     """
 
     at_once = False
     most = MOST_TENSORS
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: Meter) -> None:
         from mindspore.common.api import _pynative_executor
         from mindspore.ops.auto_generate import copy_op
 
@@ -43,7 +49,7 @@ class Batched:
         self._recording, self._record = _pynative_executor.enable_grad, _pynative_executor.set_enable_grad
         self._copy_op = copy_op
 
-    def tensor(self, tensor: Any, name: str, save: Save | None) -> Record | Later:
+    def tensor(self, tensor: Any, name: str, save: Save | None) -> Any:
         """Return the record of one tensor, complete after ``collect``."""
         if not self._surely(_size, tensor):
             return self._host.tensor(tensor, name, save)
@@ -59,14 +65,14 @@ class Batched:
         """Return a new sum of gradients."""
         return LaterSum(self._copy)
 
-    def total(self, total: LaterSum, name: str, save: Save | None) -> Later:
+    def total(self, total: Made, name: str, save: Save | None) -> Later:
         """Return the record of such a sum, complete after ``collect``."""
         later = Later()
 
         def measure() -> None:
-            real = self._host.sum()
-            if total.resolve(real):
-                later.record = self._host.total(real, name, save)
+            made = total.made(self._host.sum)
+            if made is not None:
+                later.record = self._host.total(made, name, save)
 
         self._waiting.append(measure)
         return later
@@ -143,6 +149,11 @@ class LaterSum:
         """Become what ``total`` is without this sum; whether anything is left shows later."""
         self._minuend = self._copy(total)
         return True
+
+    def made(self, new: Callable[[], Sum]) -> Sum | None:
+        """Make the sum from a new one; return None where nothing is left."""
+        real = new()
+        return real if self.resolve(real) else None
 
     def resolve(self, real: Sum) -> bool:
         """Make the sum; return whether anything is left."""

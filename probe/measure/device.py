@@ -13,7 +13,7 @@ from typing import Any
 from probe.measure.batched import Batched
 from probe.measure.host import Host
 from probe.measure.meters import Save, Trouble
-from probe.measure.records import Later, Record, record
+from probe.measure.records import Later, record
 from probe.measure.statistics import Number, Numbers
 
 #: what a tensor of zeros is divided by instead of its largest magnitude
@@ -36,6 +36,7 @@ class Device(Batched):
         from mindspore.ops import operations
 
         super().__init__(host)
+        self._chosen = host.chosen
         self._ms = mindspore
         names = "float16 bfloat16 float32" if reduces else ""
         self._floating = frozenset(getattr(mindspore, name) for name in names.split())
@@ -54,7 +55,7 @@ class Device(Batched):
         self._integers: list[Any] = []
         self._tasks: list[tuple[Later, str, tuple[int, ...], str]] = []
 
-    def tensor(self, tensor: Any, name: str, save: Save | None) -> Record | Later:
+    def tensor(self, tensor: Any, name: str, save: Save | None) -> Any:
         """Return the record of one tensor, complete after ``collect``."""
         dtype, empty = self._surely(_kind, tensor)
         if save is not None or empty or not (dtype in self._floating or dtype in self._whole):
@@ -84,7 +85,7 @@ class Device(Batched):
             return
         try:
             singles, wholes = self._fetch(floats), self._fetch(integers)
-            chosen = self._host.chosen
+            chosen = self._chosen
             for later, dtype, shape, kind in tasks:
                 numbers = _numbers(kind, singles, wholes)
                 later.record = record(dtype, shape, numbers if chosen is None else self._choice(numbers, shape, wholes))
@@ -96,9 +97,9 @@ class Device(Batched):
 
     def _choice(self, four: Numbers, shape: tuple[int, ...], counts: Iterator[int]) -> Numbers:
         """Return the chosen statistics of one tensor, from the four and from what was counted on the device."""
-        assert self._host.chosen is not None
+        assert self._chosen is not None
         numbers: Numbers = {}
-        for entry in self._host.chosen.table:
+        for entry in self._chosen.table:
             counted = entry.device is not None
             numbers[entry.key] = next(counts) if counted else four.get(entry.key, math.prod(shape))
         return numbers
@@ -106,9 +107,9 @@ class Device(Batched):
     def _reduce(self, kind: str, tensor: Any) -> tuple[list[Any], list[Any]]:
         """Return what ``_numbers`` takes out again, single precision and whole numbers, all still on the device."""
         floats, integers = self._four(kind, tensor)
-        if self._host.chosen is not None:
+        if self._chosen is not None:
             values = self._cast(tensor, self._ms.float32)
-            for entry in self._host.chosen.table:
+            for entry in self._chosen.table:
                 if entry.device is not None:
                     name, other = entry.device
                     where = self._where[name](values) if other is None else self._where[name](values, other)

@@ -17,7 +17,7 @@ from probe.measure.records import Record, record
 
 #: calls that may change what they are given: its values are copied before
 _CHANGES = re.compile(
-    r"^(?!(Tensor|Functional|Mint|MintFunctional|MintDistributed|Distributed)\.)|_\.\d+\.forward\.|\.__i\w+__\.|__setitem__|assign|scatter|batch_norm"
+    r"^(?!(Tensor|Functional|Mint|MintFunctional)\.)|_\.\d+\.forward\.|\.__i\w+__\.|__setitem__|assign|scatter|batch_norm"
 )
 #: what is given to a call, or to its backward: looked at only where what it makes is not finite
 _GIVEN = re.compile(r"\.(forward|backward)(\.\d+)?\.(input|kwargs)\.")

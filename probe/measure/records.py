@@ -105,11 +105,20 @@ class Later:
     __slots__ = ("record",)
 
     def __init__(self) -> None:
-        self.record: Record | Later | None = None
+        self.record: Any = None
 
     def text(self, pad: str) -> str:
         """Return the text of the record; see ``Record``."""
-        return "null" if self.record is None else self.record.text(pad)
+        return "null" if self.record is None else str(self.record.text(pad))
+
+
+def resolved(value: Any) -> Any:
+    """Return a value with what is known by now in place of what was to come."""
+    if type(value) is Later:
+        return resolved(value.record)
+    if type(value) is dict:
+        return {key: resolved(item) for key, item in value.items()}
+    return [resolved(item) for item in value] if type(value) is list else value
 
 
 def _number(value: Any) -> str:

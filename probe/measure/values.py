@@ -7,14 +7,17 @@ from __future__ import annotations
 import dataclasses
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any, Union
+from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
 
-from probe.measure.meters import Meter, Save
+from probe.measure.meters import Save
 from probe.measure.records import Later, Plain, Record
 from probe.measure.statistics import numpy_statistics
 from probe.naming import harmless
+
+if TYPE_CHECKING:
+    from probe.measure.pace import Pace
 
 _log = logging.getLogger("probe")
 
@@ -31,18 +34,19 @@ class Describer:
     """Turns values into records, by these rules for the whole window.
 
     Args:
-        meter: how a tensor's numbers are obtained.
+        pace: holds what measures a tensor now.
     """
 
-    def __init__(self, meter: Meter) -> None:
+    def __init__(self, pace: Pace) -> None:
         import mindspore
         from mindspore._c_expression import typing as dtypes
+        from mindspore.communication import comm_func
         from mindspore.mint import distributed
 
-        self._take: Callable[[Any, str, Save | None], Shape] = meter.tensor
+        self._pace = pace
         self._tensor: type = mindspore.Tensor
         self._dtype: tuple[type, ...] = (dtypes.Type,) if hasattr(dtypes, "Type") else (dtypes.Number,)
-        self._p2p: tuple[type, ...] = (distributed.P2POp,) if hasattr(distributed, "P2POp") else ()
+        self._p2p = tuple(module.P2POp for module in (distributed, comm_func) if hasattr(module, "P2POp"))
         self._numbers: dict[tuple[type, float], Plain] = {}
         self._plain: dict[type, Callable[[Any], Shape]] = {
             type(None): lambda value: None,
@@ -76,7 +80,7 @@ class Describer:
         if plain is not None:
             return plain(value)
         if isinstance(value, self._tensor):
-            return self._take(value, name, save)
+            return self._pace.meter.tensor(value, name, save)  # type: ignore[no-any-return]
         if depth >= _DEEPEST or id(value) in around:
             return None
         items = items_of(value)
@@ -110,7 +114,7 @@ class Describer:
     def _point_to_point(self, value: Any, name: str, save: Save | None) -> Shape:
         return {
             "class_type": "mindspore.mint.distributed.P2POp",
-            "tensor": self._take(value.tensor, name, save),
+            "tensor": self._pace.meter.tensor(value.tensor, name, save),
             "op": getattr(value.op, "__name__", str(value.op)),
             "peer": value.peer,
             "tag": getattr(value, "tag", 0),

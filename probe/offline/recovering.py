@@ -51,21 +51,37 @@ def _recover(folder: str) -> str:
     source = os.path.join(folder, folders.JOURNAL)
     records, damage = journal.read(source)
     notes = [damage] if damage else []
+    entries = [record for record in records[1:] if "rank" not in record]
     try:
+        named = _named(folder, records)
         if records:
             merged = _Merged(folder, records[0], notes)
-            for record in progress(records[1:], "recovering"):
+            for record in progress(entries, "recovering"):
                 merged.add(record)
+            if named != folder:
+                merged.documents.move(folder, os.path.join(named, folders.ARRAYS))
             merged.documents.write()
         elif damage:
             raise UsageError(f"{source}: nothing in it can be read: {damage}")
+        if named != folder:
+            os.rename(folder, named)
+            folder, source = named, os.path.join(named, folders.JOURNAL)
         os.remove(source)
         for name in os.listdir(folder):  # what was being put in place when the process died
             if name.endswith(folders.BESIDE):
                 os.remove(os.path.join(folder, name))
     except (OSError, RecursionError, TypeError, ValueError, KeyError, AttributeError) as error:
         raise UsageError(f"{source} cannot be recovered, it is kept: {type(error).__name__}: {error}") from error
-    return "; ".join([f"{folder}: {max(0, len(records) - 1)} entries recovered", *notes])
+    return "; ".join([f"{folder}: {len(entries)} entries recovered", *notes])
+
+
+def _named(folder: str, records: list[Mapping[str, Any]]) -> str:
+    """Return what the folder is to be called: by its rank, where that became known after it had been made."""
+    ranks = [int(record["rank"]) for record in records[1:] if "rank" in record]
+    if not ranks or folders.is_named(folder):
+        return folder
+    named = os.path.join(os.path.dirname(os.path.abspath(folder)), folders.rank_name(ranks[-1]))
+    return folder if os.path.lexists(named) else named
 
 
 class _Merged:

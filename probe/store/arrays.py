@@ -55,6 +55,10 @@ class Arrays:
             folders.write(f"{self.folder}/{file_name}", *parts)
         return file_name
 
+    def move(self, folder: str) -> None:
+        """Go on in another rank folder."""
+        self.folder = os.path.join(folder, folders.ARRAYS)
+
     def _header(self, array: np.ndarray) -> bytes:  # type: ignore[type-arg]
         """Return the first bytes of the file, which arrays of one shape and dtype share."""
         key = (array.dtype, array.shape)

@@ -15,33 +15,33 @@ _CRASHED = " That run did not end by itself: `probe recover` makes its last step
 
 
 class Claims:
-    """The ranks that this process records. Its rank folders are locked for as long as it lives or until ``release``."""
+    """The rank folders that this process writes, by name; locked for as long as it lives or until ``release``."""
 
     def __init__(self) -> None:
         self._held: list[int] = []
-        self._ranks: set[int | None] = set()
+        self._names: set[str] = set()
 
-    def __contains__(self, rank: int | None) -> bool:
-        return rank in self._ranks
+    def __contains__(self, name: str) -> bool:
+        return name in self._names
 
-    def look(self, dump_path: str, rank: int | None, overwrite: bool) -> None:
+    def look(self, dump_path: str, name: str, overwrite: bool) -> None:
         """Make sure that no other run's dump of this rank is below ``dump_path``.
 
         Raises:
             UsageError: when there is one and ``overwrite`` does not allow to replace it, or its process lives.
         """
-        pattern = folders.rank_folder(glob.escape(dump_path), "*", rank)
+        pattern = folders.rank_folder(glob.escape(dump_path), "*", name)
         every = sorted(folder for folder in glob.glob(pattern) if os.path.isdir(folder))
         for folder in every:
             if _held(folder) or _held(os.path.join(folder, folders.JOURNAL)):
                 raise UsageError(journal.another_process(folder))
         for folder in every:
-            _clear(folder, overwrite)
-        self._ranks.add(rank)
+            clear(folder, overwrite)
+        self._names.add(name)
 
-    def forget(self, rank: int | None) -> None:
-        """Take back that a rank is ours: another process was quicker."""
-        self._ranks.discard(rank)
+    def forget(self, name: str) -> None:
+        """Take back that a folder is ours: another process was quicker."""
+        self._names.discard(name)
 
     def hold(self, folder: str) -> None:
         """Lock the first folder of a rank, so that no later process takes the run for a finished one."""
@@ -67,7 +67,12 @@ def _held(path: str) -> bool:
         os.close(file)
 
 
-def _clear(folder: str, overwrite: bool) -> None:
+def clear(folder: str, overwrite: bool) -> None:
+    """Remove a dump from a folder.
+
+    Raises:
+        UsageError: when there is one and ``overwrite`` does not allow it.
+    """
     names = os.listdir(folder)
     found = [name for name in names if name in folders.OURS or name.endswith(folders.BESIDE)]
     if not found:

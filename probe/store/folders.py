@@ -15,19 +15,36 @@ DEBUG = "debug.json"
 ARRAYS, MAPPING, JOURNAL = "dump_tensor_data", "mapping.csv", "dump.journal"
 OURS = (DUMP, DEBUG, STACK, CONSTRUCT, ERRORS, ARRAYS, JOURNAL)
 
+#: how the name of a folder begins whose rank is not known yet
+PROVISIONAL = "proc_"
+
 #: how the name of a file ends that is being written beside its place
 BESIDE = ".tmp"
 
 _FOLDER_MODE, FILE_MODE = 0o750, 0o640
 
 
-def rank_folder(dump_path: str, step: int | str, rank: int | None) -> str:
-    """Return the folder of one step and rank; without a rank it is called ``rank``.
+def rank_name(rank: int | None) -> str:
+    """Return the name of the folder of a rank.
 
-    >>> rank_folder("/d", 3, None)
-    '/d/step3/rank'
+    >>> rank_name(3), rank_name(None)
+    ('rank3', 'rank')
     """
-    return os.path.join(dump_path, f"step{step}", "rank" if rank is None else f"rank{rank}")
+    return "rank" if rank is None else f"rank{rank}"
+
+
+def is_named(folder: str) -> bool:
+    """Return whether a rank folder has the number of its rank."""
+    return os.path.basename(folder).removeprefix("rank").isdigit()
+
+
+def rank_folder(dump_path: str, step: int | str, name: str) -> str:
+    """Return the folder of one step and rank.
+
+    >>> rank_folder("/d", 3, "rank0")
+    '/d/step3/rank0'
+    """
+    return os.path.join(dump_path, f"step{step}", name)
 
 
 def make(folder: str) -> str:

@@ -1,0 +1,182 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""When the values of a step are looked at: at once, or when what runs asynchronously has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+from probe.measure.batched import Batched, LaterSum
+from probe.measure.exact import Sum
+from probe.measure.meters import Meter, Save, Trouble
+from probe.measure.records import resolved
+
+
+class Pace:
+    """Holds the meter of the moment, and the finished entries whose values are not known yet.
+
+    A look at a tensor waits for everything that was begun before. While a communication is on its way that the training
+    has not waited for, nobody looks: values are copied, in the order of the program, and measured when it has landed.
+
+    Args:
+        meter: how numbers are obtained.
+        looks: whether values are wanted at all.
+        interrupts: whether the training may have to be stopped at any occasion.
+        wait: waits for what runs asynchronously; raises an error of the training that is pending.
+        take: takes a finished entry whose values are known.
+        trouble: ends an error of the tool.
+        lock: is held while entries are passed on.
+
+    Attributes:
+        meter: measures now.
+        at_once: it measures when it is given a tensor.
+        settle: waits, where values are about to be looked at; raises errors of the training.
+        put: takes a finished entry.
+        theirs: an error of the training that our look at a value met first, or one that it asked for.
+    """
+
+    def __init__(
+        self,
+        meter: Meter,
+        looks: bool,
+        interrupts: bool,
+        wait: Callable[[], None],
+        take: Callable[[Any], None],
+        trouble: Trouble,
+        lock: AbstractContextManager[Any],
+    ) -> None:
+        self._usual = meter
+        self._looks, self._interrupts = looks, interrupts
+        self._wait, self._take, self._trouble = wait, take, trouble
+        self.lock = lock
+        self._waiting: list[Any] = []
+        self._flights = 0
+        self.theirs: BaseException | None = None
+        self._follow(meter)
+
+    def _follow(self, meter: Meter) -> None:
+        self.meter = meter
+        self.at_once = self._looks and meter.at_once
+        self.settle: Callable[[], None] = self._wait if self.at_once and not self._interrupts else self._settle
+        self.put: Callable[[Any], None] = self._take if self.at_once or not self._looks else self._waiting.append
+
+    def _settle(self) -> None:
+        error, self.theirs = self.theirs, None
+        if error is not None:
+            raise error
+        if self.meter.full and not self._flights:
+            self.finish()
+
+    # -- communications that nobody has waited for yet ------------------------------------------------------------
+
+    @property
+    def is_awaiting(self) -> bool:
+        """Whether one is on its way."""
+        return self._flights > 0
+
+    def departs(self) -> None:
+        """Note that one is on its way; nothing waits until it has landed."""
+        if self._looks:
+            self._flights += 1
+            if self._flights == 1 and self._usual.at_once:
+                self._follow(Batched(self._usual))
+
+    def lands(self) -> None:
+        """Note that the training has waited for one. Raises errors of the training."""
+        if self._flights:
+            self._flights -= 1
+            if not self._flights and self._usual.at_once:
+                self.finish()
+
+    # -- sums of gradients, to which terms may come at either pace -------------------------------------------------
+
+    def sum(self) -> Any:
+        """Return a new sum of gradients, with ``add`` and ``take_from``."""
+        return PacedSum(self, self._usual.sum()) if self._usual.at_once else self._usual.sum()
+
+    def total(self, total: Any, name: str, save: Save | None) -> Any:
+        """Return the record of such a sum, or None where nothing is left of it."""
+        if isinstance(total, PacedSum) and (self.at_once or total.is_known):
+            made = total.made()
+            return None if made is None else self._usual.total(made, name, save)
+        return self.meter.total(total, name, save)
+
+    # -- the end ---------------------------------------------------------------------------------------------------
+
+    def finish(self, ends: bool = False) -> None:
+        """Wait for what runs asynchronously and pass on the entries of it. Raises errors of the training.
+
+        Args:
+            ends: the step is over: wait too where the training has not waited for a communication.
+        """
+        error, self.theirs = self.theirs, None
+        if ends:
+            self._flights = 0
+        if not self._flights:
+            self._wait()
+            with self.lock:
+                self._collect()
+        if error is not None:
+            raise error
+
+    def give_up(self) -> None:
+        """Pass on the entries that wait, with null for what is not known: the process ends."""
+        with self.lock:
+            waiting, self._waiting[:] = list(self._waiting), []
+            for entry in waiting:
+                self._take(entry)
+
+    def _collect(self) -> None:
+        waiting = list(self._waiting)
+        self._waiting.clear()
+        self.meter.collect(self._trouble)
+        if self.meter is not self._usual:
+            waiting = [(name, resolved(parts), *more) for name, parts, *more in waiting]
+            self._follow(self._usual)
+        for entry in waiting:
+            self._take(entry)
+
+
+class PacedSum:
+    """A sum of which some terms were read at once, and some copied while nobody could look; see ``Sum``."""
+
+    __slots__ = ("_later", "_now", "_pace")
+
+    def __init__(self, pace: Pace, now: Sum) -> None:
+        self._pace, self._now = pace, now
+        self._later: LaterSum | None = None
+
+    def __bool__(self) -> bool:
+        """Return whether anything was added."""
+        return bool(self._now) or not self.is_known
+
+    @property
+    def is_known(self) -> bool:
+        """Whether every term was read."""
+        return self._later is None
+
+    def add(self, tensor: Any) -> None:
+        """Add one contribution; its memory may be reused afterwards."""
+        if self._pace.at_once:
+            self._now.add(tensor)
+        else:
+            self._deferred().add(tensor)
+
+    def take_from(self, total: Any) -> bool:
+        """Become what ``total`` is without this sum; return whether anything is left, as far as that is known."""
+        if not self._pace.at_once:
+            return self._deferred().take_from(total)
+        made = self.made()
+        return (self._now if made is None else made).take_from(total)
+
+    def made(self, new: Any = None) -> Sum | None:
+        """Return the sum, or None where nothing is left; what was copied must be complete."""
+        later, self._later = self._later, None
+        return self._now if later is None or later.resolve(self._now) else None
+
+    def _deferred(self) -> LaterSum:
+        if self._later is None:
+            self._later = self._pace.meter.sum()
+        return self._later

@@ -1,0 +1,112 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Makes the recorder of each step, in a folder that no other process writes."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+
+from probe.capture.stacks import Stacks
+from probe.config import Settings
+from probe.errors import ProbeError, UsageError
+from probe.measure import meters
+from probe.measure.meters import Meter
+from probe.outline import Outline
+from probe.ranks import Ranks, launched
+from probe.recorder import Recorder
+from probe.saved import Saved
+from probe.store import folders
+from probe.store.claims import Claims, clear
+from probe.store.room import Room
+from probe.window import Window
+
+_log = logging.getLogger("probe")
+
+
+class Recorders:
+    """What the recorders of a run share.
+
+    Args:
+        settings: the settings of the run.
+        ranks: tells the rank of this process.
+
+    Attributes:
+        claims: the folders that are this run's.
+    """
+
+    def __init__(self, settings: Settings, ranks: Ranks) -> None:
+        self._settings, self._ranks = settings, ranks
+        self._stacks = Stacks()
+        self._told: set[tuple[str, str]] = set()
+        self._room = Room(settings.max_disk)
+        self._meter: Meter | None = None
+        self.claims = Claims()
+
+    def use(self, settings: Settings, claims: Claims) -> None:
+        """Follow other settings from now on."""
+        self._settings, self.claims = settings, claims
+        self._room.allow(settings.max_disk)
+        self._meter = None
+
+    def open(self, step: int, wait: Callable[[], None]) -> Recorder | None:
+        """Return the recorder of a step, with its journal; None where that cannot be.
+
+        Args:
+            step: the number of the step.
+            wait: waits for what runs asynchronously.
+
+        Raises:
+            UsageError: when ``dump_path`` holds another run's dump, or another process writes there.
+        """
+        settings, name = self._settings, self._ranks.folder()
+        first = name not in self.claims
+        if first:
+            self.claims.look(settings.dump_path, name, settings.overwrite)
+        if self._meter is None:
+            self._meter = meters.choose(settings)
+        folder = folders.rank_folder(settings.dump_path, step, name)
+        kind = Outline if settings.task == "structure" else Saved if settings.level == "debug" else Recorder
+        recorder = kind(settings, self._meter, self._stacks, folder, self._room, self._told, wait)
+        try:
+            recorder.files.open()
+            if first and recorder.first is None:
+                self.claims.hold(folder)
+            if not folders.is_named(folder):
+                recorder.files.await_rank(self._ranks.watcher(), launched())
+        except ProbeError:
+            if first:
+                self.claims.forget(name)
+                raise
+            _log.exception("step %d is not recorded", step)
+            return None
+        except Exception as error:
+            recorder.trouble("making the journal", error)
+        return recorder
+
+    def name(self, recorder: Recorder, window: Window) -> bool:
+        """Give the folder of a step that ends its rank's name, if that has become known since the step began.
+
+        Returns:
+            False where this rank was not to be recorded: then nothing is left of the step.
+        """
+        if folders.is_named(recorder.folder):
+            return True
+        rank = self._ranks.at_last()
+        if rank is None:
+            return True
+        if not window.wants_rank(rank):
+            recorder.discard()
+            if os.path.isdir(recorder.folder):
+                clear(recorder.folder, overwrite=True)
+                os.rmdir(recorder.folder)
+            return False
+        name = folders.rank_name(rank)
+        try:
+            if name not in self.claims:
+                self.claims.look(self._settings.dump_path, name, self._settings.overwrite)
+            recorder.files.move(os.path.join(os.path.dirname(recorder.folder), name))
+        except UsageError as error:  # of another run
+            _log.warning("rank %d stays in %s: %s", rank, recorder.folder, error)
+        return True
