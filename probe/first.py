@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from probe.errors import NonFiniteError
 from probe.measure.finite import Finite, Seen
+from probe.naming import COLLECTIVE
 
 if TYPE_CHECKING:
     from probe.config import Settings
@@ -163,6 +164,8 @@ class First:
         self._kept.clear()
         self._documents.write()
         message = f"{self.found} is the first call that makes what is not finite of finite inputs"
+        if self.found.partition(".")[0] in COLLECTIVE:
+            message += ": another rank has sent it"
         _log.warning("%s; its record and the calls before it are in %s", message, self._documents.folder)
         if self._raises:
             self._sink.theirs = NonFiniteError(f"{message} ({self._documents.folder})")

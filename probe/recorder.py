@@ -252,6 +252,7 @@ class Recorder:
 
     @theirs.setter
     def theirs(self, error: BaseException | None) -> None:
+        """Put an error there."""
         self._pace.theirs = error
 
     def finish(self, ends: bool = False) -> None:

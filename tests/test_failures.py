@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import errno
-import importlib
 import json
 import logging
 import os
@@ -16,68 +15,16 @@ import sys
 import nets
 import pytest
 from conftest import Dump
+from faults import DISK, TOOL, owner_of
 
 from probe import SettingsError
 
-#: every function that touches a file, and what else stands on the way of a call
-DISK = [
-    "probe.store.folders.make",
-    "probe.store.folders.write",
-    "probe.store.folders.in_place",
-    "probe.store.journal.Journal.open",
-    "probe.store.journal.Journal.append",
-    "probe.store.journal.Journal.remove",
-    "probe.store.arrays.Arrays.save",
-    "probe.store.documents.Documents.write",
-    "probe.store.room.Room.take",
-]
-TOOL = [
-    "probe.capture.cells.CellCalls.install",
-    "probe.capture.gradients.Gradients.plan",
-    "probe.capture.gradients.Gradients.plan_cell",
-    "probe.capture.gradients.Gradients.attach",
-    "probe.capture.gradients.Gradients.advance",
-    "probe.capture.gradients.Gradients.flush",
-    "probe.capture.parameters.ParameterHooks.watch",
-    "probe.capture.parameters.ParameterHooks.remove",
-    "probe.capture.pending.Pending.attach",
-    "probe.capture.pending.Pending._take_output",
-    "probe.capture.stacks.Stacks.number",
-    "probe.measure.host.Host.tensor",
-    "probe.measure.host.Host.sum",
-    "probe.measure.host.Host.total",
-    "probe.measure.values.Describer.value",
-    "probe.recorder.Recorder.call",
-    "probe.recorder.Recorder.cell_call",
-    "probe.recorder.Recorder.opens",
-    "probe.recorder.Recorder.begins",
-    "probe.recorder.Recorder.ends",
-    "probe.recorder.Recorder.gradient",
-    "probe.recorder.Recorder.backward_begins",
-    "probe.recorder.Recorder.backward_ends",
-    "probe.recorder.Recorder.parameter_gradient",
-    "probe.store.documents.Documents.entry",
-    "probe.store.documents.Documents.stack",
-]
 ERRORS = {
     "ENOSPC": OSError(errno.ENOSPC, "No space left on device"),
     "EIO": OSError(errno.EIO, "Input/output error"),
     "bug": ZeroDivisionError("a mistake of ours"),
 }
 CASES = [(place, kind) for place in DISK for kind in ("ENOSPC", "EIO")] + [(place, "bug") for place in TOOL + DISK]
-
-
-def owner_of(path):
-    parts = path.split(".")
-    for length in range(len(parts) - 1, 0, -1):
-        try:
-            found = importlib.import_module(".".join(parts[:length]))
-        except ModuleNotFoundError:
-            continue
-        for name in parts[length:-1]:
-            found = getattr(found, name)
-        return found, parts[-1]
-    raise AssertionError(path)
 
 
 def train(debugger=None, after_first=None):

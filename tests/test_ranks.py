@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 
 import numpy as np
@@ -28,7 +29,13 @@ def trained(request, tmp_path_factory):
     return request.param, folder, said
 
 
-WATCHED = ["by_hand-L1-statistics", "by_hand-L1-tensor", "by_hand-mix-statistics", "by_hand-mix-tensor", "reducer-mix-statistics"]
+WATCHED = [
+    "by_hand-L1-statistics",
+    "by_hand-L1-tensor",
+    "by_hand-mix-statistics",
+    "by_hand-mix-tensor",
+    "reducer-mix-statistics",
+]
 
 
 def dumps(trained, case, step=0):
@@ -62,7 +69,9 @@ def test_every_rank_has_a_complete_folder(trained, case):
             assert named == set(os.listdir(dump.folder / "dump_tensor_data"))
     if "mix" in case:
         gradients = [name for name in first.data if ".parameters_grad." in name]
-        assert len(gradients) == len({name.partition(".forward")[0] for name in first.data if has_parameters(first, name)})
+        assert len(gradients) == len(
+            {name.partition(".forward")[0] for name in first.data if has_parameters(first, name)}
+        )
         assert first.names("Cell.", ".backward.")
 
 
@@ -99,3 +108,175 @@ def test_the_reductions_hold_what_the_ranks_gave(trained, case):
             largest = max(abs(entry["input_args"][0][end]) for entry in entries for end in ("Max", "Min"))
             assert outputs[0][0]["Mean"] == pytest.approx(mean, rel=1e-5, abs=1e-6 * largest)
         assert all(output == outputs[0] for output in outputs)
+
+
+@pytest.fixture(scope="module")
+def communicated(tmp_path_factory):
+    """Return the folder of a job that uses every collective, and what each of its two ranks saw."""
+    folder = tmp_path_factory.mktemp("collectives")
+    logs = launch("collectives.py", 2, folder)
+    return folder, [json.loads((folder / f"rank{rank}.json").read_text()) for rank in range(2)], logs
+
+
+def of(folder, name, rank, step=0):
+    return Dump(folder / name / f"step{step}" / f"rank{rank}")
+
+
+def values(dump, value):
+    """Return the arrays of records as lists, and what stands for anything else, in the structure of the value."""
+    if isinstance(value, list):
+        return [values(dump, item) for item in value]
+    if isinstance(value, dict) and "data_name" in value:
+        return dump.array(value["data_name"]).tolist()
+    if isinstance(value, dict):
+        return value["value"] if "type" in value else {key: values(dump, item) for key, item in value.items()}
+    return value
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize(
+    ("call", "place"),
+    [
+        ("all_reduce.0", 0),
+        ("all_reduce.1", 0),
+        ("broadcast.0", 0),
+        ("all_gather.0", 0),
+        ("scatter.0", 0),
+        ("gather.0", 1),
+    ],
+)
+def test_a_collective_is_recorded_as_the_training_saw_it(communicated, rank, call, place):
+    folder, said, _ = communicated
+    dump = of(folder, "all", rank)
+    entry = dump.data[f"MintDistributed.{call}.forward"]
+    assert values(dump, entry["output"][place]) == said[rank]["seen"][call]
+    own = [0.0 + 10 * rank, 1.0 + 10 * rank, 2.0 + 10 * rank]
+    if call in ("all_reduce.0", "all_reduce.1"):
+        assert values(dump, entry["input_args"][0]) == own
+    if call == "broadcast.0":
+        assert values(dump, entry["input_args"]) == [own[:2], 1]
+    if call in ("all_gather.0", "gather.0"):
+        lists, tensors = (0, 1) if call == "all_gather.0" else (1, 0)
+        assert values(dump, entry["input_args"][lists]) == [[0.0, 0.0], [0.0, 0.0]]  # as they were before
+        assert values(dump, entry["input_args"][tensors]) == own[:2]
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_barrier_and_objects_are_recorded(communicated, rank):
+    folder, said, _ = communicated
+    dump = of(folder, "all", rank)
+    assert dump.data["MintDistributed.barrier.0.forward"] == {"input_args": [], "input_kwargs": {}, "output": []}
+    entry = dump.data["MintDistributed.all_gather_object.0.forward"]
+    assert values(dump, entry["input_args"]) == [[None, None], {"rank": rank, "name": f"r{rank}"}]
+    assert values(dump, entry["output"][0]) == said[rank]["seen"]["all_gather_object.0"]
+    failed = dump.data["MintDistributed.gather_object.0.forward"]  # has no kernel here
+    if isinstance(said[rank]["seen"]["gather_object.0"], str):
+        assert (
+            failed["raised"] == said[rank]["seen"]["gather_object.0"].partition("\n")[0]
+            or "RuntimeError" in failed["raised"]
+        )
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_the_primitives_of_a_cell_are_recorded(communicated, rank):
+    folder, said, _ = communicated
+    dump = of(folder, "all", rank)
+    names = ["Primitive.reduce.AllReduce.0.forward", "Primitive.gather.AllGather.0.forward"]
+    names.append("Primitive.spread.Broadcast.0.forward")
+    assert [values(dump, dump.data[name]["output"][0]) for name in names] == said[rank]["seen"]["primitives"]
+
+
+@pytest.mark.parametrize("level", ["L1", "L0"])
+def test_case_nobody_waits_for_a_communication_but_the_training(communicated, level):
+    folder, said, _ = communicated
+    assert said[1][f"flag-{level}"]  # rank 0 went on while its communication was on its way
+    for rank in (0, 1):
+        reduced, between = said[rank][f"patient-{level}"]
+        assert reduced == [10.0, 12.0, 14.0, 16.0]
+        dump = of(folder, f"patient-{level}", rank)
+        last = "Functional.relu.0.forward" if level == "L1" else "Cell.0.ReLU.forward.0"
+        assert list(dump.data)[-1] == last
+        assert values(dump, dump.data[last]["output"][0]) == between
+        if level == "L1":
+            entry = dump.data["MintDistributed.all_reduce.0.forward"]
+            assert values(dump, entry["input_args"][0]) == [10.0 * rank + i for i in range(4)]
+            assert values(dump, entry["output"][0]) == reduced
+
+
+def test_what_nobody_waited_for_says_so(communicated):
+    folder, _, _ = communicated
+    for rank in (0, 1):
+        dump = of(folder, "forgotten", rank)
+        entry = dump.data["MintDistributed.all_reduce.0.forward"]
+        assert "output" not in entry
+        assert "not waited" in entry["pending"]
+        assert values(dump, dump.data["Functional.relu.0.forward"]["output"]) == [[10.0 * rank, 10.0 * rank + 1]]
+
+
+def test_communication_that_begins_in_a_step_names_its_folder(communicated):
+    folder, said, _ = communicated
+    assert any(name.startswith("proc_") for rank in said for name in rank["late_before"])
+    for step in (0, 1):
+        assert sorted(os.listdir(folder / "late" / f"step{step}")) == ["rank0", "rank1"]
+    for rank in (0, 1):
+        dump = of(folder, "late", rank)
+        assert list(dump.data) == ["Functional.relu.0.forward", "Functional.exp.0.forward"]
+        assert dump.header["dump_data_dir"] == str(dump.folder / "dump_tensor_data")
+        assert values(dump, dump.data["Functional.exp.0.forward"]["output"]) == [[1.0]]
+
+
+def test_a_nan_from_another_rank_is_blamed_on_the_collective_that_brought_it(communicated):
+    folder, _, logs = communicated
+    first = of(folder, "check", 0).data
+    assert list(first)[-1] == "MintDistributed.all_reduce.0.forward"
+    assert first["MintDistributed.all_reduce.0.forward"]["input_args"][0]["Max"] == 1.0
+    assert "another rank" in logs[0]
+    assert list(of(folder, "check", 1).data)[-1] == "Tensor.__truediv__.0.forward"
+    assert "another rank" not in logs[1]
+
+
+@pytest.fixture(scope="module")
+def troubled(tmp_path_factory):
+    """Return the folder of a job with trouble on one rank, the small disk or "", and what the ranks say."""
+    folder = tmp_path_factory.mktemp("trouble")
+    disk = tmp_path_factory.mktemp("small")
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=200k", "tmpfs", str(disk)], capture_output=True, check=False
+    )
+    small = disk if mounted.returncode == 0 else ""
+    try:
+        logs = launch("trouble.py", 2, folder, small)
+        said = [json.loads((folder / f"rank{rank}.json").read_text()) for rank in (0, 1)]
+        left = sorted(path.name for path in (disk / "step0" / "rank0").glob("*")) if small else []
+        yield folder, left, said, logs
+    finally:
+        if small:
+            subprocess.run(["umount", str(disk)], check=False)
+
+
+def test_trouble_on_one_rank_changes_no_training(troubled):
+    _, _, said, _ = troubled
+    for rank in (0, 1):
+        assert all(outcome == said[rank]["bare"] for outcome in said[rank].values())
+        assert {"bare", "well", "slow_and_broken"} <= set(said[rank])
+
+
+def entries(folder, name, rank, step):
+    """Return a dump's entries as texts that do not depend on where it is."""
+    dump = of(folder, name, rank, step)
+    for key, entry in dump.data.items():
+        if ".BatchNorm." in key and key.endswith(".forward"):
+            del entry["output"][1:]  # its kernel never writes all of these: their memory holds anything
+    return {key: json.dumps(entry) for key, entry in dump.data.items()}
+
+
+@pytest.mark.parametrize("step", [0, 1])
+def test_the_other_ranks_dump_is_complete(troubled, step):
+    folder, left, said, logs = troubled
+    assert entries(folder, "slow_and_broken", 0, step) == entries(folder, "well", 0, step)
+    assert "a mistake of ours" in logs[1]
+    if "full" not in said[0]:
+        pytest.skip("mounting a tmpfs needs root")
+    assert entries(folder, "full", 1, step) == entries(folder, "well", 1, step)
+    assert "dump_tensor_data" in left
+    assert "full" in logs[0]

@@ -33,17 +33,18 @@ class Batched:
 
     Args:
         host: measures the copies, at once.
+        blind: nothing of a tensor is asked for, not even its size: also that may wait for what was begun before.
     """
 
     at_once = False
     most = MOST_TENSORS
 
-    def __init__(self, host: Meter) -> None:
+    def __init__(self, host: Meter, blind: bool = False) -> None:
         from mindspore.common.api import _pynative_executor
         from mindspore.ops.auto_generate import copy_op
 
         self.full = False
-        self._host = host
+        self._host, self._blind = host, blind
         self._waiting: list[Callable[[], None]] = []
         self._bytes = 0
         self._recording, self._record = _pynative_executor.enable_grad, _pynative_executor.set_enable_grad
@@ -51,7 +52,7 @@ class Batched:
 
     def tensor(self, tensor: Any, name: str, save: Save | None) -> Any:
         """Return the record of one tensor, complete after ``collect``."""
-        if not self._surely(_size, tensor):
+        if not self._blind and not self._surely(_size, tensor):
             return self._host.tensor(tensor, name, save)
         copy, later = self._copy(tensor), Later()
 
@@ -103,8 +104,9 @@ class Batched:
         return self._surely(self._copied, tensor)
 
     def _copied(self, tensor: Any) -> Any:
-        self._bytes += tensor._nbytes
-        self.full = self._bytes > MOST_BYTES or len(self._waiting) >= self.most
+        if not self._blind:
+            self._bytes += tensor._nbytes
+            self.full = self._bytes > MOST_BYTES or len(self._waiting) >= self.most
         recording = self._recording()
         if not recording:
             return self._copy_op(tensor)

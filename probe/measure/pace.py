@@ -81,7 +81,7 @@ class Pace:
         if self._looks:
             self._flights += 1
             if self._flights == 1 and self._usual.at_once:
-                self._follow(Batched(self._usual))
+                self._follow(Batched(self._usual, blind=True))
 
     def lands(self) -> None:
         """Note that the training has waited for one. Raises errors of the training."""
