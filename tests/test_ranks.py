@@ -280,3 +280,22 @@ def test_the_other_ranks_dump_is_complete(troubled, step):
     assert entries(folder, "full", 1, step) == entries(folder, "well", 1, step)
     assert "dump_tensor_data" in left
     assert "full" in logs[0]
+
+
+def test_a_killed_rank_is_recovered_under_its_name_and_one_not_wanted_leaves_nothing(tmp_path):
+    launch("killed.py", 2, tmp_path, dies=True)
+    assert (tmp_path / "rank0_has_stepped").exists()
+    step = tmp_path / "dump" / "step0"
+    (provisional,) = os.listdir(step)
+    assert provisional.startswith("proc_")
+    command = [sys.executable, "-m", "probe", "recover", str(tmp_path / "dump")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "2 entries recovered" in done.stdout
+    assert os.listdir(step) == ["rank1"]
+    assert not (tmp_path / "dump" / "step1").exists()
+    dump = Dump(step / "rank1")
+    assert list(dump.data) == ["Functional.relu.0.forward", "Functional.exp.0.forward"]
+    assert dump.header["dump_data_dir"] == str(dump.folder / "dump_tensor_data")
+    assert values(dump, dump.data["Functional.exp.0.forward"]["output"]) == [[1.0]]
+    again = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "nothing to recover" in again.stdout

@@ -114,7 +114,7 @@ class Describer:
     def _point_to_point(self, value: Any, name: str, save: Save | None) -> Shape:
         return {
             "class_type": "mindspore.mint.distributed.P2POp",
-            "tensor": self._pace.meter.tensor(value.tensor, name, save),
+            "tensor": self.value(value.tensor, name, save),
             "op": getattr(value.op, "__name__", str(value.op)),
             "peer": value.peer,
             "tag": getattr(value, "tag", 0),
