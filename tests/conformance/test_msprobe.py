@@ -21,6 +21,10 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent / "ranks"))
+
+from launch import launch
+
 PEER = Path(os.environ.get("PROBE_PEER", HERE.parent.parent / ".peer"))
 PYTHON = PEER / "bin" / "python"
 
@@ -238,3 +242,59 @@ def test_what_is_saved_by_name_is_what_msprobe_saves(task, tmp_path):
             rows = list(csv.DictReader(file))
         assert len(rows) >= 8
         assert not [row for row in rows if "N/A" in (row["NPU Name"], row["Bench Name"])]
+
+
+@pytest.fixture(scope="module")
+def ranks(tmp_path_factory):
+    """Return the folder of the dumps of a training on two ranks, ours and msprobe's."""
+    folder = tmp_path_factory.mktemp("ranks")
+    launch("training.py", 2, folder)
+    launch("peer.py", 2, folder, python=str(PYTHON))
+    for path in [folder, *folder.rglob("*")]:  # its readers open nothing that a group may write
+        path.chmod(path.stat().st_mode & 0o755)
+    return folder
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_collectives_are_recorded_like_msprobes(ranks, rank):
+    ours = document(ranks / "by_hand-L1-statistics" / "step0" / f"rank{rank}")
+    theirs = document(ranks / "peer" / "step0" / f"rank{rank}")
+    assert set(ours) == set(theirs)
+    names = [name for name in ours if name.startswith("MintDistributed.")]
+    assert len(names) == 8
+    for name in names:
+        mine, others = (dict(tensors(data[name], name)) for data in (ours, theirs))
+        assert set(mine) == set(others)
+        assert not {place: wrong for place in mine if (wrong := differs(mine[place], others[place], bits=False))}
+
+
+@pytest.mark.parametrize("case", ["by_hand-mix-tensor", "by_hand-mix-statistics", "by_hand-L1-statistics"])
+def test_compare_reads_every_rank_of_a_step(ranks, case, tmp_path):
+    out = tmp_path / "compared"
+    out.mkdir(mode=0o750)
+    run(PEER / "bin/msprobe", "compare", "-tp", ranks / case / "step0", "-gp", ranks / case / "step1", "-o", out)
+    for rank in (0, 1):
+        (table,) = out.glob(f"compare_result_rank{rank}_*.csv")
+        with open(table, newline="") as file:
+            rows = list(csv.DictReader(file))
+        data = document(ranks / case / "step0" / f"rank{rank}")
+        expected = sum(1 for name, entry in data.items() for _ in tensors(entry, name))
+        paired = [row for row in rows if "N/A" not in (row["NPU Name"], row["Bench Name"])]
+        assert len(paired) == len(rows) >= expected
+        reduced = {row["NPU Name"] for row in rows if row["NPU Name"].startswith("MintDistributed.all_reduce.0.")}
+        assert reduced == {f"MintDistributed.all_reduce.0.forward.{place}.0" for place in ("input", "output")}
+
+
+def test_graph_visualize_reads_every_rank_of_a_step(ranks, tmp_path):
+    import sqlite3
+
+    graph = tmp_path / "graph"
+    graph.mkdir(mode=0o750)
+    step = ranks / "by_hand-mix-statistics" / "step0"
+    run(PEER / "bin/msprobe", "graph_visualize", "-tp", step, "-o", graph)
+    (built,) = graph.glob("*.vis.db")
+    with sqlite3.connect(built) as connection:
+        nodes = connection.execute("select rank, node_name from tb_nodes").fetchall()
+    for rank in (0, 1):
+        expected = {name for name in document(step / f"rank{rank}") if "parameters_grad" not in name}
+        assert expected <= {name for where, name in nodes if where == rank}

@@ -14,8 +14,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 
 
-def launch(script, ranks, folder, *arguments, limit=240, dies=False):
-    """Run a script of this folder on so many ranks; return the texts of their logs, by rank.
+def launch(script, ranks, folder, *arguments, limit=240, dies=False, python=sys.executable):
+    """Run a script of this folder on so many ranks, by this interpreter; return the texts of their logs, by rank.
 
     Raises:
         AssertionError: when it fails (or, with ``dies``, when it does not) or hangs; the logs are in the message.
@@ -25,7 +25,7 @@ def launch(script, ranks, folder, *arguments, limit=240, dies=False):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    binaries = os.path.dirname(sys.executable)
+    binaries = os.path.dirname(python)
     environment = {**os.environ, "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}"}
     for name in ("RANK_ID", "RANK_SIZE"):
         environment.pop(name, None)
