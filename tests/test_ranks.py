@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -108,6 +109,20 @@ def test_the_reductions_hold_what_the_ranks_gave(trained, case):
             largest = max(abs(entry["input_args"][0][end]) for entry in entries for end in ("Max", "Min"))
             assert outputs[0][0]["Mean"] == pytest.approx(mean, rel=1e-5, abs=1e-6 * largest)
         assert all(output == outputs[0] for output in outputs)
+
+
+def test_the_gradient_reducer_is_recorded_with_what_each_rank_gave(trained):
+    every = dumps(trained, "reducer-mix-statistics")
+    entries = [dump.data["Jit.DistributedGradReducer.0.forward"] for dump in every]
+    outputs = [list(records(entry["output"])) for entry in entries]
+    assert len(outputs[0]) == 8
+    assert all(output == outputs[0] for output in outputs)
+    inputs = [list(records(entry["input_args"])) for entry in entries]
+    for place, output in enumerate(outputs[0]):
+        given = [records_[place] for records_ in inputs]
+        mean = sum(record["Mean"] for record in given) / len(given)
+        largest = max(abs(record[end]) for record in given for end in ("Max", "Min"))
+        assert output["Mean"] == pytest.approx(mean, rel=1e-5, abs=1e-6 * largest)
 
 
 @pytest.fixture(scope="module")
@@ -299,3 +314,14 @@ def test_a_killed_rank_is_recovered_under_its_name_and_one_not_wanted_leaves_not
     assert values(dump, dump.data["Functional.exp.0.forward"]["output"]) == [[1.0]]
     again = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "nothing to recover" in again.stdout
+
+
+def test_the_example_shows_what_each_rank_gave_and_got(tmp_path, request):
+    example = request.config.rootpath / "examples" / "train_ranks.py"
+    command = [sys.executable, str(example), "--dump-path", str(tmp_path / "dump")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=240)
+    shown = [line for line in done.stdout.splitlines() if "all_reduce" in line]
+    assert [f"rank{rank}:" in line for rank, line in enumerate(shown)] == [True, True]
+    given, got = zip(*(re.search(r"gave Mean (\S+), got (\S+)$", line).groups() for line in shown))
+    assert got[0] == got[1]
+    assert float(got[0]) == pytest.approx(sum(map(float, given)), abs=3e-6)
