@@ -46,6 +46,7 @@ wheel-test: $(VENV)/ready  ## build the wheel, install it in an empty environmen
 bench: $(VENV)/ready  ## what a dump costs a training step, in a table
 	$(RUN) benchmarks/bench.py
 	$(RUN) benchmarks/growth.py
+	$(RUN) benchmarks/ranks.py
 
 bench-peer: $(VENV)/ready $(PEER)/ready  ## the same with msprobe beside it
 	$(RUN) benchmarks/bench.py --peer $(PEER)/bin/python
