@@ -55,6 +55,7 @@ class Files:
         )
         #: tells the rank of this process, while the folder has not its name
         self._rank: Callable[[], int | None] | None = None
+        self._unnamed = False
 
     @property
     def folder(self) -> str:
@@ -66,7 +67,7 @@ class Files:
         try:
             self.documents.entry(*entry)
             if self._rank is not None and (rank := self._rank()) is not None:
-                self._rank = None
+                self._rank, self._unnamed = None, True
                 self.documents.rank(rank)
         except OSError as error:  # the journal's; the entry is kept for the documents
             self.troubles.report("writing the journal", error)
@@ -100,9 +101,13 @@ class Files:
 
     def await_rank(self, rank: Callable[[], int | None], launched: int | None) -> None:
         """Note in the journal which rank this is, as soon as ``rank`` tells; until then what the launcher said."""
-        self._rank = rank
+        self._rank, self._unnamed = rank, launched is not None
         if launched is not None:
             self.documents.rank(launched)
+
+    def has_its_name(self) -> None:
+        """Note that the folder keeps the name that it has."""
+        self._rank, self._unnamed = None, False
 
     def move(self, folder: str) -> None:
         """Give the folder another name: its rank has become known.
@@ -111,10 +116,22 @@ class Files:
             OSError: when that cannot be; all stays as it is.
         """
         if os.path.isdir(self.folder):
-            os.rename(self.folder, folder)
+            if os.path.isdir(folder):  # with files of somebody else's, or one would have refused it
+                for name in os.listdir(self.folder):
+                    os.rename(os.path.join(self.folder, name), os.path.join(folder, name))
+                os.rmdir(self.folder)
+            else:
+                os.rename(self.folder, folder)
         self._arrays.move(folder)
         self.documents.move(folder, self._arrays.folder)
         self.troubles.move(folder)
+
+    def write(self, ends: bool) -> bool:
+        """Bring the documents up to date, and end the journal; see ``Documents.write``.
+
+        While the rank is not known the journal stays: it is what tells ``recover`` the name of the folder.
+        """
+        return self.documents.write(ends and not self._unnamed)
 
     def close(self) -> None:
         """Let go of the journal, and leave it where it is if it is still there."""

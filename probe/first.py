@@ -165,7 +165,7 @@ class First:
         self._documents.write()
         message = f"{self.found} is the first call that makes what is not finite of finite inputs"
         if self.found.partition(".")[0] in COLLECTIVE:
-            message += ": another rank has sent it"
+            message += ": another rank has sent it, or adding up has made it"
         _log.warning("%s; its record and the calls before it are in %s", message, self._documents.folder)
         if self._raises:
             self._sink.theirs = NonFiniteError(f"{message} ({self._documents.folder})")

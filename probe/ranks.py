@@ -20,13 +20,18 @@ def is_scheduler() -> bool:
     return os.environ.get("MS_ROLE") == "MS_SCHED"
 
 
-def launched() -> int | None:
-    """Return the rank that a launcher has given this process among several, or None."""
+def has_siblings() -> bool:
+    """Return whether a launcher has started this process together with others."""
     sizes = (os.environ.get(name, "") for name in ("RANK_SIZE", "MS_WORKER_NUM", "OMPI_COMM_WORLD_SIZE"))
-    if not any(_NUMBER.fullmatch(size) and int(size) > 1 for size in sizes):
-        return None
-    ranks = (os.environ.get(name, "") for name in ("MS_NODE_ID", "RANK_ID", "OMPI_COMM_WORLD_RANK"))
-    return next((int(rank) for rank in ranks if _NUMBER.fullmatch(rank)), None)
+    return any(_NUMBER.fullmatch(size) and int(size) > 1 for size in sizes)
+
+
+def launched() -> int | None:
+    """Return the rank that a launcher has given this process among several, or None where it has not."""
+    # under msrun RANK_ID is not this process's where MindSpore is to give out the ranks
+    names = ("MS_NODE_ID",) if "MS_ROLE" in os.environ else ("RANK_ID", "OMPI_COMM_WORLD_RANK")
+    ranks = (os.environ.get(name, "") for name in names)
+    return next((int(rank) for rank in ranks if _NUMBER.fullmatch(rank)), None) if has_siblings() else None
 
 
 class Ranks:
@@ -50,7 +55,7 @@ class Ranks:
         step ends: they must not meet in one folder.
         """
         rank = self.now()
-        if rank is None and launched() is not None:
+        if rank is None and has_siblings():
             return clean(f"{folders.PROVISIONAL}{socket.gethostname()}_{os.getpid()}")
         return folders.rank_name(rank)
 
@@ -60,7 +65,7 @@ class Ranks:
 
         return lambda: int(get_rank()) if GlobalComm.INITED else None
 
-    def at_last(self) -> int | None:
-        """Return the rank at the end of a step; without communication it is what the launcher said."""
+    def expected(self) -> int | None:
+        """Return the rank, without communication what the launcher said."""
         rank = self.now()
         return launched() if rank is None else rank

@@ -79,7 +79,9 @@ class Recorder:
         self.first = First(meter, self._documents, settings, self) if isinstance(meter, Finite) else None
         take = self.files.entry if self.first is None else self.first.take
         interrupts = self.first is not None and settings.on_nan == "raise"
-        self._pace = Pace(meter, self._measures, interrupts, wait, take, self.trouble, self._lock)
+        self._pace = Pace(
+            meter, self._measures, interrupts, wait, take, self.trouble, self._lock, self.first is not None
+        )
         self._describer = Describer(self._pace)
 
     # -- forward ------------------------------------------------------------------------------------------------
@@ -155,14 +157,18 @@ class Recorder:
     # -- communication that goes on ------------------------------------------------------------------------------
 
     def departs(self, call: Call | None) -> None:
-        """Finish the forward entry of a call but for its results, which come later; until then nothing waits."""
-        if call is not None and self.first is None:  # which judges entries that are complete
-            self._finish_forward(call)
-        self._pace.departs()
+        """Note that something is on its way, and nobody waits until it has landed; or that a call's results are.
 
-    def lands(self) -> None:
-        """Note that the training has waited for such a call. Raises errors of the training."""
-        self._pace.lands()
+        The forward entry of the call stands from now on, but for its results.
+        """
+        if call is None:
+            self._pace.departs()
+        elif self.first is None:  # which judges entries that are complete
+            self._finish_forward(call)
+
+    def lands(self, well: bool = True) -> None:
+        """Note that the training has waited for such a call, well or in vain. Raises errors of the training."""
+        self._pace.lands(well)
 
     def arrives(self, call: Call, result: Any) -> None:
         """Take the results of such a call as they are now."""
@@ -279,7 +285,7 @@ class Recorder:
             ends: False where the recording goes on in the middle of whatever it is doing.
         """
         with self._lock:
-            return (self.first is None or bool(self.first.found)) and self._documents.write(ends)
+            return (self.first is None or bool(self.first.found)) and self.files.write(ends)
 
     def close(self) -> list[str]:
         """Take nothing more; return what scope, list and tensor_list named but no call matched."""

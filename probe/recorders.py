@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 from collections.abc import Callable
@@ -91,22 +92,32 @@ class Recorders:
         Returns:
             False where this rank was not to be recorded: then nothing is left of the step.
         """
-        if folders.is_named(recorder.folder):
-            return True
-        rank = self._ranks.at_last()
-        if rank is None:
-            return True
-        if not window.wants_rank(rank):
-            recorder.discard()
-            if os.path.isdir(recorder.folder):
-                clear(recorder.folder, overwrite=True)
-                os.rmdir(recorder.folder)
-            return False
-        name = folders.rank_name(rank)
+        rank = None if folders.is_named(recorder.folder) else self._ranks.expected()
         try:
-            if name not in self.claims:
-                self.claims.look(self._settings.dump_path, name, self._settings.overwrite)
-            recorder.files.move(os.path.join(os.path.dirname(recorder.folder), name))
+            if rank is not None and not window.wants_rank(rank):
+                self._remove(recorder)
+                return False
+            if rank is not None:
+                self._rename(recorder, folders.rank_name(rank))
         except UsageError as error:  # of another run
             _log.warning("rank %d stays in %s: %s", rank, recorder.folder, error)
+        finally:
+            recorder.files.has_its_name()
         return True
+
+    def _rename(self, recorder: Recorder, name: str) -> None:
+        folder = os.path.join(os.path.dirname(recorder.folder), name)
+        if name not in self.claims:
+            self.claims.look(self._settings.dump_path, name, self._settings.overwrite)
+        elif os.path.isdir(folder):  # our own, of the same step before set_init_step
+            clear(folder, overwrite=True)
+        recorder.files.move(folder)
+
+    @staticmethod
+    def _remove(recorder: Recorder) -> None:
+        recorder.discard()
+        if os.path.isdir(recorder.folder):
+            clear(recorder.folder, overwrite=True)
+            with contextlib.suppress(OSError):  # something else is in it, or other ranks beside it
+                os.rmdir(recorder.folder)
+                os.rmdir(os.path.dirname(recorder.folder))

@@ -102,7 +102,7 @@ class Session:
             raise UsageError(f"start(): {needs} needs the model: debugger.start(model)")
         check_mode()
         try:
-            if self._window.wants(self._ranks.now()):
+            if self._window.wants(self._ranks.expected()):
                 first = self._models[0] if isinstance(self._models, (list, tuple)) else self._models
                 self._begin(None if token_range is None else Tokens(first, *map(int, token_range)))
         except ProbeError:
@@ -123,7 +123,7 @@ class Session:
         if self._orphaned or self.settings.level != "debug":
             return
         try:
-            recorder = self._open() if self._window.wants(self._ranks.now()) else None
+            recorder = self._open() if self._window.wants(self._ranks.expected()) else None
             self._termination.install()
         except ProbeError:
             raise

@@ -201,18 +201,21 @@ def test_the_primitives_of_a_cell_are_recorded(communicated, rank):
     assert [values(dump, dump.data[name]["output"][0]) for name in names] == said[rank]["seen"]["primitives"]
 
 
-@pytest.mark.parametrize("level", ["L1", "L0"])
-def test_case_nobody_waits_for_a_communication_but_the_training(communicated, level):
+@pytest.mark.parametrize("name", ["L1", "L0", "alias", "custom", "tokens", "structure"])
+def test_nobody_waits_for_a_communication_but_the_training(communicated, name):
     folder, said, _ = communicated
-    assert said[1][f"flag-{level}"]  # rank 0 went on while its communication was on its way
+    assert said[1][f"{name}-flag"]  # rank 0 went on and called stop() while its communication was on its way
     for rank in (0, 1):
-        reduced, between = said[rank][f"patient-{level}"]
+        reduced, between = said[rank][name]
         assert reduced == [10.0, 12.0, 14.0, 16.0]
-        dump = of(folder, f"patient-{level}", rank)
-        last = "Functional.relu.0.forward" if level == "L1" else "Cell.0.ReLU.forward.0"
-        assert list(dump.data)[-1] == last
+        dump = of(folder, name, rank)
+        if name == "structure":
+            assert dump.data == {}
+            continue
+        last = "Cell.0.ReLU.forward.0" if name == "L0" else list(dump.data)[-1]
+        assert last in ("Cell.0.ReLU.forward.0", "Functional.relu.0.forward", "Primitive.relu.ReLU.0.forward")
         assert values(dump, dump.data[last]["output"][0]) == between
-        if level == "L1":
+        if name == "L1":
             entry = dump.data["MintDistributed.all_reduce.0.forward"]
             assert values(dump, entry["input_args"][0]) == [10.0 * rank + i for i in range(4)]
             assert values(dump, entry["output"][0]) == reduced

@@ -68,10 +68,8 @@ class Collection:
         self.parameters = ParameterHooks()
         self.saver = Saver(nodes)
         self.flights = Flights()
-        listed = whitelist.find(settings.support_ops)
-        if not settings.apis:
-            listed = [api for api in listed if is_collective(api.key)]
-        self._watch, self._collectives = Watch(self), Collectives(self, records=settings.apis)
+        listed = whitelist.find(settings.support_ops) if settings.apis else []
+        self._watch, self._collectives = Watch(self), Collectives(self)
         self._apis = self._patches(listed)
         self.logs = recompute.Logs()
         self._recompute = recompute.patches(self)
@@ -124,6 +122,7 @@ class Collection:
         if not self._installed:
             self._rare_collections()
         self._installed, self.recorder, self.is_suspended = True, recorder, False
+        self.flights.recorder = recorder
         self.state.cells.clear()
         try:
             self.parameters.begin(recorder)
@@ -141,6 +140,7 @@ class Collection:
     def remove(self) -> None:
         """Put everything back but the hooks that a backward may still need; it may be asked for twice."""
         self._installed, self.recorder = False, None
+        self.flights.recorder = None
         if self._collector is not None and gc.get_threshold() == _RARE:
             gc.set_threshold(*self._collector)
         self._collector = None
@@ -154,7 +154,7 @@ class Collection:
 
     def orphan(self) -> None:
         """Record nothing more in a forked child, and never again."""
-        self.recorder = None
+        self.recorder = self.flights.recorder = None
         self.flights.orphan()
         if self._tokens is not None:
             self._tokens.end()
@@ -201,6 +201,7 @@ class Collection:
 
     def _resume(self) -> None:
         self._copies.install()
+        self.flights.patches.install()
         self._apis.install()
         for custom in self._custom.values():
             custom.install()
@@ -222,3 +223,4 @@ class Collection:
         for custom in self._custom.values():
             custom.remove()
         self._apis.remove()
+        self.flights.patches.remove()

@@ -16,7 +16,6 @@ from probe.naming import COLLECTIVE
 
 if TYPE_CHECKING:
     from probe.calls import Call
-    from probe.capture.collection import Collection
     from probe.recorder import Recorder
 
 
@@ -34,15 +33,7 @@ class Collectives(Watch):
 
     Those that return no tensor have changed what they were given: that is their output. What an asynchronous one makes
     is recorded when the training waits for its handle; nobody waits in its place.
-
-    Args:
-        collection: what the calls are recorded by.
-        records: whether they are recorded; otherwise it is only noted what is on its way.
     """
-
-    def __init__(self, collection: Collection, records: bool) -> None:
-        super().__init__(collection)
-        self._records = records
 
     def wrap(self, key: str, original: Callable[..., Any]) -> Callable[..., Any]:
         """Return what stands in for the original; see ``Watch``."""
@@ -56,9 +47,8 @@ class Collectives(Watch):
         recorder = self._collection.recorder
         if recorder is None:
             return original(*args, **kwargs)
-        begun = self._begin(recorder, key, args, kwargs) if self._records else None
+        begun = self._begin(recorder, key, args, kwargs)
         flights = self._collection.flights
-        handles: list[Any] = []
         try:
             result = original(*args, **kwargs)
             handles = flights.handles(result)
@@ -68,14 +58,15 @@ class Collectives(Watch):
             if begun is not None:
                 self._raised(recorder, begun, error)
             raise
+        if begun is None:
+            return result
         outcome = result if flights.gives_tensors(result) else (*args, *kwargs.values())
-        if begun is not None:
-            self._attach(recorder, begun, args, result)
-            if not handles:
-                self._finish(recorder, begun, outcome)
-        if handles:
-            recorded = begun is not None and not begun[2] and begun[0].recorded
-            flights.follow(recorder, begun[0] if begun is not None and recorded else None, handles, outcome)
+        self._attach(recorder, begun, args, result)
+        call, _, repeated = begun
+        if not handles:
+            self._finish(recorder, begun, outcome)
+        elif not repeated and call.recorded:
+            flights.follow(recorder, handles, call, outcome)
         if recorder.theirs is not None:
             recorder.settle()
         return result
@@ -99,25 +90,35 @@ class _Alike:
 
 
 class _Flight:
-    """One asynchronous call that the training has not waited for."""
+    """One handle that the training has not waited for.
+
+    Attributes:
+        recorder: knows that something is on its way.
+        calls: the recorded calls that it belongs to; MindSpore has one handle for all that need no waiting.
+    """
+
+    __slots__ = ("calls", "handle", "recorder")
+
+    def __init__(self, recorder: Recorder, handle: Any) -> None:
+        self.recorder, self.handle = recorder, handle  # held, so that no other takes over its identity
+        self.calls: list[_Open] = []
+
+
+class _Open:
+    """A recorded call whose result is still to come."""
 
     __slots__ = ("call", "handles", "outcome", "recorder")
 
-    def __init__(self, recorder: Recorder, call: Call | None, handles: list[Any], outcome: Any) -> None:
+    def __init__(self, recorder: Recorder, call: Call, handles: list[Any], outcome: Any) -> None:
         self.recorder, self.call, self.outcome = recorder, call, outcome
-        self.handles = {id(handle): handle for handle in handles}  # held, so that no other takes over an identity
+        self.handles = {id(handle) for handle in handles}
 
     def landed(self, handle: Any) -> None:
-        """Record what came of the call if this was the last handle. Raises errors of the training."""
-        del self.handles[id(handle)]
-        if self.handles:
+        """Record what came of the call if this was the last handle."""
+        if id(handle) not in self.handles:  # another thread has waited too
             return
-        try:
-            self.recorder.lands()
-        except BaseException as error:
-            self.failed(error)
-            raise
-        if self.call is None:
+        self.handles.discard(id(handle))
+        if self.handles:
             return
         try:
             self.recorder.arrives(self.call, self.outcome)
@@ -126,8 +127,6 @@ class _Flight:
 
     def failed(self, error: BaseException) -> None:
         """Record that waiting raised."""
-        if self.call is None:
-            return
         try:
             self.recorder.adds(self.call, raised=error)
         except Exception as own:
@@ -135,17 +134,27 @@ class _Flight:
 
 
 class Flights:
-    """The asynchronous communications of a step; ``wait`` of their handles is watched while there are any."""
+    """The asynchronous communications of a step: every handle that is made, by whatever name the call was called.
+
+    ``wait`` of the handles is watched for as long as there are any.
+
+    Attributes:
+        recorder: the recorder of the step, while something is recorded or could be.
+        patches: what notices handles when they are made.
+    """
 
     def __init__(self) -> None:
         import mindspore
         from mindspore._c_expression import CommHandle
 
+        self.recorder: Recorder | None = None
         self._tensor: type = mindspore.Tensor
         self._handle: type = CommHandle
-        self._lock = threading.Lock()
-        self._open: dict[int, list[_Flight]] = {}
-        self._patches = Patches([Patch(kind, "wait", self._watched) for kind in {CommHandle, *_classes(CommHandle)}])
+        self._lock = threading.RLock()  # a signal may come while it is held, and ends the step
+        self._open: dict[int, _Flight] = {}
+        made = {*_classes(CommHandle)}
+        self.patches = Patches([Patch(kind, "__init__", self._made) for kind in made])
+        self._waits = Patches([Patch(kind, "wait", self._waited) for kind in {CommHandle, *made}])
 
     def handles(self, result: Any) -> list[Any]:
         """Return the handles in what a call gave back."""
@@ -157,54 +166,83 @@ class Flights:
         items = result if isinstance(result, (list, tuple)) else (result,)
         return any(isinstance(item, (self._tensor, list, tuple)) for item in items)
 
-    def follow(self, recorder: Recorder, call: Call | None, handles: list[Any], outcome: Any) -> None:
-        """Record what comes of a call when all of its handles were waited for; None for a call that is not recorded."""
-        flight = _Flight(recorder, call, handles, outcome)
+    def follow(self, recorder: Recorder, handles: list[Any], call: Call, outcome: Any) -> None:
+        """Record what comes of a call when all of its handles were waited for."""
         try:
+            recorder.departs(call)
+            opened = _Open(recorder, call, handles, outcome)
             with self._lock:
                 for handle in handles:
-                    self._open.setdefault(id(handle), []).append(flight)
-                self._patches.install()
-            recorder.departs(call)
+                    self._departs(recorder, handle).calls.append(opened)
         except Exception as error:
             recorder.trouble("following a communication", error)
 
     def end(self) -> None:
         """Follow no more: the step is over. What nobody has waited for is marked."""
-        for flight in self._forget():
-            if flight.call is not None:
-                flight.recorder.adds(flight.call, pending="the training had not waited for it when the step ended")
+        for opened in self._forget():
+            opened.recorder.adds(opened.call, pending="the training had not waited for it when the step ended")
 
     def orphan(self) -> None:
         """Follow no more in a forked child: the communication is the parent's."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._forget()
 
-    def _forget(self) -> list[_Flight]:
+    def _forget(self) -> list[_Open]:
         with self._lock:
-            flights = {id(flight): flight for group in self._open.values() for flight in group}
+            opened = {id(call): call for flight in self._open.values() for call in flight.calls}
             self._open.clear()
-            self._patches.remove()
-        return list(flights.values())
+            self._waits.remove()
+        return list(opened.values())
 
-    def _watched(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _departs(self, recorder: Recorder, handle: Any) -> _Flight:
+        """Return the flight of a handle, a new one where it is not followed yet."""
+        with self._lock:
+            flight = self._open.get(id(handle))
+            if flight is None:
+                flight = self._open[id(handle)] = _Flight(recorder, handle)
+                self._waits.install()
+                recorder.departs(None)
+            return flight
+
+    def _made(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def __init__(handle: Any, *args: Any, **kwargs: Any) -> None:
+            original(handle, *args, **kwargs)
+            recorder = self.recorder
+            if recorder is not None:
+                try:
+                    self._departs(recorder, handle)
+                except Exception as error:
+                    recorder.trouble("following a communication", error)
+
+        return functools.update_wrapper(__init__, original)
+
+    def _waited(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def wait(handle: Any, *args: Any, **kwargs: Any) -> Any:
-            with self._lock:
-                flights = self._open.pop(id(handle), [])
+            flight = self._open.get(id(handle))
+            if flight is None:
+                return original(handle, *args, **kwargs)
             try:
                 result = original(handle, *args, **kwargs)
+                self._lands(flight)
             except BaseException as error:
-                for flight in flights:
-                    flight.failed(error)
+                self._lands(flight, well=False)
+                for call in flight.calls:
+                    call.failed(error)
                 raise
-            for flight in flights:
-                flight.landed(handle)
-            with self._lock:
-                if not self._open:
-                    self._patches.remove()
+            for call in flight.calls:
+                call.landed(handle)
             return result
 
         return functools.update_wrapper(wait, original)
+
+    def _lands(self, flight: _Flight, well: bool = True) -> None:
+        """Note that a handle was waited for, once. Raises errors of the training."""
+        with self._lock:
+            known = self._open.pop(id(flight.handle), None)
+            if not self._open:
+                self._waits.remove()
+        if known is not None:
+            flight.recorder.lands(well)
 
 
 def _classes(base: type) -> Iterator[type]:

@@ -80,8 +80,25 @@ class Batched:
 
     def collect(self, trouble: Trouble) -> None:
         """Measure what waits."""
+        self.measure(self.take(), trouble)
+
+    @property
+    def waits(self) -> bool:
+        """Whether there are copies that were not measured."""
+        return bool(self._waiting)
+
+    def take(self) -> list[Callable[[], None]]:
+        """Return what measures the copies that there are now; later ones belong to the next batch."""
         waiting, self._waiting = self._waiting, []
         self._bytes, self.full = 0, False
+        return waiting
+
+    def give_back(self, waiting: list[Callable[[], None]]) -> None:
+        """Keep a batch that could not be measured yet."""
+        self._waiting[:0] = waiting
+
+    def measure(self, waiting: list[Callable[[], None]], trouble: Trouble) -> None:
+        """Measure a batch."""
         for measure in progress(waiting, "measuring"):
             _attempt(measure, trouble)
 

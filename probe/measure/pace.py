@@ -28,6 +28,7 @@ class Pace:
         take: takes a finished entry whose values are known.
         trouble: ends an error of the tool.
         lock: is held while entries are passed on.
+        judges: ``take`` wants entries only when they are complete.
 
     Attributes:
         meter: measures now.
@@ -46,21 +47,20 @@ class Pace:
         take: Callable[[Any], None],
         trouble: Trouble,
         lock: AbstractContextManager[Any],
+        judges: bool,
     ) -> None:
-        self._usual = meter
-        self._looks, self._interrupts = looks, interrupts
+        self._usual = self.meter = meter
+        self._looks, self._judges = looks, judges
         self._wait, self._take, self._trouble = wait, take, trouble
         self.lock = lock
         self._waiting: list[Any] = []
+        self._patient: Batched | None = None
         self._flights = 0
+        self._collecting = False
         self.theirs: BaseException | None = None
-        self._follow(meter)
-
-    def _follow(self, meter: Meter) -> None:
-        self.meter = meter
-        self.at_once = self._looks and meter.at_once
-        self.settle: Callable[[], None] = self._wait if self.at_once and not self._interrupts else self._settle
-        self.put: Callable[[Any], None] = self._take if self.at_once or not self._looks else self._waiting.append
+        self.at_once = looks and meter.at_once
+        self.settle: Callable[[], None] = wait if self.at_once and not interrupts else self._settle
+        self.put: Callable[[Any], None] = take if self.at_once or not looks else self._waiting.append
 
     def _settle(self) -> None:
         error, self.theirs = self.theirs, None
@@ -78,23 +78,57 @@ class Pace:
 
     def departs(self) -> None:
         """Note that one is on its way; nothing waits until it has landed."""
-        if self._looks:
+        if not self._looks:
+            return
+        with self.lock:
             self._flights += 1
-            if self._flights == 1 and self._usual.at_once:
-                self._follow(Batched(self._usual, blind=True))
+            if self._usual.at_once:
+                if self._patient is None:  # from now on, to the end of the step
+                    self._patient = Batched(self._usual, blind=True)
+                    self.settle, self.put = self._settle_patiently, self._put_patiently
+                self.meter, self.at_once = self._patient, False
 
-    def lands(self) -> None:
-        """Note that the training has waited for one. Raises errors of the training."""
-        if self._flights:
-            self._flights -= 1
-            if not self._flights and self._usual.at_once:
-                self.finish()
+    def lands(self, well: bool = True) -> None:
+        """Note that the training has waited for one. Raises errors of the training.
+
+        Args:
+            well: it was there then; otherwise waiting has failed, and what else was begun may never end.
+        """
+        with self.lock:
+            self._flights -= self._flights > 0
+            if self._flights or self._patient is None:
+                return
+            self.meter, self.at_once = self._usual, True
+        if well:
+            self.finish()
+
+    def _settle_patiently(self) -> None:
+        error, self.theirs = self.theirs, None
+        if error is not None:
+            raise error
+        if not self._flights:
+            self.finish()
+
+    def _put_patiently(self, entry: Any) -> None:
+        """Pass an entry on at once, with null for what is not known; the numbers follow."""
+        assert self._patient is not None
+        if not (self._flights or self._collecting or self._patient.waits):
+            self._take(entry)
+            return
+        self._waiting.append(entry)
+        if not self._judges:
+            self._take(entry)
 
     # -- sums of gradients, to which terms may come at either pace -------------------------------------------------
 
     def sum(self) -> Any:
         """Return a new sum of gradients, with ``add`` and ``take_from``."""
         return PacedSum(self, self._usual.sum()) if self._usual.at_once else self._usual.sum()
+
+    def later_sum(self) -> LaterSum:
+        """Return one of copies, for what arrives while a communication is on its way."""
+        assert self._patient is not None
+        return self._patient.sum()
 
     def total(self, total: Any, name: str, save: Save | None) -> Any:
         """Return the record of such a sum, or None where nothing is left of it."""
@@ -112,19 +146,26 @@ class Pace:
             ends: the step is over: wait too where the training has not waited for a communication.
         """
         error, self.theirs = self.theirs, None
-        if ends:
-            self._flights = 0
-        if not self._flights:
-            self._wait()
+        if ends and self._flights:
             with self.lock:
-                self._collect()
+                self._flights = 0
+                if self._patient is not None:
+                    self.meter, self.at_once = self._usual, True
+        if self._looks and not self._flights:
+            if self._patient is None:
+                self._wait()
+                with self.lock:
+                    self._collect()
+            else:
+                self._collect_patiently(self._patient)
         if error is not None:
             raise error
 
     def give_up(self) -> None:
         """Pass on the entries that wait, with null for what is not known: the process ends."""
         with self.lock:
-            waiting, self._waiting[:] = list(self._waiting), []
+            waiting = list(self._waiting)
+            self._waiting.clear()
             for entry in waiting:
                 self._take(entry)
 
@@ -132,11 +173,29 @@ class Pace:
         waiting = list(self._waiting)
         self._waiting.clear()
         self.meter.collect(self._trouble)
-        if self.meter is not self._usual:
-            waiting = [(name, resolved(parts), *more) for name, parts, *more in waiting]
-            self._follow(self._usual)
         for entry in waiting:
             self._take(entry)
+
+    def _collect_patiently(self, patient: Batched) -> None:
+        """Measure the copies that there are now and complete their entries; other threads go on meanwhile."""
+        with self.lock:
+            entries = list(self._waiting)
+            self._waiting.clear()
+            copies = patient.take()
+            self._collecting = bool(entries or copies)
+        try:
+            self._wait()
+        except BaseException:
+            with self.lock:
+                self._collecting = False
+                self._waiting[:0] = entries
+                patient.give_back(copies)
+            raise
+        with self.lock:
+            self._collecting = False
+            patient.measure(copies, self._trouble)
+            for name, parts, *more in entries:
+                self._take((name, resolved(parts), *(more if self._judges else (-1, []))))
 
 
 class PacedSum:
@@ -178,5 +237,5 @@ class PacedSum:
 
     def _deferred(self) -> LaterSum:
         if self._later is None:
-            self._later = self._pace.meter.sum()
+            self._later = self._pace.later_sum()
         return self._later

@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import sys
 import time
+import types
 
 import mindspore as ms
 import numpy as np
@@ -112,29 +114,45 @@ watch.stop()
 watch.step()
 said["seen"] = seen
 
-# the probe waits for nobody: rank 1 takes part only after rank 0 has done more, which it tells by a file
-for level in ("L1", "L0"):
-    flag = os.path.join(OUT, f"flag-{level}")
-    patient = debugger(f"patient-{level}", level=level)
-    relu = nn.ReLU()
-    net = nn.SequentialCell(relu)
+own = types.ModuleType("own")
+own.reduce = lambda x: distributed.all_reduce(x, async_op=True)
+
+
+def patient(name, reduce, level="L1", task="tensor"):
+    """Rank 1 takes part in a reduction only after rank 0 has done more, which it tells by a file."""
+    flag = os.path.join(OUT, f"flag-{name}")
+    watch = debugger(name, level=level, task=task)
+    net = nn.SequentialCell(nn.ReLU())
     x = tensor(4)
-    patient.start(net)
+    if name == "custom":
+        watch.register_custom_api(own, "reduce")
+    watch.start(net, token_range=[1, 1] if name == "tokens" else None)
     begun = time.monotonic()
-    if RANK == 0:
-        handle = distributed.all_reduce(x, async_op=True)
-        between = ops.relu(tensor(2) * 3) if level == "L1" else net(tensor(2) * 3)
-        open(flag, "w").close()
-    else:
-        while not os.path.exists(flag) and time.monotonic() - begun < 60:
+    if RANK == 1:
+        while not os.path.exists(flag) and time.monotonic() - begun < 20:
             time.sleep(0.01)
-        said[f"flag-{level}"] = os.path.exists(flag)
-        handle = distributed.all_reduce(x, async_op=True)
-        between = ops.relu(tensor(2) * 3) if level == "L1" else net(tensor(2) * 3)
-    patient.stop()
+        said[f"{name}-flag"] = os.path.exists(flag)
+    handle = reduce(x)
+    if name == "tokens":
+        net(tensor(2))
+    between = net(tensor(2) * 3) if level == "L0" or name == "tokens" else ops.relu(tensor(2) * 3)
+    watch.stop()
+    if RANK == 0:
+        open(flag, "w").close()
     handle.wait()
-    said[f"patient-{level}"] = [x.asnumpy().tolist(), between.asnumpy().tolist()]
-    patient.step()
+    said[name] = [x.asnumpy().tolist(), between.asnumpy().tolist()]
+    watch.step()
+    if name == "custom":
+        watch.restore_custom_api(own, "reduce")
+
+
+reduce = functools.partial(distributed.all_reduce, async_op=True)  # the original, whatever stands there later
+patient("L1", lambda x: distributed.all_reduce(x, async_op=True))
+patient("L0", lambda x: distributed.all_reduce(x, async_op=True), level="L0")
+patient("alias", reduce)
+patient("custom", lambda x: own.reduce(x))
+patient("tokens", reduce)
+patient("structure", lambda x: distributed.all_reduce(x, async_op=True), level="mix", task="structure")
 
 # one that nobody waits for
 forgotten = debugger("forgotten")
