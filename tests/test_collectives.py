@@ -6,6 +6,12 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
 
 import mindspore as ms
 import numpy as np
@@ -343,3 +349,138 @@ def test_gradients_that_arrive_while_something_is_on_its_way_are_right(debug, mo
         assert seen.data[name] == expected.data[name]
     (name,) = seen.names("irecv")
     assert numbers(seen, seen.data[name]["output"][0]) == [7.0] * 4
+
+
+def test_two_threads_of_which_one_communicates_lose_nothing(debug, monkeypatch):
+    install(monkeypatch, distributed, "irecv", lambda given, src: comm_func.CommHandle(Sent(given)))
+    calls, stop = 300, threading.Event()
+
+    def communicate():
+        while not stop.is_set():
+            distributed.irecv(tensor(), 1).wait()
+
+    def call():
+        other = threading.Thread(target=communicate)
+        other.start()
+        try:
+            for i in range(calls):
+                ops.relu(tensor(i))
+        finally:
+            stop.set()
+            other.join()
+
+    dump = recorded(debug, call, "statistics")
+    assert len(dump.names("irecv")) > 1
+    for i in range(calls):
+        entry = dump.data[f"Functional.relu.{i}.forward"]
+        assert [entry[part][0]["Min"] for part in ("input_args", "output")] == [i, i]
+    for name in dump.names("irecv"):
+        assert dump.data[name]["input_args"][0]["Max"] == 3.0
+        assert "output" in dump.data[name] or "pending" in dump.data[name]
+
+
+def test_after_a_wait_that_failed_values_are_looked_at_again(debug, monkeypatch):
+    class Lost:
+        def wait(self):
+            raise RuntimeError("the peer is gone")
+
+    install(monkeypatch, distributed, "irecv", lambda given, src: comm_func.CommHandle(Lost()))
+    debugger = debug(level="L1")
+    debugger.start()
+    with pytest.raises(RuntimeError, match="gone"):
+        distributed.irecv(tensor(), 1).wait()
+    ops.relu(tensor(5.0))
+    journal = (debug.dump_path / "step0" / "rank" / "dump.journal").read_bytes()
+    debugger.stop()
+    debugger.step()
+    last = journal[journal.index(b"Functional.relu.0.forward") :]  # as it stands before stop()
+    assert b'"Max": 8.0' in last
+    assert b"null" not in last
+
+
+def test_entries_stand_in_the_dump_while_their_numbers_are_awaited(debug, monkeypatch):
+    install(monkeypatch, distributed, "irecv", lambda given, src: comm_func.CommHandle(Sent(given)))
+    debugger = debug(level="L1")
+    debugger.start()
+    first, second = distributed.irecv(tensor(), 1), distributed.irecv(tensor(), 1)
+    ops.relu(tensor(5.0))
+    debugger.stop()
+    dump = debug.dump()
+    expected = ["MintDistributed.irecv.0.forward", "MintDistributed.irecv.1.forward", "Functional.relu.0.forward"]
+    assert list(dump.data) == expected
+    assert dump.data[expected[2]]["output"] == [None]
+    assert [name for names, _ in dump.stack.values() for name in names] == expected
+    second.wait()
+    first.wait()
+    debugger.step()
+    dump = debug.dump()
+    assert list(dump.data) == expected
+    assert dump.data[expected[2]]["output"][0]["Max"] == 8.0
+    assert [dump.data[name]["output"][0]["Mean"] for name in expected[:2]] == [7.0, 7.0]
+
+
+def test_one_handle_of_several_calls_and_one_given_twice(debug, monkeypatch):
+    shared = comm_func.CommHandle()
+    install(monkeypatch, distributed, "irecv", lambda given, src: shared)
+    install(monkeypatch, distributed, "batch_isend_irecv", lambda operations: [shared, shared])
+
+    def call():
+        distributed.irecv(tensor(1.0), 1)
+        distributed.irecv(tensor(2.0), 1).wait()
+        (handle, _) = distributed.batch_isend_irecv([])
+        handle.wait()
+        handle.wait()
+
+    dump = recorded(debug, call, "statistics")
+    assert [dump.data[f"MintDistributed.irecv.{i}.forward"]["output"][0]["Min"] for i in (0, 1)] == [1.0, 2.0]
+    assert dump.data["MintDistributed.batch_isend_irecv.0.forward"]["output"] == [[]]
+
+
+LAUNCHED = """
+import os, signal, sys
+import mindspore as ms
+from mindspore import Tensor, ops
+from probe import PrecisionDebugger
+ms.set_device("CPU")
+debugger = PrecisionDebugger(config_path=sys.argv[3], dump_path=sys.argv[1])
+original = ops.relu
+debugger.start()
+print(ops.relu is original)
+ops.relu(Tensor([1.0]))
+debugger.stop()
+if sys.argv[2] == "again":
+    debugger.start()
+    ops.exp(Tensor([0.0]))
+if sys.argv[2] == "step":
+    debugger.step()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def launched(tmp_path, how, rank=()):
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({"rank": rank}))
+    environment = {**os.environ, "RANK_SIZE": "2", "RANK_ID": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", LAUNCHED, str(tmp_path / "dump"), how, str(config)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr[-2000:]
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize("how", ["stopped", "again", "step"])
+def test_without_communication_a_launched_process_has_the_rank_it_was_given(tmp_path, how):
+    assert launched(tmp_path, how) == ["False"]
+    if how != "step":
+        command = [sys.executable, "-m", "probe", "recover", str(tmp_path / "dump")]
+        subprocess.run(command, capture_output=True, text=True, check=True)
+    assert os.listdir(tmp_path / "dump" / "step0") == ["rank1"]
+    dump = Dump(tmp_path / "dump" / "step0" / "rank1")
+    names = ["Functional.relu.0.forward"] + ["Functional.exp.0.forward"] * (how == "again")
+    assert list(dump.data) == names
+    assert sorted(os.listdir(dump.folder)) == ["construct.json", "dump.json", "stack.json"]
+    assert [name for some, _ in dump.stack.values() for name in some] == names
+
+
+def test_a_launched_process_that_is_not_wanted_leaves_nothing(tmp_path):
+    assert launched(tmp_path, "step", [0]) == ["True"]
+    assert not (tmp_path / "dump").exists()

@@ -93,10 +93,6 @@ class Batched:
         self._bytes, self.full = 0, False
         return waiting
 
-    def give_back(self, waiting: list[Callable[[], None]]) -> None:
-        """Keep a batch that could not be measured yet."""
-        self._waiting[:0] = waiting
-
     def measure(self, waiting: list[Callable[[], None]], trouble: Trouble) -> None:
         """Measure a batch."""
         for measure in progress(waiting, "measuring"):

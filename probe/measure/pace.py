@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
@@ -56,7 +57,10 @@ class Pace:
         self._waiting: list[Any] = []
         self._patient: Batched | None = None
         self._flights = 0
-        self._collecting = False
+        #: one thread at a time completes these, or an entry of one would miss the numbers that another has
+        self._collector = threading.RLock()
+        self._entries: list[Any] = []
+        self._copies: list[Callable[[], None]] = []
         self.theirs: BaseException | None = None
         self.at_once = looks and meter.at_once
         self.settle: Callable[[], None] = wait if self.at_once and not interrupts else self._settle
@@ -112,7 +116,7 @@ class Pace:
     def _put_patiently(self, entry: Any) -> None:
         """Pass an entry on at once, with null for what is not known; the numbers follow."""
         assert self._patient is not None
-        if not (self._flights or self._collecting or self._patient.waits):
+        if not (self._flights or self._entries or self._copies or self._patient.waits):
             self._take(entry)
             return
         self._waiting.append(entry)
@@ -164,7 +168,8 @@ class Pace:
     def give_up(self) -> None:
         """Pass on the entries that wait, with null for what is not known: the process ends."""
         with self.lock:
-            waiting = list(self._waiting)
+            waiting = self._entries + self._waiting
+            self._entries = []
             self._waiting.clear()
             for entry in waiting:
                 self._take(entry)
@@ -177,25 +182,19 @@ class Pace:
             self._take(entry)
 
     def _collect_patiently(self, patient: Batched) -> None:
-        """Measure the copies that there are now and complete their entries; other threads go on meanwhile."""
-        with self.lock:
-            entries = list(self._waiting)
-            self._waiting.clear()
-            copies = patient.take()
-            self._collecting = bool(entries or copies)
-        try:
-            self._wait()
-        except BaseException:
+        """Measure the copies that there are now and complete their entries; other threads record on meanwhile."""
+        with self._collector:
             with self.lock:
-                self._collecting = False
-                self._waiting[:0] = entries
-                patient.give_back(copies)
-            raise
-        with self.lock:
-            self._collecting = False
-            patient.measure(copies, self._trouble)
-            for name, parts, *more in entries:
-                self._take((name, resolved(parts), *(more if self._judges else (-1, []))))
+                self._entries += self._waiting
+                self._waiting.clear()
+                self._copies += patient.take()
+            self._wait()
+            with self.lock:
+                entries, copies = self._entries, self._copies
+                self._entries, self._copies = [], []
+                patient.measure(copies, self._trouble)
+                for name, parts, *more in entries:
+                    self._take((name, resolved(parts), *(more if self._judges else (-1, []))))
 
 
 class PacedSum:
