@@ -108,7 +108,8 @@ class PrecisionDebugger:
     def stop(cls) -> None:
         """End the recording and write the documents; ``start`` may follow, in the same step or the next.
 
-        MindSpore is then as it was. A backward that runs later still completes what was recorded, until ``step``.
+        MindSpore is then as it was, but for the handles of communications that are on their way. A backward that runs
+        later still completes what was recorded, and so does waiting for such a handle, until ``step``.
         """
         cls._session_of_process().stop()
 
