@@ -156,18 +156,17 @@ class Recorder:
 
     # -- communication that goes on ------------------------------------------------------------------------------
 
-    def departs(self, call: Call | None) -> None:
-        """Note that something is on its way, and nobody waits until it has landed; or that a call's results are.
+    def departs(self) -> None:
+        """Note that something is on its way, and nobody waits until it has landed."""
+        self._pace.departs()
 
-        The forward entry of the call stands from now on, but for its results.
-        """
-        if call is None:
-            self._pace.departs()
-        elif self.first is None:  # which judges entries that are complete
+    def awaits(self, call: Call) -> None:
+        """Let the forward entry of a call stand from now on, but for its results, which are on their way."""
+        if self.first is None:  # which judges entries that are complete
             self._finish_forward(call)
 
     def lands(self, well: bool = True) -> None:
-        """Note that the training has waited for such a call, well or in vain. Raises errors of the training."""
+        """Note that the training has waited for it, well or in vain. Raises errors of the training."""
         self._pace.lands(well)
 
     def arrives(self, call: Call, result: Any) -> None:

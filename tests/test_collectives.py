@@ -484,3 +484,13 @@ def test_without_communication_a_launched_process_has_the_rank_it_was_given(tmp_
 def test_a_launched_process_that_is_not_wanted_leaves_nothing(tmp_path):
     assert launched(tmp_path, "step", [0]) == ["True"]
     assert not (tmp_path / "dump").exists()
+
+
+def test_a_folder_of_the_ranks_name_with_somebody_elses_file_takes_the_dump(tmp_path):
+    folder = tmp_path / "dump" / "step0" / "rank1"
+    folder.mkdir(parents=True)
+    (folder / "notes.txt").write_text("mine")
+    launched(tmp_path, "step")
+    assert os.listdir(tmp_path / "dump" / "step0") == ["rank1"]
+    assert list(Dump(folder).data) == ["Functional.relu.0.forward"]
+    assert (folder / "notes.txt").read_text() == "mine"

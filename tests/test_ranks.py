@@ -184,12 +184,13 @@ def test_barrier_and_objects_are_recorded(communicated, rank):
     entry = dump.data["MintDistributed.all_gather_object.0.forward"]
     assert values(dump, entry["input_args"]) == [[None, None], {"rank": rank, "name": f"r{rank}"}]
     assert values(dump, entry["output"][0]) == said[rank]["seen"]["all_gather_object.0"]
-    failed = dump.data["MintDistributed.gather_object.0.forward"]  # has no kernel here
-    if isinstance(said[rank]["seen"]["gather_object.0"], str):
-        assert (
-            failed["raised"] == said[rank]["seen"]["gather_object.0"].partition("\n")[0]
-            or "RuntimeError" in failed["raised"]
-        )
+    entry = dump.data["MintDistributed.gather_object.0.forward"]
+    gathered = said[rank]["seen"]["gather_object.0"]
+    if isinstance(gathered, str):  # MindSpore looks for a group that a CPU does not have
+        assert entry["raised"] == gathered[:2000]
+        assert "output" not in entry
+    else:
+        assert values(dump, entry["output"][1]) == gathered
 
 
 @pytest.mark.parametrize("rank", [0, 1])
@@ -297,7 +298,7 @@ def test_the_other_ranks_dump_is_complete(troubled, step):
         pytest.skip("mounting a tmpfs needs root")
     assert entries(folder, "full", 1, step) == entries(folder, "well", 1, step)
     assert "dump_tensor_data" in left
-    assert "full" in logs[0]
+    assert re.search(r"the disk (of .* )?is (nearly )?full", logs[0])
 
 
 def test_a_killed_rank_is_recovered_under_its_name_and_one_not_wanted_leaves_nothing(tmp_path):

@@ -115,7 +115,7 @@ class _Open:
 
     def landed(self, handle: Any) -> None:
         """Record what came of the call if this was the last handle."""
-        if id(handle) not in self.handles:  # another thread has waited too
+        if id(handle) not in self.handles:  # it was given back twice
             return
         self.handles.discard(id(handle))
         if self.handles:
@@ -169,7 +169,7 @@ class Flights:
     def follow(self, recorder: Recorder, handles: list[Any], call: Call, outcome: Any) -> None:
         """Record what comes of a call when all of its handles were waited for."""
         try:
-            recorder.departs(call)
+            recorder.awaits(call)
             opened = _Open(recorder, call, handles, outcome)
             with self._lock:
                 for handle in handles:
@@ -201,7 +201,7 @@ class Flights:
             if flight is None:
                 flight = self._open[id(handle)] = _Flight(recorder, handle)
                 self._waits.install()
-                recorder.departs(None)
+                recorder.departs()
             return flight
 
     def _made(self, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -223,26 +223,35 @@ class Flights:
                 return original(handle, *args, **kwargs)
             try:
                 result = original(handle, *args, **kwargs)
-                self._lands(flight)
             except BaseException as error:
-                self._lands(flight, well=False)
-                for call in flight.calls:
-                    call.failed(error)
+                if self._take(flight):
+                    flight.recorder.lands(well=False)
+                    for call in flight.calls:
+                        call.failed(error)
                 raise
-            for call in flight.calls:
-                call.landed(handle)
+            if self._take(flight):  # no other thread has waited for it too, and the step has not ended
+                try:
+                    flight.recorder.lands()
+                except BaseException as error:
+                    for call in flight.calls:
+                        call.failed(error)
+                    raise
+                for call in flight.calls:
+                    call.landed(handle)
             return result
 
         return functools.update_wrapper(wait, original)
 
-    def _lands(self, flight: _Flight, well: bool = True) -> None:
-        """Note that a handle was waited for, once. Raises errors of the training."""
+    def _take(self, flight: _Flight) -> bool:
+        """Follow a handle no more; return False where somebody else has done so."""
         with self._lock:
             known = self._open.pop(id(flight.handle), None)
-            if not self._open:
-                self._waits.remove()
-        if known is not None:
-            flight.recorder.lands(well)
+            try:
+                if not self._open:
+                    self._waits.remove()
+            except Exception as error:
+                flight.recorder.trouble("following a communication", error)
+        return known is flight
 
 
 def _classes(base: type) -> Iterator[type]:

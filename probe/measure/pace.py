@@ -192,9 +192,12 @@ class Pace:
             with self.lock:
                 entries, copies = self._entries, self._copies
                 self._entries, self._copies = [], []
-                patient.measure(copies, self._trouble)
-                for name, parts, *more in entries:
-                    self._take((name, resolved(parts), *(more if self._judges else (-1, []))))
+                try:
+                    patient.measure(copies, self._trouble)
+                    for name, parts, *more in entries:
+                        self._take((name, resolved(parts), *(more if self._judges else (-1, []))))
+                except Exception as error:  # of our own: what is raised here would be taken for the training's
+                    self._trouble("completing entries", error)
 
 
 class PacedSum:
