@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from probe.executor import pynative_executor
+
 #: identifies one output of one node while somebody holds that node
 Key = tuple[Any, int]
 Node = Any
@@ -30,14 +32,14 @@ class Nodes:
 
     def __init__(self) -> None:
         import mindspore
-        from mindspore.common.api import _pynative_executor
 
+        executor = pynative_executor()
         self.continuous = frozenset(
             getattr(mindspore, name) for name in "float16 float32 float64 bfloat16 complex64 complex128".split()
         )
         self.identify: Callable[[Node], Any] = _by_name
-        self.recording: Callable[[], bool] = _pynative_executor.requires_grad
-        self.settle: Callable[[], None] = _pynative_executor.sync
+        self.recording: Callable[[], bool] = executor.requires_grad
+        self.settle: Callable[[], None] = executor.sync
         self._view = mindspore.Tensor.view
         self._anchor = mindspore.Parameter(mindspore.Tensor([1.0, 2.0], mindspore.float32), name="probe_anchor")
         self.works, self.reason = False, ""

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import time
 
+from probe.executor import pynative_executor
+
 
 def synchronize() -> bool:
     """Ask for synchronous execution; return whether it has come about.
@@ -14,17 +16,17 @@ def synchronize() -> bool:
     tells nobody, so this looks who does the work: the call, or the wait after it.
     """
     import mindspore
-    from mindspore.common.api import _pynative_executor
     from mindspore.ops.auto_generate import copy_op
 
-    mindspore.set_context(pynative_synchronize=True)
+    mindspore.runtime.launch_blocking()
+    wait = pynative_executor().sync
     tensor = mindspore.ops.zeros((2048, 2048), mindspore.float32)
     shares = []
     for _ in range(5):
-        _pynative_executor.sync()
+        wait()
         start = time.perf_counter()
         copy_op(tensor)
         called = time.perf_counter()
-        _pynative_executor.sync()
+        wait()
         shares.append((called - start) / (time.perf_counter() - start))
     return sorted(shares)[len(shares) // 2] > 0.5

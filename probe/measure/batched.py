@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
+from probe.executor import OwnOperations
 from probe.measure.exact import Sum
 from probe.measure.meters import Meter, MeterError, Save, Trouble
 from probe.measure.records import Later
@@ -40,14 +41,13 @@ class Batched:
     most = MOST_TENSORS
 
     def __init__(self, host: Meter, blind: bool = False) -> None:
-        from mindspore.common.api import _pynative_executor
         from mindspore.ops.auto_generate import copy_op
 
         self.full = False
         self._host, self._blind = host, blind
         self._waiting: list[Callable[[], None]] = []
         self._bytes = 0
-        self._recording, self._record = _pynative_executor.enable_grad, _pynative_executor.set_enable_grad
+        self._own = OwnOperations()
         self._copy_op = copy_op
 
     def tensor(self, tensor: Any, name: str, save: Save | None) -> Any:
@@ -120,14 +120,7 @@ class Batched:
         if not self._blind:
             self._bytes += tensor._nbytes
             self.full = self._bytes > MOST_BYTES or len(self._waiting) >= self.most
-        recording = self._recording()
-        if not recording:
-            return self._copy_op(tensor)
-        self._record(False)  # or the copy would join the graph, and hold it
-        try:
-            return self._copy_op(tensor)
-        finally:
-            self._record(True)
+        return self._own.run(self._copy_op, tensor)  # recorded for a gradient, the copy would hold the graph
 
 
 def _size(tensor: Any) -> int:

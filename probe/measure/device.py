@@ -61,14 +61,7 @@ class Device(Batched):
         if save is not None or empty or not (dtype in self._floating or dtype in self._whole):
             return super().tensor(tensor, name, save)
         kind = "float" if dtype in self._floating else "bool" if dtype == self._ms.bool_ else "int"
-        recording = self._recording()
-        if recording:
-            self._record(False)
-        try:
-            floats, integers = self._surely(functools.partial(self._reduce, kind), tensor)
-        finally:
-            if recording:
-                self._record(True)
+        floats, integers = self._surely(functools.partial(self._own.run, self._reduce, kind), tensor)
         self._floats += floats
         self._integers += integers
         later = Later()
@@ -93,7 +86,7 @@ class Device(Batched):
             trouble("fetching numbers from the device", error)
 
     def _fetch(self, scalars: Sequence[Any]) -> Iterator[Any]:
-        return iter(self._stack(tuple(scalars)).asnumpy().tolist() if scalars else ())
+        return iter(self._own.run(self._stack, tuple(scalars)).asnumpy().tolist() if scalars else ())
 
     def _choice(self, four: Numbers, shape: tuple[int, ...], counts: Iterator[int]) -> Numbers:
         """Return the chosen statistics of one tensor, from the four and from what was counted on the device."""

@@ -1,0 +1,52 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""MindSpore's PyNative executor: where each version has it, and how the tool runs operations of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
+
+#: since 2.9, and before; importing the old one in a new MindSpore prints a warning
+HOMES = ("mindspore.graph.api", "mindspore.common.api")
+
+
+def pynative_executor() -> Any:
+    """Return MindSpore's PyNative executor."""
+    for home in HOMES:
+        with contextlib.suppress(ImportError, AttributeError):
+            return importlib.import_module(home)._pynative_executor
+    raise ImportError(f"none of {', '.join(HOMES)} has _pynative_executor")
+
+
+class OwnOperations:
+    """Runs operations of the tool as they stand: no gradient is recorded, and no input is cast.
+
+    Inside a Cell with ``to_float`` or under ``amp``, MindSpore casts the inputs of every operation, ours included.
+    """
+
+    def __init__(self) -> None:
+        from mindspore._c_expression import MixedPrecisionType
+
+        executor = pynative_executor()
+        self._enable_grad: Callable[[], bool] = executor.enable_grad
+        self._set_enable_grad: Callable[[bool], None] = executor.set_enable_grad
+        self._set_mixed_precision: Callable[..., None] = executor.set_mixed_precision_type
+        self._no_cast = MixedPrecisionType.NOTSET
+
+    def run(self, operation: Callable[..., Result], *args: Any) -> Result:
+        """Run an operation and return its result."""
+        recording = self._enable_grad()
+        if recording:
+            self._set_enable_grad(False)
+        self._set_mixed_precision(self._no_cast)
+        try:
+            return operation(*args)
+        finally:
+            self._set_mixed_precision(self._no_cast, False)
+            if recording:
+                self._set_enable_grad(True)
