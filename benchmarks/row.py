@@ -84,12 +84,20 @@ def make(folder):
 def watch_parts(spent):
     """Add the time spent in probe's parts to a dict; a part that contains another contains its time."""
     places = {
-        "patch and hook": [("probe.capture.collection", "Collection", name) for name in ("install", "remove", "watch")],
-        "stack": [("probe.capture.stacks", "Stacks", "number")],
-        "describe": [("probe.measure.values", "Describer", "value"), ("probe.measure.host", "Host", "tensor")],
+        "patch and hook": [
+            ("probe.capture.pynative.pynative_capture", "PyNativeCapture", name)
+            for name in ("install", "remove", "watch")
+        ],
+        "stack": [("probe.recording.call_stacks", "CallStacks", "number")],
+        "describe": [
+            ("probe.measure.describe", "ValueDescriber", "value"),
+            ("probe.measure.host", "HostMeasurer", "tensor"),
+        ],
         "statistics": [("probe.measure.host", None, "statistics")],
-        "gradient": [("probe.capture.gradients", "Gradients", name) for name in ("plan_cell", "plan", "attach")],
-        "write": [("probe.store.documents", "Documents", name) for name in ("entry", "write")],
+        "gradient": [
+            ("probe.capture.autograd.gradient_hooks", "GradientHooks", name) for name in ("plan_cell", "plan", "attach")
+        ],
+        "write": [("probe.store.documents", "JsonDocuments", name) for name in ("entry", "write")],
     }
     depth = dict.fromkeys(places, 0)
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from probe.callbacks import MsprobeStep
     from probe.debugger import PrecisionDebugger
     from probe.errors import NonFiniteError, ProbeError, SettingsError, UsageError
-    from probe.offline.loading import load
+    from probe.reading.load import load
     from probe.seeding import seed_all
 
 __all__ = [
@@ -29,25 +29,25 @@ __all__ = [
 ]
 __version__ = "0.1.0"
 
-_HOMES = {
+_LAZY_IMPORTS = {
     "MsprobeStep": "probe.callbacks",
     "NonFiniteError": "probe.errors",
     "PrecisionDebugger": "probe.debugger",
     "ProbeError": "probe.errors",
     "SettingsError": "probe.errors",
     "UsageError": "probe.errors",
-    "load": "probe.offline.loading",
+    "load": "probe.reading.load",
     "seed_all": "probe.seeding",
 }
 
 
 def __getattr__(name: str) -> Any:
     """Import what is asked for when it is asked for: ``import probe`` alone costs nothing."""
-    if name not in _HOMES:
+    if name not in _LAZY_IMPORTS:
         raise AttributeError(f"module 'probe' has no attribute {name!r}")
     import importlib
 
-    value = globals()[name] = getattr(importlib.import_module(_HOMES[name]), name)
+    value = globals()[name] = getattr(importlib.import_module(_LAZY_IMPORTS[name]), name)
     return value
 
 

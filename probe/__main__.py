@@ -29,13 +29,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     try:
         if given.command == "recover":
-            from probe.offline.recovering import recover as save
+            from probe.reading.recover import recover as save
 
             outcomes = save(given.path)
             for outcome in outcomes:
                 print(outcome.text, file=sys.stdout if outcome.well else sys.stderr)
             return int(not all(outcome.well for outcome in outcomes))
-        from probe.offline.showing import show as describe
+        from probe.reading.show import show as describe
 
         print(describe(given.path, given.rows))
     except ProbeError as error:

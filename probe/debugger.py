@@ -9,9 +9,9 @@ import weakref
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from probe import config
+from probe.config.config_file import ConfigFile
+from probe.config.settings import PathLike
 from probe.errors import UsageError
-from probe.source import Source
 
 if TYPE_CHECKING:
     from mindspore import nn
@@ -52,15 +52,15 @@ class PrecisionDebugger:
 
     def __init__(
         self,
-        config_path: config.PathLike | None = None,
+        config_path: PathLike | None = None,
         task: str | None = None,
-        dump_path: config.PathLike | None = None,
+        dump_path: PathLike | None = None,
         level: str | None = None,
         step: Any = None,
     ) -> None:
         from probe.session import Session  # brings MindSpore
 
-        source = Source(config_path, task=task, dump_path=dump_path, level=level, step=step)
+        source = ConfigFile(config_path, task=task, dump_path=dump_path, level=level, step=step)
         settings = source.load()
         before = self._living() if self._living is not None else None
         # one that was only switched on or off since goes on: the next start looks at the file

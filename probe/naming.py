@@ -33,7 +33,7 @@ def clean(name: str) -> str:
     return _FOREIGN.sub("_", name)
 
 
-def harmless(text: str) -> str:
+def escape_formula(text: str) -> str:
     """Return the text so that no spreadsheet takes it for a formula (readers crash on such strings).
 
     >>> harmless("-inf")
@@ -84,7 +84,7 @@ def debug_names(name: str, number: int) -> tuple[str, str]:
     >>> debug_names("logits", 0)
     ('logits.0.debug', 'logits_grad.0.debug')
     """
-    name = clean(harmless(name)).replace("/", "_")
+    name = clean(escape_formula(name)).replace("/", "_")
     return f"{name}.{number}.debug", f"{name}_grad.{number}.debug"
 
 

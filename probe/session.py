@@ -10,24 +10,24 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from probe.capture import pipeline
-from probe.capture.cells import is_model
-from probe.capture.collection import Collection
-from probe.capture.tokens import Tokens
-from probe.capture.whitelist import Api
-from probe.config import Settings
-from probe.endings import Termination, in_children
+from probe.capture.pynative.cells import is_cell_or_cells
+from probe.capture.pynative.pynative_capture import PyNativeCapture
+from probe.capture.pynative.synchronous import enable_synchronous_execution
+from probe.capture.pynative.token_range import TokenRange
+from probe.capture.support_ops import SupportedApi
+from probe.config.config_file import ConfigFile
+from probe.config.settings import Settings
+from probe.config.validators import is_range
 from probe.errors import ProbeError, SettingsError, UsageError
 from probe.naming import custom_key
-from probe.outline import Outline
-from probe.parsing import is_range
-from probe.ranks import Ranks, is_scheduler
-from probe.recorder import Recorder
-from probe.recorders import Recorders
-from probe.saved import Saved
-from probe.source import Source
-from probe.store.claims import Claims
-from probe.window import Window, check_mode
+from probe.process.rank import RankResolver, is_scheduler
+from probe.process.signals import SigtermHandler, call_in_forked_child
+from probe.recording.step_recorder import StepRecorder
+from probe.run import Run
+from probe.store.folder_lock import FolderLocks
+from probe.tasks.debug import DebugTask
+from probe.tasks.structure import StructureTask
+from probe.window import StepWindow, check_mode
 
 _log = logging.getLogger("probe")
 
@@ -41,25 +41,27 @@ class Session:
         custom: functions of the user's own that are to be recorded too.
     """
 
-    def __init__(self, settings: Settings, source: Source, custom: dict[tuple[int, str], Api] | None = None) -> None:
+    def __init__(
+        self, settings: Settings, source: ConfigFile, custom: dict[tuple[int, str], SupportedApi] | None = None
+    ) -> None:
         self.settings = settings
         self.source = source
         self.custom = dict(custom or {})
-        self._ranks = Ranks()
+        self._ranks = RankResolver()
         self._found = False
         self._written, self._weight = "", 0
         self.running = False
-        self._window = Window(settings)
+        self._window = StepWindow(settings)
         self._models: Any = None
-        self._collection: Collection | None = None
-        self._recorders = Recorders(settings, self._ranks)
-        self._recorder: Recorder | None = None
+        self._collection: PyNativeCapture | None = None
+        self._recorders = Run(settings, self._ranks)
+        self._recorder: StepRecorder | None = None
         self._said: set[str] = set()
         self._lock = threading.RLock()
         self._orphaned = is_scheduler()
-        self._termination = Termination(self._finish, self._save)
-        in_children(weakref.WeakMethod(self._orphan))
-        if settings.synchronize and not pipeline.synchronize():
+        self._termination = SigtermHandler(self._finish, self._save)
+        call_in_forked_child(weakref.WeakMethod(self._orphan))
+        if settings.synchronize and not enable_synchronous_execution():
             _log.warning(
                 "synchronize: too late, MindSpore has run an operation before. Make the PrecisionDebugger first, or "
                 "call mindspore.set_context(pynative_synchronize=True) at the top of the program"
@@ -104,7 +106,7 @@ class Session:
         try:
             if self._window.wants(self._ranks.expected()):
                 first = self._models[0] if isinstance(self._models, (list, tuple)) else self._models
-                self._begin(None if token_range is None else Tokens(first, *map(int, token_range)))
+                self._begin(None if token_range is None else TokenRange(first, *map(int, token_range)))
         except ProbeError:
             raise
         except Exception as error:  # of our own: the training goes on without a dump of this step
@@ -130,7 +132,7 @@ class Session:
         except Exception as error:
             self._cannot("save here", error)
             return
-        if isinstance(recorder, Saved) and self._collection is not None:
+        if isinstance(recorder, DebugTask) and self._collection is not None:
             self._collection.saver.save(recorder, variable, name, save_backward)
 
     def estimate(self) -> int:
@@ -138,7 +140,7 @@ class Session:
         with self._lock:
             if not self._written:
                 raise UsageError('estimate(): it needs a step of task "statistics" or "structure" on disk')
-            from probe.offline.estimating import documents, estimate
+            from probe.reading.estimate import documents, estimate
 
             if self._weight:
                 return self._weight + documents(self._written)
@@ -151,9 +153,9 @@ class Session:
             if not isinstance(prefix, str) or not prefix:
                 raise UsageError(f"register_custom_api(): api_prefix {prefix!r} is not allowed. Allowed: a text.")
             function = getattr(owner, name, None) if isinstance(name, str) else None
-            if not callable(function) or isinstance(function, type) or is_model(function):
+            if not callable(function) or isinstance(function, type) or is_cell_or_cells(function):
                 raise UsageError(f"register_custom_api(): {owner!r} has no function {name!r}.")
-            api = self.custom[id(owner), name] = Api(owner, name, custom_key(prefix, name))
+            api = self.custom[id(owner), name] = SupportedApi(owner, name, custom_key(prefix, name))
             if self._collection is not None:
                 self._collection.drop(owner, name)
                 self._collection.add(api)
@@ -268,26 +270,26 @@ class Session:
             return False
         _log.warning("the settings were edited: %s", ", ".join(sorted(_differences(self.settings, settings))))
         same = settings.dump_path == self.settings.dump_path
-        self._use(settings, self._recorders.claims if same else Claims())
+        self._use(settings, self._recorders.claims if same else FolderLocks())
         return True
 
-    def _use(self, settings: Settings, claims: Claims) -> None:
+    def _use(self, settings: Settings, claims: FolderLocks) -> None:
         self.settings = self._window.settings = settings
         self._recorders.use(settings, claims)
         self._found = False
         self._collection = None
 
-    def _open(self) -> Recorder | None:
+    def _open(self) -> StepRecorder | None:
         """Return the recorder of this step; None where that cannot be."""
         if self._collection is None:
-            self._collection = Collection(self.settings)
+            self._collection = PyNativeCapture(self.settings)
             for api in self.custom.values():
                 self._collection.add(api)
         if self._recorder is None:
             self._recorder = self._recorders.open(self._window.step, self._collection.wait)
         return self._recorder
 
-    def _begin(self, tokens: Tokens | None) -> None:
+    def _begin(self, tokens: TokenRange | None) -> None:
         recorder = self._open()
         if recorder is None or self._collection is None:
             return
@@ -330,23 +332,23 @@ class Session:
                     self._said.add("outside")
                     _log.warning("%s", outside)
 
-    def _attempt(self, recorder: Recorder, what: str, action: Callable[[], object]) -> None:
+    def _attempt(self, recorder: StepRecorder, what: str, action: Callable[[], object]) -> None:
         try:
             action()
         except Exception as error:
             recorder.trouble(what, error)
 
-    def _say_unmatched(self, recorder: Recorder) -> None:
+    def _say_unmatched(self, recorder: StepRecorder) -> None:
         unmatched = [name for name in recorder.close() if name not in self._said]
         if unmatched and self.settings.level != "debug":
             self._said.update(unmatched)
             _log.warning("nothing matched these names of scope, list, exclude or tensor_list: %s", ", ".join(unmatched))
 
-    def _write(self, recorder: Recorder) -> None:
+    def _write(self, recorder: StepRecorder) -> None:
         try:
             if recorder.write():
                 self._written = recorder.folder if self.settings.task in ("statistics", "structure") else ""
-                self._weight = recorder.weight if isinstance(recorder, Outline) else 0
+                self._weight = recorder.weight if isinstance(recorder, StructureTask) else 0
                 _log.info("step %d is in %s", self._window.step, recorder.folder)
         except Exception as error:
             recorder.trouble("writing the documents", error)
@@ -357,7 +359,7 @@ class Session:
                 f"start(): token_range {token_range!r} is not allowed. Allowed: [a, b], the first and the last forward "
                 "of the model to record, counted from 0."
             )
-        if model is not None and not is_model(model):
+        if model is not None and not is_cell_or_cells(model):
             raise UsageError(
                 f"start(): model is {type(model).__name__}. Allowed: a mindspore.nn.Cell, or a list or tuple of Cells."
             )

@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-from probe.config import Settings
+from probe.config.settings import Settings
 from probe.errors import UsageError
 
 
-class Window:
+class StepWindow:
     """Counts steps. The number of a step is the loop count plus the init step."""
 
     def __init__(self, settings: Settings) -> None:

@@ -10,7 +10,7 @@ import os
 
 import pytest
 
-from probe import config
+from probe.config import settings as config
 from probe.errors import SettingsError
 
 #: the settings file that msprobe ships

@@ -17,8 +17,8 @@ import nets
 import numpy as np
 import pytest
 
-from probe.capture.gradients import Gradients
-from probe.capture.nodes import LEAF
+from probe.capture.autograd.gradient_hooks import GradientHooks
+from probe.capture.autograd.nodes import LEAF
 
 #: for each net how many places of the graph get several contributions, at L1 and at mix
 SEVERAL = {
@@ -54,7 +54,7 @@ class Places:
         self.arrived = {}
         self.leaves = set()
         self._held, self._begun = {}, {}
-        plan, attach = Gradients.plan, Gradients.attach
+        plan, attach = GradientHooks.plan, GradientHooks.attach
 
         def planning(gradients, sink, args, kwargs):
             made = plan(gradients, sink, args, kwargs)
@@ -67,8 +67,8 @@ class Places:
                 self.uses[place].append((call, name))
             attach(gradients, sink, call, made, result)
 
-        monkeypatch.setattr(Gradients, "plan", planning)
-        monkeypatch.setattr(Gradients, "attach", attaching)
+        monkeypatch.setattr(GradientHooks, "plan", planning)
+        monkeypatch.setattr(GradientHooks, "attach", attaching)
 
     def _inputs(self, nodes, args, kwargs):
         named = [(f"output.{i}", item) for i, item in enumerate(tensors_first(args))]

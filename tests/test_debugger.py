@@ -406,16 +406,14 @@ def test_a_file_where_a_folder_should_be_is_said_once_and_the_training_goes_on(d
 
 
 SYNCHRONIZE = """
-import logging, sys, time
+import logging, sys
 import mindspore as ms
 import numpy as np
-from mindspore.common.api import _pynative_executor
 logging.basicConfig(format="%(message)s")
 if sys.argv[1] == "late":
     ms.Tensor(np.ones(3)) * 2
 from probe import PrecisionDebugger
 PrecisionDebugger(config_path=sys.argv[2])
-print(ms.get_context("pynative_synchronize"))
 """
 
 
@@ -425,7 +423,6 @@ def test_synchronize_says_when_it_comes_too_late(tmp_path, when):
     config.write_text(json.dumps({"synchronize": True, "dump_path": str(tmp_path / "dump")}))
     command = [sys.executable, "-c", SYNCHRONIZE, when, str(config)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=100)
-    assert done.stdout.split() == ["True"]
     assert ("too late" in done.stderr) == (when == "late")
 
 

@@ -83,9 +83,9 @@ def test_case_27_a_failure_anywhere_never_reaches_the_training(tough, bare, capl
 
 
 def test_case_27_the_call_that_failed_is_marked_and_the_rest_goes_on(tough, monkeypatch):
-    from probe.measure.values import Describer
+    from probe.measure.describe import ValueDescriber
 
-    value = Describer.value
+    value = ValueDescriber.value
 
     def fail(self, item, name, save):
         if "tanh" in name:
@@ -93,7 +93,7 @@ def test_case_27_the_call_that_failed_is_marked_and_the_rest_goes_on(tough, monk
         return value(self, item, name, save)
 
     debugger = tough(level="L1")
-    monkeypatch.setattr(Describer, "value", fail)
+    monkeypatch.setattr(ValueDescriber, "value", fail)
     net, step = nets.build("digits")
     debugger.start(net)
     step(0)
@@ -108,8 +108,8 @@ def test_case_27_the_call_that_failed_is_marked_and_the_rest_goes_on(tough, monk
 
 
 def test_case_27_what_cannot_be_written_down_is_on_the_log(tough, bare, caplog, monkeypatch):
-    from probe.measure.host import Host
-    from probe.store import folders
+    from probe.measure.host import HostMeasurer
+    from probe.store import file_io
 
     def fail(*args):
         raise ERRORS["bug"]
@@ -118,8 +118,8 @@ def test_case_27_what_cannot_be_written_down_is_on_the_log(tough, bare, caplog, 
         raise ERRORS["ENOSPC"]
 
     debugger = tough(level="L0")
-    monkeypatch.setattr(Host, "tensor", fail)
-    monkeypatch.setattr(folders, "append", full)
+    monkeypatch.setattr(HostMeasurer, "tensor", fail)
+    monkeypatch.setattr(file_io, "append", full)
     assert train(debugger) == bare
     assert "Traceback" in caplog.text
     assert "a mistake of ours" in caplog.text
@@ -264,7 +264,7 @@ def test_max_disk_stops_the_arrays_and_says_so_once(tough, bare, caplog):
 
 @pytest.mark.parametrize("value", ["", "many", -3, 0, "-2GB", "5XB", True, [1]])
 def test_max_disk_refuses_what_is_no_size(tmp_path, value):
-    from probe.config import load
+    from probe.config.settings import load
 
     config = tmp_path / "config.json"
     config.write_text(json.dumps({"max_disk": value}))

@@ -68,7 +68,7 @@ def test_no_thread_and_no_lock_that_processes_share(tmp_path):
     code = """
 import sys, threading
 sys.stderr.isatty = lambda: True
-from probe.progress import progress
+from probe.process.progress import progress
 import tqdm
 assert list(progress([1, 2], "writing")) == [1, 2]
 print(threading.active_count(), hasattr(tqdm.tqdm, "_lock"), tqdm.tqdm.monitor)

@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from probe import SettingsError
-from probe.config import _COMMON, _FOREIGN, _NAN_CHECK, Settings, load
-from probe.measure.host import Host
-from probe.measure.values import Describer
-from probe.parsing import TASKS
+from probe.config.settings import _COMMON, _FOREIGN, _NAN_CHECK, Settings, load
+from probe.config.validators import TASKS
+from probe.measure.describe import ValueDescriber
+from probe.measure.host import HostMeasurer
 from probe.store.documents import encode
 
 #: `make test-force` asks for ten times as many
@@ -141,7 +141,7 @@ ARGUMENTS = st.recursive(
 
 
 def test_random_arguments_become_valid_json():
-    describe = Describer(Host(md5=False)).value
+    describe = ValueDescriber(HostMeasurer(md5=False)).value
 
     @MANY
     @given(ARGUMENTS)
@@ -153,5 +153,5 @@ def test_random_arguments_become_valid_json():
 
 
 def test_a_number_that_python_does_not_write_is_described():
-    text = encode(Describer(Host(md5=False)).value(10**5000, "name", None), "")
+    text = encode(ValueDescriber(HostMeasurer(md5=False)).value(10**5000, "name", None), "")
     assert json.loads(text) == {"type": "int", "value": "a number of 16610 bits"}

@@ -12,8 +12,8 @@ import sys
 import pytest
 
 from probe.__main__ import main
-from probe.offline.recovering import recover
-from probe.store.documents import Documents
+from probe.reading.recover import recover
+from probe.store.documents import JsonDocuments
 
 HEADER = {"task": "statistics", "level": "mix", "framework": "mindspore", "dump_data_dir": None}
 STACKS = [["File a, line 1, in f, \n x()"], ["File b, line 2, in g, \n yä()"]]
@@ -21,7 +21,7 @@ STACKS = [["File a, line 1, in f, \n x()"], ["File b, line 2, in g, \n yä()"]]
 
 def fill(folder, count=12):
     """Write a journal as a recorder does and leave it; return the offset at which each entry ends."""
-    documents = Documents(str(folder), HEADER, STACKS, extra=True, journal=True)
+    documents = JsonDocuments(str(folder), HEADER, STACKS, extra=True, journal=True)
     ends = []
     for i in range(count):
         name = f"Functional.relu.{i}.forward"
@@ -53,7 +53,7 @@ def test_what_stood_there_before_is_kept(tmp_path):
     documents, _ = fill(folder, 3)
     documents.write()  # the first stop()
     documents.journal.remove()
-    later = Documents(str(folder), HEADER, STACKS, extra=True, journal=True)
+    later = JsonDocuments(str(folder), HEADER, STACKS, extra=True, journal=True)
     later.entry("Functional.exp.0.forward", {"output": [1.5]}, 1, [("Functional.exp.0.forward", None)])
     later.journal.close()
     recover(str(tmp_path))
@@ -170,7 +170,7 @@ def test_one_journal_that_cannot_be_read_does_not_keep_the_others(tmp_path, caps
 def test_a_record_that_could_not_be_written_costs_no_other(tmp_path, monkeypatch):
     documents, _ = fill(tmp_path / "a", 0)
     (tmp_path / "a" / "dump.journal").unlink()
-    documents = Documents(str(tmp_path / "a"), HEADER, STACKS, extra=True, journal=True)
+    documents = JsonDocuments(str(tmp_path / "a"), HEADER, STACKS, extra=True, journal=True)
     append = documents.journal.append
 
     def fail(text):

@@ -69,7 +69,7 @@ class Patch:
             setattr(self._owner, self._name, self._own)
 
 
-class Patches:
+class PatchSet:
     """A set of patches that are installed and removed together; both may be asked for twice."""
 
     def __init__(self, patches: list[Patch]) -> None:

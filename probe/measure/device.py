@@ -10,17 +10,17 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from probe.measure.batched import Batched
-from probe.measure.host import Host
-from probe.measure.meters import Save, Trouble
-from probe.measure.records import Later, record
+from probe.measure.deferred import DeferredMeasurer
+from probe.measure.host import HostMeasurer
+from probe.measure.measurer import Save, Trouble
+from probe.measure.records import PendingRecord, record
 from probe.measure.statistics import Number, Numbers
 
 #: what a tensor of zeros is divided by instead of its largest magnitude
 _TINY = 1e-37
 
 
-class Device(Batched):
+class DeviceMeasurer(DeferredMeasurer):
     """Adds reductions to MindSpore's pipeline and waits for nothing until ``collect``.
 
     Sums are made of values divided by the largest, so that finite data never overflow; they are in float32, so Mean and
@@ -31,7 +31,7 @@ class Device(Batched):
         reduces: whether numbers are all that is wanted of a tensor that is not saved (no checksum).
     """
 
-    def __init__(self, host: Host, reduces: bool) -> None:
+    def __init__(self, host: HostMeasurer, reduces: bool) -> None:
         import mindspore
         from mindspore.ops import operations
 
@@ -53,7 +53,7 @@ class Device(Batched):
         self._tiny = mindspore.Tensor(_TINY, mindspore.float32)
         self._floats: list[Any] = []
         self._integers: list[Any] = []
-        self._tasks: list[tuple[Later, str, tuple[int, ...], str]] = []
+        self._tasks: list[tuple[PendingRecord, str, tuple[int, ...], str]] = []
 
     def tensor(self, tensor: Any, name: str, save: Save | None) -> Any:
         """Return the record of one tensor, complete after ``collect``."""
@@ -64,7 +64,7 @@ class Device(Batched):
         floats, integers = self._surely(functools.partial(self._own.run, self._reduce, kind), tensor)
         self._floats += floats
         self._integers += integers
-        later = Later()
+        later = PendingRecord()
         self._tasks.append((later, str(dtype), tensor._shape, kind))
         self.full = self.full or len(self._tasks) >= self.most
         return later

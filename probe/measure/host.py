@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from probe.measure.exact import Array, Reader, Sum, storable
-from probe.measure.meters import Save, Trouble
-from probe.measure.records import Record, finite, record
+from probe.measure.measurer import Save, Trouble
+from probe.measure.records import TensorRecord, finite, record
 from probe.measure.statistics import Numbers, crc32, statistics
 from probe.measure.statistics import finite as four_of
+from probe.measure.tensor_reader import Array, Sum, TensorReader, to_storable
 
 if TYPE_CHECKING:
-    from probe.measure.chosen import Chosen
-    from probe.measure.kept import Kept
+    from probe.measure.array_filter import ArrayFilter
+    from probe.measure.statistic_table import SelectedStatistics
 
 #: records of tensors of at most so many bytes are remembered by their content: the same bytes have the same numbers
 _SMALL = 2048
@@ -25,7 +25,7 @@ _REMEMBERED = 4096
 _FLOAT = np.dtype(np.float32)
 
 
-class Host:
+class HostMeasurer:
     """Reads a tensor when it is given.
 
     Args:
@@ -38,7 +38,9 @@ class Host:
     at_once = True
     full = False
 
-    def __init__(self, md5: bool, chosen: Chosen | None = None, exact: bool = False, kept: Kept | None = None) -> None:
+    def __init__(
+        self, md5: bool, chosen: SelectedStatistics | None = None, exact: bool = False, kept: ArrayFilter | None = None
+    ) -> None:
         import mindspore
 
         self._md5 = md5
@@ -46,11 +48,11 @@ class Host:
         self._shortest = not md5 and chosen is None
         self._statistics: Callable[[Array], Numbers] = statistics if chosen is None else chosen
         self._float = mindspore.float32
-        self._read = Reader()
-        self._memo: dict[tuple[bytes, Any, tuple[int, ...]], Record] = {}
+        self._read = TensorReader()
+        self._memo: dict[tuple[bytes, Any, tuple[int, ...]], TensorRecord] = {}
         self._dtype_names: dict[Any, str] = {}
 
-    def tensor(self, tensor: Any, name: str, save: Save | None) -> Record:
+    def tensor(self, tensor: Any, name: str, save: Save | None) -> TensorRecord:
         """Return the record of one tensor."""
         dtype = tensor._dtype
         if save is None:
@@ -66,7 +68,7 @@ class Host:
                     return finite("Float32", tensor._shape, *four)
         return self.array(self._read(tensor), self._name(dtype), name, save)
 
-    def _remember(self, key: tuple[bytes, Any, tuple[int, ...]], tensor: Any) -> Record:
+    def _remember(self, key: tuple[bytes, Any, tuple[int, ...]], tensor: Any) -> TensorRecord:
         if len(self._memo) >= _REMEMBERED:
             self._memo.clear()
         record = self._memo[key] = self.array(self._read(tensor), self._name(tensor._dtype), "", None)
@@ -76,7 +78,7 @@ class Host:
         """Return a new sum of gradients."""
         return Sum(self._read)
 
-    def total(self, total: Sum, name: str, save: Save | None) -> Record:
+    def total(self, total: Sum, name: str, save: Save | None) -> TensorRecord:
         """Return the record of such a sum."""
         assert total.array is not None
         return self.array(total.array, total.dtype, name, save)
@@ -88,14 +90,14 @@ class Host:
         """Let go of what was remembered; the step is over."""
         self._memo.clear()
 
-    def array(self, array: Array, dtype: str, name: str, save: Save | None) -> Record:
+    def array(self, array: Array, dtype: str, name: str, save: Save | None) -> TensorRecord:
         """Return the record of the values of a tensor of this dtype."""
         numbers = self._statistics(array)
         if not self._md5 and save is None:
             return record(dtype, array.shape, numbers)
         if save is not None and self._kept is not None and not self._kept.wants(array):
             save = None
-        array = array if self._exact else storable(array)
+        array = array if self._exact else to_storable(array)
         further = {"md5": crc32(array)} if self._md5 else {}
         saved = save(name, array if self._kept is None else self._kept.part(array)) if save is not None else ""
         if saved:

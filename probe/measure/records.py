@@ -14,7 +14,7 @@ from probe.measure.statistics import Numbers
 ITEM = "    "
 
 
-class Record:
+class TensorRecord:
     """What is known of one tensor, as the JSON text that stands for it in an entry.
 
     Args:
@@ -31,7 +31,7 @@ class Record:
         return self._here if pad == ITEM else self._here.replace(f"\n{ITEM}", f"\n{pad}")
 
 
-def record(dtype: str, shape: tuple[int, ...], numbers: Numbers, further: dict[str, str] | None = None) -> Record:
+def record(dtype: str, shape: tuple[int, ...], numbers: Numbers, further: dict[str, str] | None = None) -> TensorRecord:
     """Return the record of a tensor with these numbers and further texts.
 
     >>> print(record("Float32", (), {"Max": 1.0, "Min": 1.0, "Mean": 1.0, "Norm": 1.0}).text(""))
@@ -47,12 +47,14 @@ def record(dtype: str, shape: tuple[int, ...], numbers: Numbers, further: dict[s
     """
     items = [*numbers.items(), *further.items()] if further else numbers.items()
     texts = [f',\n{ITEM} "{key}": {_number(value)}' for key, value in items]
-    return Record(f"{_head(dtype, shape)}{''.join(texts)}\n{ITEM}}}")
+    return TensorRecord(f"{_head(dtype, shape)}{''.join(texts)}\n{ITEM}}}")
 
 
-def finite(dtype: str, shape: tuple[int, ...], largest: float, smallest: float, mean: float, norm: float) -> Record:
+def finite(
+    dtype: str, shape: tuple[int, ...], largest: float, smallest: float, mean: float, norm: float
+) -> TensorRecord:
     """Return the same for a tensor with four finite numbers and nothing else, several times faster."""
-    return Record(
+    return TensorRecord(
         f'{_head(dtype, shape)},\n{ITEM} "Max": {largest!r},\n{ITEM} "Min": {smallest!r}'
         f',\n{ITEM} "Mean": {mean!r},\n{ITEM} "Norm": {norm!r}\n{ITEM}}}'
     )
@@ -66,7 +68,7 @@ def _head(dtype: str, shape: tuple[int, ...]) -> str:
     return f'{{\n{ITEM} "type": "mindspore.Tensor",\n{ITEM} "dtype": "{dtype}",\n{ITEM} "shape": {sizes}'
 
 
-class Plain:
+class ScalarRecord:
     """What is known of one number, text or the like; its text is kept too.
 
     >>> print(Plain({"type": "int", "value": 3}).text(""))
@@ -95,7 +97,7 @@ class Plain:
         return self._text
 
 
-class Later:
+class PendingRecord:
     """The record of a tensor that is not measured yet; null if nothing turns out to be there.
 
     Attributes:
@@ -112,13 +114,13 @@ class Later:
         return "null" if self.record is None else str(self.record.text(pad))
 
 
-def resolved(value: Any) -> Any:
+def resolve(value: Any) -> Any:
     """Return a value with what is known by now in place of what was to come."""
-    if type(value) is Later:
-        return resolved(value.record)
+    if type(value) is PendingRecord:
+        return resolve(value.record)
     if type(value) is dict:
-        return {key: resolved(item) for key, item in value.items()}
-    return [resolved(item) for item in value] if type(value) is list else value
+        return {key: resolve(item) for key, item in value.items()}
+    return [resolve(item) for item in value] if type(value) is list else value
 
 
 def _number(value: Any) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Union
 import ml_dtypes
 import numpy as np
 
-from probe.measure.exact import Array
+from probe.measure.tensor_reader import Array
 
 Number = Union[int, float, bool, None]
 Numbers = dict[str, Number]

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from probe.naming import clean
-from probe.store import folders
-from probe.store.room import Room
+from probe.store import file_io, layout
+from probe.store.disk_budget import DiskBudget
 
 _LONGEST = 255
 _ENDING = ".npy"
 
 
-class Arrays:
+class ArrayWriter:
     """Writes arrays below one folder; over-long names are shortened and listed in mapping.csv.
 
     Args:
@@ -28,8 +28,8 @@ class Arrays:
         room: how much may be written.
     """
 
-    def __init__(self, folder: str, room: Room) -> None:
-        self.folder = os.path.join(folder, folders.ARRAYS)
+    def __init__(self, folder: str, room: DiskBudget) -> None:
+        self.folder = os.path.join(folder, layout.ARRAYS)
         self._room = room
         self._made = False
         self._headers: dict[tuple[np.dtype[Any], tuple[int, ...]], bytes] = {}
@@ -41,7 +41,7 @@ class Arrays:
             OSError: when it cannot be written; what was written of it is removed.
         """
         if not self._made:
-            folders.make(self.folder)
+            file_io.make_dirs(self.folder)
             self._made = True
         if not self._room.take(self.folder, array.nbytes):
             return ""
@@ -49,15 +49,15 @@ class Arrays:
         array = np.asarray(array, order="C")
         parts = self._header(array), array.reshape(-1).view(np.uint8).data
         try:
-            folders.write(f"{self.folder}/{file_name}", *parts)
+            file_io.write(f"{self.folder}/{file_name}", *parts)
         except FileNotFoundError:  # somebody has removed the folder
-            folders.make(self.folder)
-            folders.write(f"{self.folder}/{file_name}", *parts)
+            file_io.make_dirs(self.folder)
+            file_io.write(f"{self.folder}/{file_name}", *parts)
         return file_name
 
     def move(self, folder: str) -> None:
         """Go on in another rank folder."""
-        self.folder = os.path.join(folder, folders.ARRAYS)
+        self.folder = os.path.join(folder, layout.ARRAYS)
 
     def _header(self, array: np.ndarray) -> bytes:  # type: ignore[type-arg]
         """Return the first bytes of the file, which arrays of one shape and dtype share."""
@@ -78,5 +78,5 @@ class Arrays:
         short = f"{name[: _LONGEST - len(_ENDING) - len(digest) - 1]}.{digest}{_ENDING}"
         row = io.StringIO()
         csv.writer(row, lineterminator="\n").writerow([short, name + _ENDING])
-        folders.append(os.path.join(self.folder, folders.MAPPING), row.getvalue())
+        file_io.append(os.path.join(self.folder, layout.MAPPING), row.getvalue())
         return short

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from json.encoder import encode_basestring_ascii as _quote
 from typing import Any, Union
 
-from probe.progress import progress
-from probe.store import folders
+from probe.process.progress import progress
+from probe.store import file_io, layout
 from probe.store.journal import Journal
 
 #: how far an entry is indented in dump.json, and the value of a key of it
@@ -25,7 +25,7 @@ _ITEM = "    "
 Place = tuple[str, Union[str, None]]
 
 
-class Documents:
+class JsonDocuments:
     """What one step and rank has seen. Entries are kept as finished JSON text, in the order of the readers.
 
     Args:
@@ -141,8 +141,8 @@ class Documents:
         return written
 
     def _write(self) -> None:
-        folders.make(self.folder)
-        with folders.in_place(os.path.join(self.folder, folders.DEBUG if self._debug else folders.DUMP)) as file:
+        file_io.make_dirs(self.folder)
+        with file_io.atomic_write(os.path.join(self.folder, layout.DEBUG if self._debug else layout.DUMP)) as file:
             head = "".join(f" {_quote(key)}: {encode(value, ' ')},\n" for key, value in self._header.items())
             file.write("{\n" + head + ' "data": ')
             entries = [
@@ -156,8 +156,8 @@ class Documents:
                 str(place): [names, list(self._stack_texts[number])]
                 for place, (number, names) in enumerate(list(self._stacks.items()))
             }
-            for name, content in ((folders.STACK, items), (folders.CONSTRUCT, dict(self._construct))):
-                with folders.in_place(os.path.join(self.folder, name)) as file:
+            for name, content in ((layout.STACK, items), (layout.CONSTRUCT, dict(self._construct))):
+                with file_io.atomic_write(os.path.join(self.folder, name)) as file:
                     file.write(encode(content, ""))
 
     def _note(self, name: str, texts: Mapping[str, str] | str | None, stack: int, construct: Iterable[Place]) -> None:

@@ -21,8 +21,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from probe.errors import UsageError
-from probe.progress import progress
-from probe.store import folders
+from probe.process.progress import progress
+from probe.store import file_io, layout
 
 MAGIC = b"probe journal 1\n"
 _FRAME = struct.Struct("<II")
@@ -37,7 +37,7 @@ class Journal:
     """
 
     def __init__(self, folder: str, header: str) -> None:
-        self._path = os.path.join(folder, folders.JOURNAL)
+        self._path = os.path.join(folder, layout.JOURNAL)
         self._header = header
         self._file = -1
         self.size = 0
@@ -51,8 +51,8 @@ class Journal:
         """
         if self._file >= 0:
             return
-        folders.make(os.path.dirname(self._path))
-        file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, folders.FILE_MODE)
+        file_io.make_dirs(os.path.dirname(self._path))
+        file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, file_io.FILE_MODE)
         try:
             if not lock(file):
                 raise UsageError(another_process(os.path.dirname(self._path)))
@@ -80,7 +80,7 @@ class Journal:
 
     def move(self, folder: str) -> None:
         """Go on in a folder that has got another name."""
-        self._path = os.path.join(folder, folders.JOURNAL)
+        self._path = os.path.join(folder, layout.JOURNAL)
 
     def remove(self) -> None:
         """End the journal: what it held is in the documents."""

@@ -27,7 +27,7 @@ import mindspore as ms
 import numpy as np
 
 from probe import PrecisionDebugger
-from probe.offline.recovering import recover
+from probe.reading.recover import recover
 
 COUNTS = (10, 100, 1000, 5000)
 

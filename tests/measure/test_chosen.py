@@ -13,7 +13,7 @@ import pytest
 from conftest import tensor
 
 from probe import SettingsError
-from probe.parsing import STATISTICS
+from probe.config.validators import STATISTICS
 
 VALUES = np.array([[1.0, -2.0, 0.0], [np.nan, np.inf, -np.inf], [np.inf, 0.0, -0.0]], np.float32)
 EXPECTED = {

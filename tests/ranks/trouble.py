@@ -52,7 +52,7 @@ if DISK:
     result["full"] = watched("full", DISK if RANK == 0 else os.path.join(OUT, "full"), "tensor")
 if RANK == 0:
     slow(*owner_of("probe.store.journal.Journal.append"))
-    slow(*owner_of("probe.store.arrays.Arrays.save"))
+    slow(*owner_of("probe.store.arrays.ArrayWriter.save"))
 else:
     for place in TOOL:
         broken(*owner_of(place))

@@ -9,7 +9,7 @@ import math
 
 import pytest
 
-from probe.store.documents import Documents, encode
+from probe.store.documents import JsonDocuments, encode
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_encode_refuses_what_json_has_no_word_for():
 
 def test_dump_json_is_the_text_of_json_with_indent_1(tmp_path):
     header = {"task": "statistics", "dump_data_dir": None}
-    documents = Documents(str(tmp_path), header, [("File x",)], extra=True, journal=False)
+    documents = JsonDocuments(str(tmp_path), header, [("File x",)], extra=True, journal=False)
     documents.entry("a", {"input_args": [{"type": "int", "value": 1}], "input_kwargs": {}})
     documents.entry("a", {"output": [None]})
     documents.entry("b", {})

@@ -15,13 +15,13 @@ import pytest
 from comparing import COMPARED, NO_KERNEL, NOT_CALLED, Comparison, Outcome, supported_version
 from recipes import OWN_OUTPUTS
 
-from probe.capture import whitelist
-from probe.capture.nodes import Nodes
+from probe.capture import support_ops
+from probe.capture.autograd.nodes import AutogradNodes
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 HERE = Path(__file__).parent
-APIS = whitelist.find(None)
+APIS = support_ops.load_supported_apis(None)
 CHUNK = 60
 CHUNKS = {
     f"{section}-{start // CHUNK}": members[start : start + CHUNK]
@@ -45,7 +45,7 @@ def outcomes():
 
 @pytest.mark.parametrize("chunk", CHUNKS)
 def test_chunk(debug, outcomes, chunk):
-    compare = Comparison(debug, Nodes().key, OWN_OUTPUTS)
+    compare = Comparison(debug, AutogradNodes().key, OWN_OUTPUTS)
     found = [compare(api) for api in CHUNKS[chunk]]
     outcomes.extend(found)
     wrong = [f"{it.name} {text}" for it in found for text in it.differences]
@@ -70,7 +70,7 @@ def test_nearly_everything_was_compared(outcomes, capsys):
     count = Counter(it.category for it in outcomes)
     backward = sum(it.backward for it in outcomes)
     share = count[COMPARED] / (len(outcomes) - count[NO_KERNEL])
-    listed = sum(len(section) for section in whitelist._read(None).values())
+    listed = sum(len(section) for section in support_ops._read(None).values())
     lines = [
         f"listed {listed}, resolved {len(outcomes)}",
         f"compared {count[COMPARED]}: {backward} with their backward, {count[COMPARED] - backward} without "

@@ -1,0 +1,99 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The private node API of MindSpore's autograd, as far as probe uses it: the one place that knows its versions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from probe.executor import pynative_executor
+
+#: identifies one output of one node while somebody holds that node
+Key = tuple[Any, int]
+Node = Any
+
+#: leaves (parameters, differentiated inputs) share this sequence number
+LEAF = 2**64 - 1
+
+
+class AutogradNodes:
+    """Access to ``_grad_node`` and what hangs on it.
+
+    Attributes:
+        works: whether this MindSpore's node API does what the self-test expects; where it does not, it is not used.
+        reason: what the self-test found, where it failed.
+        identify: node -> a value that is equal for two wrappers of the same node.
+        recording: tells whether calls are being recorded for a gradient right now.
+        settle: waits for what runs asynchronously. An error of the training that is pending is raised here, once; so it
+            is called before the tool looks at a tensor, and never where errors of the tool are caught.
+        continuous: the dtypes that have gradients. Nodes of others (argmax) are given one too when they are multiplied.
+    """
+
+    def __init__(self) -> None:
+        import mindspore
+
+        executor = pynative_executor()
+        self.continuous = frozenset(
+            getattr(mindspore, name) for name in "float16 float32 float64 bfloat16 complex64 complex128".split()
+        )
+        self.identify: Callable[[Node], Any] = _by_name
+        self.recording: Callable[[], bool] = executor.requires_grad
+        self.settle: Callable[[], None] = executor.sync
+        self._view = mindspore.Tensor.view
+        self._anchor = mindspore.Parameter(mindspore.Tensor([1.0, 2.0], mindspore.float32), name="probe_anchor")
+        self.works, self.reason = False, ""
+        if self.recording():  # save() or start() in the middle of a forward: the self-test would take part in it
+            if hasattr(self._view(self._anchor, -1)._grad_node, "_unique_id"):
+                self.identify = _by_unique_id
+            self.works = True
+            return
+        try:
+            self._test()
+            self.works = True
+        except Exception as error:  # whatever a future MindSpore does here: forward data are still recorded
+            self.reason = f"{type(error).__name__}: {error}"
+
+    def key(self, tensor: Any) -> Key | None:
+        """Return the key of the graph's place that this tensor comes from, or None for a constant."""
+        node = tensor._grad_node
+        return None if node is None else (self.identify(node), tensor._output_index)
+
+    def now(self) -> int:
+        """Return a number below the sequence number of every node made from now on.
+
+        It comes from a node of the tool's own parameter that nothing else is connected to.
+        """
+        node = self._view(self._anchor, -1)._grad_node
+        return LEAF if node is None else int(node._sequence_nr())
+
+    def _test(self) -> None:
+        """Differentiate a known function and look at what the hooks are given."""
+        import mindspore
+
+        seen: dict[str, Any] = {}
+
+        def function(x: Any) -> Any:
+            doubled = x * 2
+            node = doubled._grad_node
+            (leaf, index), *_ = node.next_functions
+            if hasattr(leaf, "_unique_id"):
+                self.identify = _by_unique_id
+            seen["leaf"] = (self.identify(leaf), index) == self.key(x)
+            seen["order"] = self.now() > node._sequence_nr() and leaf._sequence_nr() == LEAF
+            node.register_prehook(lambda go: seen.__setitem__("pre", go[0].asnumpy().tolist()))
+            node.register_hook(lambda gi, go: seen.__setitem__("hook", [t[0].asnumpy().tolist() for t in (gi, go)]))
+            return (doubled * doubled).sum()
+
+        mindspore.grad(function)(mindspore.Tensor([1.0, 3.0], mindspore.float32))
+        expected = {"leaf": True, "order": True, "pre": [4.0, 12.0], "hook": [[8.0, 24.0], [4.0, 12.0]]}
+        if seen != expected:
+            raise RuntimeError(f"the self-test of the node API saw {seen} instead of {expected}")
+
+
+def _by_unique_id(node: Node) -> Any:
+    return node._unique_id()
+
+
+def _by_name(node: Node) -> Any:  # MindSpore below 2.9
+    return node.name(), node._sequence_nr()

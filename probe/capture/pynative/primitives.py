@@ -1,0 +1,70 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The Primitives that a model's Cells hold: for a while each instance gets a class of its own that is recorded."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from probe.capture.pynative.apis import ApiHooks
+from probe.naming import PRIMITIVE, clean
+
+if TYPE_CHECKING:
+    from probe.capture.pynative.pynative_capture import PyNativeCapture
+
+_log = logging.getLogger("probe")
+
+
+def find_primitives(cells: Iterable[Any]) -> list[tuple[str, Any]]:
+    """Return (attribute, Primitive) for every Primitive that these Cells hold; one held twice has its first name."""
+    from mindspore.ops import Primitive
+
+    found: dict[int, tuple[str, Any]] = {}
+    for cell in cells:
+        for attribute, value in vars(cell).items():
+            if isinstance(value, Primitive):
+                found.setdefault(id(value), (attribute, value))
+    return list(found.values())
+
+
+class PrimitiveHooks:
+    """Swaps the classes of Primitive instances and swaps them back.
+
+    Args:
+        collection: what the calls are recorded by.
+        held: the Primitives and the attributes that name them, from ``held_by``.
+    """
+
+    def __init__(self, collection: PyNativeCapture, held: Iterable[tuple[str, Any]]) -> None:
+        self._watch = ApiHooks(collection)
+        self._found: list[tuple[Any, type, type]] = []
+        for attribute, primitive in held:
+            own = type(primitive)
+            key = clean(f"{PRIMITIVE}.{attribute}.{own.__name__}")
+            self._found.append((primitive, own, self._subclass(own, key)))
+
+    def install(self) -> None:
+        """Give every Primitive its recorded class."""
+        for primitive, own, recorded in self._found:
+            if type(primitive) is own:
+                try:
+                    primitive.__class__ = recorded
+                except TypeError as error:
+                    _log.warning("the Primitive %s cannot be recorded: %s", own.__name__, error)
+
+    def remove(self) -> None:
+        """Give every Primitive its own class back."""
+        for primitive, own, recorded in self._found:
+            if type(primitive) is recorded:
+                primitive.__class__ = own
+
+    def _subclass(self, own: type, key: str) -> type:
+        watch, original = self._watch, own.__call__
+
+        def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
+            return watch.call(key, original, (self, *args), kwargs, visible=1)
+
+        same = {name: getattr(own, name) for name in ("__module__", "__qualname__", "__doc__")}
+        return type(own)(own.__name__, (own,), {"__call__": __call__, **same})

@@ -1,0 +1,114 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The list of recorded APIs, read from support_ops.yaml and found in the installed MindSpore."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from probe.errors import SettingsError
+from probe.naming import PREFIXES, clean
+
+_FILE = "support_ops.yaml"
+#: msprobe's name of a section -> ours
+_ALIASES = {"mint.ops": "mint"}
+#: the tool itself reads tensors with it
+_NEVER = frozenset({"asnumpy"})
+
+
+@dataclass(frozen=True)
+class SupportedApi:
+    """One listed function as it stands in MindSpore.
+
+    Attributes:
+        owner: the module or class that it is called from.
+        name: the attribute there.
+        key: its entries' names without number and direction, "Functional.relu".
+    """
+
+    owner: Any
+    name: str
+    key: str
+
+
+def load_supported_apis(path: str | None) -> list[SupportedApi]:
+    """Return the listed APIs that the installed MindSpore has.
+
+    Args:
+        path: a list of the user's own, or None for the shipped one.
+
+    Raises:
+        SettingsError: when the list cannot be read or has another form.
+    """
+    return list(_resolve(_read(path)))
+
+
+def _read(path: str | None) -> dict[str, list[str]]:
+    import yaml
+
+    where = path or _shipped()
+    try:
+        with open(where, encoding="utf-8") as file:
+            listed = yaml.load(file, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise SettingsError(f"support_ops: {where} cannot be read: {error}") from error
+    if not isinstance(listed, dict):
+        raise SettingsError(f"support_ops: {where} must hold sections of names: {', '.join(PREFIXES)}")
+    sections: dict[str, list[str]] = {}
+    for given, names in listed.items():
+        section = _ALIASES.get(given, given)
+        if section not in PREFIXES:
+            near = difflib.get_close_matches(str(section), PREFIXES, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise SettingsError(f"support_ops: unknown section {section!r}. Allowed: {', '.join(PREFIXES)}.{hint}")
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise SettingsError(f"support_ops: section {section!r} must be a list of names")
+        sections[section] = names
+    return sections
+
+
+def _shipped() -> str:
+    """Return the list inside the installed package, or at the top of a checkout."""
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    inside = os.path.join(package, _FILE)
+    return inside if os.path.exists(inside) else os.path.join(os.path.dirname(package), _FILE)
+
+
+def _resolve(sections: dict[str, list[str]]) -> Iterator[SupportedApi]:
+    seen: set[tuple[int, str]] = set()
+    for section, names in sections.items():
+        namespace = _namespace(section)
+        if namespace is None:
+            continue
+        for dotted in names:
+            *path, name = dotted.split(".")
+            owner = namespace
+            for part in path:
+                owner = getattr(owner, part, None)
+            if name in _NEVER or not _is_function(getattr(owner, name, None)) or (id(owner), name) in seen:
+                continue
+            seen.add((id(owner), name))
+            yield SupportedApi(owner, name, clean(f"{PREFIXES[section]}.{name}"))
+
+
+def _namespace(section: str) -> Any:
+    import importlib
+
+    import mindspore
+
+    if section == "tensor":
+        return mindspore.Tensor
+    try:
+        return importlib.import_module(f"mindspore.{section}")
+    except ImportError:
+        return None
+
+
+def _is_function(value: Any) -> bool:
+    """Return whether a value is a function: wrapping a class, a module or a Primitive would change what it is."""
+    return callable(value) and not isinstance(value, (type, ModuleType)) and hasattr(value, "__name__")

@@ -1,0 +1,157 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors as numpy arrays that lose nothing, also where numpy has no name for the dtype."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+#: MindSpore hands bfloat16 to numpy as a two-byte dtype of its own, of this kind
+_FOREIGN_KIND = "V"
+_READ_ONLY = 0x100  # PyBUF_READ
+
+
+def to_numpy(tensor: Any) -> Array:
+    """Return the values of a tensor by MindSpore's own way, bfloat16 as ``ml_dtypes.bfloat16``.
+
+    The array shares the tensor's memory where it can: never write into it, and copy what must outlive the call.
+    """
+    array: Array = tensor.asnumpy()
+    if array.dtype.kind == _FOREIGN_KIND and array.dtype.itemsize == 2:
+        return array.view(ml_dtypes.bfloat16)
+    return array
+
+
+class TensorReader:
+    """Reads tensors, on CPU straight from their memory: the first ``asnumpy`` of a fresh tensor costs far more.
+
+    What it returns owns nothing: use it at once, while holding the tensor. Where this MindSpore's pointers do not
+    show what ``asnumpy`` shows, ``asnumpy`` is asked.
+    """
+
+    def __init__(self) -> None:
+        import mindspore
+        from mindspore._c_expression import TensorPy
+
+        names = "bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128"
+        self._dtypes = {getattr(mindspore, name): np.dtype(name.rstrip("_")) for name in names.split()}
+        self._dtypes[mindspore.bfloat16] = np.dtype(ml_dtypes.bfloat16)
+        self._view = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int)(
+            ("PyMemoryView_FromMemory", ctypes.pythonapi)
+        )
+        # the functions below Tensor's methods: no Python frame, and nothing that could be patched
+        self._contiguous, self._address, self._stride = TensorPy.is_contiguous, TensorPy._data_ptr, TensorPy.stride
+        self._direct = mindspore.get_context("device_target") == "CPU"
+        self._direct = self._direct and self._agrees()
+
+    def __call__(self, tensor: Any) -> Array:
+        """Return the values of a tensor, read-only where they are its own memory."""
+        flat = self.flat(tensor)
+        if flat is not None:
+            return flat.reshape(tensor._shape)
+        if self._direct and tensor._nbytes and tensor._dtype in self._dtypes:
+            return self._strided(tensor)
+        return to_numpy(tensor)
+
+    def _strided(self, tensor: Any) -> Array:
+        """Return a view of a tensor of any layout."""
+        dtype, shape, address = self._dtypes[tensor._dtype], tensor._shape, self._address(tensor)
+        strides = tuple([stride * dtype.itemsize for stride in self._stride(tensor)])
+        if not address or len(strides) != len(shape) or min(strides, default=0) < 0:
+            return to_numpy(tensor)
+        size = sum((length - 1) * stride for length, stride in zip(shape, strides)) + dtype.itemsize
+        return np.ndarray(shape, dtype, self._view(address, size, _READ_ONLY), 0, strides)
+
+    def content(self, tensor: Any) -> bytes | None:
+        """Return a copy of the bytes of a tensor in C order; None where they are not at hand."""
+        if not self._direct or not self._contiguous(tensor) or tensor._dtype not in self._dtypes:
+            return None
+        size, address = tensor._nbytes, self._address(tensor)
+        return ctypes.string_at(address, size) if address and size else None
+
+    def flat(self, tensor: Any, dtype: Any = None) -> Array | None:
+        """Return the values of a tensor in C order as a flat view, or None where that cannot be had without a copy.
+
+        Args:
+            tensor: the tensor.
+            dtype: numpy's name for its dtype, where it is known.
+        """
+        if not self._direct or not self._contiguous(tensor):
+            return None
+        dtype = dtype or self._dtypes.get(tensor._dtype)
+        size, address = tensor._nbytes, self._address(tensor)
+        if dtype is None or not (size and address):
+            return None
+        return np.frombuffer(self._view(address, size, _READ_ONLY), dtype)
+
+    def _agrees(self) -> bool:
+        """Look whether pointers show what MindSpore shows, for fresh results, views and what came from the host."""
+        import mindspore
+
+        host = mindspore.Tensor(np.arange(6, dtype=np.float32).reshape(2, 3))
+        fresh = host * 2.0
+        tensors = [
+            host,
+            fresh,
+            fresh[1:],
+            fresh[:, 1:],
+            fresh.transpose(1, 0),
+            fresh.expand_dims(0).broadcast_to((2, 2, 3)),
+            mindspore.Parameter(fresh),
+            host.astype(mindspore.bfloat16),
+        ]
+        self._direct = True
+        try:
+            return all(np.array_equal(self(tensor), to_numpy(tensor)) for tensor in tensors)
+        except Exception:  # private functions that are gone or changed: MindSpore's own way always works
+            return False
+
+
+def to_storable(array: Array) -> Array:
+    """Return what numpy.save can write: bfloat16 becomes float32 (exact), all else stays as it is."""
+    return array.astype(np.float32) if array.dtype == ml_dtypes.bfloat16 else array
+
+
+class Sum:
+    """A sum of gradients in their own dtype, as the framework would add them.
+
+    Args:
+        read: tensor -> array.
+
+    Attributes:
+        array: the sum so far, or None.
+        dtype: the name of its dtype in MindSpore.
+    """
+
+    __slots__ = ("_read", "array", "dtype")
+
+    def __init__(self, read: Callable[[Any], Array] = to_numpy) -> None:
+        self._read = read
+        self.array: Array | None = None
+        self.dtype = ""
+
+    def add(self, tensor: Any) -> None:
+        """Add one contribution; its memory may be reused afterwards."""
+        array = self._read(tensor)
+        self.dtype = str(tensor.dtype)
+        self.array = np.array(array) if self.array is None else np.asarray(self.array + array)
+
+    def __bool__(self) -> bool:
+        """Return whether anything was added."""
+        return self.array is not None
+
+    def take_from(self, total: Any) -> bool:
+        """Become what ``total`` is without this sum; return whether anything is left."""
+        array = self._read(total)
+        self.dtype = str(total.dtype)
+        if self.array is not None and np.array_equal(array, self.array, equal_nan=array.dtype.kind in "fc"):
+            return False
+        self.array = np.array(array) if self.array is None else np.asarray(array - self.array)
+        return True

@@ -1,0 +1,41 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""How large a dump with arrays would be, from one without."""
+
+from __future__ import annotations
+
+import math
+import os
+
+from probe.reading.dump import read
+from probe.store import layout
+
+#: numpy's header, and what names the file in dump.json beside the name itself
+_HEADER, _KEY = 128, len(',\n      "data_name": ".npy"')
+_SIZES = {"Bool": 1, "BFloat16": 4, "Complex64": 8, "Complex128": 16}
+
+
+def estimate(folder: str, exact_dtypes: bool = False) -> int:
+    """Return how many bytes the files of a rank folder would have with the array of every tensor.
+
+    Args:
+        folder: a rank folder of task "statistics".
+        exact_dtypes: whether bfloat16 would be stored as it is.
+
+    Raises:
+        UsageError: when the dump cannot be read.
+    """
+    sizes = {**_SIZES, "BFloat16": 2} if exact_dtypes else _SIZES
+    total = documents(folder)
+    for place, record in read(folder).tensors():
+        name = record["dtype"]
+        bits = int("".join(filter(str.isdigit, name)) or 8)
+        arrays = math.prod(record["shape"]) * sizes.get(name, bits // 8)
+        total += arrays + _HEADER + (0 if "data_name" in record else _KEY + len(place))
+    return total
+
+
+def documents(folder: str) -> int:
+    """Return how many bytes the documents of a rank folder have."""
+    paths = (os.path.join(folder, name) for name in (layout.DUMP, layout.STACK, layout.CONSTRUCT))
+    return sum(os.path.getsize(path) for path in paths if os.path.exists(path))

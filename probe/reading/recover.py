@@ -1,0 +1,140 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Turns the journals that a dead process left into the documents it would have written."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from probe.errors import UsageError
+from probe.process.progress import progress
+from probe.store import journal, layout
+from probe.store.documents import JsonDocuments
+
+
+class RecoveryResult(NamedTuple):
+    """What became of one folder: what to say about it, and whether all is well."""
+
+    text: str
+    well: bool
+
+
+def recover(path: str) -> list[RecoveryResult]:
+    """Write the documents of every journal in a folder or below it.
+
+    What stood in the documents before is kept. It may be asked for again, and may itself be interrupted. A journal that
+    cannot be read, or that a living process still writes, is left where it is and does not keep the others.
+
+    Args:
+        path: a dump_path, or a step or rank folder in it.
+
+    Raises:
+        UsageError: when there is no such folder.
+    """
+    if not os.path.isdir(path):
+        raise UsageError(f"{path}: no such folder")
+    found = sorted(folder for folder, _, files in os.walk(path) if layout.JOURNAL in files)
+    return [_outcome(folder) for folder in found] or [RecoveryResult(f"{path}: no journal, nothing to recover", True)]
+
+
+def _outcome(folder: str) -> RecoveryResult:
+    try:
+        return RecoveryResult(_recover(folder), True)
+    except UsageError as error:
+        return RecoveryResult(str(error), False)
+
+
+def _recover(folder: str) -> str:
+    source = os.path.join(folder, layout.JOURNAL)
+    records, damage = journal.read(source)
+    notes = [damage] if damage else []
+    entries = [record for record in records[1:] if "rank" not in record]
+    try:
+        named = _named(folder, records)
+        if records:
+            merged = _MergedDocuments(folder, records[0], notes)
+            for record in progress(entries, "recovering"):
+                merged.add(record)
+            if named != folder:
+                merged.documents.move(folder, os.path.join(named, layout.ARRAYS))
+            merged.documents.write()
+        elif damage:
+            raise UsageError(f"{source}: nothing in it can be read: {damage}")
+        if named != folder:
+            os.rename(folder, named)
+            folder, source = named, os.path.join(named, layout.JOURNAL)
+        os.remove(source)
+        for name in os.listdir(folder):  # what was being put in place when the process died
+            if name.endswith(layout.TEMP_SUFFIX):
+                os.remove(os.path.join(folder, name))
+    except (OSError, RecursionError, TypeError, ValueError, KeyError, AttributeError) as error:
+        raise UsageError(f"{source} cannot be recovered, it is kept: {type(error).__name__}: {error}") from error
+    return "; ".join([f"{folder}: {len(entries)} entries recovered", *notes])
+
+
+def _named(folder: str, records: list[Mapping[str, Any]]) -> str:
+    """Return what the folder is to be called: by its rank, where that became known after it had been made."""
+    ranks = [int(record["rank"]) for record in records[1:] if "rank" in record]
+    if not ranks or layout.is_named(folder):
+        return folder
+    named = os.path.join(os.path.dirname(os.path.abspath(folder)), layout.rank_name(ranks[-1]))
+    return folder if os.path.lexists(named) else named
+
+
+class _MergedDocuments:
+    """The documents of one folder, with what stands there already and what the journal adds."""
+
+    def __init__(self, folder: str, first: Mapping[str, Any], notes: list[str]) -> None:
+        self._folder, self._notes = folder, notes
+        self._with_stack: set[str] = set()
+        self._lines: list[list[str]] = []
+        self._numbers: dict[tuple[str, ...], int] = {}
+        self._known: dict[int, int] = {}
+        debug = self._debug = bool(first.get("debug"))
+        self.documents = JsonDocuments(
+            folder, dict(first["header"]), self._lines, bool(first["extra_info"]), False, debug
+        )
+        for name, entry in self._standing(layout.DEBUG if debug else layout.DUMP).get("data", {}).items():
+            self.documents.entry(name, entry)
+        for names, lines in self._standing(layout.STACK).values():
+            for name in names:
+                self._stack(name, self._number(lines))
+        self.documents.construct(self._standing(layout.CONSTRUCT).items())
+
+    def add(self, record: Mapping[str, Any]) -> None:
+        """Add what one record of the journal says."""
+        name = str(record["name"])
+        if "entry" in record:
+            self.documents.entry(name, record["entry"] if self._debug else dict(record["entry"]))
+        if "stack" in record:
+            number = int(record["stack"])
+            if "lines" in record:
+                self._known[number] = self._number(record["lines"])
+            if number in self._known:
+                self._stack(name, self._known[number])
+        self.documents.construct(dict(record.get("construct", {})).items())
+
+    def _stack(self, name: str, number: int) -> None:
+        if name not in self._with_stack:
+            self._with_stack.add(name)
+            self.documents.stack(name, number)
+
+    def _number(self, lines: list[str]) -> int:
+        number = self._numbers.setdefault(tuple(lines), len(self._lines))
+        if number == len(self._lines):
+            self._lines.append([str(line) for line in lines])
+        return number
+
+    def _standing(self, name: str) -> dict[str, Any]:
+        try:
+            with open(os.path.join(self._folder, name), encoding="utf-8") as file:
+                return dict(json.load(file))
+        except FileNotFoundError:
+            return {}
+        except (ValueError, TypeError):
+            os.replace(os.path.join(self._folder, name), os.path.join(self._folder, f"{name}.damaged"))
+            self._notes.append(f"{name} was damaged and is now {name}.damaged")
+            return {}

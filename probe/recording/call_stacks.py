@@ -1,0 +1,87 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Finds where in the user's code a call was made; formats each distinct stack once."""
+
+from __future__ import annotations
+
+import linecache
+import os
+from types import CodeType, FrameType
+from typing import Protocol
+
+_TOOL = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+#: the parts of MindSpore that stand between a Cell's caller and its hooks
+_CELL_MACHINERY = (os.path.join("mindspore", "nn", "cell.py"), "check_jit_forbidden_api.py")
+
+
+_MOST = 10_000
+
+
+class Around(Protocol):
+    """A call that is running, with the frame that made it and the number of its stack: nothing above it changes."""
+
+    frame: FrameType | None
+    stack: int
+
+
+class CallStacks:
+    """Distinct stacks, numbered from 0 in the order they were first seen."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[int, ...], int] = {}
+        self._codes: list[list[CodeType]] = []  # held, so that no other code takes over an identity
+        self._texts: dict[tuple[str, ...], int] = {}
+        self._by_number: list[tuple[str, ...]] = []
+
+    def number(self, frame: FrameType | None, around: Around | None) -> tuple[int, FrameType | None]:
+        """Return the number of the stack of a call, innermost frame first, and the frame that made the call.
+
+        Args:
+            frame: where to begin; the tool's own frames and those between a Cell's caller and its hooks are skipped.
+            around: the innermost Cell call that is running; from its frame on the stack is known.
+        """
+        while frame is not None:
+            path = frame.f_code.co_filename
+            if not (path.startswith(_TOOL) or path.endswith(_CELL_MACHINERY)):
+                break
+            frame = frame.f_back
+        known = None if around is None else around.frame
+        caller = frame
+        parts: list[int] = []
+        codes: list[CodeType] = []
+        while frame is not None and frame is not known:
+            code = frame.f_code
+            codes.append(code)
+            parts.append(id(code))
+            parts.append(frame.f_lasti)
+            frame = frame.f_back
+        rest = around.stack if around is not None and frame is not None else -1
+        parts.append(rest)
+        key = tuple(parts)
+        number = self._numbers.get(key)
+        if number is None:
+            if len(self._codes) >= _MOST:  # code that is made anew all the time
+                self._numbers.clear()
+                self._codes.clear()
+            self._codes.append(codes)
+            text = _format(caller, known) + (self._by_number[rest] if rest >= 0 else ())
+            number = self._texts.setdefault(text, len(self._texts))
+            if number == len(self._by_number):
+                self._by_number.append(text)
+            self._numbers[key] = number
+        return number, caller
+
+    def texts(self) -> list[tuple[str, ...]]:
+        """Return the formatted stacks in the order of their numbers."""
+        return self._by_number
+
+
+def _format(frame: FrameType | None, last: FrameType | None) -> tuple[str, ...]:
+    lines = []
+    while frame is not None and frame is not last:
+        path, line = frame.f_code.co_filename, frame.f_lineno
+        source = "" if path.startswith(_TOOL) else linecache.getline(path, line, frame.f_globals).strip()
+        if source:
+            lines.append(f"File {path}, line {line}, in {frame.f_code.co_name}, \n {source}")
+        frame = frame.f_back
+    return tuple(lines)

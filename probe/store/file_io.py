@@ -1,0 +1,71 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Makes folders and writes files: readable for owner and group only, and never through a symbolic link."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Iterator
+from typing import IO
+
+from probe.store.layout import TEMP_SUFFIX
+
+_FOLDER_MODE, FILE_MODE = 0o750, 0o640
+
+
+def make_dirs(folder: str) -> str:
+    """Create a folder and those above it, readable for owner and group only, and return it.
+
+    Raises:
+        OSError: when it cannot be made, or it or the one above it is a symbolic link, which may lead anywhere.
+    """
+    above = os.path.dirname(folder)
+    for path in (above, folder):
+        if os.path.islink(path):
+            raise OSError(errno.ELOOP, "a symbolic link is in the way", path)
+    if above and not os.path.isdir(above):
+        make_dirs(above)
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(folder, _FOLDER_MODE)
+    return folder
+
+
+def _opener(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW, FILE_MODE)
+
+
+def append(path: str, text: str) -> None:
+    """Append a text to a file, creating it where needed."""
+    with open(path, "a", encoding="utf-8", opener=_opener) as file:
+        file.write(text)
+
+
+def write(path: str, *parts: bytes | memoryview) -> None:
+    """Write a new file, replacing what stood there; one that cannot be written to its end is removed."""
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, FILE_MODE)
+    try:
+        for part in parts:
+            rest = memoryview(part)
+            while rest:
+                rest = rest[os.write(file, rest) :]
+    except OSError:
+        os.remove(path)
+        raise
+    finally:
+        os.close(file)
+
+
+@contextlib.contextmanager
+def atomic_write(path: str) -> Iterator[IO[str]]:
+    """Write a file beside its place and rename it over it: a reader sees the old or the new one, never half of it."""
+    beside = f"{path}.{os.getpid()}{TEMP_SUFFIX}"
+    try:
+        with open(beside, "w", encoding="utf-8", opener=_opener) as file:
+            yield file
+        os.replace(beside, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.remove(beside)
+        raise

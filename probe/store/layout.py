@@ -1,0 +1,41 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Names of the folders and files of a dump."""
+
+from __future__ import annotations
+
+import os
+
+DUMP, STACK, CONSTRUCT, ERRORS = "dump.json", "stack.json", "construct.json", "dump_error_info.log"
+DEBUG = "debug.json"
+ARRAYS, MAPPING, JOURNAL = "dump_tensor_data", "mapping.csv", "dump.journal"
+DUMP_FILES = (DUMP, DEBUG, STACK, CONSTRUCT, ERRORS, ARRAYS, JOURNAL)
+
+#: how the name of a folder begins whose rank is not known yet
+PROVISIONAL = "proc_"
+
+#: how the name of a file ends that is being written beside its place
+TEMP_SUFFIX = ".tmp"
+
+
+def rank_name(rank: int | None) -> str:
+    """Return the name of the folder of a rank.
+
+    >>> rank_name(3), rank_name(None)
+    ('rank3', 'rank')
+    """
+    return "rank" if rank is None else f"rank{rank}"
+
+
+def is_named(folder: str) -> bool:
+    """Return whether a rank folder has the number of its rank."""
+    return os.path.basename(folder).removeprefix("rank").isdigit()
+
+
+def rank_folder(dump_path: str, step: int | str, name: str) -> str:
+    """Return the folder of one step and rank.
+
+    >>> rank_folder("/d", 3, "rank0")
+    '/d/step3/rank0'
+    """
+    return os.path.join(dump_path, f"step{step}", name)
