@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""MsprobeStep: the debugger's words around every step of Model.train."""
+"""MsprobeStep: start, stop and step around every step of Model.train."""
 
 from __future__ import annotations
 
@@ -34,12 +34,8 @@ class MsprobeStep(Callback):  # type: ignore[misc]  # MindSpore has no types
 
     def on_train_begin(self, run_context: Any) -> None:
         """Find the network; drop what a start() before training has recorded, it belongs to no step."""
-        session = self._debugger._session
-        if session.running and session.has_model:
-            self._network = None
-        else:
-            self._network = getattr(run_context.original_args(), "network", None)
-        session.discard()
+        network = getattr(run_context.original_args(), "network", None)
+        self._network = None if self._debugger._session.begin_training() else network
 
     def on_train_step_begin(self, run_context: Any) -> None:
         """Begin to record."""

@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""PrecisionDebugger: the user's words."""
+"""PrecisionDebugger: the public API."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 class PrecisionDebugger:
     """Records what a training computes, call by call, into ``{dump_path}/step{N}/rank{R}/``.
 
-    A process has one debugger. Making it again with equal settings gives the same one under another name; with
-    other settings it takes the place of the first, which is finished as at the end of the process. Its methods work on
-    the object and on the class alike, so that another file can say ``PrecisionDebugger.stop()``.
+    A process has one debugger. Making it again with equal settings gives the same one under another name. With
+    different settings the new debugger replaces the old one; the old one's files are completed first. Its methods work
+    on the object and on the class alike, so that another file can say ``PrecisionDebugger.stop()``.
 
     Args:
         config_path: a settings file in msprobe's form, .json or .yaml; without one the defaults hold.
@@ -47,7 +47,7 @@ class PrecisionDebugger:
             debugger.step()
     """
 
-    #: the one debugger of the process, for the words that are said to the class
+    #: the current session; used by class-level calls such as PrecisionDebugger.stop()
     _living: ClassVar[weakref.ref[Session] | None] = None
 
     def __init__(
@@ -58,17 +58,19 @@ class PrecisionDebugger:
         level: str | None = None,
         step: Any = None,
     ) -> None:
-        from probe.session import Session  # brings MindSpore
+        from probe.session import Session, State  # imports MindSpore
 
         source = ConfigFile(config_path, task=task, dump_path=dump_path, level=level, step=step)
         settings = source.load()
-        before = self._living() if self._living is not None else None
-        # one that was only switched on or off since goes on: the next start looks at the file
+        before = PrecisionDebugger._living() if PrecisionDebugger._living is not None else None
+        if before is not None and before.state is State.CLOSED:
+            before = None
+        # only dump_enable differs: keep the session; the next start() reads the file again
         if before is not None and replace(before.settings, dump_enable=settings.dump_enable) == settings:
             self._session = before
             return
         if before is not None:
-            if before.running:
+            if before.state is State.RECORDING:
                 raise UsageError(
                     "a PrecisionDebugger with other settings is recording; call its stop() before making another"
                 )
@@ -79,8 +81,11 @@ class PrecisionDebugger:
         PrecisionDebugger._living = weakref.ref(self._session)
 
     def __repr__(self) -> str:
-        settings = self._session.settings
-        return f"PrecisionDebugger(task={settings.task!r}, level={settings.level!r}, dump_path={settings.dump_path!r})"
+        settings, state = self._session.settings, self._session.state.value
+        return (
+            f"PrecisionDebugger(task={settings.task!r}, level={settings.level!r}, dump_path={settings.dump_path!r}, "
+            f"{state})"
+        )
 
     @classmethod
     def start(
@@ -151,11 +156,11 @@ class PrecisionDebugger:
     def estimate(cls) -> int:
         """Return how many bytes on disk one step like the last one would take with task "tensor", on this rank.
 
-        It is known after a step of task "statistics", or of task "structure", where gradients are taken to be as large
-        as what they belong to. The settings ``when``, ``slice`` and ``sample_mode`` would make it less.
+        It is known after a step of task "statistics". The settings ``when``, ``slice`` and ``sample_mode`` would make
+        it less.
 
         Raises:
-            UsageError: when no step of these tasks has been written yet.
+            UsageError: when no step of this task has been written yet.
 
         Example::
 
@@ -183,12 +188,26 @@ class PrecisionDebugger:
 
     @classmethod
     def restore_custom_api(cls, module: Any, api_name: str) -> None:
-        """Record a function no more that ``register_custom_api`` named.
+        """Stop recording a function that was registered with ``register_custom_api``.
 
         Raises:
             UsageError: when it was not registered.
         """
         cls._session_of_process().restore(module, api_name)
+
+    @classmethod
+    def close(cls) -> None:
+        """Complete the open step and release everything. It may be called twice; all other methods then raise.
+
+        Example::
+
+            PrecisionDebugger.close()
+            debugger = PrecisionDebugger(config_path="config.json")  # a new one
+        """
+        session = PrecisionDebugger._living() if PrecisionDebugger._living is not None else None
+        if session is not None:
+            session.close()
+            atexit.unregister(session.close)
 
     @classmethod
     def forward_backward_dump_end(cls) -> None:

@@ -36,10 +36,19 @@ def clean(name: str) -> str:
 def escape_formula(text: str) -> str:
     """Return the text so that no spreadsheet takes it for a formula (readers crash on such strings).
 
-    >>> harmless("-inf")
+    >>> escape_formula("-inf")
     '_-inf'
     """
     return "_" + text if text[:1] in ("+", "-", "=", "%", "@") else text
+
+
+def message_of(error: BaseException) -> str:
+    """Return the text of an exception for an entry.
+
+    >>> message_of(ValueError("no"))
+    'ValueError: no'
+    """
+    return escape_formula(f"{type(error).__name__}: {error}")[:2000]
 
 
 def call_names(key: str, number: int) -> tuple[str, str]:
@@ -86,6 +95,19 @@ def debug_names(name: str, number: int) -> tuple[str, str]:
     """
     name = clean(escape_formula(name)).replace("/", "_")
     return f"{name}.{number}.debug", f"{name}_grad.{number}.debug"
+
+
+_APIS = ("Tensor.", "Functional.", "Mint.", "MintFunctional.")
+_IN_PLACE = re.compile(r"_$|\.__i\w+__$|__setitem__|assign|scatter|batch_norm")
+
+
+def may_modify_inputs(key: str) -> bool:
+    """Return whether calls of this key may modify their inputs in place, as far as the name tells.
+
+    >>> may_modify_inputs("Tensor.add_"), may_modify_inputs("Tensor.add"), may_modify_inputs("Cell.fc.Dense")
+    (True, False, True)
+    """
+    return not key.startswith(_APIS) or _IN_PLACE.search(key) is not None
 
 
 _CALL = re.compile(r"^(?!Cell\.)[^.]+(\.[^.]+)+\.\d+\.(forward|backward)$")

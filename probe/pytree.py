@@ -1,80 +1,110 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""The tensors inside some arguments or results, and where each one's gradient belongs in the backward entry."""
+"""Nested containers (pytrees): walk them, map their leaves, take their tensors out and put records in."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import dataclasses
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from probe.measure.describe import is_mapping, items_of
+_log = logging.getLogger("probe")
 
-_DEEPEST = 8
+#: deeper than this, and inside a cycle, a container is None; no argument of a real API comes near
+_MAX_DEPTH = 40
+#: further items of one container are left out
+MAX_ITEMS = 4096
 _SCALARS = frozenset((int, float, bool, str, type(None)))
-_PLACES = {kind: tuple(f"{kind}.{i}" for i in range(16)) for kind in ("input", "output")}
 
 
-class TensorTree:
-    """The tensors of some values, in order, and how they are nested. What is no tensor has no slot.
+def is_mapping(value: Any) -> bool:
+    """Return whether a container becomes a JSON object: dict, namedtuple and dataclass do."""
+    return isinstance(value, Mapping) or hasattr(value, "_fields") or dataclasses.is_dataclass(value)
+
+
+def items_of(value: Any) -> list[tuple[str, Any]] | None:
+    """Return the items of a container with their places, or None for a leaf.
+
+    >>> items_of((3, 4))
+    [('0', 3), ('1', 4)]
+    """
+    if isinstance(value, (list, tuple)):
+        fields = getattr(value, "_fields", None)
+        return [(str(place), item) for place, item in enumerate(value)] if fields is None else list(zip(fields, value))
+    if isinstance(value, Mapping):
+        return [(str(key), item) for key, item in value.items()]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return [(field.name, getattr(value, field.name, None)) for field in dataclasses.fields(value)]
+    return None
+
+
+def tree_map(
+    function: Callable[[Any, str], Any],
+    value: Any,
+    place: str = "",
+    leaf_type: type | tuple[type, ...] = (),
+    _around: tuple[int, ...] = (),
+) -> Any:
+    """Return the same structure with every leaf replaced.
 
     Args:
-        tensor: the class of tensors.
-        values: positional arguments, or the items of a result.
-        kind: "output" for arguments (a backward's outputs are the gradients of its inputs), "input" for results.
+        function: leaf, place -> what replaces it.
+        value: any value; mappings, namedtuples and dataclasses become dicts, lists and tuples become lists.
+        place: the place of ``value``; its items have ``f"{place}.{key}"``.
+        leaf_type: values of these types are leaves without a further look.
 
-    Attributes:
-        tensors: the leaves.
-        places: for each leaf its place in the entry: "output.0", "output.1.0", "output_kwargs.x".
-        layout: an item per value that holds a tensor: the leaf's number, or a list or dict of such.
-        flat: no value holds tensors inside: the layout is the leaves in order.
+    >>> tree_map(lambda leaf, place: f"{place}={leaf}", {"a": (1, 2)}, "x")
+    {'a': ['x.a.0=1', 'x.a.1=2']}
     """
+    items = None if type(value) in _SCALARS or isinstance(value, leaf_type) else items_of(value)
+    if items is None:
+        return function(value, place)
+    if len(_around) >= _MAX_DEPTH or id(value) in _around:
+        return None
+    if len(items) > MAX_ITEMS:
+        _log.warning("%s has %d items; only the first %d are recorded", place, len(items), MAX_ITEMS)
+    around = (*_around, id(value))
+    mapped = {key: tree_map(function, item, f"{place}.{key}", leaf_type, around) for key, item in items[:MAX_ITEMS]}
+    return mapped if is_mapping(value) else list(mapped.values())
 
-    __slots__ = ("_tensor", "flat", "layout", "places", "tensors")
 
-    def __init__(self, tensor: type, values: Sequence[Any], kind: str) -> None:
-        self._tensor = tensor
-        self.tensors: list[Any] = []
-        self.places: list[str] = []
-        self.layout: list[Any] = []
-        self.flat = True
-        known = _PLACES[kind]
-        for value in values:
-            if type(value) in _SCALARS:
-                continue
-            count = len(self.layout)
-            place = known[count] if count < len(known) else f"{kind}.{count}"
-            if isinstance(value, tensor):
-                self.layout.append(len(self.tensors))
-                self.tensors.append(value)
-                self.places.append(place)
-                continue
-            slot = self._slot(value, place, 0)
-            if slot is not None:
-                self.flat = False
-                self.layout.append(slot)
+def leaves(value: Any) -> Iterator[Any]:
+    """Yield the leaves of nested dicts, lists and tuples, in order.
 
-    def keywords(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Add keyword arguments and return their layout."""
-        layout = {name: self._slot(value, f"output_kwargs.{name}", 0) for name, value in values.items()}
-        return {name: slot for name, slot in layout.items() if slot is not None}
+    >>> list(leaves({"a": [1, (2, 3)]}))
+    [1, 2, 3]
+    """
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, (list, tuple)):
+        yield value
+        return
+    for item in value:
+        yield from leaves(item)
 
-    def _slot(self, value: Any, place: str, depth: int) -> Any:
-        if isinstance(value, self._tensor):
-            self.tensors.append(value)
-            self.places.append(place)
-            return len(self.tensors) - 1
-        items = None if type(value) in _SCALARS or depth > _DEEPEST else items_of(value)
-        if not items:
-            return None
-        if is_mapping(value):
-            named = {key: self._slot(item, f"{place}.{key}", depth + 1) for key, item in items}
-            return {key: slot for key, slot in named.items() if slot is not None} or None
-        listed: list[Any] = []
-        for _, item in items:
-            slot = self._slot(item, f"{place}.{len(listed)}", depth + 1)
-            if slot is not None:
-                listed.append(slot)
-        return listed or None
+
+def prune(value: Any) -> Any:
+    """Return nested dicts and lists without None, or None where nothing is left.
+
+    >>> prune({"a": [None, 1], "b": [None]})
+    {'a': [1]}
+    """
+    if isinstance(value, dict):
+        named = {key: kept for key, item in value.items() if (kept := prune(item)) is not None}
+        return named or None
+    if isinstance(value, list):
+        return [kept for item in value if (kept := prune(item)) is not None] or None
+    return value
+
+
+def unflatten(layout: Any, values: Sequence[Any]) -> Any:
+    """Return the layout with every leaf's number replaced by its value.
+
+    >>> unflatten([0, [2, 1]], "abc")
+    ['a', ['c', 'b']]
+    """
+    return tree_map(lambda number, place: values[number], layout)
 
 
 def as_outputs(result: Any) -> Sequence[Any]:
@@ -82,14 +112,103 @@ def as_outputs(result: Any) -> Sequence[Any]:
     return result if isinstance(result, tuple) and not hasattr(result, "_fields") else (result,)
 
 
-def fill(layout: Any, values: Sequence[Any]) -> Any:
-    """Return the layout with every leaf's number replaced by its value.
+class Slot(NamedTuple):
+    """The place of one gradient in a backward entry.
 
-    >>> fill([0, [2, 1]], "abc")
-    ['a', ['c', 'b']]
+    Attributes:
+        place: "input.0", "output.1.0", "output_kwargs.x".
+        is_input: whether it is a gradient of the call's outputs, the input of its backward.
     """
-    if isinstance(layout, int):
-        return values[layout]
-    if isinstance(layout, dict):
-        return {key: fill(item, values) for key, item in layout.items()}
-    return [fill(item, values) for item in layout]
+
+    place: str
+    is_input: bool
+
+
+def _slot(position: int, is_input: bool) -> Slot:
+    return Slot(f"{'input' if is_input else 'output'}.{position}", is_input)
+
+
+_SLOTS = {is_input: tuple(_slot(position, is_input) for position in range(16)) for is_input in (True, False)}
+
+
+class SlotLayout(NamedTuple):
+    """Where the gradients of some tensors belong in a backward entry.
+
+    Attributes:
+        slots: the place of each tensor's gradient.
+        layout: an item per value that holds a tensor: the tensor's number, or a list or dict of such.
+        keywords: the same for keyword arguments, by name.
+        is_flat: no value holds tensors inside: the layout is the numbers in order.
+    """
+
+    slots: list[Slot]
+    layout: list[Any]
+    keywords: dict[str, Any]
+    is_flat: bool
+
+    def fill(self, values: list[Any]) -> list[Any]:
+        """Return the layout with the value of each tensor in place of its number."""
+        return values if self.is_flat and not self.keywords else [unflatten(item, values) for item in self.layout]
+
+    def fill_keywords(self, values: list[Any]) -> dict[str, Any]:
+        """Return the same for the keyword arguments."""
+        return {name: unflatten(item, values) for name, item in self.keywords.items()} if self.keywords else {}
+
+
+class TensorTree:
+    """The tensors of some values, in order, and how they are nested. Non-tensors are skipped.
+
+    Args:
+        tensor: the class of tensors.
+        values: positional arguments, or the outputs of a call.
+        is_input: whether their gradients are the inputs of the backward: so are those of a call's outputs.
+        keywords: keyword arguments.
+
+    Attributes:
+        tensors: the leaves.
+        slot_layout: the places of their gradients. It holds no tensor.
+    """
+
+    __slots__ = ("_is_input", "_tensor", "slot_layout", "tensors")
+
+    def __init__(
+        self, tensor: type, values: Sequence[Any], is_input: bool, keywords: Mapping[str, Any] | None = None
+    ) -> None:
+        self._tensor, self._is_input = tensor, is_input
+        self.tensors: list[Any] = []
+        slots: list[Slot] = []
+        layout: list[Any] = []
+        is_flat = True
+        known = _SLOTS[is_input]
+        for value in values:
+            if type(value) in _SCALARS:
+                continue
+            count = len(layout)
+            slot = known[count] if count < len(known) else _slot(count, is_input)
+            if isinstance(value, tensor):
+                layout.append(len(self.tensors))
+                self.tensors.append(value)
+                slots.append(slot)
+                continue
+            inner = self._inner(value, slot.place, slots)
+            if inner is not None:
+                is_flat = False
+                layout.append(inner)
+        named: dict[str, Any] = {}
+        if keywords:
+            found = {name: self._inner(value, f"output_kwargs.{name}", slots) for name, value in keywords.items()}
+            named = {name: inner for name, inner in found.items() if inner is not None}
+        self.slot_layout = SlotLayout(slots, layout, named, is_flat)
+
+    def _inner(self, value: Any, place: str, slots: list[Slot]) -> Any:
+        """Add the tensors inside a value and return its layout; positions count the items that hold tensors."""
+        layout = prune(tree_map(self._number, value, place, self._tensor))
+        if layout is not None:
+            tree_map(lambda _, where: slots.append(Slot(where, self._is_input)), layout, place)
+        return layout
+
+    def _number(self, value: Any, _: str) -> int | None:
+        if not isinstance(value, self._tensor):
+            return None
+        self.tensors.append(value)
+        return len(self.tensors) - 1

@@ -1,125 +1,122 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the recorder of each step, in a folder that no other process writes."""
+"""One run: the objects that its steps share. It opens each step in a folder that no other process writes."""
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import os
 from collections.abc import Callable
 
 from probe.config.settings import Settings
-from probe.errors import ProbeError, UsageError
-from probe.measure.measurer import Measurer
-from probe.measure.select import select_measurer
-from probe.process.rank import RankResolver, launched
+from probe.errors import ProbeError
+from probe.measure.select import Measurers, select_measurers
+from probe.process.rank import RankResolver
 from probe.recording.call_stacks import CallStacks
+from probe.recording.name_filter import NameFilter
 from probe.recording.step_recorder import StepRecorder
 from probe.store import layout
 from probe.store.disk_budget import DiskBudget
-from probe.store.folder_lock import FolderLocks, clear
-from probe.tasks.debug import DebugTask
-from probe.tasks.structure import StructureTask
-from probe.window import StepWindow
+from probe.store.dump_writer import make_dump_writer
+from probe.store.folder_lock import FolderLocks
+from probe.tasks.build import StepParts, build_task
 
 _log = logging.getLogger("probe")
 
 
 class Run:
-    """What the recorders of a run share.
+    """Shares stacks, measurers, folders and disk budget among the steps of one run.
 
     Args:
         settings: the settings of the run.
-        ranks: tells the rank of this process.
+        before: the run that this one continues under other settings.
 
     Attributes:
-        claims: the folders that are this run's.
+        settings: see above.
+        ranks: tells the rank of this process.
+        locks: the folders of this run.
+        finished: the task has found what it looks for: no further step is recorded.
+        last_folder: the rank folder of the last step with statistics, or "".
+        logged: sentences that were logged already.
     """
 
-    def __init__(self, settings: Settings, ranks: RankResolver) -> None:
-        self._settings, self._ranks = settings, ranks
-        self._stacks = CallStacks()
-        self._told: set[tuple[str, str]] = set()
-        self._room = DiskBudget(settings.max_disk)
-        self._meter: Measurer | None = None
-        self.claims = FolderLocks()
+    def __init__(self, settings: Settings, before: Run | None = None) -> None:
+        self.settings = settings
+        self.finished = False
+        self.ranks: RankResolver = RankResolver() if before is None else before.ranks
+        self.last_folder: str = "" if before is None else before.last_folder
+        self.logged: set[str] = set() if before is None else before.logged
+        same_folder = before is not None and before.settings.dump_path == settings.dump_path
+        self.locks: FolderLocks = before.locks if before is not None and same_folder else FolderLocks()
+        self._stacks: CallStacks = CallStacks() if before is None else before._stacks
+        self._logged_kinds: set[tuple[str, str]] = set() if before is None else before._logged_kinds
+        self._budget: DiskBudget = DiskBudget(settings.max_disk) if before is None else before._budget
+        self._measurers: Measurers | None = None
 
-    def use(self, settings: Settings, claims: FolderLocks) -> None:
-        """Follow other settings from now on."""
-        self._settings, self.claims = settings, claims
-        self._room.allow(settings.max_disk)
-        self._meter = None
+    def __repr__(self) -> str:
+        return f"Run({self.settings.dump_path!r})"
 
-    def open(self, step: int, wait: Callable[[], None]) -> StepRecorder | None:
-        """Return the recorder of a step, with its journal; None where that cannot be.
+    def open_step(self, step: int, wait: Callable[[], None]) -> StepRecorder | None:
+        """Return the recorder of a step, with its journal; None where the step cannot be recorded.
 
         Args:
             step: the number of the step.
-            wait: waits for what runs asynchronously.
+            wait: waits for asynchronous work.
 
         Raises:
             UsageError: when ``dump_path`` holds another run's dump, or another process writes there.
         """
-        settings, name = self._settings, self._ranks.folder()
-        first = name not in self.claims
-        if first:
-            self.claims.look(settings.dump_path, name, settings.overwrite)
-        if self._meter is None:
-            self._meter = select_measurer(settings)
+        settings, name = self.settings, layout.rank_name(self.ranks.rank())
+        is_new = name not in self.locks
+        if is_new:
+            self.locks.check_unused(settings.dump_path, name, settings.overwrite)
         folder = layout.rank_folder(settings.dump_path, step, name)
-        kind = (
-            StructureTask if settings.task == "structure" else DebugTask if settings.level == "debug" else StepRecorder
-        )
-        recorder = kind(settings, self._meter, self._stacks, folder, self._room, self._told, wait)
+        recorder = self._new_recorder(folder, wait)
         try:
-            recorder.files.open()
-            if first and recorder.first is None:
-                self.claims.hold(folder)
-            if not layout.is_named(folder):
-                recorder.files.await_rank(self._ranks.watcher(), launched())
+            with recorder.guard("making the journal"):
+                recorder.writer.open()
+                if is_new and settings.task != "nan_check":
+                    self.locks.lock(folder)
         except ProbeError:
-            if first:
-                self.claims.forget(name)
+            if is_new:
+                self.locks.discard(name)
                 raise
             _log.exception("step %d is not recorded", step)
             return None
-        except Exception as error:
-            recorder.trouble("making the journal", error)
         return recorder
 
-    def name(self, recorder: StepRecorder, window: StepWindow) -> bool:
-        """Give the folder of a step that ends its rank's name, if that has become known since the step began.
+    def end_step(self, recorder: StepRecorder) -> None:
+        """Close the recorder of a step, and log the names of settings that matched no call."""
+        unmatched = [name for name in recorder.close() if name not in self.logged]
+        if unmatched and self.settings.level != "debug":
+            self.logged.update(unmatched)
+            names = ", ".join(unmatched)
+            _log.warning("nothing matched these names of scope, list, exclude or tensor_list: %s", names)
+        if self._measurers is not None:
+            self._measurers.measurer.forget()
+            self._measurers.copier.forget()
+        self.finished = self.settings.task == "nan_check" and recorder.task.should_write()
+        for warning in (recorder.task.end_step(), self.ranks.disagreement()):
+            if warning and warning not in self.logged:
+                self.logged.add(warning)
+                _log.warning("%s", warning)
 
-        Returns:
-            False where this rank was not to be recorded: then nothing is left of the step.
-        """
-        rank = None if layout.is_named(recorder.folder) else self._ranks.expected()
-        try:
-            if rank is not None and not window.wants_rank(rank):
-                self._remove(recorder)
-                return False
-            if rank is not None:
-                self._rename(recorder, layout.rank_name(rank))
-        except UsageError as error:  # of another run
-            _log.warning("rank %d stays in %s: %s", rank, recorder.folder, error)
-        finally:
-            recorder.files.has_its_name()
-        return True
-
-    def _rename(self, recorder: StepRecorder, name: str) -> None:
-        folder = os.path.join(os.path.dirname(recorder.folder), name)
-        if name not in self.claims:
-            self.claims.look(self._settings.dump_path, name, self._settings.overwrite)
-        elif os.path.isdir(folder):  # our own, of the same step before set_init_step
-            clear(folder, overwrite=True)
-        recorder.files.move(folder)
-
-    @staticmethod
-    def _remove(recorder: StepRecorder) -> None:
-        recorder.discard()
-        if os.path.isdir(recorder.folder):
-            clear(recorder.folder, overwrite=True)
-            with contextlib.suppress(OSError):  # something else is in it, or other ranks beside it
-                os.rmdir(recorder.folder)
-                os.rmdir(os.path.dirname(recorder.folder))
+    def _new_recorder(self, folder: str, wait: Callable[[], None]) -> StepRecorder:
+        settings = self.settings
+        if self._measurers is None:
+            self._budget.allow(settings.max_disk)
+            self._measurers = select_measurers(settings)
+        is_debug = settings.level == "debug"
+        writer = make_dump_writer(
+            folder,
+            {"task": "statistics" if settings.task == "nan_check" else settings.task, "level": settings.level},
+            self._stacks.texts(),
+            self._budget,
+            self._logged_kinds,
+            has_arrays=settings.saves_arrays,
+            has_stacks=settings.extra_info and not is_debug,
+            has_journal=settings.task != "nan_check",
+            is_debug=is_debug,
+        )
+        name_filter = NameFilter(settings)
+        task, queue = build_task(StepParts(settings, self._measurers, wait, writer, name_filter))
+        return StepRecorder(settings, task, queue, writer, self._stacks, name_filter)

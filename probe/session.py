@@ -1,116 +1,240 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""One debugger's life: what is open, what is installed, when the documents are written."""
+"""The life of one debugger, as a state machine: start, stop, step, close."""
 
 from __future__ import annotations
 
+import enum
 import logging
 import threading
 import weakref
 from collections.abc import Callable
 from typing import Any
 
+from probe.capture.backend import CaptureBackend
 from probe.capture.pynative.cells import is_cell_or_cells
-from probe.capture.pynative.pynative_capture import PyNativeCapture
 from probe.capture.pynative.synchronous import enable_synchronous_execution
-from probe.capture.pynative.token_range import TokenRange
+from probe.capture.select import check_mode, select_backend
 from probe.capture.support_ops import SupportedApi
 from probe.config.config_file import ConfigFile
 from probe.config.settings import Settings
 from probe.config.validators import is_range
 from probe.errors import ProbeError, SettingsError, UsageError
 from probe.naming import custom_key
-from probe.process.rank import RankResolver, is_scheduler
+from probe.process.rank import is_scheduler
 from probe.process.signals import SigtermHandler, call_in_forked_child
 from probe.recording.step_recorder import StepRecorder
 from probe.run import Run
-from probe.store.folder_lock import FolderLocks
 from probe.tasks.debug import DebugTask
-from probe.tasks.structure import StructureTask
-from probe.window import StepWindow, check_mode
+from probe.window import StepWindow
 
 _log = logging.getLogger("probe")
 
 
+class State(enum.Enum):
+    """The states of a session."""
+
+    #: no step is open
+    IDLE = "idle"
+    #: a step is open, hooks are installed, calls are recorded
+    RECORDING = "recording"
+    #: a step is open, hooks are removed: between stop() and step()
+    PAUSED = "paused"
+    #: a forked child, or msrun's scheduler: nothing is ever recorded
+    DETACHED = "detached"
+    #: close() was called
+    CLOSED = "closed"
+
+
 class Session:
-    """Serves the words start, stop and step for one set of settings. Words from several threads wait for each other.
+    """Implements start, stop and step for one set of settings. Thread-safe.
 
     Args:
         settings: the settings.
-        source: tells of new ones, where they came from a file that may be edited while the training runs.
-        custom: functions of the user's own that are to be recorded too.
+        source: tells of new settings, if their file is edited while the training runs.
+        custom: functions of the user's own that are recorded too.
+
+    Attributes:
+        source: see above.
+        custom: see above.
+        state: see ``State``.
     """
 
     def __init__(
         self, settings: Settings, source: ConfigFile, custom: dict[tuple[int, str], SupportedApi] | None = None
     ) -> None:
-        self.settings = settings
-        self.source = source
-        self.custom = dict(custom or {})
-        self._ranks = RankResolver()
-        self._found = False
-        self._written, self._weight = "", 0
-        self.running = False
-        self._window = StepWindow(settings)
+        self.source, self.custom = source, dict(custom or {})
+        self.state = State.DETACHED if is_scheduler() else State.IDLE
+        self._window, self._run = StepWindow(), Run(settings)
         self._models: Any = None
-        self._collection: PyNativeCapture | None = None
-        self._recorders = Run(settings, self._ranks)
+        self._capture: CaptureBackend | None = None
         self._recorder: StepRecorder | None = None
-        self._said: set[str] = set()
         self._lock = threading.RLock()
-        self._orphaned = is_scheduler()
-        self._termination = SigtermHandler(self._finish, self._save)
-        call_in_forked_child(weakref.WeakMethod(self._orphan))
+        self._sigterm = SigtermHandler(self._finish_at_sigterm, self._write_at_sigterm)
+        call_in_forked_child(weakref.WeakMethod(self._detach))
         if settings.synchronize and not enable_synchronous_execution():
             _log.warning(
-                "synchronize: too late, MindSpore has run an operation before. Make the PrecisionDebugger first, or "
+                "synchronize has no effect: MindSpore already ran an operation. Make the PrecisionDebugger first, or "
                 "call mindspore.set_context(pynative_synchronize=True) at the top of the program"
             )
 
     @property
-    def has_model(self) -> bool:
-        """Whether a model was given to ``start``."""
-        return self._models is not None
+    def settings(self) -> Settings:
+        """The settings in force."""
+        return self._run.settings
+
+    # -- start, stop, step ----------------------------------------------------------------------------------------
 
     def start(self, model: Any, token_range: Any, rank_id: Any) -> None:
         """Begin to record, if the settings want this step and rank."""
         with self._lock:
-            if self._orphaned:
+            if self._is_detached():
                 return
-            self._check(model, token_range, rank_id)
+            _check_start(model, token_range, rank_id)
             if model is not None:
                 self._models = model
-            self._ranks.given = rank_id
-            self._renewed(lambda: self._start(token_range))
-
-    def _renewed(self, action: Callable[[], None]) -> None:
-        """Do something under settings that may have been edited; where they cannot be used, under the old ones."""
-        before = self.settings, self._recorders.claims
-        renewed = not self._orphaned and self._renew()
-        try:
-            action()
-        except ProbeError as error:
-            if not renewed:
-                raise
-            _log.warning("the settings were edited but cannot be used, the old ones hold: %s", error)
-            self._use(*before)
-            action()
+            self._run.ranks.given = rank_id
+            self._with_reloaded_settings(lambda: self._start(token_range))
 
     def _start(self, token_range: Any) -> None:
-        if self.settings.level == "debug" or self._found:  # only what is saved by name; nothing more to find
+        if self.settings.level == "debug" or self._run.finished:
             return
         if self._models is None and (self.settings.cells or token_range is not None):
             needs = "token_range" if token_range is not None else f'level "{self.settings.level}" records Cells and'
             raise UsageError(f"start(): {needs} needs the model: debugger.start(model)")
         check_mode()
+        self._unless_disabled("recording", lambda: self._begin(token_range))
+
+    def _begin(self, token_range: Any) -> None:
+        recorder = self._open_step()
+        if recorder is None or self._capture is None:
+            return
+        self.state = State.RECORDING
         try:
-            if self._window.wants(self._ranks.expected()):
-                first = self._models[0] if isinstance(self._models, (list, tuple)) else self._models
-                self._begin(None if token_range is None else TokenRange(first, *map(int, token_range)))
-        except ProbeError:
+            if self._models is not None:
+                self._capture.watch(self._models)
+            first = self._models[0] if isinstance(self._models, (list, tuple)) else self._models
+            self._capture.install(recorder, first, token_range and (int(token_range[0]), int(token_range[1])))
+            self._sigterm.install()
+        except BaseException:
+            self.state = State.PAUSED
+            self._capture.remove()
             raise
-        except Exception as error:  # of our own: the training goes on without a dump of this step
-            self._cannot("record here", error)
+
+    def _open_step(self) -> StepRecorder | None:
+        """Return the recorder of this step; None where the step is not to be recorded, or cannot be."""
+        if not self._window.wants(self.settings, self._run.ranks.rank()):
+            return None
+        if self._capture is None:
+            self._capture = select_backend(self.settings)
+            for api in self.custom.values():
+                self._capture.add(api)
+        if self._recorder is None:
+            self._recorder = self._run.open_step(self._window.step, self._capture.wait)
+        return self._recorder
+
+    def stop(self) -> None:
+        """Stop recording and write the documents."""
+        with self._lock:
+            if self._is_detached() or self.state is not State.RECORDING:
+                return
+            self.state = State.PAUSED
+            recorder, capture = self._recorder, self._capture
+            if recorder is None or capture is None:
+                return
+            try:
+                recorder.queue.flush()  # may raise a pending error of the training
+            finally:
+                with recorder.guard("restoring the SIGTERM handler"):
+                    self._sigterm.remove()
+                with recorder.guard("removing the hooks"):
+                    capture.remove()
+                self._write(recorder)
+
+    def step(self) -> None:
+        """End the step: its documents are written, counters start again, the next step begins."""
+        with self._lock:
+            try:
+                self.stop()
+            finally:
+                try:
+                    self._end_step()  # may raise a pending error of the training; the step is over nevertheless
+                finally:
+                    self._window.advance()
+
+    def begin_at(self, step: Any) -> None:
+        """Number the next step ``step``."""
+        with self._lock:
+            if isinstance(step, bool) or not isinstance(step, int) or step < 0:
+                raise UsageError(f"set_init_step(): {step!r} is not allowed. Allowed: a whole number from 0.")
+            if self._is_detached():
+                return
+            if self.state is State.RECORDING:
+                raise UsageError("set_init_step(): call it before start() or after step()")
+            self._end_step()
+            self._window.begin_at(step)
+
+    def begin_training(self) -> bool:
+        """Forget what start() before Model.train has recorded; return whether it was given a model."""
+        with self._lock:
+            has_model = self.state is State.RECORDING and self._models is not None
+            if not self._is_detached():
+                self._discard()
+            return has_model
+
+    def _discard(self) -> None:
+        """Stop recording and forget what this step has recorded so far; nothing of it is written."""
+        self.state = State.IDLE
+        if self._capture is not None:
+            self._capture.remove()
+            self._capture.end_step()
+        if self._recorder is not None:
+            self._recorder.discard()
+            self._recorder = None
+
+    def close(self) -> None:
+        """Complete the open step and release everything; it may be called twice."""
+        with self._lock:
+            if self.state is State.CLOSED:
+                return
+            try:
+                self.stop()
+            finally:
+                self._end_step(wait=False)
+                self._run.locks.release()
+                self.state = State.CLOSED
+
+    def _end_step(self, wait: bool = True) -> None:
+        """End the step.
+
+        Args:
+            wait: wait also for communications that the training has not waited for.
+        """
+        recorder, self._recorder = self._recorder, None
+        if recorder is None or self._capture is None:
+            return
+        self.state = State.IDLE
+        with recorder.guard("restoring the SIGTERM handler"):
+            self._sigterm.remove()
+        with recorder.guard("removing the hooks"):
+            self._capture.end_step()
+        try:
+            if wait or not recorder.queue.has_communication_in_flight:
+                recorder.queue.flush(end_of_step=True)
+            else:
+                recorder.queue.flush_incomplete()
+        finally:
+            self._write(recorder)
+            with recorder.guard("ending the step"):
+                self._run.end_step(recorder)
+
+    def _write(self, recorder: StepRecorder) -> None:
+        with recorder.guard("writing the documents"):
+            if recorder.write(end_of_step=True):
+                self._run.last_folder = recorder.writer.folder if self.settings.task == "statistics" else ""
+                _log.info("step %d is in %s", self._window.step, recorder.writer.folder)
+
+    # -- further methods of PrecisionDebugger -----------------------------------------------------------------------
 
     def save(self, variable: Any, name: str, save_backward: bool) -> None:
         """Record a value under a name at level "debug"; at other levels do nothing."""
@@ -119,36 +243,35 @@ class Session:
                 raise UsageError(f"save(): name {name!r} is not allowed. Allowed: a text.")
             if not isinstance(save_backward, bool):
                 raise UsageError(f"save(): save_backward {save_backward!r} is not allowed. Allowed: True, False.")
-            self._renewed(lambda: self._save_value(variable, name, save_backward))
+            if not self._is_detached():
+                self._with_reloaded_settings(lambda: self._save(variable, name, save_backward))
 
-    def _save_value(self, variable: Any, name: str, save_backward: bool) -> None:
-        if self._orphaned or self.settings.level != "debug":
+    def _save(self, variable: Any, name: str, save_backward: bool) -> None:
+        if self.settings.level != "debug":
             return
-        try:
-            recorder = self._open() if self._window.wants(self._ranks.expected()) else None
-            self._termination.install()
-        except ProbeError:
-            raise
-        except Exception as error:
-            self._cannot("save here", error)
-            return
-        if isinstance(recorder, DebugTask) and self._collection is not None:
-            self._collection.saver.save(recorder, variable, name, save_backward)
+        self._unless_disabled("saving", self._open_debug_step)
+        recorder, capture = self._recorder, self._capture
+        if recorder is not None and capture is not None and isinstance(recorder.task, DebugTask):
+            capture.save(recorder, recorder.task, variable, name, save_backward)
+
+    def _open_debug_step(self) -> None:
+        if self._open_step() is not None:
+            self._sigterm.install()
 
     def estimate(self) -> int:
         """Return how many bytes a step like the last one would take with arrays."""
         with self._lock:
-            if not self._written:
-                raise UsageError('estimate(): it needs a step of task "statistics" or "structure" on disk')
-            from probe.reading.estimate import documents, estimate
+            self._is_detached()
+            if not self._run.last_folder:
+                raise UsageError('estimate(): it needs a step of task "statistics" on disk')
+            from probe.reading.estimate import estimate
 
-            if self._weight:
-                return self._weight + documents(self._written)
-            return estimate(self._written, self.settings.exact_dtypes)
+            return estimate(self._run.last_folder, self.settings.exact_dtypes)
 
     def register(self, owner: Any, name: str, prefix: str | None) -> None:
         """Record a function of the user's own from now on."""
         with self._lock:
+            self._is_detached()
             prefix = getattr(owner, "__name__", "Custom") if prefix is None else prefix
             if not isinstance(prefix, str) or not prefix:
                 raise UsageError(f"register_custom_api(): api_prefix {prefix!r} is not allowed. Allowed: a text.")
@@ -156,216 +279,107 @@ class Session:
             if not callable(function) or isinstance(function, type) or is_cell_or_cells(function):
                 raise UsageError(f"register_custom_api(): {owner!r} has no function {name!r}.")
             api = self.custom[id(owner), name] = SupportedApi(owner, name, custom_key(prefix, name))
-            if self._collection is not None:
-                self._collection.drop(owner, name)
-                self._collection.add(api)
+            if self._capture is not None:
+                self._capture.drop(owner, name)
+                self._capture.add(api)
 
     def restore(self, owner: Any, name: str) -> None:
-        """Leave a function of the user's own alone again."""
+        """Stop recording a function of the user's own."""
         with self._lock:
+            self._is_detached()
             if self.custom.pop((id(owner), name), None) is None:
                 raise UsageError(f"restore_custom_api(): {name!r} of {owner!r} was not registered.")
-            if self._collection is not None:
-                self._collection.drop(owner, name)
+            if self._capture is not None:
+                self._capture.drop(owner, name)
 
-    def stop(self) -> None:
-        """End the recording for now and write what there is."""
-        with self._lock:
-            if not self.running:
-                return
-            self.running = False
-            recorder = self._recorder
-            if recorder is None or self._collection is None:
-                return
-            try:
-                recorder.finish()  # a pending error of the training is the training's
-            finally:
-                self._attempt(recorder, "giving the signal back", self._termination.remove)
-                self._attempt(recorder, "taking the hooks out", self._collection.remove)
-                self._write(recorder)
+    # -- settings that are edited while the training runs -----------------------------------------------------------
 
-    def step(self) -> None:
-        """End the step: everything of it is written, counters begin again, the next step begins."""
-        with self._lock:
-            try:
-                self.stop()
-            finally:
-                try:
-                    self._end()  # may raise an error of the training that was pending; the step is over nevertheless
-                finally:
-                    self._window.next()
-
-    def begin_at(self, step: Any) -> None:
-        """Number the next step ``step``."""
-        with self._lock:
-            if isinstance(step, bool) or not isinstance(step, int) or step < 0:
-                raise UsageError(f"set_init_step(): {step!r} is not allowed. Allowed: a whole number from 0.")
-            if self.running:
-                raise UsageError("set_init_step(): call it before start() or after step()")
-            self._end()
-            self._window.begin_at(step)
-
-    def discard(self) -> None:
-        """Forget what was recorded in this step so far and end the recording; nothing of it is written."""
-        with self._lock:
-            self.running = False
-            if self._collection is not None:
-                self._collection.remove()
-                self._collection.end_step()
-            if self._recorder is not None:
-                self._recorder.discard()
-                self._recorder = None
-
-    def close(self) -> None:
-        """Finish whatever is open: the process ends, or another debugger takes over."""
-        with self._lock:
-            try:
-                self.stop()
-            finally:
-                self._end(waits=False)
-                self._recorders.claims.release()
-
-    def _finish(self) -> None:
-        """Close, whatever comes: the process is told to end."""
+    def _with_reloaded_settings(self, action: Callable[[], None]) -> None:
+        """Do something under settings that may have been edited; where they cannot be applied, under the old ones."""
+        before = self._run
+        reloaded = self._recorder is None and self._reload()
         try:
-            self.close()
-        except Exception as error:
-            _log.error("the dump could not be finished: %s: %s", type(error).__name__, error)
+            action()
+        except ProbeError as error:
+            if not reloaded:
+                raise
+            _log.warning("config file changed but cannot be applied; keeping the previous settings: %s", error)
+            self._run, self._capture = before, None
+            action()
 
-    def _save(self) -> None:
-        """Write what there is, in the middle of whatever goes on."""
-        try:
-            if self._recorder is not None:
-                self._recorder.write(ends=False)
-        except Exception as error:
-            _log.error("the dump could not be written: %s: %s", type(error).__name__, error)
-
-    def _orphan(self) -> None:
-        """Let go of everything in a forked child: the dump is the parent's."""
-        self._orphaned, self.running, self._lock = True, False, threading.RLock()
-        if self._collection is not None:
-            self._collection.orphan()
-        self._recorders.claims.release()
-        if self._recorder is not None:
-            self._recorder.orphan()
-            self._recorder = None
-
-    def _cannot(self, what: str, error: Exception) -> None:
-        """Say once that nothing is recorded."""
-        kind = f"{what} {type(error).__name__}"
-        if kind not in self._said:
-            self._said.add(kind)
-            _log.error("probe cannot %s, the training goes on without it: %s", what, error, exc_info=error)
-
-    def _renew(self) -> bool:
-        """Take over settings that were edited since the last look, at the begin of a step; return whether they were."""
-        if self._recorder is not None:
-            return False
+    def _reload(self) -> bool:
+        """Adopt settings that were edited since the last look; return whether they were."""
         try:
             settings = self.source.changed()
         except SettingsError as error:
-            _log.warning("the settings were edited but are wrong, the old ones hold: %s", error)
+            _log.warning("config file changed but is invalid; keeping the previous settings: %s", error)
             return False
         if settings is None or settings == self.settings:
             return False
-        _log.warning("the settings were edited: %s", ", ".join(sorted(_differences(self.settings, settings))))
-        same = settings.dump_path == self.settings.dump_path
-        self._use(settings, self._recorders.claims if same else FolderLocks())
+        old = self.settings
+        edited = sorted(name for name in vars(old) if getattr(old, name) != getattr(settings, name))
+        _log.warning("config file changed: %s", ", ".join(edited))
+        self._run, self._capture = Run(settings, self._run), None
         return True
 
-    def _use(self, settings: Settings, claims: FolderLocks) -> None:
-        self.settings = self._window.settings = settings
-        self._recorders.use(settings, claims)
-        self._found = False
-        self._collection = None
+    # -- the end of the process, and errors -------------------------------------------------------------------------
 
-    def _open(self) -> StepRecorder | None:
-        """Return the recorder of this step; None where that cannot be."""
-        if self._collection is None:
-            self._collection = PyNativeCapture(self.settings)
-            for api in self.custom.values():
-                self._collection.add(api)
-        if self._recorder is None:
-            self._recorder = self._recorders.open(self._window.step, self._collection.wait)
-        return self._recorder
+    def _is_detached(self) -> bool:
+        """Return whether nothing is ever recorded here.
 
-    def _begin(self, tokens: TokenRange | None) -> None:
-        recorder = self._open()
-        if recorder is None or self._collection is None:
-            return
-        self.running = True
+        Raises:
+            UsageError: after ``close``.
+        """
+        if self.state is State.CLOSED:
+            raise UsageError("this PrecisionDebugger is closed. Make a new one: PrecisionDebugger(config_path=...)")
+        return self.state is State.DETACHED
+
+    def _unless_disabled(self, doing: str, action: Callable[[], None]) -> None:
+        """Do something; an error of ours is logged once, and the training goes on without a dump of this step."""
         try:
-            if self._models is not None:
-                self._collection.watch(self._models)
-            self._collection.install(recorder, tokens)
-            self._termination.install()
-        except BaseException:
-            self.running = False
-            self._collection.remove()
+            action()
+        except ProbeError:
             raise
+        except Exception as error:
+            kind = f"{doing} {type(error).__name__}"
+            if kind not in self._run.logged:
+                self._run.logged.add(kind)
+                _log.error("%s failed and is off for this step; training continues: %s", doing, error, exc_info=error)
 
-    def _end(self, waits: bool = True) -> None:
-        """End the step; with ``waits``, wait also for communications that the training has not waited for."""
-        recorder, self._recorder = self._recorder, None
-        if recorder is None or self._collection is None:
-            return
-        self._attempt(recorder, "giving the signal back", self._termination.remove)
-        self._attempt(recorder, "taking the hooks out", self._collection.end_step)
-        kept = True
-        try:
-            if waits or not recorder.is_awaiting:
-                recorder.finish(ends=True)
-            else:
-                recorder.give_up()
-        finally:
-            try:
-                kept = self._recorders.name(recorder, self._window)
-            except Exception as error:
-                recorder.trouble("naming the folder after its rank", error)
-            if kept:
-                self._write(recorder)
-            self._attempt(recorder, "ending the step", lambda: self._say_unmatched(recorder))
-            if recorder.first is not None:
-                self._found = bool(recorder.first.found)
-                outside = recorder.first.close()
-                if outside and "outside" not in self._said:
-                    self._said.add("outside")
-                    _log.warning("%s", outside)
+    def _finish_at_sigterm(self) -> None:
+        self._log_failure("the dump could not be finished", self.close)
 
-    def _attempt(self, recorder: StepRecorder, what: str, action: Callable[[], object]) -> None:
+    def _write_at_sigterm(self) -> None:
+        recorder = self._recorder
+        if recorder is not None:
+            self._log_failure("the dump could not be written", lambda: recorder.write(end_of_step=False))
+
+    def _log_failure(self, text: str, action: Callable[[], object]) -> None:
         try:
             action()
         except Exception as error:
-            recorder.trouble(what, error)
+            _log.error("%s: %s: %s", text, type(error).__name__, error)
 
-    def _say_unmatched(self, recorder: StepRecorder) -> None:
-        unmatched = [name for name in recorder.close() if name not in self._said]
-        if unmatched and self.settings.level != "debug":
-            self._said.update(unmatched)
-            _log.warning("nothing matched these names of scope, list, exclude or tensor_list: %s", ", ".join(unmatched))
-
-    def _write(self, recorder: StepRecorder) -> None:
-        try:
-            if recorder.write():
-                self._written = recorder.folder if self.settings.task in ("statistics", "structure") else ""
-                self._weight = recorder.weight if isinstance(recorder, StructureTask) else 0
-                _log.info("step %d is in %s", self._window.step, recorder.folder)
-        except Exception as error:
-            recorder.trouble("writing the documents", error)
-
-    def _check(self, model: Any, token_range: Any, rank_id: Any) -> None:
-        if token_range is not None and not is_range(token_range):
-            raise UsageError(
-                f"start(): token_range {token_range!r} is not allowed. Allowed: [a, b], the first and the last forward "
-                "of the model to record, counted from 0."
-            )
-        if model is not None and not is_cell_or_cells(model):
-            raise UsageError(
-                f"start(): model is {type(model).__name__}. Allowed: a mindspore.nn.Cell, or a list or tuple of Cells."
-            )
-        if rank_id is not None and (isinstance(rank_id, bool) or not isinstance(rank_id, int) or rank_id < 0):
-            raise UsageError(f"start(): rank_id {rank_id!r} is not allowed. Allowed: a whole number from 0.")
+    def _detach(self) -> None:
+        """Release everything in a forked child: the dump is the parent's."""
+        self.state, self._lock = State.DETACHED, threading.RLock()
+        if self._capture is not None:
+            self._capture.detach()
+        self._run.locks.release()
+        if self._recorder is not None:
+            self._recorder.detach()
+            self._recorder = None
 
 
-def _differences(old: Settings, new: Settings) -> list[str]:
-    return [name for name in vars(old) if getattr(old, name) != getattr(new, name)]
+def _check_start(model: Any, token_range: Any, rank_id: Any) -> None:
+    if token_range is not None and not is_range(token_range):
+        raise UsageError(
+            f"start(): token_range {token_range!r} is not allowed. Allowed: [a, b], the first and the last forward "
+            "of the model to record, counted from 0."
+        )
+    if model is not None and not is_cell_or_cells(model):
+        raise UsageError(
+            f"start(): model is {type(model).__name__}. Allowed: a mindspore.nn.Cell, or a list or tuple of Cells."
+        )
+    if rank_id is not None and (isinstance(rank_id, bool) or not isinstance(rank_id, int) or rank_id < 0):
+        raise UsageError(f"start(): rank_id {rank_id!r} is not allowed. Allowed: a whole number from 0.")

@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers taken where the tensor is: MindSpore reduces it there, and the numbers of many are fetched together."""
+"""Measuring on the device: MindSpore reduces each tensor, and the numbers of many are fetched together."""
 
 from __future__ import annotations
 
@@ -8,27 +8,32 @@ import functools
 import itertools
 import math
 from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from probe.measure.deferred import DeferredMeasurer
 from probe.measure.host import HostMeasurer
-from probe.measure.measurer import Save, Trouble
-from probe.measure.records import PendingRecord, record
+from probe.measure.measurer import ArraySink, Guard, Role
+from probe.measure.records import PendingRecord, tensor_record
 from probe.measure.statistics import Number, Numbers
 
-#: what a tensor of zeros is divided by instead of its largest magnitude
+#: the divisor of a tensor of zeros, in place of its largest magnitude
 _TINY = 1e-37
+#: instances of our own, as the listed functions may be patched
+_PRIMITIVES = (
+    "Cast Stack ReduceMax ReduceMin ReduceSum ReduceMean IsNan IsInf RealDiv Maximum Square Abs Equal Less Greater"
+)
 
 
 class DeviceMeasurer(DeferredMeasurer):
-    """Adds reductions to MindSpore's pipeline and waits for nothing until ``collect``.
+    """Adds reductions to MindSpore's pipeline and waits for nothing until ``complete``.
 
-    Sums are made of values divided by the largest, so that finite data never overflow; they are in float32, so Mean and
-    Norm agree with the host's to about six digits. What is saved, or has no float32 (complex, float64), is copied.
+    Values are divided by the largest before they are added, so finite data never overflow. Sums are in float32, so Mean
+    and Norm agree with the host's to about six digits. Tensors that are saved, complex or float64 are copied.
 
     Args:
-        host: measures what is copied.
-        reduces: whether numbers are all that is wanted of a tensor that is not saved (no checksum).
+        host: measures the copies.
+        reduces: whether numbers suffice for a tensor that is not saved (no checksum).
     """
 
     def __init__(self, host: HostMeasurer, reduces: bool) -> None:
@@ -42,54 +47,61 @@ class DeviceMeasurer(DeferredMeasurer):
         self._floating = frozenset(getattr(mindspore, name) for name in names.split())
         names = "bool_ int8 int16 int32 int64 uint8" if reduces else ""
         self._whole = frozenset(getattr(mindspore, name) for name in names.split())
-        # own instances of the Primitives: the listed functions may be patched just now
-        self._cast, self._stack = operations.Cast(), operations.Stack()
-        self._max, self._min = operations.ReduceMax(), operations.ReduceMin()
-        self._add_up, self._mean = operations.ReduceSum(), operations.ReduceMean()
-        self._nan, self._inf = operations.IsNan(), operations.IsInf()
-        self._divide, self._larger, self._square = operations.RealDiv(), operations.Maximum(), operations.Square()
-        self._abs = operations.Abs()
-        self._where = {name: getattr(operations, name)() for name in ("IsNan", "Equal", "Less", "Greater")}
+        self._ops = SimpleNamespace(**{name: getattr(operations, name)() for name in _PRIMITIVES.split()})
         self._tiny = mindspore.Tensor(_TINY, mindspore.float32)
         self._floats: list[Any] = []
         self._integers: list[Any] = []
         self._tasks: list[tuple[PendingRecord, str, tuple[int, ...], str]] = []
 
-    def tensor(self, tensor: Any, name: str, save: Save | None) -> Any:
-        """Return the record of one tensor, complete after ``collect``."""
-        dtype, empty = self._surely(_kind, tensor)
-        if save is not None or empty or not (dtype in self._floating or dtype in self._whole):
-            return super().tensor(tensor, name, save)
+    @property
+    def has_pending(self) -> bool:
+        """Whether numbers wait to be fetched, or copies to be measured."""
+        return bool(self._tasks) or super().has_pending
+
+    @property
+    def is_full(self) -> bool:
+        """Whether a batch is complete."""
+        return len(self._tasks) >= self.most or super().is_full
+
+    def tensor(self, tensor: Any, name: str, sink: ArraySink | None, role: Role) -> Any:
+        """Return the record of one tensor, known after ``complete``."""
+        dtype, empty = self._retry_to_find_culprit(_kind, tensor)
+        if sink is not None or empty or not (dtype in self._floating or dtype in self._whole):
+            return super().tensor(tensor, name, sink, role)
         kind = "float" if dtype in self._floating else "bool" if dtype == self._ms.bool_ else "int"
-        floats, integers = self._surely(functools.partial(self._own.run, self._reduce, kind), tensor)
+        run = functools.partial(self._own.run, self._reduce, kind)
+        floats, integers = self._retry_to_find_culprit(run, tensor)
         self._floats += floats
         self._integers += integers
-        later = PendingRecord()
-        self._tasks.append((later, str(dtype), tensor._shape, kind))
-        self.full = self.full or len(self._tasks) >= self.most
-        return later
+        pending = PendingRecord()
+        self._tasks.append((pending, str(dtype), tensor._shape, kind))
+        return pending
 
-    def collect(self, trouble: Trouble) -> None:
-        """Fetch what waits, all of a kind at once, and measure the copies."""
+    def complete(self, guard: Guard) -> None:
+        """Fetch the waiting numbers, all of a kind at once, and measure the copies."""
         tasks, floats, integers = self._tasks, self._floats, self._integers
         self._tasks, self._floats, self._integers = [], [], []
-        super().collect(trouble)
+        super().complete(guard)
         if not tasks:
             return
-        try:
+        with guard("fetching numbers from the device"):
             singles, wholes = self._fetch(floats), self._fetch(integers)
             chosen = self._chosen
-            for later, dtype, shape, kind in tasks:
+            for pending, dtype, shape, kind in tasks:
                 numbers = _numbers(kind, singles, wholes)
-                later.record = record(dtype, shape, numbers if chosen is None else self._choice(numbers, shape, wholes))
-        except Exception as error:
-            trouble("fetching numbers from the device", error)
+                chosen_numbers = numbers if chosen is None else self._choice(numbers, shape, wholes)
+                pending.record = tensor_record(dtype, shape, chosen_numbers)
+
+    def forget(self) -> None:
+        """Release remembered values, copies and numbers; the step is over."""
+        self._tasks, self._floats, self._integers = [], [], []
+        super().forget()
 
     def _fetch(self, scalars: Sequence[Any]) -> Iterator[Any]:
-        return iter(self._own.run(self._stack, tuple(scalars)).asnumpy().tolist() if scalars else ())
+        return iter(self._own.run(self._ops.Stack, tuple(scalars)).asnumpy().tolist() if scalars else ())
 
     def _choice(self, four: Numbers, shape: tuple[int, ...], counts: Iterator[int]) -> Numbers:
-        """Return the chosen statistics of one tensor, from the four and from what was counted on the device."""
+        """Return the chosen statistics of one tensor, from the four and from the counts made on the device."""
         assert self._chosen is not None
         numbers: Numbers = {}
         for entry in self._chosen.table:
@@ -98,37 +110,40 @@ class DeviceMeasurer(DeferredMeasurer):
         return numbers
 
     def _reduce(self, kind: str, tensor: Any) -> tuple[list[Any], list[Any]]:
-        """Return what ``_numbers`` takes out again, single precision and whole numbers, all still on the device."""
+        """Return the float32 and the integer scalars that ``_numbers`` reads later, all still on the device."""
         floats, integers = self._four(kind, tensor)
         if self._chosen is not None:
-            values = self._cast(tensor, self._ms.float32)
+            values = self._ops.Cast(tensor, self._ms.float32)
             for entry in self._chosen.table:
                 if entry.device is not None:
                     name, other = entry.device
-                    where = self._where[name](values) if other is None else self._where[name](values, other)
-                    found = self._cast(where, self._ms.float32)
-                    integers.append(self._cast(self._add_up(found), self._ms.int64))
+                    find = getattr(self._ops, name)
+                    where = find(values) if other is None else find(values, other)
+                    found = self._ops.Cast(where, self._ms.float32)
+                    integers.append(self._ops.Cast(self._ops.ReduceSum(found), self._ms.int64))
         return floats, integers
 
     def _four(self, kind: str, tensor: Any) -> tuple[list[Any], list[Any]]:
         floats: list[Any] = []
         integers: list[Any] = []
         single, double = self._ms.float32, self._ms.int64
-        values = self._cast(tensor, single)
+        values = self._ops.Cast(tensor, single)
         if kind == "float":
-            largest, smallest = self._max(values), self._min(values)
-            strange = self._nan(values), self._inf(values)
-            integers += [self._cast(self._add_up(self._cast(found, single)), double) for found in strange]
+            largest, smallest = self._ops.ReduceMax(values), self._ops.ReduceMin(values)
+            strange = self._ops.IsNan(values), self._ops.IsInf(values)
+            integers += [
+                self._ops.Cast(self._ops.ReduceSum(self._ops.Cast(found, single)), double) for found in strange
+            ]
             floats += [largest, smallest]
         else:
-            whole = self._cast(tensor, double)
-            integers += [self._max(whole), self._min(whole)]
+            whole = self._ops.Cast(tensor, double)
+            integers += [self._ops.ReduceMax(whole), self._ops.ReduceMin(whole)]
             if kind == "bool":
                 return floats, integers
-            largest, smallest = self._max(values), self._min(values)
-        scale = self._larger(self._larger(self._abs(largest), self._abs(smallest)), self._tiny)
-        unit = self._divide(values, scale)
-        floats += [scale, self._mean(unit), self._add_up(self._square(unit))]
+            largest, smallest = self._ops.ReduceMax(values), self._ops.ReduceMin(values)
+        scale = self._ops.Maximum(self._ops.Maximum(self._ops.Abs(largest), self._ops.Abs(smallest)), self._tiny)
+        unit = self._ops.RealDiv(values, scale)
+        floats += [scale, self._ops.ReduceMean(unit), self._ops.ReduceSum(self._ops.Square(unit))]
         return floats, integers
 
 
@@ -137,7 +152,7 @@ def _kind(tensor: Any) -> tuple[Any, bool]:
 
 
 def _numbers(kind: str, floats: Iterator[float], integers: Iterator[int]) -> Numbers:
-    """Return the numbers of one tensor from what was fetched, in the order of ``_reduce``."""
+    """Return the numbers of one tensor from the fetched scalars, in the order of ``_reduce``."""
     first, second = itertools.islice(integers, 2)
     if kind == "bool":
         return {"Max": bool(first), "Min": bool(second), "Mean": None, "Norm": None}

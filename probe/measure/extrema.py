@@ -1,26 +1,19 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Task "nan_check": whether tensors are finite, as cheaply as that can be known."""
+"""The extrema of tensors, for task "nan_check": the cheapest numbers that show NaN and Inf."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from probe.measure.host import HostMeasurer
-from probe.measure.measurer import Save, Trouble
-from probe.measure.records import TensorRecord, record
-from probe.measure.tensor_reader import Array, Sum, TensorReader
+from probe.measure.measurer import ArraySink, Role
+from probe.measure.records import TensorRecord, tensor_record
+from probe.measure.tensor_reader import Array, TensorReader
 
-#: calls that may change what they are given: its values are copied before
-_CHANGES = re.compile(
-    r"^(?!(Tensor|Functional|Mint|MintFunctional)\.)|_\.\d+\.forward\.|\.__i\w+__\.|__setitem__|assign|scatter|batch_norm"
-)
-#: what is given to a call, or to its backward: looked at only where what it makes is not finite
-_GIVEN = re.compile(r"\.(forward|backward)(\.\d+)?\.(input|kwargs)\.")
 _FLOAT = np.dtype(np.float32)
 _maximum, _minimum = np.maximum.reduce, np.minimum.reduce
 
@@ -28,80 +21,84 @@ Extrema = tuple[Any, Any]
 
 
 class TensorExtrema:
-    """What is known of a tensor: its two ends, and its values for as long as they may be wanted.
+    """A tensor's maximum and minimum; its values until ``release()``.
 
     Args:
         array: the values; None for those that the tensor has.
-        tensor: what is held, as the array may be its memory.
+        tensor: the tensor, held because the array may be its memory.
         read: tensor -> array.
-        ends: the largest and the smallest element, or None where nobody has looked yet.
+        extrema: the largest and the smallest element, or None where they are not measured yet.
+        dtype: the tensor's dtype.
+        shape: the tensor's shape.
+        name: the file name of its array.
+        sink: writes the array.
     """
 
-    __slots__ = ("_array", "_dtype", "_ends", "_name", "_read", "_record", "_save", "_shape", "_tensor")
+    __slots__ = ("_array", "_dtype", "_extrema", "_name", "_read", "_record", "_shape", "_sink", "_tensor")
 
     def __init__(
         self,
         array: Array | None,
         tensor: Any,
         read: Callable[[Any], Array],
+        extrema: Extrema | None,
         dtype: Any,
         shape: tuple[int, ...],
-        ends: Extrema | None,
         name: str,
-        save: Save | None,
+        sink: ArraySink | None,
     ) -> None:
-        self._array, self._tensor, self._read = array, tensor, read
-        self._dtype, self._shape, self._ends, self._name, self._save = dtype, shape, ends, name, save
+        self._array, self._tensor, self._read, self._extrema = array, tensor, read, extrema
+        self._dtype, self._shape, self._name, self._sink = dtype, shape, name, sink
         self._record: TensorRecord | None = None
 
     @property
-    def finite(self) -> bool:
-        """Whether all of its elements are."""
-        if self._ends is None:
+    def is_finite(self) -> bool:
+        """Whether no element is NaN or Inf."""
+        if self._extrema is None:
             array = self._values()
-            self._ends = None if array is None else _ends(array)
-        return self._ends is None or is_finite(self._ends)
+            self._extrema = None if array is None else _extrema(array)
+        return self._extrema is None or is_finite(self._extrema)
 
     @property
-    def low(self) -> bool:
-        """Whether those that are not are -inf, all of them."""
-        return self._ends is not None and self._ends[0] is not None and self._ends[0] < np.inf
+    def only_negative_inf(self) -> bool:
+        """Whether every element that is not a finite number is -inf."""
+        return self._extrema is not None and self._extrema[0] is not None and self._extrema[0] < np.inf
 
     def _values(self) -> Array | None:
         return self._array if self._array is not None or self._tensor is None else self._read(self._tensor)
 
     def text(self, pad: str) -> str:
-        """Return the text of the record; see ``Record``."""
+        """Return the text of the record; see ``TensorRecord``."""
         if self._record is not None:
             return self._record.text(pad)
-        largest, smallest = self._ends or (None, None)
+        largest, smallest = self._extrema or (None, None)
         numbers = {"Max": largest, "Min": smallest, "Mean": None, "Norm": None}
-        return record(str(self._dtype), self._shape, numbers).text(pad)
+        return tensor_record(str(self._dtype), self._shape, numbers).text(pad)
 
     def release(self) -> None:
-        """Let go of the values; what is known of them stays."""
+        """Release the values and keep the extrema."""
         self._array = self._tensor = None
 
     def complete(self, host: HostMeasurer) -> bool:
-        """Take all numbers and save the values; return False where the values were changed meanwhile."""
+        """Take all numbers and write the array; return False where the values were modified meanwhile."""
         array = self._values()
         if array is not None:
-            if self._ends is not None and repr(_ends(array)) != repr(self._ends):
+            if self._extrema is not None and repr(_extrema(array)) != repr(self._extrema):
                 self.release()
                 return False
             array = array.reshape(self._shape)
-            self._record = host.array(array, str(self._dtype), self._name, self._save)
+            self._record = host.array(array, str(self._dtype), self._name, self._sink)
             self.release()
         return True
 
 
-def is_finite(ends: Extrema) -> bool:
-    """Return whether both ends are; None stands for there being none."""
-    largest, smallest = ends
+def is_finite(extrema: Extrema) -> bool:
+    """Return whether maximum and minimum are finite; None stands for a tensor without elements."""
+    largest, smallest = extrema
     return largest is None or (largest - largest == 0 and smallest - smallest == 0)
 
 
-def _ends(array: Array) -> Extrema:
+def _extrema(array: Array) -> Extrema:
     kind = array.dtype.kind
     if array.size == 0 or kind == "b":
         return None, None
@@ -114,52 +111,43 @@ def _ends(array: Array) -> Extrema:
 
 
 class ExtremaMeasurer:
-    """Looks at the largest and the smallest element of what calls make, when it is given.
+    """Measures the extrema of outputs at once. Inputs are kept, and measured only if an output has NaN/Inf.
 
     Args:
-        host: takes the numbers of those that turn out to matter.
+        host: takes all numbers of the tensors that are written.
 
     Attributes:
-        strange: whether anything that is not finite was seen.
+        saw_nonfinite: whether any NaN or Inf was seen.
     """
 
-    at_once = True
-    full = True  # where the training is to be stopped, the recorder looks for that at every occasion
+    is_immediate = True
 
     def __init__(self, host: HostMeasurer) -> None:
         import mindspore
 
         self.host = host
-        self.strange = False
-        self._read = TensorReader()
+        self.saw_nonfinite = False
+        self.read = TensorReader()
         self._float = mindspore.float32
 
-    def tensor(self, tensor: Any, name: str, save: Save | None) -> TensorExtrema:
-        """Return what is seen of a tensor."""
-        dtype, read = tensor._dtype, self._read
-        if _GIVEN.search(name):
-            array = read(tensor).copy() if _CHANGES.search(name) else None
-            return TensorExtrema(array, tensor, read, dtype, tensor._shape, None, name, save)
+    def tensor(self, tensor: Any, name: str, sink: ArraySink | None, role: Role) -> TensorExtrema:
+        """Return the extrema of a tensor."""
+        dtype, read = tensor._dtype, self.read
+        if role is not Role.OUTPUT:
+            array = read(tensor).copy() if role is Role.CHANGEABLE_INPUT else None
+            return TensorExtrema(array, tensor, read, None, dtype, tensor._shape, name, sink)
         flat = read.flat(tensor, _FLOAT) if dtype is self._float else None
         array = read(tensor) if flat is None else flat
-        ends = _ends(array) if flat is None else (_maximum(flat).item(), _minimum(flat).item())
-        self.strange = self.strange or not is_finite(ends)
-        return TensorExtrema(array, tensor, read, dtype, tensor._shape, ends, name, save)
+        extrema = _extrema(array) if flat is None else (_maximum(flat).item(), _minimum(flat).item())
+        self.saw_nonfinite = self.saw_nonfinite or not is_finite(extrema)
+        return TensorExtrema(array, tensor, read, extrema, dtype, tensor._shape, name, sink)
 
-    def sum(self) -> Sum:
-        """Return a new sum of gradients."""
-        return Sum(self._read)
-
-    def total(self, total: Sum, name: str, save: Save | None) -> TensorExtrema:
-        """Return what is seen of such a sum."""
-        assert total.array is not None
-        ends = _ends(total.array)
-        self.strange = self.strange or not is_finite(ends)
-        return TensorExtrema(total.array, None, self._read, total.dtype, total.array.shape, ends, name, save)
-
-    def collect(self, trouble: Trouble) -> None:
-        """Nothing waits."""
+    def array(self, array: Array, dtype: str, name: str, sink: ArraySink | None) -> TensorExtrema:
+        """Return the extrema of an array; see ``Measurer``."""
+        extrema = _extrema(array)
+        self.saw_nonfinite = self.saw_nonfinite or not is_finite(extrema)
+        return TensorExtrema(array, None, self.read, extrema, dtype, array.shape, name, sink)
 
     def forget(self) -> None:
-        """Let go of what was remembered; the step is over."""
+        """Release remembered records; the step is over."""
         self.host.forget()

@@ -1,55 +1,89 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""How numbers are obtained: one small interface, and which of its kinds serves here."""
+"""The interface of measurers: a tensor becomes a record."""
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from probe.measure.tensor_reader import Array
 
-#: saves one array under a name (without ending) and returns the file's name, or "" where it was not saved
-Save = Callable[[str, Array], str]
-#: ends an error of the tool: where it happened, and the error
-Trouble = Callable[[str, BaseException], object]
+#: writes one array under a name (without ending) and returns the file's name, or "" where it was not written
+ArraySink = Callable[[str, Array], str]
+#: place of an operation -> the context in which an error of the tool ends
+Guard = Callable[[str], AbstractContextManager[Any]]
 
 
 class MeasureError(Exception):
-    """An operation of the tool's own failed, and not because of one of the training's that was still pending."""
+    """An operation of the tool failed, and no pending error of the training was the cause."""
+
+
+class Role(enum.Enum):
+    """The role of a tensor in its call."""
+
+    INPUT = "input of the call, or of its backward"
+    CHANGEABLE_INPUT = "input that the call may modify in place"
+    OUTPUT = "output of the call or of its backward, or parameter"
 
 
 class Measurer(Protocol):
-    """How numbers are obtained. Whoever takes them, the record is the same.
+    """Obtains numbers. Every measurer gives the same record.
 
     Attributes:
-        at_once: records are complete when they are returned, and tensors must be too before they are given.
-        full: ``collect`` is due.
+        is_immediate: records are complete when they are returned, and tensors must be complete when they are given.
     """
 
-    at_once: bool
-    full: bool
+    is_immediate: bool
 
-    def tensor(self, tensor: Any, name: str, save: Save | None) -> Any:
+    @property
+    def read(self) -> Callable[[Any], Array]:
+        """Return the function that reads a tensor's values."""
+
+    def tensor(self, tensor: Any, name: str, sink: ArraySink | None, role: Role) -> Any:
         """Return the record of one tensor as it is now.
 
         Args:
             tensor: a mindspore Tensor or Parameter.
             name: the file name, without its ending, that its array would have.
-            save: writes the array, where one is wanted.
+            sink: writes the array, where one is wanted.
+            role: its role in the call.
 
         Returns:
             ``{"type": "mindspore.Tensor", "dtype": "Float32", "shape": [2], "Max": …, "Min": …, "Mean": …, "Norm": …}``
         """
 
-    def sum(self) -> Any:
-        """Return a new sum of gradients, with ``add`` and ``take_from``."""
-
-    def total(self, total: Any, name: str, save: Save | None) -> Any:
-        """Return the record of such a sum."""
-
-    def collect(self, trouble: Trouble) -> None:
-        """Complete the records that were returned; what runs asynchronously must have ended."""
+    def array(self, array: Array, dtype: str, name: str, sink: ArraySink | None) -> Any:
+        """Return the record of an array that has the values of a tensor of this dtype."""
 
     def forget(self) -> None:
-        """Let go of what was remembered; the step is over."""
+        """Release remembered values; the step is over."""
+
+
+class CopyingMeasurer(Protocol):
+    """Copies tensors without waiting, and measures the copies later."""
+
+    @property
+    def has_pending(self) -> bool:
+        """Return whether some copies are not measured yet."""
+
+    @property
+    def is_full(self) -> bool:
+        """Return whether enough copies wait to measure them."""
+
+    def tensor(self, tensor: Any, name: str, sink: ArraySink | None, role: Role) -> Any:
+        """Return the pending record of one tensor as it is now."""
+
+    def copy(self, tensor: Any) -> Any:
+        """Return a copy of a tensor, taken in the order of the program."""
+
+    def sum_later(self, total: Any, name: str, sink: ArraySink | None) -> Any:
+        """Return the pending record of a ``GradientSum``."""
+
+    def complete(self, guard: Guard) -> None:
+        """Complete the pending records; asynchronous work must have ended."""
+
+    def forget(self) -> None:
+        """Release remembered values and copies; the step is over."""

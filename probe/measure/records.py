@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""The record of a tensor: what dump.json says of it, and its text, which is made once."""
+"""Records: the JSON text of tensors and numbers in dump.json, made once."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import json
 from typing import Any
 
 from probe.measure.statistics import Numbers
+from probe.pytree import tree_map
 
-#: how far an item of an entry's list is indented in dump.json: there nearly all records stand
+#: indentation of a record in an entry's list (the common case)
 ITEM = "    "
 
 
 class TensorRecord:
-    """What is known of one tensor, as the JSON text that stands for it in an entry.
+    """The record of one tensor: the JSON text that stands for it in an entry.
 
     Args:
         here: the text of ``json.dumps(…, indent=1)`` at a place indented by ``ITEM``.
@@ -31,10 +32,12 @@ class TensorRecord:
         return self._here if pad == ITEM else self._here.replace(f"\n{ITEM}", f"\n{pad}")
 
 
-def record(dtype: str, shape: tuple[int, ...], numbers: Numbers, further: dict[str, str] | None = None) -> TensorRecord:
+def tensor_record(
+    dtype: str, shape: tuple[int, ...], numbers: Numbers, further: dict[str, str] | None = None
+) -> TensorRecord:
     """Return the record of a tensor with these numbers and further texts.
 
-    >>> print(record("Float32", (), {"Max": 1.0, "Min": 1.0, "Mean": 1.0, "Norm": 1.0}).text(""))
+    >>> print(tensor_record("Float32", (), {"Max": 1.0, "Min": 1.0, "Mean": 1.0, "Norm": 1.0}).text(""))
     {
      "type": "mindspore.Tensor",
      "dtype": "Float32",
@@ -50,7 +53,7 @@ def record(dtype: str, shape: tuple[int, ...], numbers: Numbers, further: dict[s
     return TensorRecord(f"{_head(dtype, shape)}{''.join(texts)}\n{ITEM}}}")
 
 
-def finite(
+def finite_record(
     dtype: str, shape: tuple[int, ...], largest: float, smallest: float, mean: float, norm: float
 ) -> TensorRecord:
     """Return the same for a tensor with four finite numbers and nothing else, several times faster."""
@@ -69,9 +72,9 @@ def _head(dtype: str, shape: tuple[int, ...]) -> str:
 
 
 class ScalarRecord:
-    """What is known of one number, text or the like; its text is kept too.
+    """The record of one number, text or similar value; its JSON text is kept too.
 
-    >>> print(Plain({"type": "int", "value": 3}).text(""))
+    >>> print(ScalarRecord({"type": "int", "value": 3}).text(""))
     {
      "type": "int",
      "value": 3
@@ -86,7 +89,7 @@ class ScalarRecord:
 
     @property
     def value(self) -> Any:
-        """What it says the value is."""
+        """The recorded value."""
         return self._fields.get("value")
 
     def text(self, pad: str) -> str:
@@ -110,17 +113,13 @@ class PendingRecord:
         self.record: Any = None
 
     def text(self, pad: str) -> str:
-        """Return the text of the record; see ``Record``."""
+        """Return the text of the record; see ``TensorRecord``."""
         return "null" if self.record is None else str(self.record.text(pad))
 
 
 def resolve(value: Any) -> Any:
-    """Return a value with what is known by now in place of what was to come."""
-    if type(value) is PendingRecord:
-        return resolve(value.record)
-    if type(value) is dict:
-        return {key: resolve(item) for key, item in value.items()}
-    return [resolve(item) for item in value] if type(value) is list else value
+    """Return a JSON shape with every pending record replaced by the record that is known by now."""
+    return tree_map(lambda leaf, _: leaf.record if type(leaf) is PendingRecord else leaf, value)
 
 
 def _number(value: Any) -> str:

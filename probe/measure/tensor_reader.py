@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
@@ -117,41 +116,3 @@ class TensorReader:
 def to_storable(array: Array) -> Array:
     """Return what numpy.save can write: bfloat16 becomes float32 (exact), all else stays as it is."""
     return array.astype(np.float32) if array.dtype == ml_dtypes.bfloat16 else array
-
-
-class Sum:
-    """A sum of gradients in their own dtype, as the framework would add them.
-
-    Args:
-        read: tensor -> array.
-
-    Attributes:
-        array: the sum so far, or None.
-        dtype: the name of its dtype in MindSpore.
-    """
-
-    __slots__ = ("_read", "array", "dtype")
-
-    def __init__(self, read: Callable[[Any], Array] = to_numpy) -> None:
-        self._read = read
-        self.array: Array | None = None
-        self.dtype = ""
-
-    def add(self, tensor: Any) -> None:
-        """Add one contribution; its memory may be reused afterwards."""
-        array = self._read(tensor)
-        self.dtype = str(tensor.dtype)
-        self.array = np.array(array) if self.array is None else np.asarray(self.array + array)
-
-    def __bool__(self) -> bool:
-        """Return whether anything was added."""
-        return self.array is not None
-
-    def take_from(self, total: Any) -> bool:
-        """Become what ``total`` is without this sum; return whether anything is left."""
-        array = self._read(total)
-        self.dtype = str(total.dtype)
-        if self.array is not None and np.array_equal(array, self.array, equal_nan=array.dtype.kind in "fc"):
-            return False
-        self.array = np.array(array) if self.array is None else np.asarray(array - self.array)
-        return True

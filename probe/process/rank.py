@@ -1,22 +1,17 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Which rank this process is, as far as that is known: MindSpore says so once communication is initialised."""
+"""The rank of this process: the launcher tells it, else the communicator once it is initialised."""
 
 from __future__ import annotations
 
 import os
 import re
-import socket
-from collections.abc import Callable
-
-from probe.naming import clean
-from probe.store import layout
 
 _NUMBER = re.compile(r"[0-9]{1,9}")
 
 
 def is_scheduler() -> bool:
-    """Return whether this process only brings the others together: msrun runs the training's script there too."""
+    """Return whether this is msrun's scheduler process, which runs the training's script too."""
     return os.environ.get("MS_ROLE") == "MS_SCHED"
 
 
@@ -26,7 +21,7 @@ def has_siblings() -> bool:
     return any(_NUMBER.fullmatch(size) and int(size) > 1 for size in sizes)
 
 
-def launched() -> int | None:
+def launched_rank() -> int | None:
     """Return the rank that a launcher has given this process among several, or None where it has not."""
     # under msrun RANK_ID is not this process's where MindSpore is to give out the ranks
     names = ("MS_NODE_ID",) if "MS_ROLE" in os.environ else ("RANK_ID", "OMPI_COMM_WORLD_RANK")
@@ -34,8 +29,15 @@ def launched() -> int | None:
     return next((int(rank) for rank in ranks if _NUMBER.fullmatch(rank)), None) if has_siblings() else None
 
 
+def communicator_rank() -> int | None:
+    """Return the rank in an initialised communicator, or None."""
+    from mindspore.communication import GlobalComm, get_rank
+
+    return int(get_rank()) if GlobalComm.INITED else None
+
+
 class RankResolver:
-    """The rank of this process, and the name of its folder.
+    """The rank of this process, as the name of its folder has it.
 
     Attributes:
         given: the number that the user has given to ``start``, or None.
@@ -43,29 +45,19 @@ class RankResolver:
 
     def __init__(self) -> None:
         self.given: int | None = None
+        self._warned = False
 
-    def now(self) -> int | None:
-        """Return the rank: the given one, else that in the communicator, else None."""
-        return self.watcher()() if self.given is None else self.given
+    def rank(self) -> int | None:
+        """Return the rank: the given one, else the launcher's, else that in the communicator, else None."""
+        if self.given is not None:
+            return self.given
+        launched = launched_rank()
+        return communicator_rank() if launched is None else launched
 
-    def folder(self) -> str:
-        """Return the name of the rank folder as of now.
-
-        A process that was launched with others, before communication is initialised, gets a name of its own until the
-        step ends: they must not meet in one folder.
-        """
-        rank = self.now()
-        if rank is None and has_siblings():
-            return clean(f"{layout.PROVISIONAL}{socket.gethostname()}_{os.getpid()}")
-        return layout.rank_name(rank)
-
-    def watcher(self) -> Callable[[], int | None]:
-        """Return what tells the rank in an initialised communicator, or None, very quickly."""
-        from mindspore.communication import GlobalComm, get_rank
-
-        return lambda: int(get_rank()) if GlobalComm.INITED else None
-
-    def expected(self) -> int | None:
-        """Return the rank, without communication what the launcher said."""
-        rank = self.now()
-        return launched() if rank is None else rank
+    def disagreement(self) -> str:
+        """Return a warning, once, where the communicator reports another rank than the launcher, or ""."""
+        launched, reported = launched_rank(), communicator_rank()
+        if self._warned or self.given is not None or None in (launched, reported) or launched == reported:
+            return ""
+        self._warned = True
+        return f"the launcher says rank {launched}, the communicator rank {reported}; the folder stays rank{launched}"

@@ -51,21 +51,15 @@ def _recover(folder: str) -> str:
     source = os.path.join(folder, layout.JOURNAL)
     records, damage = journal.read(source)
     notes = [damage] if damage else []
-    entries = [record for record in records[1:] if "rank" not in record]
+    entries = records[1:]
     try:
-        named = _named(folder, records)
         if records:
             merged = _MergedDocuments(folder, records[0], notes)
             for record in progress(entries, "recovering"):
                 merged.add(record)
-            if named != folder:
-                merged.documents.move(folder, os.path.join(named, layout.ARRAYS))
             merged.documents.write()
         elif damage:
             raise UsageError(f"{source}: nothing in it can be read: {damage}")
-        if named != folder:
-            os.rename(folder, named)
-            folder, source = named, os.path.join(named, layout.JOURNAL)
         os.remove(source)
         for name in os.listdir(folder):  # what was being put in place when the process died
             if name.endswith(layout.TEMP_SUFFIX):
@@ -73,15 +67,6 @@ def _recover(folder: str) -> str:
     except (OSError, RecursionError, TypeError, ValueError, KeyError, AttributeError) as error:
         raise UsageError(f"{source} cannot be recovered, it is kept: {type(error).__name__}: {error}") from error
     return "; ".join([f"{folder}: {len(entries)} entries recovered", *notes])
-
-
-def _named(folder: str, records: list[Mapping[str, Any]]) -> str:
-    """Return what the folder is to be called: by its rank, where that became known after it had been made."""
-    ranks = [int(record["rank"]) for record in records[1:] if "rank" in record]
-    if not ranks or layout.is_named(folder):
-        return folder
-    named = os.path.join(os.path.dirname(os.path.abspath(folder)), layout.rank_name(ranks[-1]))
-    return folder if os.path.lexists(named) else named
 
 
 class _MergedDocuments:

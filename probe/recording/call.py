@@ -7,27 +7,39 @@ from __future__ import annotations
 from types import FrameType
 from typing import Any
 
-from probe.naming import escape_formula
+from probe.entry import Kind
 
 
 class Call:
-    """One call of an API, a Primitive, a jit function or a Cell, from its begin to its last gradient."""
+    """One call of an API, a Primitive, a jit function or a Cell, from its begin to its last gradient.
 
-    __slots__ = ("forward", "backward", "cell", "recorded", "parts", "frame", "stack")
+    Args:
+        kind: ``Kind.API`` or ``Kind.CELL``.
+        key: the names of its entries without number and direction.
+        names: the names of its forward and its backward entry.
+        cell: the call of the Cell around it, or None.
 
-    def __init__(self, names: tuple[str, str], cell: Call | None) -> None:
+    Attributes:
+        recorded: whether its forward entry is recorded.
+        watched: whether its backward entry may be recorded.
+        parts: what its forward entry holds so far.
+        frame: the frame that made it, while it runs.
+        stack: the number of its stack, or -1.
+    """
+
+    __slots__ = ("kind", "key", "forward", "backward", "cell", "recorded", "watched", "parts", "frame", "stack")
+
+    def __init__(self, kind: Kind, key: str, names: tuple[str, str], cell: Call | None) -> None:
+        self.kind, self.key, self.cell = kind, key, cell
         self.forward, self.backward = names
-        self.cell = cell
-        self.recorded = False
+        self.recorded = self.watched = False
         self.frame: FrameType | None = None
         self.stack = -1
         self.parts: dict[str, Any] = {}
 
+    def __repr__(self) -> str:
+        return f"Call({self.forward!r})"
+
     def name(self, backward: bool) -> str:
         """Return the name of its entry of one direction."""
         return self.backward if backward else self.forward
-
-
-def mark(error: BaseException) -> dict[str, str]:
-    """Return what an entry says that lacks something because of an error of ours."""
-    return {"error": escape_formula(f"{type(error).__name__}: {error}")[:2000]}

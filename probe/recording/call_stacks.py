@@ -1,13 +1,14 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Finds where in the user's code a call was made; formats each distinct stack once."""
+"""Call stacks: where in the user's code a call was made. Each distinct stack is formatted once."""
 
 from __future__ import annotations
 
 import linecache
 import os
 from types import CodeType, FrameType
-from typing import Protocol
+
+from probe.recording.call import Call
 
 _TOOL = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 #: the parts of MindSpore that stand between a Cell's caller and its hooks
@@ -15,13 +16,6 @@ _CELL_MACHINERY = (os.path.join("mindspore", "nn", "cell.py"), "check_jit_forbid
 
 
 _MOST = 10_000
-
-
-class Around(Protocol):
-    """A call that is running, with the frame that made it and the number of its stack: nothing above it changes."""
-
-    frame: FrameType | None
-    stack: int
 
 
 class CallStacks:
@@ -33,19 +27,19 @@ class CallStacks:
         self._texts: dict[tuple[str, ...], int] = {}
         self._by_number: list[tuple[str, ...]] = []
 
-    def number(self, frame: FrameType | None, around: Around | None) -> tuple[int, FrameType | None]:
+    def number(self, frame: FrameType | None, cell: Call | None) -> tuple[int, FrameType | None]:
         """Return the number of the stack of a call, innermost frame first, and the frame that made the call.
 
         Args:
             frame: where to begin; the tool's own frames and those between a Cell's caller and its hooks are skipped.
-            around: the innermost Cell call that is running; from its frame on the stack is known.
+            cell: the innermost running Cell call; from its frame on the stack is known.
         """
         while frame is not None:
             path = frame.f_code.co_filename
             if not (path.startswith(_TOOL) or path.endswith(_CELL_MACHINERY)):
                 break
             frame = frame.f_back
-        known = None if around is None else around.frame
+        known = None if cell is None else cell.frame
         caller = frame
         parts: list[int] = []
         codes: list[CodeType] = []
@@ -55,7 +49,7 @@ class CallStacks:
             parts.append(id(code))
             parts.append(frame.f_lasti)
             frame = frame.f_back
-        rest = around.stack if around is not None and frame is not None else -1
+        rest = cell.stack if cell is not None and frame is not None else -1
         parts.append(rest)
         key = tuple(parts)
         number = self._numbers.get(key)

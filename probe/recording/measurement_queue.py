@@ -1,243 +1,186 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""When the values of a step are looked at: at once, or when what runs asynchronously has ended."""
+"""Decides when tensors are read: now, or after asynchronous work has finished."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Any
 
-from probe.measure.deferred import DeferredMeasurer, LaterSum
-from probe.measure.measurer import Measurer, Save, Trouble
+from probe.entry import Entry
+from probe.measure.gradient_sum import GradientSum
+from probe.measure.measurer import ArraySink, CopyingMeasurer, Guard, MeasureError, Measurer, Role
 from probe.measure.records import resolve
-from probe.measure.tensor_reader import Sum
+
+#: text found in every error raised by a MindSpore operation
+_MINDSPORE_ERROR = "C++ Call Stack"
 
 
 class MeasurementQueue:
-    """Holds the meter of the moment, and the finished entries whose values are not known yet.
+    """Measures tensors and passes entries on, in order.
 
-    A look at a tensor waits for everything that was begun before. While a communication is on its way that the training
-    has not waited for, nobody looks: values are copied, in the order of the program, and measured when it has landed.
+    * ``measure`` returns a record. Where reading is allowed it is complete. Where it is not (a communication is in
+      flight, or the measurer is deferred), the tensor is copied and the record is pending.
+    * ``put`` passes an entry on: at once, if nothing waits; else in order, after ``flush``. Where reading is usually
+      allowed, an entry that waits is also passed on at once with nulls.
+    * ``synchronize`` is called before values are read. It raises the training's own pending error, never ours.
+    * ``flush`` waits, completes the pending records and passes on the waiting entries.
+    * ``communication_started`` and ``communication_finished`` count handles.
 
     Args:
-        meter: how numbers are obtained.
-        looks: whether values are wanted at all.
-        interrupts: whether the training may have to be stopped at any occasion.
-        wait: waits for what runs asynchronously; raises an error of the training that is pending.
-        take: takes a finished entry whose values are known.
-        trouble: ends an error of the tool.
-        lock: is held while entries are passed on.
-        judges: ``take`` wants entries only when they are complete.
+        measurer: obtains numbers while reading is allowed.
+        copier: copies tensors otherwise; a deferred measurer is its own copier.
+        wait: waits for asynchronous work; raises a pending error of the training.
+        accept: takes the entries.
+        guard: the context in which errors of the tool end.
+        complete_only: ``accept`` wants entries only when they are complete.
 
     Attributes:
-        meter: measures now.
-        at_once: it measures when it is given a tensor.
-        settle: waits, where values are about to be looked at; raises errors of the training.
-        put: takes a finished entry.
-        theirs: an error of the training that our look at a value met first, or one that it asked for.
+        lock: is held while entries are passed on.
+        pending_error: raised at the next ``synchronize``: an error of the training that our read met first, or one
+            that a task wants to raise.
     """
 
     def __init__(
         self,
-        meter: Measurer,
-        looks: bool,
-        interrupts: bool,
+        measurer: Measurer,
+        copier: CopyingMeasurer,
         wait: Callable[[], None],
-        take: Callable[[Any], None],
-        trouble: Trouble,
-        lock: AbstractContextManager[Any],
-        judges: bool,
+        accept: Callable[[Entry], None],
+        guard: Guard,
+        complete_only: bool = False,
     ) -> None:
-        self._usual = self.meter = meter
-        self._looks, self._judges = looks, judges
-        self._wait, self._take, self._trouble = wait, take, trouble
-        self.lock = lock
-        self._waiting: list[Any] = []
-        self._patient: DeferredMeasurer | None = None
-        self._flights = 0
-        #: one thread at a time completes these, or an entry of one would miss the numbers that another has
-        self._collector = threading.RLock()
-        self._entries: list[Any] = []
-        self._copies: list[Callable[[], None]] = []
-        self.theirs: BaseException | None = None
-        self.at_once = looks and meter.at_once
-        self.settle: Callable[[], None] = wait if self.at_once and not interrupts else self._settle
-        self.put: Callable[[Any], None] = take if self.at_once or not looks else self._waiting.append
+        self._measurer, self._copier = measurer, copier
+        self._wait, self._accept, self._guard = wait, accept, guard
+        self._passes_incomplete = measurer.is_immediate and not complete_only
+        self._in_flight = 0
+        self._waiting: list[Entry] = []
+        self._completing: list[Entry] = []
+        self.lock = threading.RLock()  # a signal may come while it is held, and ends the step
+        self.pending_error: BaseException | None = None
 
-    def _settle(self) -> None:
-        error, self.theirs = self.theirs, None
-        if error is not None:
-            raise error
-        if self.meter.full and not self._flights:
-            self.finish()
-
-    # -- communications that nobody has waited for yet ------------------------------------------------------------
+    # -- tensors ------------------------------------------------------------------------------------------------
 
     @property
-    def is_awaiting(self) -> bool:
-        """Whether one is on its way."""
-        return self._flights > 0
+    def may_read(self) -> bool:
+        """Whether tensors may be read now."""
+        return self._measurer.is_immediate and not self._in_flight
 
-    def departs(self) -> None:
-        """Note that one is on its way; nothing waits until it has landed."""
-        if not self._looks:
-            return
+    def measure(self, tensor: Any, name: str, sink: ArraySink | None, role: Role) -> Any:
+        """Return the record of a tensor as it is now; see ``Measurer.tensor``."""
+        if self._in_flight:
+            return self._copier.tensor(tensor, name, sink, role)
+        return self._measurer.tensor(tensor, name, sink, role)
+
+    def new_sum(self) -> GradientSum:
+        """Return a new sum of gradients."""
+        return GradientSum(self._measurer.read, self._copier.copy, lambda: self.may_read)
+
+    def measure_sum(self, total: GradientSum, name: str, sink: ArraySink | None) -> Any:
+        """Return the record of a sum, or None where nothing is left of it."""
+        if not self.may_read:
+            return self._copier.sum_later(total, name, sink)
+        if not total.resolve() or total.array is None:
+            return None
+        return self._measurer.array(total.array, total.dtype, name, sink)
+
+    # -- entries ------------------------------------------------------------------------------------------------
+
+    def put(self, entry: Entry) -> None:
+        """Pass an entry on, now or in order."""
         with self.lock:
-            self._flights += 1
-            if self._usual.at_once:
-                if self._patient is None:  # from now on, to the end of the step
-                    self._patient = DeferredMeasurer(self._usual, blind=True)
-                    self.settle, self.put = self._settle_patiently, self._put_patiently
-                self.meter, self.at_once = self._patient, False
+            if self._waiting or self._completing or self._copier.has_pending:
+                self._waiting.append(entry)
+                if not self._passes_incomplete:
+                    return
+            self._accept(entry)
 
-    def lands(self, well: bool = True) -> None:
-        """Note that the training has waited for one. Raises errors of the training.
-
-        Args:
-            well: it was there then; otherwise waiting has failed, and what else was begun may never end.
-        """
-        with self.lock:
-            self._flights -= self._flights > 0
-            if self._flights or self._patient is None:
-                return
-            self.meter, self.at_once = self._usual, True
-        if well:
-            self.finish()
-
-    def _settle_patiently(self) -> None:
-        error, self.theirs = self.theirs, None
-        if error is not None:
-            raise error
-        if not self._flights:
-            self.finish()
-
-    def _put_patiently(self, entry: Any) -> None:
-        """Pass an entry on at once, with null for what is not known; the numbers follow."""
-        assert self._patient is not None
-        if not (self._flights or self._entries or self._copies or self._patient.waits):
-            self._take(entry)
+    def synchronize(self) -> None:
+        """Wait for asynchronous work, where values are about to be read. Raises errors of the training."""
+        if self.pending_error is not None:
+            self.raise_pending()
+        if self._in_flight:
             return
-        self._waiting.append(entry)
-        if not self._judges:
-            self._take(entry)
+        if self._measurer.is_immediate and not self._waiting:
+            self._wait()
+        elif self._measurer.is_immediate or self._copier.is_full:
+            self.flush()
 
-    # -- sums of gradients, to which terms may come at either pace -------------------------------------------------
-
-    def sum(self) -> Any:
-        """Return a new sum of gradients, with ``add`` and ``take_from``."""
-        return PacedSum(self, self._usual.sum()) if self._usual.at_once else self._usual.sum()
-
-    def later_sum(self) -> LaterSum:
-        """Return one of copies, for what arrives while a communication is on its way."""
-        assert self._patient is not None
-        return self._patient.sum()
-
-    def total(self, total: Any, name: str, save: Save | None) -> Any:
-        """Return the record of such a sum, or None where nothing is left of it."""
-        if isinstance(total, PacedSum) and (self.at_once or total.is_known):
-            made = total.made()
-            return None if made is None else self._usual.total(made, name, save)
-        return self.meter.total(total, name, save)
-
-    # -- the end ---------------------------------------------------------------------------------------------------
-
-    def finish(self, ends: bool = False) -> None:
-        """Wait for what runs asynchronously and pass on the entries of it. Raises errors of the training.
-
-        Args:
-            ends: the step is over: wait too where the training has not waited for a communication.
-        """
-        error, self.theirs = self.theirs, None
-        if ends and self._flights:
-            with self.lock:
-                self._flights = 0
-                if self._patient is not None:
-                    self.meter, self.at_once = self._usual, True
-        if self._looks and not self._flights:
-            if self._patient is None:
-                self._wait()
-                with self.lock:
-                    self._collect()
-            else:
-                self._collect_patiently(self._patient)
+    def raise_pending(self) -> None:
+        """Raise the pending error, if there is one."""
+        error, self.pending_error = self.pending_error, None
         if error is not None:
             raise error
 
-    def give_up(self) -> None:
-        """Pass on the entries that wait, with null for what is not known: the process ends."""
-        with self.lock:
-            waiting = self._entries + self._waiting
-            self._entries = []
-            self._waiting.clear()
-            for entry in waiting:
-                self._take(entry)
+    def raise_later(self, error: BaseException) -> None:
+        """Raise an error into the training at the next ``synchronize``."""
+        self.pending_error = error
 
-    def _collect(self) -> None:
-        waiting = list(self._waiting)
-        self._waiting.clear()
-        self.meter.collect(self._trouble)
-        for entry in waiting:
-            self._take(entry)
+    def claim(self, error: BaseException) -> bool:
+        """Return whether an error that our read met is the training's; then it is raised at the next occasion."""
+        if self.may_read or isinstance(error, MeasureError) or _MINDSPORE_ERROR not in str(error):
+            return False
+        self.pending_error = error
+        return True
 
-    def _collect_patiently(self, patient: DeferredMeasurer) -> None:
-        """Measure the copies that there are now and complete their entries; other threads record on meanwhile."""
-        with self._collector:
-            with self.lock:
-                self._entries += self._waiting
-                self._waiting.clear()
-                self._copies += patient.take()
+    def flush(self, end_of_step: bool = False) -> None:
+        """Wait, complete the pending records and pass on the waiting entries. Raises errors of the training.
+
+        Args:
+            end_of_step: wait also for communications that the training has not waited for.
+        """
+        if end_of_step:
+            self._in_flight = 0
+        if not self._in_flight:
             self._wait()
             with self.lock:
-                entries, copies = self._entries, self._copies
-                self._entries, self._copies = [], []
-                try:
-                    patient.measure(copies, self._trouble)
-                    for name, parts, *more in entries:
-                        self._take((name, resolve(parts), *(more if self._judges else (-1, []))))
-                except Exception as error:  # of our own: what is raised here would be taken for the training's
-                    self._trouble("completing entries", error)
+                if not self._in_flight:
+                    self._complete()
+        self.raise_pending()
 
+    def _complete(self) -> None:
+        self._completing, self._waiting = self._waiting, []
+        self._copier.complete(self._guard)
+        while self._completing:
+            with self._guard("completing an entry"):
+                entry = self._completing[0]
+                parts = resolve(entry.parts)
+                self._accept(entry.with_parts(parts) if self._passes_incomplete else entry.completed(parts))
+            del self._completing[0]
 
-class PacedSum:
-    """A sum of which some terms were read at once, and some copied while nobody could look; see ``Sum``."""
+    def flush_incomplete(self) -> None:
+        """Pass on the waiting entries, with null for unknown records: the process ends."""
+        with self.lock:
+            waiting = self._completing + self._waiting
+            self._completing, self._waiting = [], []
+            for entry in waiting:
+                self._accept(entry)
 
-    __slots__ = ("_later", "_now", "_pace")
-
-    def __init__(self, pace: MeasurementQueue, now: Sum) -> None:
-        self._pace, self._now = pace, now
-        self._later: LaterSum | None = None
-
-    def __bool__(self) -> bool:
-        """Return whether anything was added."""
-        return bool(self._now) or not self.is_known
+    # -- communication ------------------------------------------------------------------------------------------
 
     @property
-    def is_known(self) -> bool:
-        """Whether every term was read."""
-        return self._later is None
+    def has_communication_in_flight(self) -> bool:
+        """Whether a communication was started that the training has not waited for."""
+        return self._in_flight > 0
 
-    def add(self, tensor: Any) -> None:
-        """Add one contribution; its memory may be reused afterwards."""
-        if self._pace.at_once:
-            self._now.add(tensor)
-        else:
-            self._deferred().add(tensor)
+    def communication_started(self) -> None:
+        """Note that an asynchronous communication started: tensors are not read until it finishes."""
+        with self.lock:
+            self._in_flight += 1
 
-    def take_from(self, total: Any) -> bool:
-        """Become what ``total`` is without this sum; return whether anything is left, as far as that is known."""
-        if not self._pace.at_once:
-            return self._deferred().take_from(total)
-        made = self.made()
-        return (self._now if made is None else made).take_from(total)
+    def communication_finished(self, ok: bool) -> None:
+        """Note that the training has waited for a communication. Raises errors of the training.
 
-    def made(self, new: Any = None) -> Sum | None:
-        """Return the sum, or None where nothing is left; what was copied must be complete."""
-        later, self._later = self._later, None
-        return self._now if later is None or later.resolve(self._now) else None
+        Args:
+            ok: waiting returned; otherwise it raised, and other communications may never end.
+        """
+        with self.lock:
+            self._in_flight -= self._in_flight > 0
+            still = self._in_flight
+        if ok and not still and self._measurer.is_immediate:
+            self.flush()
 
-    def _deferred(self) -> LaterSum:
-        if self._later is None:
-            self._later = self._pace.later_sum()
-        return self._later
+    def detach(self) -> None:
+        """Replace the lock in a forked child: another thread of the parent may hold the old one."""
+        self.lock = threading.RLock()

@@ -1,24 +1,12 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Which calls are recorded: the settings scope and list, as msprobe's users know them."""
+"""Selects calls by name: the settings scope, list and exclude."""
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from probe.config.settings import Settings
 from probe.config.validators import regex_of
-
-
-class Place(Protocol):
-    """Where a call stands: its names and the Cell call around it."""
-
-    forward: str
-    backward: str
-
-    @property
-    def cell(self) -> Place | None:
-        """The call of the Cell around it."""
+from probe.recording.call import Call
 
 
 class NameFilter:
@@ -39,31 +27,31 @@ class NameFilter:
         self._exclude = settings.exclude
         items = {*settings.list, *settings.tensor_list, *settings.exclude}
         self._regexes = {item: regex for item in items if (regex := regex_of(item)) is not None}
-        #: no scope, or inside it
-        self.open = not settings.scope
+        #: there is no scope, or it has begun and not ended
+        self.is_open = not settings.scope
         self._unseen = {*settings.scope, *items}
-        #: False while every call is recorded whatever its name: then nobody needs to ask
-        self.narrow = bool(settings.scope or settings.list or settings.exclude)
+        #: whether any name filter is set; if not, callers skip the check
+        self.is_active = bool(settings.scope or settings.list or settings.exclude)
 
-    def begins(self, place: Place, backward: bool = False) -> bool:
+    def begin(self, call: Call, backward: bool = False) -> bool:
         """Return whether the call that begins now is recorded."""
-        name = place.backward if backward else place.forward
+        name = call.name(backward)
         if self._first is not None:
             if name == self._first:
-                self.open = True
+                self.is_open = True
                 self._unseen.discard(name)
-            if not self.open:
+            if not self.is_open:
                 return False
-        return self._chosen(place, backward)
+        return self._is_chosen(call, backward)
 
-    def may_follow(self, place: Place) -> bool:
+    def may_record_backward(self, call: Call) -> bool:
         """Return whether the backward of this call may be recorded, as far as can be told before it begins."""
-        return self._first is not None or self._chosen(place, backward=True)
+        return self._first is not None or self._is_chosen(call, backward=True)
 
-    def ends(self, name: str) -> None:
+    def end(self, name: str) -> None:
         """Note that a call has ended: after the last name of ``scope`` nothing more is recorded."""
-        if name == self._last and self.open:
-            self.open = False
+        if name == self._last and self.is_open:
+            self.is_open = False
             self._unseen.discard(name)
 
     def keeps_arrays(self, name: str) -> bool:
@@ -74,15 +62,15 @@ class NameFilter:
         """Return the names of scope, list and tensor_list that met no call, sorted."""
         return sorted(self._unseen)
 
-    def _chosen(self, place: Place, backward: bool) -> bool:
-        if self._exclude and self._within(place, backward, self._exclude):
+    def _is_chosen(self, call: Call, backward: bool) -> bool:
+        if self._exclude and self._is_within(call, backward, self._exclude):
             return False
-        return not self._list or self._within(place, backward, self._list)
+        return not self._list or self._is_within(call, backward, self._list)
 
-    def _within(self, place: Place, backward: bool, wanted: tuple[str, ...]) -> bool:
-        around: Place | None = place
+    def _is_within(self, call: Call, backward: bool, wanted: tuple[str, ...]) -> bool:
+        around: Call | None = call
         while around is not None:
-            if self._matches(around.backward if backward else around.forward, wanted):
+            if self._matches(around.name(backward), wanted):
                 return True
             around = around.cell
         return False

@@ -1,355 +1,322 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""A call becomes an entry: filtered, named, measured, handed to the store. Errors of ours end here."""
+"""A call becomes an entry: numbered, filtered, described by the task, put into the queue. Errors of ours end here."""
 
 from __future__ import annotations
 
 import itertools
-import threading
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from types import FrameType
-from typing import TYPE_CHECKING, Any
+from types import TracebackType
+from typing import Any
 
 from probe import naming
 from probe.config.settings import Settings
-from probe.measure.describe import ValueDescriber
-from probe.measure.extrema import ExtremaMeasurer
-from probe.measure.measurer import MeasureError, Measurer, Save
-from probe.recording.call import Call, mark
+from probe.entry import Entry, Kind, Parent
+from probe.errors import ProbeError
+from probe.measure.gradient_sum import GradientSum
+from probe.pytree import Slot
+from probe.recording.call import Call
+from probe.recording.call_stacks import CallStacks
 from probe.recording.measurement_queue import MeasurementQueue
 from probe.recording.name_filter import NameFilter
-from probe.store.disk_budget import DiskBudget
-from probe.store.documents import Place
+from probe.recording.task import GradientUse, Task
 from probe.store.dump_writer import DumpWriter
-from probe.tasks.nan_check import NanCheck
 
-if TYPE_CHECKING:
-    from probe.recording.call_stacks import CallStacks
-
-
-#: stands in the errors that MindSpore's operations raise
-_MINDSPORES = "C++ Call Stack"
+_NAMES: dict[Kind, Callable[[str, int], tuple[str, str]]] = {
+    Kind.API: naming.call_names,
+    Kind.CELL: naming.cell_names,
+}
 
 
 class StepRecorder:
     """Records one step of one rank.
 
     Args:
-        settings: what to record.
-        meter: how numbers are obtained.
-        stacks: numbers and texts of stacks, which the steps share.
-        folder: the rank folder.
-        room: how much arrays may take of the disk.
-        told: the kinds of errors that were on the log already.
-        wait: waits for what runs asynchronously; raises an error of the training that is pending.
+        settings: the settings.
+        task: decides what is kept of a call.
+        queue: decides when tensors are read, and passes entries on.
+        writer: the files of the step.
+        stacks: numbers and texts of call stacks, which the steps share.
+        name_filter: decides by name which calls are recorded.
 
-    After ``close()`` everything that still arrives is ignored.
+    Attributes:
+        closed: the step is over; everything that still arrives is ignored.
+        queue: see above.
+        task: see above.
+        writer: see above.
     """
 
     def __init__(
         self,
         settings: Settings,
-        meter: Measurer,
+        task: Task,
+        queue: MeasurementQueue,
+        writer: DumpWriter,
         stacks: CallStacks,
-        folder: str,
-        room: DiskBudget,
-        told: set[tuple[str, str]],
-        wait: Callable[[], None],
+        name_filter: NameFilter,
     ) -> None:
         self.closed = False
-        self.files = DumpWriter(settings, stacks, folder, room, told)
-        self._documents = self.files.documents
-        self._settings = settings
-        self._filters = NameFilter(settings)
-        self._saves_all = settings.task in ("tensor", "nan_check")
-        self._saves_some = settings.task == "statistics" and bool(settings.tensor_list)
-        self._stacks = stacks
+        self.task, self.queue, self.writer = task, queue, writer
+        self._stacks, self._filter = stacks, name_filter
         self._counters: defaultdict[str | tuple[str, str], Iterator[int]] = defaultdict(itertools.count)
-        self._lock = threading.RLock()  # a signal may come while it is held, and ends the step
-        modes = settings.data_mode
-        self._measures = settings.task != "structure"
-        self._inputs, self._outputs = "input" in modes, "output" in modes
-        self.records_forward = "forward" in modes
-        self.records_backward = "backward" in modes
-        self.order_only = not self._measures
-        #: at task "structure" gradients are awaited for their place in construct.json alone
-        self.wants_gradients = self.records_backward and (self._measures or settings.extra_info)
-        #: task "nan_check" looks at every entry and writes few
-        self.first = NanCheck(meter, self._documents, settings, self) if isinstance(meter, ExtremaMeasurer) else None
-        take = self.files.entry if self.first is None else self.first.take
-        interrupts = self.first is not None and settings.on_nan == "raise"
-        self._pace = MeasurementQueue(
-            meter, self._measures, interrupts, wait, take, self.trouble, self._lock, self.first is not None
-        )
-        self._describer = ValueDescriber(self._pace)
+        self._has_stacks = settings.extra_info
+        self._has_tree = settings.extra_info and settings.cells
+
+    def __repr__(self) -> str:
+        return f"StepRecorder({self.writer.folder!r}{', closed' if self.closed else ''})"
 
     # -- forward ------------------------------------------------------------------------------------------------
 
-    def call(self, key: str, cell: Call | None) -> Call:
-        """Return a new call of an API, Primitive or jit function."""
-        return Call(naming.call_names(key, next(self._counters[key])), cell)
+    def begin(
+        self,
+        kind: Kind,
+        key: str,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        cell: Call | None = None,
+        repeats: Call | None = None,
+    ) -> Call | None:
+        """Begin a call: number it, and record its inputs as they are now, where it is recorded.
 
-    def cell_call(self, key: str, cell: Call | None) -> Call:
-        """Return a new call of a Cell."""
-        return Call(naming.cell_names(key, next(self._counters[key])), cell)
+        Args:
+            kind: API or Cell.
+            key: the names of its entries without number and direction.
+            args: its positional inputs.
+            kwargs: its keyword inputs.
+            cell: the call of the Cell around it.
+            repeats: the call that it repeats, when a recomputed Cell runs again.
 
-    def opens(self, call: Call) -> bool:
-        """Decide whether the call is recorded, and return it."""
-        call.recorded = not self._filters.narrow or self._filters.begins(call)
-        return call.recorded
+        Returns:
+            The call, or None where it could not be recorded.
 
-    def begins(self, call: Call, args: tuple[Any, ...], kwargs: Mapping[str, Any], frame: FrameType | None) -> None:
-        """Take the inputs of a call that is recorded as they are now, and its stack."""
-        if not (call.recorded and self.records_forward):
-            return
-        if self._settings.extra_info:
-            with self._lock:
-                call.stack, call.frame = self._stacks.number(frame, call.cell)
-                if self.first is None:
-                    self._documents.stack(call.forward, call.stack)
-        if self._measures and self._inputs:
-            describe, name = self._describer.value, call.forward
-            save = self._save(name)
-            if save is None and not kwargs:
-                call.parts = {"input_args": [describe(arg, name, None) for arg in args], "input_kwargs": {}}
-                return
-            call.parts = {
-                "input_args": [describe(arg, f"{name}.input.{i}", save) for i, arg in enumerate(args)],
-                "input_kwargs": {key: describe(arg, f"{name}.kwargs.{key}", save) for key, arg in kwargs.items()},
-            }
+        Raises:
+            Exception: a pending error of the training; never one of ours.
+        """
+        call = repeats
+        with self.guard("recording a call", key=key):
+            if call is None:
+                call = Call(kind, key, _NAMES[kind](key, next(self._counters[key])), cell)
+                call.recorded = not self._filter.is_active or self._filter.begin(call)
+            call.watched = self.task.gradients is not GradientUse.NONE and (
+                not self._filter.is_active or self._filter.may_record_backward(call)
+            )
+        if call is None or not (call.recorded or call.watched):
+            return call
+        self.synchronize()
+        if repeats is None and call.recorded and self.task.records_forward:
+            with self.guard("recording a call", call):
+                if self._has_stacks:
+                    with self.queue.lock:
+                        call.stack, call.frame = self._stacks.number(sys._getframe(1), call.cell)
+                call.parts = self.task.inputs(call, args, kwargs)
+        return call
 
-    def ends(self, call: Call, result: Any, parameters: Mapping[str, Any] | None = None) -> None:
-        """Take the outputs (and a Cell's parameters) as they are now and finish the forward entry."""
-        if call.recorded and self.records_forward and self._measures and self._outputs:
-            try:
-                self._take_outputs(call, result, parameters)
-            except Exception as error:
-                self.failed(call, "recording the results of a call", error)
-        self._finish_forward(call)
+    def end(self, call: Call, result: Any, parameters: Mapping[str, Any] | None = None) -> None:
+        """End a call: record its outputs, and a Cell's parameters, as they are now. Raises ``queue.pending_error``."""
+        with self.guard("recording a result", call):
+            self._record_outputs(call, result, parameters)
+        with self.guard("recording a result", call):
+            self._finish_forward(call)
+        if self.queue.pending_error is not None:
+            self.queue.raise_pending()
 
-    def _take_outputs(self, call: Call, result: Any, parameters: Mapping[str, Any] | None) -> None:
-        save = self._save(call.forward)
-        describe = self._describer.value
-        plain_tuple = isinstance(result, tuple) and not hasattr(result, "_fields")
-        items = result if plain_tuple else (result,)
-        call.parts["output"] = [describe(item, f"{call.forward}.output.{i}", save) for i, item in enumerate(items)]
-        if parameters is not None:
-            call.parts["parameters"] = {
-                name: self._pace.meter.tensor(value, f"{call.forward}.parameters.{name}", save)
-                for name, value in parameters.items()
-            }
+    def fail(self, call: Call, error: BaseException) -> None:
+        """End a call that raised: its message stands in place of the output."""
+        with self.guard("recording an exception", call):
+            if call.recorded and self.task.has_values:
+                call.parts["raised"] = naming.message_of(error)
+            self._finish_forward(call)
 
-    def raised(self, call: Call, error: BaseException) -> None:
-        """Finish the forward entry of a call that raised: its message stands in place of the output."""
-        if call.recorded and self._measures:
-            message = naming.escape_formula(f"{type(error).__name__}: {error}")
-            call.parts["raised"] = message[:2000]
-        self._finish_forward(call)
+    def _record_outputs(self, call: Call, result: Any, parameters: Mapping[str, Any] | None) -> None:
+        if call.recorded and self.task.records_forward and not self.closed:
+            call.parts.update(self.task.outputs(call, result, parameters))
 
     def _finish_forward(self, call: Call) -> None:
         call.frame = None
-        if call.recorded and self.records_forward:
-            self._enter(call, call.parts, backward=False)
-            call.parts = {}
-        self._filters.ends(call.forward)
+        if call.recorded and self.task.records_forward:
+            parts, call.parts = call.parts, {}
+            self._emit(call, parts, backward=False)
+        self._filter.end(call.forward)
 
-    # -- communication that goes on ------------------------------------------------------------------------------
+    # -- communication in flight ----------------------------------------------------------------------------------
 
-    def departs(self) -> None:
-        """Note that something is on its way, and nobody waits until it has landed."""
-        self._pace.departs()
-
-    def awaits(self, call: Call) -> None:
-        """Let the forward entry of a call stand from now on, but for its results, which are on their way."""
-        if self.first is None:  # which judges entries that are complete
+    def put_without_output(self, call: Call) -> None:
+        """Write the forward entry now, without outputs; they follow when the communication finishes."""
+        if not self.task.needs_complete_entries:
             self._finish_forward(call)
 
-    def lands(self, well: bool = True) -> None:
-        """Note that the training has waited for it, well or in vain. Raises errors of the training."""
-        self._pace.lands(well)
+    def record_awaited_output(self, call: Call, result: Any) -> None:
+        """Record the outputs of a call whose communication has finished."""
+        if self.task.needs_complete_entries:
+            self.end(call, result)
+            return
+        with self.guard("recording a communication", call):
+            self._record_outputs(call, result, None)
+            self._amend(call)
 
-    def arrives(self, call: Call, result: Any) -> None:
-        """Take the results of such a call as they are now."""
-        if self.first is not None:
-            self.ends(call, result)
-        elif call.recorded and self.records_forward and self._measures and self._outputs and not self.closed:
-            self._take_outputs(call, result, None)
-            self.adds(call)
+    def note_unfinished(self, call: Call, key: str, text: str) -> None:
+        """Add to an entry that was written without outputs why it has none."""
+        with self.guard("recording a communication", call):
+            call.parts[key] = text
+            self._amend(call)
 
-    def adds(self, call: Call, raised: BaseException | None = None, pending: str = "") -> None:
-        """Add to the forward entry of such a call, which stands already: why it has no results."""
-        if raised is not None:
-            call.parts["raised"] = naming.escape_formula(f"{type(raised).__name__}: {raised}")[:2000]
-        if pending:
-            call.parts["pending"] = pending
+    def _amend(self, call: Call) -> None:
         parts, call.parts = call.parts, {}
-        with self._lock:
-            if call.recorded and self.records_forward and self._measures and not self.closed:
-                self._pace.put((call.forward, parts, -1, []))
+        if parts and call.recorded and self.task.records_forward and self.task.has_values:
+            self._put(Entry(call.forward, parts, call.kind, call.key, call.forward))
 
     # -- backward -----------------------------------------------------------------------------------------------
 
-    def follows(self, call: Call) -> bool:
-        """Return whether the gradients of this call are to be watched: its backward entry may be recorded."""
-        return self.wants_gradients and (not self._filters.narrow or self._filters.may_follow(call))
-
-    def backward_begins(self, call: Call) -> bool:
+    def begin_backward(self, call: Call) -> bool:
         """Return whether the backward entry that opens now is recorded."""
-        return not self.closed and (not self._filters.narrow or self._filters.begins(call, backward=True))
+        return not self.closed and (not self._filter.is_active or self._filter.begin(call, backward=True))
 
-    def gradient(self, call: Call, place: str, tensor: Any) -> Any:
-        """Return the record of a gradient that arrived now; ``place`` is "input.0", "output.1.0", …"""
-        if self._lacks(place):
-            return None
-        return self._pace.meter.tensor(tensor, f"{call.backward}.{place}", self._save(call.backward))
+    def gradient(self, call: Call, slot: Slot, tensor: Any) -> Any:
+        """Return the record of a gradient that arrived now."""
+        return self.task.gradient(call, slot, tensor)
 
-    def sum(self) -> Any:
-        """Return a new sum of gradients, with ``add`` and ``take_from``."""
-        return self._pace.sum()
-
-    def gradient_sum(self, call: Call, place: str, total: Any) -> Any:
+    def gradient_sum(self, call: Call, slot: Slot, total: GradientSum) -> Any:
         """Return the record of a gradient that was summed from several contributions."""
-        if self._lacks(place) or not total:
-            return None
-        return self._pace.total(total, f"{call.backward}.{place}", self._save(call.backward))
+        return self.task.gradient_sum(call, slot, total)
 
-    def _lacks(self, place: str) -> bool:
-        return not self._measures or not (self._inputs if place.startswith("input") else self._outputs)
+    def end_backward(self, call: Call, inputs: list[Any], outputs: list[Any], keywords: Mapping[str, Any]) -> None:
+        """End the backward entry: gradients of the outputs, of the positional and of the keyword inputs."""
+        self._emit(call, self.task.backward(inputs, outputs, keywords), backward=True)
+        self._filter.end(call.backward)
 
-    def backward_ends(self, call: Call, inputs: list[Any], outputs: list[Any], keywords: Mapping[str, Any]) -> None:
-        """Finish the backward entry: gradients of the outputs, of the positional and of the keyword inputs."""
-        parts: dict[str, Any] = {}
-        if self._inputs:
-            parts["input"] = inputs
-        if self._outputs:
-            parts["output"] = outputs
-            if keywords:
-                parts["output_kwargs"] = keywords
-        self._enter(call, parts, backward=True)
-        self._filters.ends(call.backward)
+    def note_unassigned_gradients(self, call: Call) -> None:
+        """Log, once in a run, that the gradients of a compiled call cannot be assigned to its arguments."""
+        self.writer.errors.note(
+            "assigning gradients",
+            f"{call.backward}: MindSpore does not tell which arguments the gradients of this compiled call belong to; "
+            "gradients of such calls are null",
+        )
 
-    def later_pass(self, call: Call, passes: int) -> None:
+    def note_later_pass(self, call: Call, passes: int) -> None:
         """Note that gradients of a finished backward entry came again, for the ``passes``-th time."""
-        with self._lock:
-            if self._measures and not self.closed:
-                self._pace.put((call.backward, {"later_passes": passes}, -1, []))
+        if self.task.has_values:
+            self._put(Entry(call.backward, {"later_passes": passes}, call.kind, call.key, call.forward, True))
 
     def parameter_gradient(self, key: str, parameter: str, gradient: Any) -> None:
         """Record a parameter's gradient under its Cell."""
-        if self.closed or not self._measures or not self._filters.open:
+        if self.closed or not self.task.has_values or not self._filter.is_open:
             return
         name = naming.parameters_grad_name(key, next(self._counters[key, parameter]))
-        record = self._pace.meter.tensor(gradient, f"{name}.{parameter}", self._save(name))
-        with self._lock:
-            self._pace.put((name, {parameter: [record]}, -1, []))
+        parts = self.task.parameter_gradient(name, parameter, gradient)
+        self._put(Entry(name, parts, Kind.PARAMETER_GRADIENT, key))
 
     # -- the step -----------------------------------------------------------------------------------------------
 
-    def settle(self) -> None:
-        """Wait for what runs asynchronously, where values are about to be looked at. Raises errors of the training."""
-        self._pace.settle()
+    def synchronize(self) -> None:
+        """Wait for asynchronous work before values are read. Raises errors of the training, never ours."""
+        self.queue.synchronize()
 
-    @property
-    def theirs(self) -> BaseException | None:
-        """An error for the training: of its own, or one that it asked for; ``settle`` raises it."""
-        return self._pace.theirs
-
-    @theirs.setter
-    def theirs(self, error: BaseException | None) -> None:
-        """Put an error there."""
-        self._pace.theirs = error
-
-    def finish(self, ends: bool = False) -> None:
-        """Wait for what runs asynchronously and complete the entries of it. Raises errors of the training.
-
-        Args:
-            ends: the step is over: wait also for communications that the training has not waited for.
-        """
-        self._pace.finish(ends)
-
-    @property
-    def is_awaiting(self) -> bool:
-        """Whether a communication is on its way that the training has not waited for."""
-        return self._pace.is_awaiting
-
-    def give_up(self) -> None:
-        """Complete the entries as far as that is possible without waiting: the process ends."""
-        self._pace.give_up()
-
-    def write(self, ends: bool = True) -> bool:
+    def write(self, end_of_step: bool) -> bool:
         """Bring the documents on disk up to date; return whether that was necessary.
 
         Args:
-            ends: False where the recording goes on in the middle of whatever it is doing.
+            end_of_step: False where the recording goes on in the middle of a call.
         """
-        with self._lock:
-            return (self.first is None or bool(self.first.found)) and self.files.write(ends)
+        with self.queue.lock:
+            return self.task.should_write() and self.writer.write_documents(end_of_step)
 
     def close(self) -> list[str]:
-        """Take nothing more; return what scope, list and tensor_list named but no call matched."""
+        """Accept nothing more; return the names of scope, list and tensor_list that no call matched."""
         self.closed = True
-        self.files.close()
-        self._pace.meter.forget()
-        return self._filters.unmatched()
+        self.writer.close()
+        return self._filter.unmatched()
 
     def discard(self) -> None:
-        """Take nothing more, and leave nothing of the entries on disk."""
+        """Accept nothing more, and leave nothing of the entries on disk."""
         self.closed = True
-        self.files.discard()
+        self.writer.discard()
 
-    def orphan(self) -> None:
-        """Take nothing more in a forked child, and leave the parent's files alone."""
-        self.closed, self._lock = True, threading.RLock()
-        self._pace.lock = self._lock
-        self.files.close()
+    def detach(self) -> None:
+        """Accept nothing more in a forked child, and leave the parent's files alone."""
+        self.closed = True
+        self.queue.detach()
+        self.writer.close()
 
-    @property
-    def folder(self) -> str:
-        """The rank folder."""
-        return self.files.folder
+    # -- errors -------------------------------------------------------------------------------------------------
 
-    def trouble(self, place: str, error: BaseException, what: str = "") -> bool:
-        """End an error of the tool here: once per kind on the log, and in dump_error_info.log. Never raises.
+    def guard(self, operation: str, call: Call | None = None, backward: bool = False, key: str = "") -> ErrorGuard:
+        """Return the context in which an error of ours ends: it is reported, and noted in the call's entry.
+
+        Args:
+            operation: what was being done, as a user would say it.
+            call: the call whose entry then lacks something.
+            backward: whether that is its backward entry.
+            key: names a call that has no number yet.
+        """
+        return ErrorGuard(self, operation, call, backward, key)
+
+    def report(self, operation: str, error: BaseException, name: str = "") -> bool:
+        """Report an error of ours: once per kind on the log, and in dump_error_info.log. Never raises.
 
         Returns:
             False for an error that is the training's; it will be raised at the next occasion.
         """
-        if not self._pace.at_once and not isinstance(error, MeasureError) and _MINDSPORES in str(error):
-            self.theirs = error  # of an operation of the training that failed meanwhile: our look was the first
+        if self.queue.claim(error):
             return False
-        self.files.troubles.report(place, error, what)
+        self.writer.errors.report(operation, error, name)
         return True
 
-    def failed(self, call: Call, place: str, error: BaseException, backward: bool = False) -> None:
-        """End an error of the tool, and say in the call's entry that it lacks something. Never raises."""
-        if not self.trouble(place, error, call.name(backward)):
-            return
-        noted = mark(error)
+    def note_error(self, call: Call, error: BaseException, backward: bool) -> None:
+        """Note in a call's entry that it lacks something because of an error of ours."""
+        note = {"error": naming.message_of(error)}
         if not backward:
-            call.parts.update(noted)
-        elif self._measures and not self.closed:
-            with self._lock:
-                self._pace.put((call.backward, noted, -1, []))
+            call.parts.update(note)
+        elif self.task.has_values:
+            self._put(Entry(call.backward, note, call.kind, call.key, call.forward, True))
 
     # -- helpers ------------------------------------------------------------------------------------------------
 
-    def _save(self, entry: str) -> Save | None:
-        if self._saves_all or (self._saves_some and self._filters.keeps_arrays(entry)):
-            return self.files.array
-        return None
-
-    def _enter(self, call: Call, parts: Mapping[str, Any], backward: bool) -> None:
-        with self._lock:
+    def _emit(self, call: Call, parts: dict[str, Any], backward: bool) -> None:
+        name = call.name(backward)
+        with self.queue.lock:
             if self.closed:
                 return
-            places: list[Place] = []
-            if self._settings.extra_info and self._settings.cells:
-                # every parent in construct.json is a key itself, also where its own entry is not recorded
-                here: Call | None = call
-                while here is not None and not self._documents.has_construct(here.name(backward)):
-                    above = here.cell
-                    places.append((here.name(backward), None if above is None else above.name(backward)))
-                    here = above
-            stack = -1 if backward else call.stack
-            self._pace.put((call.name(backward), parts if self._measures else None, stack, places))
+            parents = self._new_parents(call, backward) if self._has_tree else ()
+            kept = parts if self.task.has_values else None
+            self.queue.put(Entry(name, kept, call.kind, call.key, call.forward, backward, call.stack, parents))
+
+    def _new_parents(self, call: Call, backward: bool) -> list[Parent]:
+        """Return the items that construct.json lacks: every parent is a key too, even without an entry of its own."""
+        parents: list[Parent] = []
+        current: Call | None = call
+        while current is not None and not self.writer.has_parent(current.name(backward)):
+            cell = current.cell
+            parents.append((current.name(backward), None if cell is None else cell.name(backward)))
+            current = cell
+        return parents
+
+    def _put(self, entry: Entry) -> None:
+        with self.queue.lock:
+            if not self.closed:
+                self.queue.put(entry)
+
+
+class ErrorGuard:
+    """The context in which an error of ours ends; see ``StepRecorder.guard``."""
+
+    __slots__ = ("_backward", "_call", "_key", "_operation", "_recorder")
+
+    def __init__(self, recorder: StepRecorder, operation: str, call: Call | None, backward: bool, key: str) -> None:
+        self._recorder, self._operation, self._call = recorder, operation, call
+        self._backward, self._key = backward, key
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        if not isinstance(error, Exception) or isinstance(error, ProbeError):
+            return False
+        call = self._call
+        name = self._key if call is None else call.name(self._backward)
+        if self._recorder.report(self._operation, error, name) and call is not None:
+            self._recorder.note_error(call, error, self._backward)
+        return True

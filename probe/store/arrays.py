@@ -25,12 +25,12 @@ class ArrayWriter:
 
     Args:
         folder: the rank folder; arrays go to ``dump_tensor_data`` in it, made with the first one.
-        room: how much may be written.
+        budget: the bytes that may be written.
     """
 
-    def __init__(self, folder: str, room: DiskBudget) -> None:
+    def __init__(self, folder: str, budget: DiskBudget) -> None:
         self.folder = os.path.join(folder, layout.ARRAYS)
-        self._room = room
+        self._budget = budget
         self._made = False
         self._headers: dict[tuple[np.dtype[Any], tuple[int, ...]], bytes] = {}
 
@@ -43,7 +43,7 @@ class ArrayWriter:
         if not self._made:
             file_io.make_dirs(self.folder)
             self._made = True
-        if not self._room.take(self.folder, array.nbytes):
+        if not self._budget.reserve(self.folder, array.nbytes):
             return ""
         file_name = self._file_name(clean(name))
         array = np.asarray(array, order="C")
@@ -54,10 +54,6 @@ class ArrayWriter:
             file_io.make_dirs(self.folder)
             file_io.write(f"{self.folder}/{file_name}", *parts)
         return file_name
-
-    def move(self, folder: str) -> None:
-        """Go on in another rank folder."""
-        self.folder = os.path.join(folder, layout.ARRAYS)
 
     def _header(self, array: np.ndarray) -> bytes:  # type: ignore[type-arg]
         """Return the first bytes of the file, which arrays of one shape and dtype share."""

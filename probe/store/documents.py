@@ -105,20 +105,6 @@ class JsonDocuments:
         """Return whether construct.json will have this name as a key."""
         return name in self._construct
 
-    def rank(self, rank: int) -> None:
-        """Note in the journal which rank this is. Raises OSError like ``entry``."""
-        if self.journal is not None:
-            self.journal.append(json.dumps({"rank": rank}))
-
-    def move(self, folder: str, arrays: str) -> None:
-        """Go on in another rank folder, with the arrays in ``arrays``."""
-        self.folder = folder
-        if self._header.get("dump_data_dir"):
-            self._header["dump_data_dir"] = arrays
-        if self.journal is not None:
-            self.journal.move(folder)
-        self._written = -1
-
     def write(self, ends: bool = True) -> bool:
         """Write the documents if anything came since they were last written, and end the journal.
 
@@ -154,7 +140,7 @@ class JsonDocuments:
         if self._extra:
             items = {
                 str(place): [names, list(self._stack_texts[number])]
-                for place, (number, names) in enumerate(list(self._stacks.items()))
+                for place, (number, names) in enumerate(sorted(self._stacks.items()))
             }
             for name, content in ((layout.STACK, items), (layout.CONSTRUCT, dict(self._construct))):
                 with file_io.atomic_write(os.path.join(self.folder, name)) as file:

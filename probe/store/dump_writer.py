@@ -1,95 +1,78 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""What one step of one rank leaves on disk. No error of a file gets past here."""
+"""The files of one step and rank: documents, journal, arrays, error log. No error of a file gets past here."""
 
 from __future__ import annotations
 
-import contextlib
 import errno
-import os
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
-from probe.config.settings import Settings
-from probe.recording.call import mark
+from probe.entry import Entry
+from probe.naming import message_of
 from probe.store.arrays import ArrayWriter
 from probe.store.disk_budget import DiskBudget
 from probe.store.documents import JsonDocuments
 from probe.store.error_log import ErrorLog
 
-if TYPE_CHECKING:
-    from probe.recording.call_stacks import CallStacks
-    from probe.store.documents import Place
-
-    #: what Documents.entry takes
-    Entry = tuple[str, Any, int, list[Place]]
-
 
 class DumpWriter:
-    """The documents with their journal, the arrays and the log of errors of one rank folder.
+    """Writes one rank folder.
 
     Args:
-        settings: what is recorded.
-        stacks: texts of stacks.
         folder: the rank folder.
-        room: how much arrays may take of the disk.
-        told: the kinds of errors that were on the log already.
+        documents: the documents, with or without a journal.
+        arrays: writes arrays.
+        budget: the bytes that arrays may take.
+        errors: reports errors of the tool.
+
+    Attributes:
+        errors: see above.
     """
 
-    def __init__(
-        self, settings: Settings, stacks: CallStacks, folder: str, room: DiskBudget, told: set[tuple[str, str]]
-    ) -> None:
-        self._room = room
-        self._arrays = ArrayWriter(folder, room)
-        self.troubles = ErrorLog(folder, told)
-        self.documents = JsonDocuments(
-            folder,
-            {
-                "task": "statistics" if settings.task == "nan_check" else settings.task,
-                "level": settings.level,
-                "framework": "mindspore",
-                "dump_data_dir": self._arrays.folder if settings.saves_arrays else None,
-            },
-            stacks.texts(),
-            settings.extra_info and settings.level != "debug",
-            journal=settings.task != "nan_check",
-            debug=settings.level == "debug",
-        )
-        #: tells the rank of this process, while the folder has not its name
-        self._rank: Callable[[], int | None] | None = None
-        self._unnamed = False
+    def __init__(self, documents: JsonDocuments, arrays: ArrayWriter, budget: DiskBudget, errors: ErrorLog) -> None:
+        self._documents, self._arrays, self._budget = documents, arrays, budget
+        self.errors = errors
 
     @property
     def folder(self) -> str:
         """The rank folder."""
-        return self.documents.folder
+        return self._documents.folder
 
-    def entry(self, entry: Entry) -> None:
-        """Take a finished entry."""
+    def has_parent(self, name: str) -> bool:
+        """Return whether construct.json will have this name as a key."""
+        return self._documents.has_construct(name)
+
+    def write(self, entry: Entry) -> None:
+        """Write an entry: into the journal now, into the documents at ``write_documents``."""
+        stack = -1 if entry.backward else entry.stack
         try:
-            self.documents.entry(*entry)
-            if self._rank is not None and (rank := self._rank()) is not None:
-                self._rank, self._unnamed = None, True
-                self.documents.rank(rank)
-        except OSError as error:  # the journal's; the entry is kept for the documents
-            self.troubles.report("writing the journal", error)
+            if stack >= 0:
+                self._documents.stack(entry.name, stack)
+            self._documents.entry(entry.name, entry.parts, stack, entry.parents)
+        except OSError as error:  # the journal's; the documents keep the entry
+            self.errors.report("writing the journal", error)
         except Exception as error:
-            self.troubles.report("writing an entry", error, entry[0])
-            with contextlib.suppress(Exception):
-                self.documents.entry(entry[0], mark(error))
+            self.errors.report("writing an entry", error, entry.name)
+            with self.errors.guard("writing an entry", entry.name):
+                self._documents.entry(entry.name, {"error": message_of(error)})
+
+    def write_stack(self, name: str, stack: int) -> None:
+        """Note the stack of a forward entry that is not written itself."""
+        self._documents.stack(name, stack)
 
     def array(self, name: str, array: Any) -> str:
         """Write an array and return the name of its file, or "": one that cannot be written leaves its numbers."""
-        was_full = self._room.full
+        was_exhausted = self._budget.exhausted_reason
         try:
             saved = self._arrays.save(name, array)
         except OSError as error:
-            self.troubles.report("writing an array", error)
+            self.errors.report("writing an array", error)
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 return ""
-            saved, self._room.full = "", "the disk is full"
-        if not was_full and self._room.full:
-            self.troubles.warn(f"{self._room.full}: no more arrays are written, everything else goes on")
+            saved, self._budget.exhausted_reason = "", "the disk is full"
+        if not was_exhausted and self._budget.exhausted_reason:
+            self.errors.warn(f"{self._budget.exhausted_reason}: no more arrays are written; everything else continues")
         return saved
 
     def open(self) -> None:
@@ -98,49 +81,49 @@ class DumpWriter:
         Raises:
             UsageError: when another process does.
         """
-        if self.documents.journal is not None:
-            self.documents.journal.open()
+        if self._documents.journal is not None:
+            self._documents.journal.open()
 
-    def await_rank(self, rank: Callable[[], int | None], launched: int | None) -> None:
-        """Note in the journal which rank this is, as soon as ``rank`` tells; until then what the launcher said."""
-        self._rank, self._unnamed = rank, launched is not None
-        if launched is not None:
-            self.documents.rank(launched)
-
-    def has_its_name(self) -> None:
-        """Note that the folder keeps the name that it has."""
-        self._rank, self._unnamed = None, False
-
-    def move(self, folder: str) -> None:
-        """Give the folder another name: its rank has become known.
-
-        Raises:
-            OSError: when that cannot be; all stays as it is.
-        """
-        if os.path.isdir(self.folder):
-            if os.path.isdir(folder):  # with files of somebody else's, or one would have refused it
-                for name in os.listdir(self.folder):
-                    os.rename(os.path.join(self.folder, name), os.path.join(folder, name))
-                os.rmdir(self.folder)
-            else:
-                os.rename(self.folder, folder)
-        self._arrays.move(folder)
-        self.documents.move(folder, self._arrays.folder)
-        self.troubles.move(folder)
-
-    def write(self, ends: bool) -> bool:
-        """Bring the documents up to date, and end the journal; see ``Documents.write``.
-
-        While the rank is not known the journal stays: it is what tells ``recover`` the name of the folder.
-        """
-        return self.documents.write(ends and not self._unnamed)
+    def write_documents(self, end_of_step: bool) -> bool:
+        """Bring the documents up to date, and perhaps end the journal; see ``JsonDocuments.write``."""
+        return self._documents.write(end_of_step)
 
     def close(self) -> None:
-        """Let go of the journal, and leave it where it is if it is still there."""
-        if self.documents.journal is not None:
-            self.documents.journal.close()
+        """Release the journal, and leave it where it is if it is still there."""
+        if self._documents.journal is not None:
+            self._documents.journal.close()
 
     def discard(self) -> None:
         """Leave nothing of the entries on disk."""
-        if self.documents.journal is not None:
-            self.documents.journal.remove()
+        if self._documents.journal is not None:
+            self._documents.journal.remove()
+
+
+def make_dump_writer(
+    folder: str,
+    header: dict[str, Any],
+    stack_texts: Sequence[Sequence[str]],
+    budget: DiskBudget,
+    logged_kinds: set[tuple[str, str]],
+    has_arrays: bool,
+    has_stacks: bool,
+    has_journal: bool,
+    is_debug: bool,
+) -> DumpWriter:
+    """Return the writer of one rank folder.
+
+    Args:
+        folder: the rank folder.
+        header: "task", "level" and further keys that stand before "data" in dump.json.
+        stack_texts: the formatted stacks, by number; more may come.
+        budget: the bytes that arrays may take.
+        logged_kinds: the kinds of errors that were on the log already.
+        has_arrays: whether arrays may be written.
+        has_stacks: whether stack.json and construct.json are written.
+        has_journal: whether every entry is appended to a journal.
+        is_debug: whether debug.json is written in place of dump.json.
+    """
+    arrays = ArrayWriter(folder, budget)
+    header = {**header, "framework": "mindspore", "dump_data_dir": arrays.folder if has_arrays else None}
+    documents = JsonDocuments(folder, header, stack_texts, has_stacks, journal=has_journal, debug=is_debug)
+    return DumpWriter(documents, arrays, budget, ErrorLog(folder, logged_kinds))

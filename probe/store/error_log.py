@@ -1,12 +1,13 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""What went wrong inside the tool: once per kind on the log, and with its traceback in dump_error_info.log."""
+"""Errors of the tool: once per kind on the log, and with their traceback in dump_error_info.log."""
 
 from __future__ import annotations
 
 import logging
 import os
 import traceback
+from types import TracebackType
 
 from probe.store import file_io, layout
 
@@ -14,52 +15,87 @@ _log = logging.getLogger("probe")
 
 
 class ErrorLog:
-    """What went wrong in one step. Nothing here ever raises.
+    """Reports errors of the tool in one step. Nothing here ever raises.
 
     Args:
         folder: the rank folder.
-        told: the kinds that were on the log already; the steps of a run share it.
+        logged_kinds: the kinds that were on the log already; the steps of a run share it.
     """
 
-    def __init__(self, folder: str, told: set[tuple[str, str]]) -> None:
-        self._folder, self._told = folder, told
-        self._known: set[tuple[str, str]] = set()
+    def __init__(self, folder: str, logged_kinds: set[tuple[str, str]]) -> None:
+        self._folder, self._logged_kinds = folder, logged_kinds
+        self._reported: set[tuple[str, str]] = set()
 
-    def report(self, place: str, error: BaseException, what: str = "") -> None:
-        """Report an error, unless one of its kind was: of one place and type, or of the disk with one number.
+    def report(self, operation: str, error: BaseException, name: str = "") -> None:
+        """Report an error once per kind. Kind = (operation, exception type); for OSError its errno.
 
         Args:
-            place: what failed, as a user would say it.
-            error: why.
-            what: the call that it failed for.
+            operation: what failed, as a user would say it.
+            error: the cause.
+            name: the entry that lacks something.
         """
-        name = type(error).__name__
-        kind = ("files", f"{name} {error.errno}") if isinstance(error, OSError) else (place, name)
-        if kind in self._known:
+        error_type = type(error).__name__
+        kind = ("files", f"{error_type} {error.errno}") if isinstance(error, OSError) else (operation, error_type)
+        if kind in self._reported:
             return
-        self._known.add(kind)
-        text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-        place = f"{place} ({what})" if what else place
-        if kind in self._told:
-            self._write_down(f"{place}\n{text}", aloud=False)
-            return
-        self._told.add(kind)
-        _log.error("%s failed, the training goes on, something is missing in the dump: %s: %s", place, name, error)
-        self._write_down(f"{place}\n{text}")
+        self._reported.add(kind)
+        trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+        operation = f"{operation} ({name})" if name else operation
+        first = kind not in self._logged_kinds
+        if first:
+            self._logged_kinds.add(kind)
+            _log.error(
+                "%s failed; the dump is incomplete, training continues. Details: %s: %s: %s",
+                *(operation, layout.ERRORS, error_type, error),
+            )
+        self._append(f"{operation}\n{trace}", log_failure=first)
 
-    def move(self, folder: str) -> None:
-        """Go on in another rank folder."""
-        self._folder = folder
+    def guard(self, operation: str, name: str = "") -> ErrorReport:
+        """Return a context in which an error ends: it is reported.
+
+        Args:
+            operation: what is done in it, as a user would say it.
+            name: the entry that lacks something if it fails.
+        """
+        return ErrorReport(self, operation, name)
 
     def warn(self, text: str) -> None:
-        """Say what the dump will lack from now on, without an error."""
+        """Log what the dump will lack from now on, without an error."""
         _log.warning("%s", text)
-        self._write_down(text)
+        self._append(text, log_failure=True)
 
-    def _write_down(self, text: str, aloud: bool = True) -> None:
+    def note(self, kind: str, text: str) -> None:
+        """Log, once per run and kind, what a dump lacks although nothing failed in the tool."""
+        if (kind, "") not in self._logged_kinds:
+            self._logged_kinds.add((kind, ""))
+            _log.warning("%s", text)
+
+    def _append(self, text: str, log_failure: bool) -> None:
         try:
             file_io.make_dirs(self._folder)
             file_io.append(os.path.join(self._folder, layout.ERRORS), f"{text}\n")
         except Exception:
-            if aloud:
+            if log_failure:
                 _log.error("%s", text)
+
+
+class ErrorReport:
+    """The context in which an error is reported; see ``ErrorLog.guard``."""
+
+    __slots__ = ("_errors", "_name", "_operation", "failed")
+
+    def __init__(self, errors: ErrorLog, operation: str, name: str) -> None:
+        self._errors, self._operation, self._name = errors, operation, name
+        self.failed: Exception | None = None
+
+    def __enter__(self) -> ErrorReport:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        if not isinstance(error, Exception):
+            return False
+        self.failed = error
+        self._errors.report(self._operation, error, self._name)
+        return True

@@ -24,7 +24,7 @@ class FolderLocks:
     def __contains__(self, name: str) -> bool:
         return name in self._names
 
-    def look(self, dump_path: str, name: str, overwrite: bool) -> None:
+    def check_unused(self, dump_path: str, name: str, overwrite: bool) -> None:
         """Make sure that no other run's dump of this rank is below ``dump_path``.
 
         Raises:
@@ -39,11 +39,11 @@ class FolderLocks:
             clear(folder, overwrite)
         self._names.add(name)
 
-    def forget(self, name: str) -> None:
+    def discard(self, name: str) -> None:
         """Take back that a folder is ours: another process was quicker."""
         self._names.discard(name)
 
-    def hold(self, folder: str) -> None:
+    def lock(self, folder: str) -> None:
         """Lock the first folder of a rank, so that no later process takes the run for a finished one."""
         file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         journal.lock(file)

@@ -4,7 +4,7 @@
 
 A file begins with ``MAGIC``; then come records, each with its length and CRC-32 before it (little endian, four bytes
 each) and JSON text: ``{"header": …, "extra_info": …}`` first, then ``{"name": …, "entry": …, "stack": …, "lines": …,
-"construct": …}``, or ``{"rank": …}`` where that was not known at first. What is damaged or cut off at the end takes
+"construct": …}``. What is damaged or cut off at the end takes
 nothing of what stands before it along.
 """
 
@@ -77,10 +77,6 @@ class Journal:
             self.size += len(data)
         else:
             self._again(data)
-
-    def move(self, folder: str) -> None:
-        """Go on in a folder that has got another name."""
-        self._path = os.path.join(folder, layout.JOURNAL)
 
     def remove(self) -> None:
         """End the journal: what it held is in the documents."""

@@ -11,9 +11,6 @@ DEBUG = "debug.json"
 ARRAYS, MAPPING, JOURNAL = "dump_tensor_data", "mapping.csv", "dump.journal"
 DUMP_FILES = (DUMP, DEBUG, STACK, CONSTRUCT, ERRORS, ARRAYS, JOURNAL)
 
-#: how the name of a folder begins whose rank is not known yet
-PROVISIONAL = "proc_"
-
 #: how the name of a file ends that is being written beside its place
 TEMP_SUFFIX = ".tmp"
 
@@ -25,11 +22,6 @@ def rank_name(rank: int | None) -> str:
     ('rank3', 'rank')
     """
     return "rank" if rank is None else f"rank{rank}"
-
-
-def is_named(folder: str) -> bool:
-    """Return whether a rank folder has the number of its rank."""
-    return os.path.basename(folder).removeprefix("rank").isdigit()
 
 
 def rank_folder(dump_path: str, step: int | str, name: str) -> str:

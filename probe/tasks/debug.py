@@ -1,40 +1,55 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Level "debug": what the user saves by name."""
+"""Level "debug": values that the user saves by name, and the gradients that arrive at them."""
 
 from __future__ import annotations
 
+import itertools
+from collections import defaultdict
+from collections.abc import Iterator
 from typing import Any
 
 from probe import naming
-from probe.recording.step_recorder import StepRecorder
+from probe.entry import Entry, Kind
+from probe.measure.describe import ValueDescriber
+from probe.measure.measurer import ArraySink, Role
+from probe.recording.measurement_queue import MeasurementQueue
+from probe.recording.task import GradientUse
+from probe.tasks.structure import StructureTask
 
 
-class DebugTask(StepRecorder):
-    """Records values by the names that the user gives, and the gradients that arrive at them."""
+class DebugTask(StructureTask):
+    """Records named values; no call is recorded.
 
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
+    Args:
+        queue: measures tensors and takes the entries.
+        sink: writes arrays, or None where none are written.
+    """
+
+    def __init__(self, queue: MeasurementQueue, sink: ArraySink | None) -> None:
+        super().__init__(frozenset(), extra_info=False)
+        self.gradients = GradientUse.NONE
+        self._queue, self._sink = queue, sink
+        self._describe = ValueDescriber(queue.measure).value
+        self._counters: defaultdict[tuple[str, str], Iterator[int]] = defaultdict(itertools.count)
         self._names: set[str] = set()
 
-    def names(self, name: str) -> tuple[str, str]:
-        """Return the names of what is saved now under a name, and of its gradient."""
+    def new_names(self, name: str) -> tuple[str, str]:
+        """Return the names of the value that is saved now under a name, and of its gradient."""
         while True:  # "w_grad" may be saved beside "w"
             names = naming.debug_names(name, next(self._counters[naming.debug_names(name, 0)]))
             if self._names.isdisjoint(names):
                 self._names.update(names)
                 return names
 
-    def value(self, name: str, value: Any) -> None:
+    def record_value(self, name: str, value: Any) -> None:
         """Record a value of any kind as it is now."""
-        self.put_value(name, self._describer.value(value, name, self._save(name)))
+        self.put(name, self._describe(value, name, self._sink, Role.OUTPUT))
 
-    def put_value(self, name: str, shape: Any) -> None:
+    def put(self, name: str, shape: Any) -> None:
         """Record what is known of a value, in place of what was known before."""
-        with self._lock:
-            if not self.closed:
-                self._pace.put((name, shape, -1, []))
+        self._queue.put(Entry(name, shape, Kind.DEBUG_VALUE))
 
     def gradient_of(self, place: str, tensor: Any) -> Any:
-        """Return the record of a gradient that arrived now at a value that was saved."""
-        return self._pace.meter.tensor(tensor, place, self._save(place))
+        """Return the record of a gradient that arrived now at a saved value."""
+        return self._queue.measure(tensor, place, self._sink, Role.OUTPUT)

@@ -1,197 +1,201 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Where the NaN came from: the first call that makes what is not finite of what is."""
+"""Task "nan_check": finds the first call that turns finite inputs into NaN or Inf."""
 
 from __future__ import annotations
 
 import logging
 import math
 import re
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
+from probe.config.settings import Settings
+from probe.entry import Entry, Kind
 from probe.errors import NonFiniteError
 from probe.measure.extrema import ExtremaMeasurer, TensorExtrema
-from probe.naming import COLLECTIVE
-
-if TYPE_CHECKING:
-    from probe.config.settings import Settings
-    from probe.store.documents import JsonDocuments
-    from probe.store.dump_writer import Entry
+from probe.measure.measurer import ArraySink, Role
+from probe.naming import COLLECTIVE, may_modify_inputs
+from probe.pytree import leaves
+from probe.recording.call import Call
+from probe.recording.measurement_queue import MeasurementQueue
+from probe.store.dump_writer import DumpWriter
+from probe.tasks.values import ValuesTask
 
 _log = logging.getLogger("probe")
 
-_INPUTS = {"forward": ("input_args", "input_kwargs", "parameters"), "backward": ("input",)}
-#: its kernel on CPU leaves some of its further outputs as the memory was
-_FIRST_ONLY = re.compile(r"\.BatchNorm\.\d+\.forward$")
-#: these give memory as it was
-_UNWRITTEN = re.compile(r"\.(new_)?empty(_like|_strided)?\.\d+\.forward$")
-_GRADIENTS = ".parameters_grad."
-_OUTPUTS = {"forward": ("output",), "backward": ("output", "output_kwargs")}
+_INPUTS = ("input_args", "input_kwargs", "parameters"), ("input",)
+_OUTPUTS = ("output",), ("output", "output_kwargs")
+#: its kernel on CPU leaves some of its further outputs unwritten
+_FIRST_OUTPUT_ONLY = re.compile(r"\.BatchNorm$")
+#: these return memory that nobody has written
+_UNWRITTEN = re.compile(r"\.(new_)?empty(_like|_strided)?$")
 
 
-class Sink(Protocol):
-    """What is told (the recorder)."""
+class NanCheck(ValuesTask):
+    """Describes calls like task "tensor", and hands the entries to a ``FirstNonFinite``."""
 
-    theirs: BaseException | None
+    needs_complete_entries = True
 
-    def trouble(self, place: str, error: BaseException, what: str = "") -> bool:
-        """End an error of the tool."""
+    def __init__(self, finder: FirstNonFinite, queue: MeasurementQueue, sink: ArraySink, modes: frozenset[str]) -> None:
+        super().__init__(queue, lambda name: sink, modes)
+        self._finder = finder
+
+    @property
+    def found(self) -> str:
+        """The name of the entry that was found, or ""."""
+        return self._finder.found
+
+    def input_role(self, call: Call) -> Role:
+        """Return the role of the inputs: values that the call may modify are copied."""
+        return Role.CHANGEABLE_INPUT if may_modify_inputs(call.key) else Role.INPUT
+
+    def should_write(self) -> bool:
+        """Return whether a call was found."""
+        return bool(self._finder.found)
+
+    def end_step(self) -> str:
+        """Return a warning where NaN/Inf was seen, but no recorded call produced it."""
+        return self._finder.unexplained()
 
 
-class NanCheck:
-    """Keeps the last finished calls, and writes them with the first that is to blame.
+class FirstNonFinite:
+    """Keeps the last N entries in memory. When a call produces NaN/Inf from finite inputs, writes it and those N.
 
     Args:
-        meter: what looked at the tensors.
-        documents: where they are written.
-        settings: how many calls before it are kept, and whether the training is to be stopped.
-        sink: where errors of ours end, and where an error for the training is put.
+        measurer: measures the tensors.
+        writer: the files of the step.
+        settings: how many entries are kept, and whether the training is to be stopped.
+        raise_later: takes the error that the training gets.
 
     Attributes:
-        found: the name of the entry that is to blame, or "".
+        found: the name of the entry that was found, or "".
     """
 
-    def __init__(self, meter: ExtremaMeasurer, documents: JsonDocuments, settings: Settings, sink: Sink) -> None:
-        self._meter, self._documents, self._sink = meter, documents, sink
+    def __init__(
+        self,
+        measurer: ExtremaMeasurer,
+        writer: DumpWriter,
+        settings: Settings,
+        raise_later: Callable[[BaseException], None],
+    ) -> None:
+        self._measurer, self._writer, self._raise_later = measurer, writer, raise_later
         self._raises = settings.on_nan == "raise"
         self._most = settings.last_calls
         self._kept: dict[str, Entry] = {}
-        self._stacks: dict[str, int] = {}
-        self._given: set[str] = set()  # forward entries that were given what is not finite, and the Cells around them
-        self._suspects: dict[str, Entry] = {}  # parameters' gradients, whose Cells' backwards are still to come
-        self._passed: dict[str, bool] = {}  # Cells whose backwards have come, and whether they were given finite values
-        self._outside = ""
+        self._nonfinite_inputs: set[str] = set()  # forward entries with NaN/Inf inputs, and the Cells that contain them
+        self._pending_parameter_gradients: dict[str, Entry] = {}  # by Cell, until the Cell's backward comes
+        self._backward_was_clean: dict[str, bool] = {}  # by Cell: its backward received finite values only
+        self._first_nonfinite_input = ""
         self.found = ""
 
-    def take(self, entry: Entry) -> None:
-        """Look at a finished entry."""
-        try:
-            self._take(entry)
-        except Exception as error:
-            self._sink.trouble("looking for what is not finite", error, entry[0])
+    def accept(self, entry: Entry) -> None:
+        """Check a finished entry."""
+        with self._writer.errors.guard("looking for NaN/Inf", entry.name):
+            if not self.found and isinstance(entry.parts, dict):
+                self._accept(entry, entry.parts)
 
-    def close(self) -> str:
-        """Return what is to be said where something was not finite and no call was to blame, or ""."""
-        outside = self._outside or next((entry[0] for entry in self._suspects.values()), "")
-        if not outside or self.found:
+    def unexplained(self) -> str:
+        """Return a warning where NaN/Inf was seen and no recorded call produced it, or ""."""
+        pending = (entry.name for entry in self._pending_parameter_gradients.values())
+        name = self._first_nonfinite_input or next(pending, "")
+        if not name or self.found:
             return ""
-        return f"{outside} is given what is not finite, but no call that is recorded made it of finite inputs"
+        return (
+            f"{name} received NaN/Inf, but no recorded call produced it. It may come from the data, a weight, or a "
+            "call that is not recorded."
+        )
 
-    def _take(self, entry: Entry) -> None:
-        name, parts, stack, _ = entry
-        if self.found or not isinstance(parts, dict):
+    def _accept(self, entry: Entry, parts: dict[str, Any]) -> None:
+        if self._measurer.saw_nonfinite and self._check(entry, parts):
             return
-        if stack >= 0:
-            self._stacks[name] = stack
-        if self._meter.strange and self._judged(entry):
+        if entry.kind is Kind.CELL and "input" in parts:
+            clean = entry.forward not in self._nonfinite_inputs and _all_finite(parts["input"])
+            self._backward_was_clean[entry.key] = clean
+        _release(parts)
+        known = self._kept.get(entry.name)
+        if known is not None:  # further keys of an entry, as of parameters_grad
+            known.parts.update(parts)
             return
-        if name.startswith("Cell.") and "input" in parts:
-            clean = name.replace(".backward", ".forward") not in self._given and _all_finite(parts["input"])
-            self._passed[name.partition(".backward.")[0]] = clean
-        self._release(parts)
-        if name in self._kept:  # further keys of an entry, as of parameters_grad
-            self._kept[name][1].update(parts)
-            return
-        self._kept[name] = entry
+        self._kept[entry.name] = entry
         if len(self._kept) > self._most:
             del self._kept[next(iter(self._kept))]
 
-    @staticmethod
-    def _release(parts: dict[str, Any]) -> None:
-        for value in parts.values():
-            for item in value.values() if type(value) is dict else value if type(value) is list else ():
-                if type(item) is TensorExtrema:
-                    item.release()
-                elif type(item) is list or type(item) is dict:
-                    for leaf in _leaves(item):
-                        if type(leaf) is TensorExtrema:
-                            leaf.release()
-
-    def _judged(self, entry: Entry) -> bool:
-        """Return whether this entry is to blame, or may turn out to be; if it is, it is written."""
-        name, parts, _, _ = entry
-        if _GRADIENTS in name:
-            return self._gradient_judged(entry)
-        backward = "input" in parts
-        forward = name.replace(".backward", ".forward")
-        outputs = [parts.get(key) for key in _OUTPUTS["backward" if backward else "forward"]]
-        if _FIRST_ONLY.search(name):
+    def _check(self, entry: Entry, parts: dict[str, Any]) -> bool:
+        """Return whether this entry produced NaN/Inf, or may turn out to have; if it did, it is written."""
+        if entry.kind is Kind.PARAMETER_GRADIENT:
+            return self._check_parameter_gradient(entry)
+        outputs = [parts.get(key) for key in _OUTPUTS[entry.backward]]
+        if not entry.backward and _FIRST_OUTPUT_ONLY.search(entry.key):
             outputs = [part[:1] for part in outputs if part]
-        suspect = self._suspects.pop(name.partition(".backward.")[0], None) if backward else None
-        if _UNWRITTEN.search(name) or (suspect is None and _all_finite(outputs)):
+        gradient = self._pending_parameter_gradients.pop(entry.key, None) if entry.backward else None
+        unwritten = not entry.backward and _UNWRITTEN.search(entry.key)
+        if unwritten or (gradient is None and _all_finite(outputs)):
             return False
-        inputs = [parts.get(key) for key in _INPUTS["backward" if backward else "forward"]]
-        if forward in self._given or not _all_finite(inputs):
-            self._note_given(entry)
+        inputs = [parts.get(key) for key in _INPUTS[entry.backward]]
+        if entry.forward in self._nonfinite_inputs or not _all_finite(inputs):
+            self._note_nonfinite_inputs(entry)
             return False
-        if name.startswith("Cell.") and not backward and all(_meant(leaf) for leaf in _leaves(outputs)):
+        if entry.kind is Kind.CELL and not entry.backward and all(map(_finite_or_masked, leaves(outputs))):
             return False
-        if suspect is not None:
-            self._kept[name] = entry
-            self._release(parts)
-        self._write(suspect or entry)
+        if gradient is not None:
+            self._kept[entry.name] = entry
+            _release(parts)
+        self._write(gradient or entry)
         return True
 
-    def _gradient_judged(self, entry: Entry) -> bool:
-        """Judge a parameter's gradient, by what the backward of its Cell was given: before it or after it."""
-        name, parts, _, _ = entry
-        key = name.partition(_GRADIENTS)[0]
-        if _all_finite(parts) or not self._passed.get(key, True):
+    def _check_parameter_gradient(self, entry: Entry) -> bool:
+        """Check a parameter's gradient against the backward of its Cell, which comes before or after it."""
+        if _all_finite(entry.parts) or not self._backward_was_clean.get(entry.key, True):
             return False
-        if key in self._passed:
+        if entry.key in self._backward_was_clean:
             self._write(entry)
         else:
-            self._suspects.setdefault(key, entry)
+            self._pending_parameter_gradients.setdefault(entry.key, entry)
         return True
 
-    def _note_given(self, entry: Entry) -> None:
-        """Note that this call is not to blame, nor are the Cells that it happened in."""
-        self._outside = self._outside or entry[0]
-        around = [name for place in entry[3] for name in place if name is not None]
-        self._given.update(name.replace(".backward", ".forward") for name in (entry[0], *around))
+    def _note_nonfinite_inputs(self, entry: Entry) -> None:
+        """Note that neither this call nor the Cells that contain it produced NaN/Inf."""
+        self._first_nonfinite_input = self._first_nonfinite_input or entry.name
+        names = [name for parent in entry.parents for name in parent if name is not None]
+        self._nonfinite_inputs.update(name.replace(".backward", ".forward") for name in (entry.name, *names))
 
     def _write(self, entry: Entry) -> None:
-        self.found = entry[0]
-        seen = [leaf for leaf in _leaves(entry[1]) if isinstance(leaf, TensorExtrema)]
-        if [leaf for leaf in seen if not leaf.complete(self._meter.host)]:
-            entry[1]["error"] = "a tensor was changed while the call ran: of it only Max and Min are known"
+        self.found = entry.name
+        extrema = [leaf for leaf in leaves(entry.parts) if isinstance(leaf, TensorExtrema)]
+        if [leaf for leaf in extrema if not leaf.complete(self._measurer.host)]:
+            entry.parts["error"] = "a tensor was modified in place during the call; only its Max and Min are known"
         for kept in (*self._kept.values(), entry):
-            forward = kept[0].replace(".backward", ".forward")
-            if forward in self._stacks:  # a backward is understood by the stack of its forward
-                self._documents.stack(forward, self._stacks.pop(forward))
-            self._documents.entry(*kept)
+            self._writer.write(kept)
+            if kept.backward and kept.stack >= 0 and kept.forward not in self._kept:
+                self._writer.write_stack(kept.forward, kept.stack)  # it explains the backward
         self._kept.clear()
-        self._documents.write()
-        message = f"{self.found} is the first call that makes what is not finite of finite inputs"
-        if self.found.partition(".")[0] in COLLECTIVE:
-            message += ": another rank has sent it, or adding up has made it"
-        _log.warning("%s; its record and the calls before it are in %s", message, self._documents.folder)
+        self._writer.write_documents(end_of_step=True)
+        message = f"First NaN/Inf: {entry.name}. Its inputs are finite, its output is not."
+        if entry.name.partition(".")[0] in COLLECTIVE:
+            message += " (a collective: the value came from another rank or from the reduction)"
+        _log.warning("%s Its record and the calls before it are in %s", message, self._writer.folder)
         if self._raises:
-            self._sink.theirs = NonFiniteError(f"{message} ({self._documents.folder})")
+            self._raise_later(NonFiniteError(f"{message} ({self._writer.folder})"))
 
 
-def _leaves(value: Any) -> Iterator[Any]:
-    if isinstance(value, dict):
-        value = value.values()
-    elif not isinstance(value, (list, tuple)):
-        yield value
-        return
-    for item in value:
-        yield from _leaves(item)
+def _release(parts: dict[str, Any]) -> None:
+    for leaf in leaves(parts):
+        if type(leaf) is TensorExtrema:
+            leaf.release()
 
 
 def _all_finite(value: Any) -> bool:
-    return all(_finite(leaf) for leaf in _leaves(value))
+    return all(map(_is_finite, leaves(value)))
 
 
-def _meant(leaf: Any) -> bool:
-    """Return whether a tensor has nothing worse than -inf, as masks have on purpose."""
-    return not isinstance(leaf, TensorExtrema) or leaf.finite or leaf.low
+def _finite_or_masked(leaf: Any) -> bool:
+    """Return whether a value is finite, or only -inf (attention masks contain -inf on purpose)."""
+    return not isinstance(leaf, TensorExtrema) or leaf.is_finite or leaf.only_negative_inf
 
 
-def _finite(leaf: Any) -> bool:
+def _is_finite(leaf: Any) -> bool:
     if isinstance(leaf, TensorExtrema):
-        return leaf.finite
-    number = getattr(leaf, "value", leaf)  # -inf as an argument: whoever gives it wants it
+        return leaf.is_finite
+    number = getattr(leaf, "value", leaf)  # an argument of -inf is given on purpose
     return not isinstance(number, float) or math.isfinite(number)

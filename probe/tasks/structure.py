@@ -1,68 +1,88 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Task "structure": no numbers, but how much there would be of them."""
+"""Task "structure": names, stacks and the Cell tree, without numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import FrameType
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from probe.pytree import TensorTree, as_outputs
+from probe.measure.measurer import ArraySink, Guard, Role
+from probe.pytree import Slot
 from probe.recording.call import Call
-from probe.recording.step_recorder import StepRecorder
-
-#: what numpy's header and the record of a tensor take beside its array; measured on three nets
-_BESIDE = 128 + 380
+from probe.recording.task import GradientUse
 
 
-class StructureTask(StepRecorder):
-    """Records names, stacks and the tree, and counts what the arrays of the step would take on disk.
+class StructureTask:
+    """Keeps no value of any call.
 
-    Attributes:
-        weight: that, in bytes, with their records but without stacks and tree. A gradient is as large as what it
-            belongs to.
+    Args:
+        modes: the setting ``data_mode``.
+        extra_info: whether construct.json, which shows the order of backwards, is written.
     """
 
-    def __init__(self, *arguments: Any) -> None:
-        import mindspore
+    has_values = False
+    needs_complete_entries = False
 
-        super().__init__(*arguments)
-        self.weight = 0
-        self._tensor: type = mindspore.Tensor
-        self._double = () if self._settings.exact_dtypes else (mindspore.bfloat16,)  # stored as float32
-        self._backwards: dict[str, int] = {}
-        self._parameters: set[tuple[str, str]] = set()
+    def __init__(self, modes: frozenset[str], extra_info: bool) -> None:
+        self.records_forward = "forward" in modes
+        self.gradients = GradientUse.ORDER if "backward" in modes and extra_info else GradientUse.NONE
 
-    def begins(self, call: Call, args: tuple[Any, ...], kwargs: Mapping[str, Any], frame: FrameType | None) -> None:
-        """Take the stack of a call that is recorded, and count its inputs."""
-        super().begins(call, args, kwargs, frame)
-        if call.recorded:
-            self._count(call, (*args, *kwargs.values()))
+    def inputs(self, call: Call, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Return {}; see ``Task``."""
+        return {}
 
-    def ends(self, call: Call, result: Any, parameters: Mapping[str, Any] | None = None) -> None:
-        """Count the outputs and a Cell's parameters, and finish the forward entry."""
-        super().ends(call, result, parameters)
-        if not call.recorded:
-            return
-        self._count(call, as_outputs(result))
-        for name, parameter in (parameters or {}).items():
-            place = call.forward.rpartition(".forward")[0], name
-            once = parameter.requires_grad and self.records_backward and place not in self._parameters
-            self._parameters.add(place)
-            self.weight += self._size(parameter) * (1 + once)
+    def outputs(self, call: Call, result: Any, parameters: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Return {}; see ``Task``."""
+        return {}
 
-    def backward_ends(self, call: Call, inputs: list[Any], outputs: list[Any], keywords: Mapping[str, Any]) -> None:
-        """Count the gradients and finish the backward entry."""
-        self.weight += self._backwards.pop(call.backward, 0)
-        super().backward_ends(call, inputs, outputs, keywords)
+    def gradient(self, call: Call, slot: Slot, tensor: Any) -> None:
+        """Return None; see ``Task``."""
 
-    def _count(self, call: Call, values: Any) -> None:
-        for tensor in TensorTree(self._tensor, values, "output").tensors:
-            size = self._size(tensor)
-            self.weight += size
-            if tensor._grad_node is not None:
-                self._backwards[call.backward] = self._backwards.get(call.backward, 0) + size
+    def gradient_sum(self, call: Call, slot: Slot, total: Any) -> None:
+        """Return None; see ``Task``."""
 
-    def _size(self, tensor: Any) -> int:
-        return int(tensor._nbytes) * (2 if tensor._dtype in self._double else 1) + _BESIDE
+    def backward(self, inputs: list[Any], outputs: list[Any], keywords: Mapping[str, Any]) -> dict[str, Any]:
+        """Return {}; see ``Task``."""
+        return {}
+
+    def parameter_gradient(self, name: str, parameter: str, gradient: Any) -> dict[str, Any]:
+        """Return {}; see ``Task``."""
+        return {}
+
+    def should_write(self) -> bool:
+        """Return True: every step has documents."""
+        return True
+
+    def end_step(self) -> str:
+        """Return ""; see ``Task``."""
+        return ""
+
+
+class NoMeasurer:
+    """Stands in for measurers where no tensor is measured: never waits, holds nothing."""
+
+    is_immediate = has_pending = is_full = False
+
+    @property
+    def read(self) -> Callable[[Any], Any]:
+        """Return a function that reads nothing."""
+        return lambda tensor: None
+
+    def tensor(self, tensor: Any, name: str, sink: ArraySink | None, role: Role) -> None:
+        """Return None."""
+
+    def array(self, array: Any, dtype: str, name: str, sink: ArraySink | None) -> None:
+        """Return None."""
+
+    def copy(self, tensor: Any) -> None:
+        """Return None."""
+
+    def sum_later(self, total: Any, name: str, sink: ArraySink | None) -> None:
+        """Return None."""
+
+    def complete(self, guard: Guard) -> None:
+        """Do nothing."""
+
+    def forget(self) -> None:
+        """Do nothing."""

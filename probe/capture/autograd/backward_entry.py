@@ -1,261 +1,191 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""The backward entry of a call that made several nodes: its part of the graph is walked and read at the boundary."""
+"""The backward entry of a call that made several nodes: gradients are read where they cross its boundary."""
 
 from __future__ import annotations
 
-import bisect
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+import enum
+from collections.abc import Callable
+from typing import Any
 
-from probe.capture.autograd.nodes import LEAF, Key, Node
-from probe.capture.pynative.thread_state import ThreadState
-from probe.pytree import TensorTree, fill
+from probe.capture.autograd.call_graph import CallGraph, InnerNode
+from probe.capture.autograd.compiled_nodes import CompiledNodes, is_compiled
+from probe.capture.autograd.graph_inputs import GraphInputs
+from probe.capture.autograd.nodes import LEAF
+from probe.capture.autograd.open_entries import OpenBackwardEntries
+from probe.measure.gradient_sum import GradientSum
+from probe.pytree import TensorTree
+from probe.recording.call import Call
+from probe.recording.step_recorder import StepRecorder
 
-if TYPE_CHECKING:
-    from probe.capture.autograd.gradient_hooks import GraphInputs
-
-
-class Sink(Protocol):
-    """What gradients are handed to (the recorder)."""
-
-    closed: bool
-    order_only: bool
-
-    def settle(self) -> None:
-        """Wait for what runs asynchronously, where necessary; raises errors of the training."""
-
-    def backward_begins(self, call: Any) -> bool:
-        """Return whether the backward entry that opens now is recorded."""
-
-    def gradient(self, call: Any, place: str, tensor: Any) -> Any:
-        """Return the record of a gradient that arrived now."""
-
-    def sum(self) -> Any:
-        """Return a new sum of gradients, with ``add`` and ``take_from``."""
-
-    def gradient_sum(self, call: Any, place: str, total: Any) -> Any:
-        """Return the record of a gradient that was summed from several contributions."""
-
-    def backward_ends(self, call: Any, inputs: list[Any], outputs: list[Any], keywords: Mapping[str, Any]) -> None:
-        """Finish the backward entry."""
-
-    def later_pass(self, call: Any, passes: int) -> None:
-        """Note that gradients of a finished entry came again."""
-
-    def failed(self, call: Any, place: str, error: BaseException, backward: bool = False) -> None:
-        """End an error of the tool, and say in the call's entry that it lacks something."""
+#: pairs of (place of a gradient in a hook's ``gi``, leaf): those that go to inputs, those that go to results
+_Found = tuple[list[tuple[int, int]], list[tuple[int, int]]]
 
 
-class _InnerNode:
-    """One node of the call with the edges that matter: into the call's inputs, and into its own results."""
-
-    __slots__ = ("node", "number", "inputs", "results")
-
-    def __init__(self, node: Node, number: int) -> None:
-        self.node, self.number = node, number
-        self.inputs: list[tuple[int, Key]] = []
-        self.results: list[tuple[int, int]] = []
+class _State(enum.Enum):
+    WAITING = "no gradient has arrived"
+    OPEN = "gradients arrive and are recorded"
+    SKIPPED = "gradients arrive; the entry is not recorded"
+    CLOSED = "nothing more can arrive in this pass"
 
 
 class BackwardEntry:
-    """Opens with the first gradient that reaches the call and ends with the last that leaves it.
+    """Opens with the first gradient that reaches the call and closes with the last that leaves it.
 
-    A contribution that has several edges is summed; an output that the call also uses itself has what came from
-    inside subtracted; an output that is an input has null in both places, as nobody can tell whose users they are.
+    * A contribution that has several edges is summed.
+    * An output that the call also uses itself: the contributions from inside are subtracted.
+    * An output that is an input has null in both places: the graph cannot tell whose users they are.
+
+    Args:
+        recorder: the recorder of the step.
+        call: the call.
+        inputs: where its inputs stood in the graph.
+        outputs: its output tensors.
+        open_entries: closes the entry when nothing more can arrive.
+        order: the number of this entry in the order of attaching.
     """
 
     def __init__(
-        self, sink: Sink, call: Any, plan: GraphInputs, outputs: TensorTree, identify: Callable[[Node], Any], order: int
-    ) -> None:
-        self._sink, self._call = sink, call
-        self._in_places, self._in_layout, self._results = outputs.places, outputs.layout, outputs.tensors
-        self._out_places, self._out_layout, self._keywords = plan.slots.places, plan.slots.layout, plan.keywords
-        self._inputs: list[Any] = [None] * len(outputs.places)
-        self._outputs: list[Any] = [None] * len(plan.slots.places)
-        self._keys, self._quiet, self._floor = plan.keys, plan.quiet, plan.floor
-        self._identify, self._order = identify, order
-        self._inner: dict[int, Any] = {}
-        self._sums: dict[int, Any] = {}
-        self._low = LEAF
-        self._opened = self._closed = self._wanted = False
-        self._passes = 0
-
-    def attach(
         self,
-        nodes: Sequence[Node | None],
-        state: ThreadState,
-        advance: Callable[[int], None],
+        recorder: StepRecorder,
+        call: Call,
+        inputs: GraphInputs,
+        outputs: TensorTree,
+        open_entries: OpenBackwardEntries,
+        order: int,
     ) -> None:
-        """Hook the call's part of the graph.
+        self._recorder, self._call = recorder, call
+        self._in_layout, self._out_layout = outputs.slot_layout, inputs.tree.slot_layout
+        self._inputs: list[Any] = [None] * len(self._in_layout.slots)
+        self._outputs: list[Any] = [None] * len(self._out_layout.slots)
+        self._inner_sums: dict[int, GradientSum] = {}
+        self._input_sums: dict[int, GradientSum] = {}
+        self._open_entries, self._position = open_entries, (LEAF, order)
+        self._state, self._passes = _State.WAITING, 0
+
+    def attach(self, graph: CallGraph, inputs: GraphInputs, compiled: CompiledNodes) -> None:
+        """Hook the call's part of the graph. The hooks live as long as the graph and hold neither of these.
 
         Args:
-            nodes: the node of each result tensor, or None.
-            state: the threads' state; entries are put into ``state.open`` in the order in which they will end.
-            advance: ends the entries that can get nothing more once a node of this sequence number runs.
+            graph: that part.
+            inputs: where the inputs stood.
+            compiled: reads the edges of compiled functions' nodes.
         """
-        own, arrivals, shared = self._walk(nodes)
-        lowest = min(own.values(), key=lambda node: node.number, default=None)
-        self._low = lowest.number if lowest else LEAF
+        last = graph.last
+        self._position = (LEAF if last is None else last.sequence_nr), self._position[1]
         edges: dict[int, int] = {}
-        for node in own.values():
-            for _, key in node.inputs:
-                edges[self._keys[key][0]] = edges.get(self._keys[key][0], 0) + 1
-            for _, leaf in node.results:
-                self._inner.setdefault(leaf, self._sink.sum())
-        self._sums = {leaf: self._sink.sum() for leaf, count in edges.items() if count > 1}
-
-        def begin(number: int, first: bool = False) -> bool:
-            self._sink.settle()
-            return self._begin(number, first, state, advance)
-
-        for place, (node, wanted) in enumerate(arrivals):
-            node.register_prehook(self._on_arrival(begin, node._sequence_nr(), wanted, place == 0, lowest is None))
-        for owned in own.values():
-            inputs = [(place, self._keys[key][0]) for place, key in owned.inputs if key not in shared]
-            inputs = [(place, leaf) for place, leaf in inputs if leaf not in self._quiet]
-            if inputs or owned.results or owned is lowest:
-                owned.node.register_hook(self._on_node(begin, owned.number, inputs, owned.results, owned is lowest))
-        self._keys, self._results = {}, []  # hooks live as long as the graph: what only attaching needed goes now
-
-    def _walk(
-        self, nodes: Sequence[Node | None]
-    ) -> tuple[dict[Any, _InnerNode], list[tuple[Node, list[tuple[int, int]]]], set[Key]]:
-        """Return the call's own nodes, the nodes where gradients of its results arrive, and results that are inputs."""
-        identify, keys, floor = self._identify, self._keys, self._floor
-        results: dict[Key, int] = {}
-        shared: set[Key] = set()
-        todo: list[Node] = []
-        arrivals: dict[Any, tuple[Node, list[tuple[int, int]]]] = {}
-        for leaf, node in enumerate(nodes):
-            if node is None:
-                continue
-            identity, index = identify(node), self._results[leaf]._output_index
-            if (identity, index) in keys:
-                shared.add((identity, index))
-            elif (identity, index) not in results:  # given out twice: the whole gradient stands in the first place
-                results[identity, index] = leaf
-                arrivals.setdefault(identity, (node, []))[1].append((index, leaf))
-                todo.append(node)
-        if not results:  # nothing but inputs given back: an empty entry still says that a gradient came through
-            return {}, [(next(node for node in nodes if node is not None), [])], shared
-        own: dict[Any, _InnerNode] = {}
-        while todo:
-            node = todo.pop()
-            identity, number = identify(node), node._sequence_nr()
-            if identity in own or number == LEAF or number <= floor:
-                continue
-            owned = own[identity] = _InnerNode(node, number)
-            for place, (source, index) in enumerate(node.next_functions):
-                if source is None:
-                    continue
-                key = (identify(source), index)
-                if key in keys:
-                    owned.inputs.append((place, key))
-                    continue
-                if key in results:
-                    owned.results.append((place, results[key]))
-                todo.append(source)
-        return own, list(arrivals.values()), shared
+        for inner in graph.inner.values():
+            for _, key in inner.inputs:
+                leaf = inputs.keys[key][0]
+                edges[leaf] = edges.get(leaf, 0) + 1
+            for _, leaf in inner.results:
+                self._inner_sums.setdefault(leaf, self._recorder.queue.new_sum())
+        self._input_sums = {leaf: self._recorder.queue.new_sum() for leaf, count in edges.items() if count > 1}
+        for place, (node, wanted) in enumerate(graph.arrivals):
+            node.register_prehook(self._on_arrival(node._sequence_nr(), wanted, place == 0, last is None))
+        for inner in graph.inner.values():
+            leaves = [(edge, inputs.keys[key][0]) for edge, key in inner.inputs if key not in graph.shared]
+            leaves = [(edge, leaf) for edge, leaf in leaves if leaf not in inputs.non_differentiable]
+            if leaves or inner.results or inner is last:
+                find = _finder(inner, leaves, compiled)
+                inner.node.register_hook(self._on_node(inner.sequence_nr, find, inner is last))
 
     def _on_arrival(
-        self, begin: Callable[..., bool], number: int, wanted: list[tuple[int, int]], first: bool, last: bool
+        self, sequence_nr: int, wanted: list[tuple[int, int]], is_first: bool, is_last: bool
     ) -> Callable[[Any], None]:
         def hook(go: Any) -> None:
-            if not begin(number, first):
+            if not self._begin(sequence_nr, is_first):
                 return
-            try:
+            with self._recorder.guard("reading a gradient", self._call, backward=True):
                 for index, leaf in wanted:
                     self._take_input(leaf, go[index])
-                if last:
+                if is_last:
                     self.close()
-            except Exception as error:
-                self._sink.failed(self._call, "reading a gradient", error, backward=True)
 
         return hook
 
-    def _on_node(
-        self,
-        begin: Callable[..., bool],
-        number: int,
-        inputs: list[tuple[int, int]],
-        results: list[tuple[int, int]],
-        last: bool,
-    ) -> Callable[[Any, Any], None]:
+    def _on_node(self, sequence_nr: int, find: Callable[[], _Found], is_last: bool) -> Callable[[Any, Any], None]:
         def hook(gi: Any, go: Any) -> None:
-            if not begin(number):
-                return
-            try:
+            is_wanted = self._begin(sequence_nr)
+            with self._recorder.guard("reading a gradient", self._call, backward=True):
+                inputs, results = find()
+                if not is_wanted:
+                    return
                 for place, leaf in results:
                     if gi[place] is not None:
-                        self._inner[leaf].add(gi[place])
+                        self._inner_sums[leaf].add(gi[place])
                 for place, leaf in inputs:
                     self._take_output(leaf, gi[place])
-                if last:
+                if is_last:
                     self.close()
-            except Exception as error:
-                self._sink.failed(self._call, "reading a gradient", error, backward=True)
 
         return hook
 
-    def _begin(self, number: int, first: bool, state: ThreadState, advance: Callable[[int], None]) -> bool:
-        """Open the entry with its first event; return whether this event is for it."""
-        if self._sink.closed:
+    def _begin(self, sequence_nr: int, is_first: bool = False) -> bool:
+        """Open the entry with its first event; return whether the gradients of this event are recorded."""
+        recorder = self._recorder
+        if recorder.closed:
             return False
-        try:
-            advance(number)
-            if self._closed:
-                if first:
-                    self._passes += 1
-                    self._sink.later_pass(self._call, self._passes)
-                return False
-            if not self._opened:
-                self._opened = True
-                self._wanted = self._sink.backward_begins(self._call)
-                # of two that end at the same node the inner call, which was attached first, ends first
-                bisect.insort(state.open, (self._low, -self._order, self))
-            return self._wanted
-        except Exception as error:
-            self._sink.failed(self._call, "opening a backward entry", error, backward=True)
-            return False
+        recorder.synchronize()
+        with recorder.guard("opening a backward entry", self._call, backward=True):
+            self._open_entries.advance(sequence_nr)
+            if self._state is _State.CLOSED and is_first:
+                self._passes += 1
+                recorder.note_later_pass(self._call, self._passes)
+            if self._state is _State.WAITING:
+                self._state = _State.OPEN if recorder.begin_backward(self._call) else _State.SKIPPED
+                self._open_entries.add(*self._position, self.close)
+        return self._state is _State.OPEN
 
     def _take_input(self, leaf: int, gradient: Any) -> None:
         if gradient is None:
             return
-        inner, place = self._inner.get(leaf), self._in_places[leaf]
+        inner, slot = self._inner_sums.get(leaf), self._in_layout.slots[leaf]
         if inner is None:
-            self._inputs[leaf] = self._sink.gradient(self._call, place, gradient)
-            return
-        if inner.take_from(gradient):
-            self._inputs[leaf] = self._sink.gradient_sum(self._call, place, inner)
+            self._inputs[leaf] = self._recorder.gradient(self._call, slot, gradient)
+        elif inner.subtract_from(gradient):
+            self._inputs[leaf] = self._recorder.gradient_sum(self._call, slot, inner)
 
     def _take_output(self, leaf: int, gradient: Any) -> None:
         if gradient is None:
             return
-        total = self._sums.get(leaf)
+        total = self._input_sums.get(leaf)
         if total is None:
-            self._outputs[leaf] = self._sink.gradient(self._call, self._out_places[leaf], gradient)
+            self._outputs[leaf] = self._recorder.gradient(self._call, self._out_layout.slots[leaf], gradient)
         else:
             total.add(gradient)
 
     def close(self) -> None:
-        """Finish the entry; it has no effect on one that is finished."""
-        if self._closed:
+        """End the entry; it has no effect on one that has ended."""
+        state, self._state = self._state, _State.CLOSED
+        if state is not _State.OPEN:
             return
-        self._closed = True
-        if not self._wanted:
-            return
-        try:
-            for leaf, total in self._sums.items():
+        recorder, call = self._recorder, self._call
+        with recorder.guard("finishing a backward entry", call, backward=True):
+            for leaf, total in self._input_sums.items():
                 if total:
-                    self._outputs[leaf] = self._sink.gradient_sum(self._call, self._out_places[leaf], total)
-            self._sink.backward_ends(
-                self._call,
-                fill(self._in_layout, self._inputs),
-                fill(self._out_layout, self._outputs),
-                fill(self._keywords, self._outputs),
+                    self._outputs[leaf] = recorder.gradient_sum(call, self._out_layout.slots[leaf], total)
+            contributions, keywords = (
+                self._out_layout.fill(self._outputs),
+                self._out_layout.fill_keywords(self._outputs),
             )
-        except Exception as error:
-            self._sink.failed(self._call, "finishing a backward entry", error, backward=True)
-        finally:
-            self._sums, self._inner, self._inputs, self._outputs = {}, {}, [], []
+            recorder.end_backward(call, self._in_layout.fill(self._inputs), contributions, keywords)
+        self._input_sums, self._inner_sums, self._inputs, self._outputs = {}, {}, [], []
+
+
+def _finder(inner: InnerNode, inputs: list[tuple[int, int]], compiled: CompiledNodes) -> Callable[[], _Found]:
+    """Return a function that tells, in the hook of a node, which gradients go to inputs and which to results."""
+    found = inputs, inner.results
+    if not is_compiled(inner.node):
+        return lambda: found
+    edges = compiled.edges(inner.node)
+    to_inputs, to_results = ({inner.keys[place]: leaf for place, leaf in pairs} for pairs in found)
+
+    def find() -> _Found:
+        keys = edges()
+        return (
+            [(place, to_inputs[key]) for place, key in enumerate(keys) if key in to_inputs],
+            [(place, to_results[key]) for place, key in enumerate(keys) if key in to_results],
+        )
+
+    return find

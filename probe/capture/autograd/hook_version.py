@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Registering a hook makes MindSpore compile every ``@jit`` function anew; ours are none of their business."""
+"""Hides our hooks from MindSpore's hook counter, so that jit functions are not compiled again."""
 
 from __future__ import annotations
 

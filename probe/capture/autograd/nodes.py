@@ -24,8 +24,8 @@ class AutogradNodes:
         works: whether this MindSpore's node API does what the self-test expects; where it does not, it is not used.
         reason: what the self-test found, where it failed.
         identify: node -> a value that is equal for two wrappers of the same node.
-        recording: tells whether calls are being recorded for a gradient right now.
-        settle: waits for what runs asynchronously. An error of the training that is pending is raised here, once; so it
+        grad_enabled: tells whether calls are being recorded for a gradient right now.
+        synchronize: waits for asynchronous work. An error of the training that is pending is raised here, once; so it
             is called before the tool looks at a tensor, and never where errors of the tool are caught.
         continuous: the dtypes that have gradients. Nodes of others (argmax) are given one too when they are multiplied.
     """
@@ -38,12 +38,12 @@ class AutogradNodes:
             getattr(mindspore, name) for name in "float16 float32 float64 bfloat16 complex64 complex128".split()
         )
         self.identify: Callable[[Node], Any] = _by_name
-        self.recording: Callable[[], bool] = executor.requires_grad
-        self.settle: Callable[[], None] = executor.sync
+        self.grad_enabled: Callable[[], bool] = executor.requires_grad
+        self.synchronize: Callable[[], None] = executor.sync
         self._view = mindspore.Tensor.view
         self._anchor = mindspore.Parameter(mindspore.Tensor([1.0, 2.0], mindspore.float32), name="probe_anchor")
         self.works, self.reason = False, ""
-        if self.recording():  # save() or start() in the middle of a forward: the self-test would take part in it
+        if self.grad_enabled():  # save() or start() in the middle of a forward: the self-test would take part in it
             if hasattr(self._view(self._anchor, -1)._grad_node, "_unique_id"):
                 self.identify = _by_unique_id
             self.works = True
@@ -59,7 +59,7 @@ class AutogradNodes:
         node = tensor._grad_node
         return None if node is None else (self.identify(node), tensor._output_index)
 
-    def now(self) -> int:
+    def newest_sequence_nr(self) -> int:
         """Return a number below the sequence number of every node made from now on.
 
         It comes from a node of the tool's own parameter that nothing else is connected to.
@@ -80,7 +80,7 @@ class AutogradNodes:
             if hasattr(leaf, "_unique_id"):
                 self.identify = _by_unique_id
             seen["leaf"] = (self.identify(leaf), index) == self.key(x)
-            seen["order"] = self.now() > node._sequence_nr() and leaf._sequence_nr() == LEAF
+            seen["order"] = self.newest_sequence_nr() > node._sequence_nr() and leaf._sequence_nr() == LEAF
             node.register_prehook(lambda go: seen.__setitem__("pre", go[0].asnumpy().tolist()))
             node.register_hook(lambda gi, go: seen.__setitem__("hook", [t[0].asnumpy().tolist() for t in (gi, go)]))
             return (doubled * doubled).sum()

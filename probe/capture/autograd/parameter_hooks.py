@@ -6,16 +6,15 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from probe.capture.autograd.hook_version import preserve_hook_version
-
-if TYPE_CHECKING:
-    from probe.recording.step_recorder import StepRecorder
+from probe.recording.step_recorder import StepRecorder
+from probe.recording.task import GradientUse
 
 
 class ParameterHooks:
-    """A hook on every parameter of every recorded Cell, to the end of the step; it speaks once the Cell was called.
+    """A hook on every parameter of every recorded Cell, to the end of the step; active once the Cell was called.
 
     Such a hook stays through any number of backward passes, so one is enough; it is only called where the training
     asks for that parameter's gradient. Those of one step are registered at the begin of the next, all at once, which is
@@ -30,7 +29,7 @@ class ParameterHooks:
 
     def begin(self, recorder: StepRecorder) -> None:
         """Register the hooks of the last step again, unless they are."""
-        if recorder.records_backward and not self._handles:
+        if recorder.task.gradients is not GradientUse.NONE and not self._handles:
             with preserve_hook_version():
                 for (key, name), parameter in self._hooked.items():
                     if parameter.requires_grad:
@@ -38,7 +37,7 @@ class ParameterHooks:
 
     def watch(self, recorder: StepRecorder, key: str, parameters: Mapping[str, Any]) -> None:
         """Record the gradients of a Cell's own parameters under its key."""
-        if not recorder.records_backward:
+        if recorder.task.gradients is GradientUse.NONE:
             return
         self._called.add(key)
         hooked = self._hooked
@@ -60,7 +59,7 @@ class ParameterHooks:
                 every.callback(handle.remove)
 
     def forget(self) -> None:
-        """Let go of the parameters, or do it at the end of the step where hooks wait on them: others are watched."""
+        """Release the parameters, at the end of the step where hooks are registered on them."""
         self._stale = bool(self._handles)
         if not self._stale:
             self._hooked = {}
@@ -70,10 +69,8 @@ def _hook(recorder: StepRecorder, called: set[str], key: str, name: str) -> Call
     def hook(gradient: Any) -> None:
         if key not in called:
             return
-        recorder.settle()
-        try:
+        recorder.synchronize()
+        with recorder.guard("reading a parameter's gradient", key=key):
             recorder.parameter_gradient(key, name, gradient)
-        except Exception as error:
-            recorder.trouble("reading a parameter's gradient", error)
 
     return hook

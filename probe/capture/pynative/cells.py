@@ -1,25 +1,23 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""The Cells below the model: what goes in before and comes out after every call."""
+"""Records the calls of the Cells below the model."""
 
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from probe.capture.autograd.parameter_hooks import ParameterHooks
 from probe.capture.patches import Patch, PatchSet
-from probe.capture.pynative import recompute
-from probe.capture.pynative.thread_state import OpenCall
+from probe.capture.pynative.context import CaptureContext
+from probe.capture.pynative.recompute import RECOMPUTE_MODULE
+from probe.entry import Kind
 from probe.naming import CELL, clean
-
-if TYPE_CHECKING:
-    from probe.capture.pynative.pynative_capture import PyNativeCapture
-    from probe.recording.step_recorder import StepRecorder
+from probe.recording.step_recorder import StepRecorder
 
 
-def below(models: Any) -> Iterator[tuple[str, Any]]:
+def iter_cells(models: Any) -> Iterator[tuple[str, Any]]:
     """Yield (dotted path, Cell) for the models and all Cells below them, but not for optimizers and what they hold.
 
     The Cells that MindSpore puts around a recomputed one are no Cells of the user's either.
@@ -34,7 +32,7 @@ def below(models: Any) -> Iterator[tuple[str, Any]]:
         optimizers = [cell for _, cell in found if isinstance(cell, nn.Optimizer)]
         hidden = {id(cell) for optimizer in optimizers for _, cell in optimizer.cells_and_names()}
         for path, cell in found:
-            if id(cell) not in hidden and type(cell).__module__ != recompute.MODULE:
+            if id(cell) not in hidden and type(cell).__module__ != RECOMPUTE_MODULE:
                 yield ".".join(part for part in (str(index) if several else "", path) if part), cell
 
 
@@ -45,15 +43,18 @@ class CellHooks:
     2.9), when it is interrupted, nor when it has a bprop of its own.
 
     Args:
-        collection: what the calls are recorded by.
-        models: a Cell, or a list or tuple of Cells; they themselves are not recorded, only what is below them.
-        cells: what ``below`` found in them.
+        context: shared by the hooks of the capture.
+        parameters: watches the gradients of parameters.
+        models: a Cell, or a list or tuple of Cells; they themselves are not recorded, only the Cells below them.
+        cells: the Cells that ``iter_cells`` found in them.
     """
 
-    def __init__(self, collection: PyNativeCapture, models: Any, cells: Iterable[tuple[str, Any]]) -> None:
+    def __init__(
+        self, context: CaptureContext, parameters: ParameterHooks, models: Any, cells: Iterable[tuple[str, Any]]
+    ) -> None:
         from mindspore import nn
 
-        self._collection, self._state = collection, collection.state
+        self._context, self._parameter_hooks = context, parameters
         roots = {id(model) for model in (models if isinstance(models, (list, tuple)) else [models])}
         self._cells = [(path, cell) for path, cell in cells if id(cell) not in roots]  # held: so identities stay theirs
         self._keys = {id(cell): clean(f"{CELL}.{path}.{type(cell).__name__}") for path, cell in self._cells}
@@ -72,36 +73,35 @@ class CellHooks:
         self._patches.remove()
 
     def _call(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        keys, collection, begin, end = self._keys, self._collection, self._begin, self._end
+        keys, context, state = self._keys, self._context, self._context.state
+        begin, end, fail = self._begin, self._end, self._fail
 
         def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
             key = keys.get(id(self))
-            recorder = collection.recorder
+            recorder = context.recorder
             if key is None or recorder is None:
                 return original(self, *args, **kwargs)
+            depth = len(state.cells)
             try:
                 if not self._forward_pre_hook:
                     begin(recorder, self, key, args, kwargs)
                 output = original(self, *args, **kwargs)
-                if collection.recorder is not None:
-                    collection.recorder.settle()
+                recorder.synchronize()
             except BaseException as error:
-                end(self, key, None, error)
+                fail(depth, self, error)
                 raise
-            end(self, key, output, None)
-            if collection.recorder is not None and collection.recorder.theirs is not None:
-                collection.recorder.settle()
+            end(depth, self, key, output)
             return output
 
         return functools.update_wrapper(__call__, original)
 
     def _pre_hooks(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        """Stand in for what runs the user's own pre-hooks: the inputs are what comes out of them."""
-        keys, collection, begin = self._keys, self._collection, self._begin
+        """Stand in for the method that runs the user's own pre-hooks: the recorded inputs are those it returns."""
+        keys, context, begin = self._keys, self._context, self._begin
 
         def _run_forward_pre_hook(self: Any, args: Any, kwargs: Any) -> Any:
             args, kwargs = original(self, args, kwargs)
-            key, recorder = keys.get(id(self)), collection.recorder
+            key, recorder = keys.get(id(self)), context.recorder
             if key is not None and recorder is not None:
                 begin(recorder, self, key, args, kwargs)
             return args, kwargs
@@ -111,53 +111,25 @@ class CellHooks:
     def _begin(
         self, recorder: StepRecorder, cell: Any, key: str, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
-        try:
-            call, repeated = self._state.begin(key, recorder.cell_call)
-            if call is None:
-                return
-            opened = OpenCall(cell, call, repeated)
-            self._state.cells.append(opened)
-            if not (repeated or recorder.opens(call) or recorder.follows(call)):
-                return
-        except Exception as error:
-            recorder.trouble("recording a call", error, key)
-            return
-        recorder.settle()
-        try:
-            if not repeated:
-                recorder.begins(call, args, kwargs, sys._getframe(2))
-        except Exception as error:
-            recorder.failed(call, "recording a call", error)
-        try:
-            if recorder.follows(call):
-                opened.plan = self._collection.gradients.plan_cell(recorder, args, kwargs)
-        except Exception as error:
-            recorder.failed(call, "watching the gradients of a Cell", error)
+        self._context.begin(recorder, Kind.CELL, key, args, kwargs, cell)
 
-    def _end(self, cell: Any, key: str, output: Any, raised: BaseException | None) -> None:
-        opened, recorder = self._state.leave(cell), self._collection.recorder
+    def _end(self, depth: int, cell: Any, key: str, output: Any) -> None:
+        context = self._context
+        opened, recorder = context.state.leave(depth, cell), context.recorder
         if opened is None or recorder is None:
             return
         parameters: dict[str, Any] = {}
-        try:
+        with recorder.guard("watching the gradients of a Cell", opened.call):
             parameters = self._own_parameters(cell, key)
-            if raised is not None:
-                opened.plan = None
-            elif not opened.repeated and recorder.follows(opened.call):
-                self._collection.parameters.watch(recorder, key, parameters)
-            if opened.plan is not None:
-                self._collection.gradients.attach(recorder, opened.call, opened.plan, output)
-        except Exception as error:
-            recorder.failed(opened.call, "watching the gradients of a Cell", error)
-        try:
-            if opened.repeated:
-                return
-            if raised is None:
-                recorder.ends(opened.call, output, parameters)
-            else:
-                recorder.raised(opened.call, raised)
-        except Exception as error:
-            recorder.failed(opened.call, "recording a result", error)
+            if opened.call.watched and not opened.is_repeated:
+                self._parameter_hooks.watch(recorder, key, parameters)
+        context.watch_gradients(recorder, opened, output)
+        context.end(recorder, opened, output, parameters)
+
+    def _fail(self, depth: int, cell: Any, error: BaseException) -> None:
+        opened, recorder = self._context.state.leave(depth, cell), self._context.recorder
+        if opened is not None and recorder is not None:
+            self._context.fail(recorder, opened, error)
 
     def _own_parameters(self, cell: Any, key: str) -> dict[str, Any]:
         parameters = self._parameters.get(key)

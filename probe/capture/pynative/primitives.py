@@ -6,13 +6,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from probe.capture.pynative.apis import ApiHooks
+from probe.capture.pynative.context import CaptureContext
 from probe.naming import PRIMITIVE, clean
-
-if TYPE_CHECKING:
-    from probe.capture.pynative.pynative_capture import PyNativeCapture
 
 _log = logging.getLogger("probe")
 
@@ -33,12 +31,12 @@ class PrimitiveHooks:
     """Swaps the classes of Primitive instances and swaps them back.
 
     Args:
-        collection: what the calls are recorded by.
-        held: the Primitives and the attributes that name them, from ``held_by``.
+        context: shared by the hooks of the capture.
+        held: the Primitives and the attributes that name them, from ``find_primitives``.
     """
 
-    def __init__(self, collection: PyNativeCapture, held: Iterable[tuple[str, Any]]) -> None:
-        self._watch = ApiHooks(collection)
+    def __init__(self, context: CaptureContext, held: Iterable[tuple[str, Any]]) -> None:
+        self._apis = ApiHooks(context)
         self._found: list[tuple[Any, type, type]] = []
         for attribute, primitive in held:
             own = type(primitive)
@@ -61,10 +59,10 @@ class PrimitiveHooks:
                 primitive.__class__ = own
 
     def _subclass(self, own: type, key: str) -> type:
-        watch, original = self._watch, own.__call__
+        apis, original = self._apis, own.__call__
 
         def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
-            return watch.call(key, original, (self, *args), kwargs, visible=1)
+            return apis.call(key, original, (self, *args), kwargs, skip_args=1)
 
         same = {name: getattr(own, name) for name in ("__module__", "__qualname__", "__doc__")}
         return type(own)(own.__name__, (own,), {"__call__": __call__, **same})

@@ -1,0 +1,94 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The part of the graph that one call has made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from probe.capture.autograd.graph_inputs import GraphInputs
+from probe.capture.autograd.nodes import LEAF, AutogradNodes, Key, Node
+
+
+class InnerNode:
+    """One node of the call, with its edges into the call's inputs and into its own results.
+
+    Attributes:
+        node: the node.
+        sequence_nr: its sequence number.
+        keys: the place in the graph that each edge leads to.
+        inputs: (edge, place in the graph) of the edges into inputs of the call.
+        results: (edge, output leaf) of the edges into results of the call.
+    """
+
+    __slots__ = ("inputs", "keys", "node", "results", "sequence_nr")
+
+    def __init__(self, node: Node, sequence_nr: int) -> None:
+        self.node, self.sequence_nr = node, sequence_nr
+        self.keys: list[Key | None] = []
+        self.inputs: list[tuple[int, Key]] = []
+        self.results: list[tuple[int, int]] = []
+
+
+class CallGraph:
+    """Walks from the results of a call to its inputs.
+
+    Args:
+        nodes: access to the graph.
+        inputs: where the inputs stood before the call.
+        results: the output tensors.
+        result_nodes: the node of each output tensor, or None.
+
+    Attributes:
+        inner: the nodes that the call has made.
+        arrivals: the nodes where gradients of its results arrive, with (index, output leaf) pairs.
+        shared: places of results that are inputs: the graph cannot tell whose users they are.
+    """
+
+    def __init__(
+        self, nodes: AutogradNodes, inputs: GraphInputs, results: Sequence[Any], result_nodes: Sequence[Node | None]
+    ) -> None:
+        self.inner: dict[Any, InnerNode] = {}
+        self.shared: set[Key] = set()
+        arrivals: dict[Any, tuple[Node, list[tuple[int, int]]]] = {}
+        places: dict[Key, int] = {}
+        for leaf, node in enumerate(result_nodes):
+            if node is None:
+                continue
+            key = nodes.identify(node), results[leaf]._output_index
+            if key in inputs.keys:
+                self.shared.add(key)
+            elif key not in places:  # given out twice: the whole gradient stands in the first place
+                places[key] = leaf
+                arrivals.setdefault(key[0], (node, []))[1].append((key[1], leaf))
+        self.arrivals = list(arrivals.values())
+        if places:
+            self._walk(nodes, inputs, places)
+        else:  # nothing but inputs given back: an empty entry still says that a gradient came through
+            self.arrivals = [(next(node for node in result_nodes if node is not None), [])]
+
+    @property
+    def last(self) -> InnerNode | None:
+        """The node of the call that runs last in the backward."""
+        return min(self.inner.values(), key=lambda inner: inner.sequence_nr, default=None)
+
+    def _walk(self, nodes: AutogradNodes, inputs: GraphInputs, results: dict[Key, int]) -> None:
+        identify, todo = nodes.identify, [node for node, _ in self.arrivals]
+        while todo:
+            node = todo.pop()
+            identity, number = identify(node), node._sequence_nr()
+            if identity in self.inner or number == LEAF or number <= inputs.min_sequence_nr:
+                continue
+            inner = self.inner[identity] = InnerNode(node, number)
+            for edge, (source, index) in enumerate(node.next_functions):
+                key = None if source is None else (identify(source), index)
+                inner.keys.append(key)
+                if key is None:
+                    continue
+                if key in inputs.keys:
+                    inner.inputs.append((edge, key))
+                    continue
+                if key in results:
+                    inner.results.append((edge, results[key]))
+                todo.append(source)

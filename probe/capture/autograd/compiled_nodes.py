@@ -1,0 +1,144 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The graph nodes of compiled functions, and how their edges map to the arguments.
+
+A node has an edge for each tensor of the arguments, in the order of the signature, and then one for each Parameter
+that the function uses. A tuple, list or dict without gradients has none: it is compiled as a constant.
+
+MindSpore removes edges that need no gradient while it computes the gradients. A hook is given only the others. So the
+edges are read in the hook, where they are those that the gradients go to.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any, Optional
+
+from probe.capture.autograd.graph_inputs import GraphInputs
+from probe.capture.autograd.nodes import LEAF, Key, Node
+from probe.pytree import leaves as leaves_of
+
+#: stands in the name of such a node, and of no operation's
+_NAME = "bprop_builder"
+
+#: (place of the gradient in a hook's ``gi``, input leaf); None where the mapping cannot be proven
+Places = Optional[Sequence[tuple[int, int]]]
+
+#: pairs of (edge, input leaf) in order, and whether edges follow on those of a container with several tensors
+_Way = tuple[tuple[tuple[int, int], ...], bool]
+
+
+def is_compiled(node: Node) -> bool:
+    """Return whether this is the node of a compiled function."""
+    return _NAME in node.name()
+
+
+class CompiledNodes:
+    """Reads the edges of compiled functions' nodes.
+
+    A hook that held its own node would keep it alive for ever, so the nodes are held here until their hooks run.
+
+    Args:
+        identify: node -> a value that is equal for two wrappers of the same node.
+    """
+
+    def __init__(self, identify: Callable[[Node], Any]) -> None:
+        import mindspore
+
+        self._identify = identify
+        self._parameter: type = mindspore.Parameter
+        self._held: dict[int, Node] = {}
+        self._numbers = itertools.count()
+
+    def release(self) -> None:
+        """Hold no node any more: no gradient is recorded from now on."""
+        self._held.clear()
+
+    def edges(self, node: Node) -> Callable[[], list[Key | None]]:
+        """Return a function that reads, once and in the node's hook, the edges that the gradients go to."""
+        number, held = next(self._numbers), self._held
+        held[number] = node
+
+        def read() -> list[Key | None]:
+            node = held.pop(number, None)
+            return [] if node is None else self._keys(node)
+
+        return read
+
+    def places(self, node: Node, inputs: GraphInputs) -> Callable[[int], Places]:
+        """Return a function that maps, in the node's hook, so many gradients to the input leaves of the call."""
+        before, read = self._keys(node), self.edges(node)
+        leaves, packed = self._align(node, before, inputs)
+        wanted = {leaf for known in inputs.keys.values() for leaf in known} - inputs.non_differentiable
+
+        def places(count: int) -> Places:
+            after = read()
+            if not wanted:
+                return ()
+            if leaves is None or count != len(after) or (packed and after != before):
+                return None
+            return _follow(before, after, {place: leaf for place, leaf in leaves.items() if leaf in wanted})
+
+        return places
+
+    def _keys(self, node: Node) -> list[Key | None]:
+        edges = node.next_functions
+        return [None if source is None else (self._identify(source), index) for source, index in edges]
+
+    def _align(self, node: Node, edges: list[Key | None], inputs: GraphInputs) -> tuple[dict[int, int] | None, bool]:
+        """Return edge -> input leaf, or None where there is no way or more than one.
+
+        The second value tells whether edges may follow on those of a container with several tensors. There MindSpore
+        confuses the places of arguments when it removes edges.
+        """
+        keys: list[Key | None] = [None] * len(inputs.tree.tensors)
+        for key, known in inputs.keys.items():
+            for leaf in known:
+                keys[leaf] = key
+        ways: dict[int, set[_Way]] = {0: {((), False)}}  # number of edges that are accounted for -> the ways to do so
+        for slot in (*inputs.tree.slot_layout.layout, *inputs.tree.slot_layout.keywords.values()):
+            leaves = list(leaves_of(slot))
+            expected = [keys[leaf] for leaf in leaves]
+            may_be_constant = not isinstance(slot, int) or keys[slot] is None
+            longer: defaultdict[int, set[_Way]] = defaultdict(set)
+            for place, found in ways.items():
+                end = place + len(leaves)
+                if edges[place:end] == expected:
+                    pairs = tuple((place + i, leaf) for i, leaf in enumerate(leaves) if keys[leaf] is not None)
+                    packed = len(leaves) > 1 and end < len(edges)
+                    longer[end] |= {(way + pairs, was_packed or packed) for way, was_packed in found}
+                if may_be_constant:
+                    longer[place] |= found
+            ways = longer
+        rest = self._first_of_parameters(node, inputs)
+        fits = [way for place, found in ways.items() if place >= rest for way in found]
+        if len({pairs for pairs, _ in fits}) != 1:
+            return None, False
+        return dict(fits[0][0]), any(packed for _, packed in fits)
+
+    def _first_of_parameters(self, node: Node, inputs: GraphInputs) -> int:
+        """Return the first place from which on all edges may be those of Parameters that the function uses."""
+        edges = list(node.next_functions)
+        for place in range(len(edges) - 1, -1, -1):
+            source, index = edges[place]
+            if source is None:
+                continue
+            known = inputs.keys.get((self._identify(source), index), ())
+            is_parameter = all(isinstance(inputs.tree.tensors[leaf], self._parameter) for leaf in known)
+            if source._sequence_nr() != LEAF or not is_parameter:
+                return place + 1
+        return 0
+
+
+def _follow(before: list[Key | None], after: list[Key | None], leaves: dict[int, int]) -> Places:
+    """Return where the leaves' edges have moved; None where only some of the edges of one tensor are left."""
+    found = []
+    for key in {before[place] for place in leaves}:
+        old = [place for place, known in enumerate(before) if known == key]
+        new = [place for place, known in enumerate(after) if known == key]
+        if new and len(new) != len(old):
+            return None
+        found += [(place, leaves[origin]) for origin, place in zip(old, new) if origin in leaves]
+    return found

@@ -1,0 +1,187 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Follows the handles of asynchronous communication, from their creation until the training waits for them."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from probe.capture.patches import Patch, PatchSet
+from probe.naming import message_of
+from probe.recording.call import Call
+from probe.recording.step_recorder import StepRecorder
+
+
+class _TrackedHandle:
+    """One handle that the training has not waited for.
+
+    Attributes:
+        recorder: the recorder of the step.
+        handle: the handle.
+        calls: the recorded calls that it belongs to; MindSpore has one handle for all that need no waiting.
+    """
+
+    __slots__ = ("calls", "handle", "recorder")
+
+    def __init__(self, recorder: StepRecorder, handle: Any) -> None:
+        self.recorder, self.handle = recorder, handle  # held, so that no other takes over its identity
+        self.calls: list[_AwaitedCall] = []
+
+
+class _AwaitedCall:
+    """A recorded call whose output is still to come."""
+
+    __slots__ = ("call", "handles", "outcome", "recorder")
+
+    def __init__(self, recorder: StepRecorder, call: Call, handles: list[Any], outcome: Any) -> None:
+        self.recorder, self.call, self.outcome = recorder, call, outcome
+        self.handles = {id(handle) for handle in handles}
+
+    def finish(self, handle: Any) -> None:
+        """Record the output of the call if this was its last handle."""
+        if id(handle) not in self.handles:  # it was returned twice
+            return
+        self.handles.discard(id(handle))
+        if not self.handles:
+            self.recorder.record_awaited_output(self.call, self.outcome)
+
+    def fail(self, error: BaseException) -> None:
+        """Record that waiting raised."""
+        self.recorder.note_unfinished(self.call, "raised", message_of(error))
+
+
+class CommHandleTracker:
+    """Tracks every handle of a step, by whatever name the call was called. ``wait`` is patched while there are any.
+
+    Attributes:
+        recorder: the recorder of the step, while something is recorded or could be.
+    """
+
+    def __init__(self) -> None:
+        import mindspore
+        from mindspore._c_expression import CommHandle
+
+        self.recorder: StepRecorder | None = None
+        self._tensor: type = mindspore.Tensor
+        self._handle: type = CommHandle
+        self._lock = threading.RLock()  # a signal may come while it is held, and ends the step
+        self._tracked: dict[int, _TrackedHandle] = {}
+        made = {*_classes(CommHandle)}
+        self._creation = PatchSet([Patch(kind, "__init__", self._created) for kind in made])
+        self._waits = PatchSet([Patch(kind, "wait", self._waited) for kind in {CommHandle, *made}])
+
+    def install(self) -> None:
+        """Begin to notice handles when they are made."""
+        self._creation.install()
+
+    def remove(self) -> None:
+        """Notice no new handles."""
+        self._creation.remove()
+
+    def find(self, result: Any) -> list[Any]:
+        """Return the handles in the result of a call."""
+        items = result if isinstance(result, (list, tuple)) else (result,)
+        return [item for item in items if isinstance(item, self._handle)]
+
+    def has_tensors(self, result: Any) -> bool:
+        """Return whether a call returned tensors, and did not only change its arguments."""
+        items = result if isinstance(result, (list, tuple)) else (result,)
+        return any(isinstance(item, (self._tensor, list, tuple)) for item in items)
+
+    def follow(self, recorder: StepRecorder, handles: list[Any], call: Call, outcome: Any) -> None:
+        """Record the output of a call when the training has waited for all of its handles."""
+        with recorder.guard("following a communication"):
+            recorder.put_without_output(call)
+            awaited = _AwaitedCall(recorder, call, handles, outcome)
+            with self._lock:
+                for handle in handles:
+                    self._track(recorder, handle).calls.append(awaited)
+
+    def end_step(self) -> None:
+        """Track no more. Calls that the training has not waited for are marked."""
+        for awaited in self._clear():
+            awaited.recorder.note_unfinished(awaited.call, "pending", "not waited for before step()")
+
+    def detach(self) -> None:
+        """Track no more in a forked child: the communication is the parent's."""
+        self._lock = threading.RLock()
+        self.recorder = None
+        self._clear()
+
+    def _clear(self) -> list[_AwaitedCall]:
+        with self._lock:
+            awaited = {id(call): call for tracked in self._tracked.values() for call in tracked.calls}
+            self._tracked.clear()
+            self._waits.remove()
+        return list(awaited.values())
+
+    def _track(self, recorder: StepRecorder, handle: Any) -> _TrackedHandle:
+        """Return the tracked handle, a new one where it is not tracked yet."""
+        with self._lock:
+            tracked = self._tracked.get(id(handle))
+            if tracked is None:
+                tracked = self._tracked[id(handle)] = _TrackedHandle(recorder, handle)
+                self._waits.install()
+                recorder.queue.communication_started()
+            return tracked
+
+    def _created(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def __init__(handle: Any, *args: Any, **kwargs: Any) -> None:
+            original(handle, *args, **kwargs)
+            recorder = self.recorder
+            if recorder is not None:
+                with recorder.guard("following a communication"):
+                    self._track(recorder, handle)
+
+        return functools.update_wrapper(__init__, original)
+
+    def _waited(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def wait(handle: Any, *args: Any, **kwargs: Any) -> Any:
+            tracked = self._tracked.get(id(handle))
+            if tracked is None:
+                return original(handle, *args, **kwargs)
+            returned = finished = False
+            try:
+                result = original(handle, *args, **kwargs)
+                returned = True
+                finished = self._untrack(tracked)
+                if finished:  # no other thread has waited for it too, and the step has not ended
+                    tracked.recorder.queue.communication_finished(ok=True)
+            except BaseException as error:
+                if not returned and self._untrack(tracked):
+                    finished = True
+                    tracked.recorder.queue.communication_finished(ok=False)
+                if finished:
+                    for call in tracked.calls:
+                        call.fail(error)
+                raise
+            if finished:
+                for call in tracked.calls:
+                    call.finish(handle)
+            return result
+
+        return functools.update_wrapper(wait, original)
+
+    def _untrack(self, tracked: _TrackedHandle) -> bool:
+        """Track a handle no more; return False where somebody else has done so."""
+        with self._lock:
+            known = self._tracked.pop(id(tracked.handle), None)
+            with tracked.recorder.guard("following a communication"):
+                if not self._tracked:
+                    self._waits.remove()
+        return known is tracked
+
+
+def _classes(base: type) -> Iterator[type]:
+    """Yield the classes of handles that MindSpore makes in Python."""
+    for name in ("mindspore.communication.comm_func", "mindspore.ops.function.comm_func"):
+        try:
+            found = getattr(importlib.import_module(name), "CommHandle", None)
+        except ImportError:
+            continue
+        if isinstance(found, type) and issubclass(found, base):
+            yield found

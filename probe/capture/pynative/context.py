@@ -1,0 +1,100 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""What the hooks of one capture share, and the begin and end of every call they see."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from probe.capture.autograd.gradient_hooks import GradientHooks
+from probe.capture.hook_group import HookGroup
+from probe.capture.pynative.open_call import OpenCall
+from probe.capture.pynative.replay import ReplayLogs
+from probe.capture.pynative.thread_state import ThreadState
+from probe.entry import Kind
+from probe.recording.step_recorder import StepRecorder
+
+
+class CaptureContext:
+    """Shared by all hooks of one capture.
+
+    Args:
+        gradients: attaches hooks to graph nodes.
+
+    Attributes:
+        recorder: calls are recorded there; None while nothing is recorded.
+        state: the state of each thread.
+        hooks: the hooks that are removed for a moment while MindSpore compiles or copies a Cell.
+        replay_logs: the logs of recomputed Cells.
+    """
+
+    def __init__(self, gradients: GradientHooks) -> None:
+        self.recorder: StepRecorder | None = None
+        self.state = ThreadState()
+        self.hooks = HookGroup()
+        self.replay_logs = ReplayLogs()
+        self._gradients = gradients
+
+    def begin(
+        self,
+        recorder: StepRecorder,
+        kind: Kind,
+        key: str,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        cell: Any = None,
+        is_compiled: bool = False,
+    ) -> OpenCall | None:
+        """Begin a call; return None where nothing of it is recorded. Raises errors of the training.
+
+        Args:
+            recorder: the recorder of the step.
+            kind: API or Cell.
+            key: the names of its entries without number and direction.
+            args: its positional inputs.
+            kwargs: its keyword inputs.
+            cell: the Cell that is called.
+            is_compiled: whether it is a compiled function.
+        """
+        state, repeated = self.state, None
+        if state.replay is not None:
+            repeated = state.replay.pop(key)
+            if repeated is None:
+                return None
+        call = recorder.begin(kind, key, args, kwargs, state.cell, repeated)
+        if call is None:
+            return None
+        for log in state.logs:
+            log.add(key, call)
+        opened = OpenCall(call, repeated is not None, cell)
+        if cell is not None:
+            state.cells.append(opened)
+        elif not (call.recorded or call.watched):
+            return None
+        if call.watched:
+            with recorder.guard("watching the gradients of a call", call):
+                opened.graph_inputs = self._gradients.find_inputs(recorder, args, kwargs, cell is not None, is_compiled)
+        return opened
+
+    def watch_gradients(self, recorder: StepRecorder, opened: OpenCall, result: Any) -> None:
+        """Watch the gradients of a call that has returned."""
+        if opened.graph_inputs is not None:
+            with recorder.guard("watching the gradients of a call", opened.call):
+                self._gradients.attach(recorder, opened.call, opened.graph_inputs, result)
+
+    def end(
+        self,
+        recorder: StepRecorder,
+        opened: OpenCall,
+        result: Any,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> None:
+        """End a call that has returned. Raises ``NonFiniteError`` where a task asks for it."""
+        if not opened.is_repeated:
+            recorder.end(opened.call, result, parameters)
+
+    def fail(self, recorder: StepRecorder, opened: OpenCall, error: BaseException) -> None:
+        """End a call that has raised."""
+        if not opened.is_repeated:
+            recorder.fail(opened.call, error)

@@ -1,0 +1,61 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The interface of tasks: one strategy for each kind of dump."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from probe.measure.gradient_sum import GradientSum
+from probe.pytree import Slot
+from probe.recording.call import Call
+
+
+class GradientUse(enum.Enum):
+    """The use that a task makes of gradients."""
+
+    NONE = "backward entries are not recorded"
+    ORDER = "only the order of backward entries is recorded"
+    VALUES = "gradients are measured"
+
+
+class Task(Protocol):
+    """Decides what one step keeps of each call. One object per step.
+
+    Attributes:
+        gradients: the use of gradients.
+        records_forward: whether forward entries are recorded.
+        has_values: whether entries have parts; without them construct.json and stack.json alone name the calls.
+        needs_complete_entries: an entry is put only when the results of its communication are there.
+    """
+
+    gradients: GradientUse
+    records_forward: bool
+    has_values: bool
+    needs_complete_entries: bool
+
+    def inputs(self, call: Call, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the parts of a forward entry that hold the inputs as they are now."""
+
+    def outputs(self, call: Call, result: Any, parameters: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Return the parts that hold the outputs, and a Cell's parameters, as they are now."""
+
+    def gradient(self, call: Call, slot: Slot, tensor: Any) -> Any:
+        """Return the record of a gradient that arrived now, or None."""
+
+    def gradient_sum(self, call: Call, slot: Slot, total: GradientSum) -> Any:
+        """Return the record of a gradient that was summed from several contributions, or None."""
+
+    def backward(self, inputs: list[Any], outputs: list[Any], keywords: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the parts of a backward entry from its records: of outputs, of positional and of keyword inputs."""
+
+    def parameter_gradient(self, name: str, parameter: str, gradient: Any) -> dict[str, Any]:
+        """Return the parts of an entry of a parameter's gradient."""
+
+    def should_write(self) -> bool:
+        """Return whether the step has documents to write."""
+
+    def end_step(self) -> str:
+        """Return a warning about the step that ends, or ""."""

@@ -1,0 +1,103 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Tasks "statistics" and "tensor": every call with the numbers, and perhaps the arrays, of its tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from probe.measure.describe import ValueDescriber
+from probe.measure.gradient_sum import GradientSum
+from probe.measure.measurer import ArraySink, Role
+from probe.pytree import Slot, as_outputs
+from probe.recording.call import Call
+from probe.recording.measurement_queue import MeasurementQueue
+from probe.recording.task import GradientUse
+
+
+class ValuesTask:
+    """Describes the inputs and outputs of every call.
+
+    Args:
+        queue: measures tensors.
+        sink_of: entry name -> the sink of its arrays, or None where they are not written.
+        modes: the setting ``data_mode``.
+    """
+
+    has_values = True
+    needs_complete_entries = False
+
+    def __init__(
+        self, queue: MeasurementQueue, sink_of: Callable[[str], ArraySink | None], modes: frozenset[str]
+    ) -> None:
+        self._queue, self._sink_of = queue, sink_of
+        self._describe = ValueDescriber(queue.measure).value
+        self._has_inputs, self._has_outputs = "input" in modes, "output" in modes
+        self.records_forward = "forward" in modes
+        self.gradients = GradientUse.VALUES if "backward" in modes else GradientUse.NONE
+
+    def input_role(self, call: Call) -> Role:
+        """Return the role of the inputs of a call."""
+        return Role.INPUT
+
+    def inputs(self, call: Call, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the described inputs; see ``Task``."""
+        if not self._has_inputs:
+            return {}
+        describe, name, role = self._describe, call.forward, self.input_role(call)
+        sink = self._sink_of(name)
+        if sink is None and not kwargs:
+            return {"input_args": [describe(arg, name, None, role) for arg in args], "input_kwargs": {}}
+        return {
+            "input_args": [describe(arg, f"{name}.input.{i}", sink, role) for i, arg in enumerate(args)],
+            "input_kwargs": {key: describe(arg, f"{name}.kwargs.{key}", sink, role) for key, arg in kwargs.items()},
+        }
+
+    def outputs(self, call: Call, result: Any, parameters: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Return the described outputs and parameters; see ``Task``."""
+        if not self._has_outputs:
+            return {}
+        describe, measure, name = self._describe, self._queue.measure, call.forward
+        sink, role = self._sink_of(name), Role.OUTPUT
+        outputs = [describe(item, f"{name}.output.{i}", sink, role) for i, item in enumerate(as_outputs(result))]
+        if parameters is None:
+            return {"output": outputs}
+        records = {key: measure(value, f"{name}.parameters.{key}", sink, role) for key, value in parameters.items()}
+        return {"output": outputs, "parameters": records}
+
+    def gradient(self, call: Call, slot: Slot, tensor: Any) -> Any:
+        """Return the record of a gradient that arrived now; see ``Task``."""
+        if not (self._has_inputs if slot.is_input else self._has_outputs):
+            return None
+        role = Role.INPUT if slot.is_input else Role.OUTPUT
+        return self._queue.measure(tensor, f"{call.backward}.{slot.place}", self._sink_of(call.backward), role)
+
+    def gradient_sum(self, call: Call, slot: Slot, total: GradientSum) -> Any:
+        """Return the record of a summed gradient; see ``Task``."""
+        if not total or not (self._has_inputs if slot.is_input else self._has_outputs):
+            return None
+        return self._queue.measure_sum(total, f"{call.backward}.{slot.place}", self._sink_of(call.backward))
+
+    def backward(self, inputs: list[Any], outputs: list[Any], keywords: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the parts of a backward entry; see ``Task``."""
+        parts: dict[str, Any] = {}
+        if self._has_inputs:
+            parts["input"] = inputs
+        if self._has_outputs:
+            parts["output"] = outputs
+            if keywords:
+                parts["output_kwargs"] = keywords
+        return parts
+
+    def parameter_gradient(self, name: str, parameter: str, gradient: Any) -> dict[str, Any]:
+        """Return the parts of an entry of a parameter's gradient; see ``Task``."""
+        return {parameter: [self._queue.measure(gradient, f"{name}.{parameter}", self._sink_of(name), Role.OUTPUT)]}
+
+    def should_write(self) -> bool:
+        """Return True: every step has documents."""
+        return True
+
+    def end_step(self) -> str:
+        """Return ""; see ``Task``."""
+        return ""
