@@ -33,7 +33,7 @@ TOOL = [
     "probe.measure.gradient_sum.GradientSum.add",
     "probe.measure.host.HostMeasurer.array",
     "probe.measure.describe.ValueDescriber.value",
-    "probe.naming.call_names",
+    "probe.recording.call.Call.__init__",
     "probe.recording.name_filter.NameFilter.begin",
     "probe.tasks.values.ValuesTask.inputs",
     "probe.tasks.values.ValuesTask.outputs",
