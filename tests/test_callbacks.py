@@ -5,13 +5,13 @@
 from __future__ import annotations
 
 import mindspore as ms
-import nets
 import numpy as np
 import pytest
 from mindspore import nn
 from mindspore.dataset import GeneratorDataset
 
 from probe import MsprobeStep, UsageError
+from tests.support import nets
 
 STEPS = 3
 

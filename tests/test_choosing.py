@@ -10,13 +10,13 @@ import os
 import types
 
 import mindspore as ms
-import nets
 import numpy as np
 import pytest
-from conftest import tensor
 from mindspore import nn, ops
 
 from probe import PrecisionDebugger, SettingsError, UsageError
+from tests.support import nets
+from tests.support.tensors import tensor
 
 X = tensor([[1.0, -2.0], [3.0, 0.5]])
 

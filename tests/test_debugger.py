@@ -13,13 +13,13 @@ import sys
 import threading
 
 import mindspore as ms
-import nets
 import numpy as np
 import pytest
-from conftest import tensor
 from mindspore import mint, nn, ops
 
 from probe import PrecisionDebugger, ProbeError, UsageError
+from tests.support import nets
+from tests.support.tensors import tensor
 
 
 class Two(nn.Cell):

@@ -12,12 +12,13 @@ import shutil
 import subprocess
 import sys
 
-import nets
 import pytest
-from conftest import Dump
-from faults import DISK, TOOL, owner_of
 
 from probe import SettingsError
+from tests.support import nets
+from tests.support.dumps import Dump
+from tests.support.faults import DISK, TOOL, owner_of
+from tests.support.paths import environment
 
 ERRORS = {
     "ENOSPC": OSError(errno.ENOSPC, "No space left on device"),
@@ -52,9 +53,8 @@ def bare():
 @pytest.fixture
 def tough(tmp_path):
     """A maker of debuggers that may leave a dump_error_info.log behind."""
-    from conftest import Debug
-
     from probe import PrecisionDebugger
+    from tests.support.dumps import Debug
 
     yield Debug(tmp_path)
     PrecisionDebugger._living().close()
@@ -187,22 +187,21 @@ def test_case_26_a_folder_that_goes_away_in_the_middle_of_a_step(tough, bare):
 
 SMALL_DISK = """
 import hashlib, json, sys
-sys.path.insert(0, sys.argv[1])
 import mindspore as ms
 ms.set_context(mode=ms.PYNATIVE_MODE, pynative_synchronize=True)
 ms.set_device("CPU")
 import logging
 logging.basicConfig(level=logging.WARNING, format="%(name)s %(message)s")
-import nets
+from tests.support import nets
 net, step = nets.build("gpt")
-if sys.argv[2]:
+if sys.argv[1]:
     from probe import PrecisionDebugger
-    debugger = PrecisionDebugger(task="tensor", level="mix", dump_path=sys.argv[2])
+    debugger = PrecisionDebugger(task="tensor", level="mix", dump_path=sys.argv[1])
     debugger.start(net)
 digest = hashlib.sha256()
 for i in range(1):
     loss, gradients = step(i)
-    if sys.argv[2]:
+    if sys.argv[1]:
         debugger.step()
     for tensor in (loss, *gradients):
         digest.update(tensor.asnumpy().tobytes())
@@ -220,10 +219,17 @@ def test_case_26_a_full_disk_leaves_the_statistics_complete(tmp_path, size):
     if mounted.returncode:
         pytest.skip("mounting a tmpfs needs root")
     try:
-        command = [sys.executable, "-c", SMALL_DISK, os.path.dirname(__file__)]
-        plain = subprocess.run([*command, ""], capture_output=True, text=True, check=True, timeout=100)
+        command = [sys.executable, "-c", SMALL_DISK]
+        plain = subprocess.run(
+            [*command, ""], capture_output=True, text=True, check=True, timeout=100, env=environment()
+        )
         watched = subprocess.run(
-            [*command, str(disk / "dump")], capture_output=True, text=True, check=True, timeout=100
+            [*command, str(disk / "dump")],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=100,
+            env=environment(),
         )
         dump = Dump(disk / "dump" / "step0" / "rank")
         arrays = len(list((dump.folder / "dump_tensor_data").iterdir()))

@@ -12,11 +12,9 @@ import sys
 
 import numpy as np
 import pytest
-from conftest import Dump
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "ranks"))
-
-from launch import launch
+from tests.support.dumps import Dump
+from tests.support.launch import launch
 
 RANKS = (2, 4)
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 import sys
 
 import mindspore as ms
-import nets
 import numpy as np
 import pytest
 from mindspore import Parameter, Tensor, nn, ops
 
 import probe
+from tests.support import nets
 
 STEPS = 2
 

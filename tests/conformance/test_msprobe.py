@@ -20,12 +20,10 @@ from pathlib import Path
 
 import pytest
 
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent / "ranks"))
+from tests.support.launch import launch
+from tests.support.paths import ROOT, program
 
-from launch import launch
-
-PEER = Path(os.environ.get("PROBE_PEER", HERE.parent.parent / ".peer"))
+PEER = Path(os.environ.get("PROBE_PEER", ROOT / ".peer"))
 PYTHON = PEER / "bin" / "python"
 
 
@@ -50,7 +48,9 @@ CASES = [
 
 
 def run(*command):
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(
+        [str(part) for part in command], capture_output=True, text=True, timeout=300, check=False, cwd=ROOT
+    )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     return done.stdout + done.stderr
 
@@ -64,7 +64,7 @@ def peer_list():
 def dump(python, tool, case, out, *more):
     net, level, task, summary = case
     arguments = ["--tool", tool, "--net", net, "--level", level, "--task", task, "--summary", summary, "--out", out]
-    run(python, HERE / "dump.py", *arguments, *more)
+    run(*program("conformance.record_step", *arguments, *more, python=python))
     return out / "dump" / "step0" / "rank0"
 
 
@@ -211,7 +211,7 @@ def test_readers_open_a_dump_with_our_own_list(net, tmp_path, capsys):
 
 
 def test_readers_open_what_was_recovered_from_a_killed_process(tmp_path):
-    run(sys.executable, HERE.parent / "force" / "dying.py", "--kills", "5", "--keep", tmp_path / "kept")
+    run(*program("kills", "--kills", 5, "--keep", tmp_path / "kept"))
     folder = tmp_path / "kept" / "step0" / "rank"
     rows = compare(folder, folder, tmp_path / "compared")
     assert len(rows) >= len(document(folder)) > 5
@@ -223,7 +223,7 @@ def test_what_is_saved_by_name_is_what_msprobe_saves(task, tmp_path):
     found = []
     for tool, python in (("probe", sys.executable), ("msprobe", PYTHON), ("probe", sys.executable)):
         out = tmp_path / f"{len(found)}-{tool}"
-        run(python, HERE / "saving.py", "--tool", tool, "--task", task, "--out", out)
+        run(*program("conformance.save_values", "--tool", tool, "--task", task, "--out", out, python=python))
         found += list((out / "dump" / "step0").glob("*/debug.json"))
     ours, theirs, again = (json.loads(path.read_text())["data"] for path in found)
     assert ours.keys() == theirs.keys()

@@ -10,9 +10,10 @@ import subprocess
 import sys
 
 import mindspore as ms
-import nets
 import numpy as np
 import pytest
+
+from tests.support import nets
 
 RNG = np.random.RandomState(5)
 VALUES = {

@@ -12,11 +12,11 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from comparing import COMPARED, NO_KERNEL, NOT_CALLED, Comparison, Outcome, supported_version
-from recipes import OWN_OUTPUTS
 
 from probe.capture import support_ops
 from probe.capture.autograd.nodes import AutogradNodes
+from tests.whitelist.comparing import COMPARED, NO_KERNEL, NOT_CALLED, Comparison, Outcome, supported_version
+from tests.whitelist.recipes import OWN_OUTPUTS
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
