@@ -7,7 +7,6 @@ from __future__ import annotations
 import collections
 import dataclasses
 import re
-import threading
 
 import mindspore as ms
 import numpy as np
@@ -338,45 +337,3 @@ def test_case_08_in_place_calls_have_the_input_before_and_the_output_after(debug
     assert dump.array("Tensor.__iadd__.0.backward.output.1.npy").tolist() == final.tolist()
     assert dump.array("Tensor.mul_.0.backward.output.0.npy").tolist() == (2 * final).tolist()
     assert dump.array("Tensor.add_.0.backward.output.1.npy").tolist() == (2 * final).tolist()
-
-
-def test_case_11_a_call_that_raises_leaves_every_thread_recording(debug):
-    debugger = debug()
-    debugger.start()
-
-    def work():
-        with pytest.raises((ValueError, TypeError, RuntimeError)):
-            ops.concat((X, X), axis=7)
-        ops.exp(X)
-
-    threads = [threading.Thread(target=work) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    work()
-    debugger.stop()
-    data = debug.dump().data
-    assert len([name for name in data if ".exp." in name]) == 4
-    assert len([name for name in data if "raised" in data[name]]) == 4
-
-
-def test_case_12_nesting_is_judged_per_thread(debug, monkeypatch):
-    entered, leave = threading.Event(), threading.Event()
-
-    def slow(x):
-        entered.set()
-        assert leave.wait(30)
-        return ops.tanh(x)
-
-    monkeypatch.setattr(ops, "relu", slow)
-    debugger = debug()
-    debugger.start()
-    thread = threading.Thread(target=lambda: ops.relu(X))
-    thread.start()
-    assert entered.wait(30)
-    ops.exp(X)  # while the other thread is inside a call
-    leave.set()
-    thread.join()
-    debugger.stop()
-    assert sorted(debug.dump().data) == ["Functional.exp.0.forward", "Functional.relu.0.forward"]

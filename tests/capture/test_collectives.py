@@ -6,22 +6,15 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import json
-import os
-import signal
-import subprocess
-import sys
-import threading
 
-import mindspore as ms
 import numpy as np
 import pytest
 import yaml
-from mindspore import Tensor, nn, ops
+from mindspore import ops
 from mindspore.communication import comm_func
 from mindspore.mint import distributed
 
-from tests.support.dumps import Dump
+from tests.support.collectives import Sent, arrays, install, lists, numbers, recorded, tensor, write
 
 SECTIONS = {
     "mint.distributed": "MintDistributed",
@@ -55,26 +48,6 @@ def test_every_collective_is_on_the_list(section, monkeypatch, request):
     assert functions - MANAGEMENT - {*listed()[section]} == set()
 
 
-def tensor(start=0.0):
-    return Tensor(np.arange(start, start + 4, dtype=np.float32))
-
-
-def write(value, number):
-    """Write a number into a tensor, or into every one of a list, as a communication would."""
-    for item in value if isinstance(value, (list, tuple)) else [value]:
-        item[...] = number
-
-
-class Sent:
-    """What is on its way: as MindSpore's own handles, it is there when it was waited for."""
-
-    def __init__(self, target):
-        self.target = target
-
-    def wait(self):
-        write(self.target, 7.0)
-
-
 #: in place: function -> arguments, and which of them it writes
 IN_PLACE = {
     "all_gather_into_tensor": (lambda: (tensor(), tensor(4)), 0),
@@ -90,37 +63,6 @@ IN_PLACE = {
 }
 #: these have no async_op: they always give a handle, or never
 ALWAYS, NEVER = ("irecv", "isend"), ("recv", "send")
-
-
-def install(monkeypatch, module, name, function):
-    if not hasattr(module, name):
-        pytest.skip(f"this MindSpore has no {module.__name__}.{name}")
-    function.__name__ = name
-    monkeypatch.setattr(module, name, function)
-
-
-def numbers(dump, record):
-    return dump.array(record["data_name"]).tolist()
-
-
-def arrays(dump, value):
-    return [numbers(dump, item) for item in value] if isinstance(value, list) else numbers(dump, value)
-
-
-def lists(value):
-    return [item.asnumpy().tolist() for item in value] if isinstance(value, list) else value.asnumpy().tolist()
-
-
-def recorded(debug, call, task="tensor", level="L1"):
-    """Make a call in a step of its own and return the dump; the call may raise, and waits for its own handles."""
-    debugger = debug(task=task, level=level)
-    debugger.start(nn.SequentialCell(nn.ReLU()))
-    try:
-        call()
-    finally:
-        debugger.stop()
-        debugger.step()
-    return Dump(debug.dump_path / "step0" / "rank")
 
 
 @pytest.mark.parametrize("section", ["mint.distributed", "ops.communication"])
@@ -217,26 +159,6 @@ def test_one_that_fails_says_so_and_leaves_the_next_alone(debug, monkeypatch, se
     assert "Functional.relu.0.forward" in dump.data
 
 
-def test_waiting_that_fails_is_the_trainings_error_and_stands_in_the_entry(debug, monkeypatch):
-    class Lost:
-        def wait(self):
-            raise RuntimeError("the peer is gone")
-
-    install(monkeypatch, distributed, "irecv", lambda given, src: comm_func.CommHandle(Lost()))
-
-    def call():
-        handle = distributed.irecv(tensor(), 1)
-        with pytest.raises(RuntimeError, match="the peer is gone"):
-            handle.wait()
-        ops.relu(tensor())
-
-    dump = recorded(debug, call)
-    entry = dump.data["MintDistributed.irecv.0.forward"]
-    assert entry["raised"] == "RuntimeError: the peer is gone"
-    assert numbers(dump, entry["input_args"][0]) == [0.0, 1.0, 2.0, 3.0]
-    assert "output" in dump.data["Functional.relu.0.forward"]
-
-
 def test_point_to_point_operations_are_described_and_land_together(debug, monkeypatch):
     def stand_in(operations):
         return [comm_func.CommHandle(Sent([item.tensor for item in operations if name_of(item) == "irecv"]))]
@@ -292,206 +214,3 @@ def test_other_tasks_follow_handles_too(debug, monkeypatch, task):
         assert dump.data[name]["input_args"][0]["Max"] == 3.0
         assert dump.data[name]["output"][0]["nan_count"] == 4
         assert ("Functional.exp.0.forward" in dump.data) == (task == "statistics")
-
-
-@pytest.mark.parametrize("begins", ["before the backward", "between two terms of a sum"])
-def test_gradients_that_arrive_while_something_is_on_its_way_are_right(debug, monkeypatch, begins):
-    """As with reductions begun by hooks of the backward: nobody may look, sums are of terms read and copied."""
-    buffer, handles = tensor(), []
-    labels = Tensor([1], ms.int32)
-
-    def begin(gradient=None):
-        handles.append(distributed.irecv(buffer, 1))
-
-    class Twice(nn.Cell):
-        def construct(self, x):
-            first, second = x * 2, x * 3
-            if begins != "before the backward":
-                first.register_hook(begin)  # the second's contribution to x has come by then
-            return first + second
-
-    class Net(nn.Cell):
-        def __init__(self):
-            super().__init__()
-            self.twice = Twice()
-
-        def construct(self, x):
-            loss = ops.cross_entropy(ops.softmax(self.twice(x)).reshape(1, 4), labels)
-            if begins == "before the backward":
-                begin()
-            return loss
-
-    net = Net()
-
-    def dump(name, on_its_way):
-        stand_in = comm_func.CommHandle(Sent(buffer) if on_its_way else None)
-        monkeypatch.setattr(distributed, "irecv", lambda given, src: stand_in if on_its_way else None)
-        debugger = debug(task="tensor", level="mix", dump_path=str(debug.path / name))
-        debugger.start(net)
-        gradient = ms.grad(net)(tensor(0.5))
-        for handle in handles:
-            if handle is not None:
-                handle.wait()
-        handles.clear()
-        debugger.stop()
-        debugger.step()
-        return gradient.asnumpy().tolist(), Dump(debug.path / name / "step0" / "rank")
-
-    monkeypatch.setattr(distributed, "irecv", lambda given, src: None)
-    bare = ms.grad(net)(tensor(0.5)).asnumpy().tolist()
-    handles.clear()
-    gradient, expected = dump("expected", False)
-    watched, seen = dump("seen", True)
-    assert watched == gradient == bare
-    backward = [name for name in expected.data if ".backward" in name]
-    assert {"Functional.cross_entropy.0.backward", "Cell.twice.Twice.backward.0"} <= set(backward)
-    assert expected.data["Cell.twice.Twice.backward.0"]["output"][0]["Max"] != 0
-    for name in backward:
-        assert seen.data[name] == expected.data[name]
-    (name,) = seen.names("irecv")
-    assert numbers(seen, seen.data[name]["output"][0]) == [7.0] * 4
-
-
-def test_two_threads_of_which_one_communicates_lose_nothing(debug, monkeypatch):
-    install(monkeypatch, distributed, "irecv", lambda given, src: comm_func.CommHandle(Sent(given)))
-    calls, stop = 300, threading.Event()
-
-    def communicate():
-        while not stop.is_set():
-            distributed.irecv(tensor(), 1).wait()
-
-    def call():
-        other = threading.Thread(target=communicate)
-        other.start()
-        try:
-            for i in range(calls):
-                ops.relu(tensor(i))
-        finally:
-            stop.set()
-            other.join()
-
-    dump = recorded(debug, call, "statistics")
-    assert len(dump.names("irecv")) > 1
-    for i in range(calls):
-        entry = dump.data[f"Functional.relu.{i}.forward"]
-        assert [entry[part][0]["Min"] for part in ("input_args", "output")] == [i, i]
-    for name in dump.names("irecv"):
-        assert dump.data[name]["input_args"][0]["Max"] == 3.0
-        assert "output" in dump.data[name] or "pending" in dump.data[name]
-
-
-def test_after_a_wait_that_failed_values_are_looked_at_again(debug, monkeypatch):
-    class Lost:
-        def wait(self):
-            raise RuntimeError("the peer is gone")
-
-    install(monkeypatch, distributed, "irecv", lambda given, src: comm_func.CommHandle(Lost()))
-    debugger = debug(level="L1")
-    debugger.start()
-    with pytest.raises(RuntimeError, match="gone"):
-        distributed.irecv(tensor(), 1).wait()
-    ops.relu(tensor(5.0))
-    journal = (debug.dump_path / "step0" / "rank" / "dump.journal").read_bytes()
-    debugger.stop()
-    debugger.step()
-    last = journal[journal.index(b"Functional.relu.0.forward") :]  # as it stands before stop()
-    assert b'"Max": 8.0' in last
-    assert b"null" not in last
-
-
-def test_entries_stand_in_the_dump_while_their_numbers_are_awaited(debug, monkeypatch):
-    install(monkeypatch, distributed, "irecv", lambda given, src: comm_func.CommHandle(Sent(given)))
-    debugger = debug(level="L1")
-    debugger.start()
-    first, second = distributed.irecv(tensor(), 1), distributed.irecv(tensor(), 1)
-    ops.relu(tensor(5.0))
-    debugger.stop()
-    dump = debug.dump()
-    expected = ["MintDistributed.irecv.0.forward", "MintDistributed.irecv.1.forward", "Functional.relu.0.forward"]
-    assert list(dump.data) == expected
-    assert dump.data[expected[2]]["output"] == [None]
-    assert [name for names, _ in dump.stack.values() for name in names] == expected
-    second.wait()
-    first.wait()
-    debugger.step()
-    dump = debug.dump()
-    assert list(dump.data) == expected
-    assert dump.data[expected[2]]["output"][0]["Max"] == 8.0
-    assert [dump.data[name]["output"][0]["Mean"] for name in expected[:2]] == [7.0, 7.0]
-
-
-def test_one_handle_of_several_calls_and_one_given_twice(debug, monkeypatch):
-    shared = comm_func.CommHandle()
-    install(monkeypatch, distributed, "irecv", lambda given, src: shared)
-    install(monkeypatch, distributed, "batch_isend_irecv", lambda operations: [shared, shared])
-
-    def call():
-        distributed.irecv(tensor(1.0), 1)
-        distributed.irecv(tensor(2.0), 1).wait()
-        (handle, _) = distributed.batch_isend_irecv([])
-        handle.wait()
-        handle.wait()
-
-    dump = recorded(debug, call, "statistics")
-    assert [dump.data[f"MintDistributed.irecv.{i}.forward"]["output"][0]["Min"] for i in (0, 1)] == [1.0, 2.0]
-    assert dump.data["MintDistributed.batch_isend_irecv.0.forward"]["output"] == [[]]
-
-
-LAUNCHED = """
-import os, signal, sys
-import mindspore as ms
-from mindspore import Tensor, ops
-from probe import PrecisionDebugger
-ms.set_device("CPU")
-debugger = PrecisionDebugger(config_path=sys.argv[3], dump_path=sys.argv[1])
-original = ops.relu
-debugger.start()
-print(ops.relu is original)
-ops.relu(Tensor([1.0]))
-debugger.stop()
-if sys.argv[2] == "again":
-    debugger.start()
-    ops.exp(Tensor([0.0]))
-if sys.argv[2] == "step":
-    debugger.step()
-os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
-def launched(tmp_path, how, rank=()):
-    config = tmp_path / "config.json"
-    config.write_text(json.dumps({"rank": rank}))
-    environment = {**os.environ, "RANK_SIZE": "2", "RANK_ID": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-c", LAUNCHED, str(tmp_path / "dump"), how, str(config)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == -signal.SIGKILL, done.stderr[-2000:]
-    return done.stdout.split()
-
-
-@pytest.mark.parametrize("how", ["stopped", "again", "step"])
-def test_without_communication_a_launched_process_has_the_rank_it_was_given(tmp_path, how):
-    assert launched(tmp_path, how) == ["False"]
-    if how != "step":
-        command = [sys.executable, "-m", "probe", "recover", str(tmp_path / "dump")]
-        subprocess.run(command, capture_output=True, text=True, check=True)
-    assert os.listdir(tmp_path / "dump" / "step0") == ["rank1"]
-    dump = Dump(tmp_path / "dump" / "step0" / "rank1")
-    names = ["Functional.relu.0.forward"] + ["Functional.exp.0.forward"] * (how == "again")
-    assert list(dump.data) == names
-    assert sorted(os.listdir(dump.folder)) == ["construct.json", "dump.json", "stack.json"]
-    assert [name for some, _ in dump.stack.values() for name in some] == names
-
-
-def test_a_launched_process_that_is_not_wanted_leaves_nothing(tmp_path):
-    assert launched(tmp_path, "step", [0]) == ["True"]
-    assert not (tmp_path / "dump").exists()
-
-
-def test_a_folder_of_the_ranks_name_with_somebody_elses_file_takes_the_dump(tmp_path):
-    folder = tmp_path / "dump" / "step0" / "rank1"
-    folder.mkdir(parents=True)
-    (folder / "notes.txt").write_text("mine")
-    launched(tmp_path, "step")
-    assert os.listdir(tmp_path / "dump" / "step0") == ["rank1"]
-    assert list(Dump(folder).data) == ["Functional.relu.0.forward"]
-    assert (folder / "notes.txt").read_text() == "mine"

@@ -134,3 +134,12 @@ def test_a_missing_file_and_a_foreign_ending_are_named(tmp_path):
         config.load(tmp_path / "nothing.json")
     with pytest.raises(SettingsError, match=r"\.json, \.yaml or \.yml"):
         config.load(tmp_path / "config.txt")
+
+
+def test_precision_is_accepted(debug, caplog):
+    caplog.set_level(logging.WARNING, "probe")
+    for precision in ("low", "high"):
+        debug(precision=precision)
+    assert not caplog.messages
+    with pytest.raises(SettingsError, match=r"precision: 'hihg'.*Did you mean 'high'"):
+        debug(precision="hihg")

@@ -1,26 +1,18 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Random settings files and random arguments: each works, or is refused by the one error."""
+"""Random settings files: each works, or is refused by the one error."""
 
 from __future__ import annotations
 
 import json
-import os
 
-import numpy as np
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from probe import SettingsError
 from probe.config.settings import _COMMON, _FOREIGN, _NAN_CHECK, Settings, load
 from probe.config.validators import TASKS
-from probe.measure.describe import ValueDescriber
-from probe.measure.host import HostMeasurer
-from probe.store.documents import encode
-
-#: `make test-force` asks for ten times as many
-EXAMPLES = int(os.environ.get("PROBE_EXAMPLES", "1000"))
-MANY = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+from tests.support.examples import EXAMPLES, MANY
 
 LIKELY = st.sampled_from(
     [
@@ -109,49 +101,3 @@ def test_random_text_is_no_settings_file(tmp_path):
     attempt()
     assert len(said) > EXAMPLES // 10
     assert all("config" in text for text in said)
-
-
-class Stranger:
-    """No kind of value that a record knows."""
-
-
-LEAVES = SCALARS | st.sampled_from(
-    [
-        ...,
-        slice(1, None, 2),
-        np.float32(3),
-        np.int64(-2),
-        np.bool_(True),
-        np.zeros((2, 0)),
-        b"bytes",
-        {1, 2},
-        Stranger(),
-    ]
-    + [np.array(["text"]), np.array([1 + 2j]), np.datetime64("2026-01-01"), float, len, 1j, 2**80, "=1+1"]
-)
-ARGUMENTS = st.recursive(
-    LEAVES,
-    lambda inner: (
-        st.lists(inner, max_size=4)
-        | st.tuples(inner, inner)
-        | st.dictionaries(st.text(max_size=6) | st.integers(), inner, max_size=4)
-    ),
-    max_leaves=30,
-)
-
-
-def test_random_arguments_become_valid_json():
-    describe = ValueDescriber(HostMeasurer(md5=False)).value
-
-    @MANY
-    @given(ARGUMENTS)
-    def attempt(argument):
-        text = encode(describe(argument, "name", None), "   ")
-        json.loads(text)
-
-    attempt()
-
-
-def test_a_number_that_python_does_not_write_is_described():
-    text = encode(ValueDescriber(HostMeasurer(md5=False)).value(10**5000, "name", None), "")
-    assert json.loads(text) == {"type": "int", "value": "a number of 16610 bits"}
