@@ -69,7 +69,7 @@ def test_extra_info_false_leaves_out_stack_and_construct(debug):
     assert dump.stack is None and dump.construct is None
 
 
-def test_case_16_segments_of_one_step_share_counters_and_each_stop_writes(debug):
+def test_segments_of_one_step_share_counters_and_each_stop_writes(debug):
     debugger = debug()
     debugger.start()
     ops.exp(X)
@@ -88,7 +88,7 @@ def test_case_16_segments_of_one_step_share_counters_and_each_stop_writes(debug)
     assert len(debug.dump(0).data) == 2
 
 
-def test_case_16_stop_before_the_backward_and_step_after_it(debug):
+def test_gradients_that_come_after_stop_are_recorded_until_step(debug):
     net = Two()
     debugger = debug(level="mix")
 
@@ -111,7 +111,7 @@ def test_case_16_stop_before_the_backward_and_step_after_it(debug):
     assert set(dump.data["Cell.first.Dense.parameters_grad.0"]) == {"weight", "bias"}
 
 
-def test_the_words_work_on_the_class(debug):
+def test_start_and_step_work_on_the_class(debug):
     keep = debug()
     PrecisionDebugger.start()
     ops.exp(X)
@@ -121,7 +121,7 @@ def test_the_words_work_on_the_class(debug):
     assert keep
 
 
-def test_case_24_equal_settings_give_the_same_debugger_and_others_take_over(debug, tmp_path):
+def test_equal_settings_give_the_same_debugger_and_others_take_over(debug, tmp_path):
     first = debug()
     first.start()
     ops.exp(X)
@@ -169,7 +169,7 @@ def test_cells_need_a_model_at_the_first_start_only(debug, level):
     assert "Cell.first.Dense.forward.0" in debug.dump(2).data
 
 
-def test_another_runs_dump_is_refused_or_replaced(debug, tmp_path):
+def test_the_dump_of_another_run_is_refused_or_with_overwrite_replaced(debug, tmp_path):
     debug.record(lambda: ops.exp(X), task="tensor")
     debugger = debug(dump_path=str(debug.dump_path), level="L1", task="statistics")
     with pytest.raises(ProbeError, match="holds the dump of another run"):
@@ -192,13 +192,13 @@ def test_graph_mode_is_refused(debug):
         ms.set_context(mode=ms.PYNATIVE_MODE)
 
 
-def test_info_says_once_where_the_files_are_and_nothing_else_is_said(debug, caplog):
+def test_one_message_says_where_the_files_are_and_there_is_no_other(debug, caplog):
     caplog.set_level(logging.DEBUG, "probe")
     debug.record(lambda: ops.exp(X))
     assert caplog.messages == [f"step 0 is in {debug.dump_path / 'step0' / 'rank'}"]
 
 
-def test_case_22_a_name_that_matches_nothing_is_said_once_at_step(debug, caplog):
+def test_a_name_in_list_that_matched_nothing_is_warned_about_once(debug, caplog):
     caplog.set_level(logging.WARNING, "probe")
     debugger = debug(list=["exp", "rleu"])
     for _ in range(3):
@@ -214,7 +214,7 @@ def test_importing_probe_imports_nothing_heavy():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
-def test_what_was_recorded_is_written_when_the_process_ends_without_stop(tmp_path):
+def test_a_process_that_ends_without_stop_writes_its_dump(tmp_path):
     code = f"""
 import mindspore as ms, numpy as np
 ms.set_context(mode=ms.PYNATIVE_MODE); ms.set_device("CPU")
@@ -229,7 +229,7 @@ raise SystemExit(7)
     assert "Functional.exp.0.forward" in json.loads((tmp_path / "dump/step0/rank/dump.json").read_text())["data"]
 
 
-def test_a_file_where_a_folder_should_be_is_said_once_and_the_training_goes_on(debug, caplog, tmp_path):
+def test_a_file_in_place_of_the_folder_is_warned_about_and_the_training_goes_on(debug, caplog, tmp_path):
     (tmp_path / "file").write_text("")
     debugger = debug(dump_path=str(tmp_path / "file"), task="tensor")
     debugger.start()

@@ -14,7 +14,7 @@ from tests.support.tensors import tensor
 X = tensor(np.arange(6.0).reshape(2, 3))
 
 
-def test_step_window_and_init_step(debug):
+def test_only_the_chosen_steps_are_recorded_and_init_step_sets_the_number(debug):
     debugger = debug(step=[1, "3"])
     for _ in range(5):
         debugger.start()
@@ -30,7 +30,7 @@ def test_step_window_and_init_step(debug):
     assert len(debug.dump(3).data) == 2
 
 
-def test_rank_id_names_the_folder_and_rank_limits_who_records(debug):
+def test_rank_id_names_the_folder_and_rank_chooses_who_records(debug):
     debugger = debug(rank=["1-2"])
     for rank in (0, 1):
         debugger.start(rank_id=rank)
@@ -41,7 +41,7 @@ def test_rank_id_names_the_folder_and_rank_limits_who_records(debug):
     assert not (debug.dump_path / "step0").exists()
 
 
-def test_every_third_step_and_some_others(debug):
+def test_step_may_name_every_third_step_and_some_others(debug):
     debugger = debug(step=["every 3", 1, "7-8"])
     for _ in range(10):
         debugger.start()
@@ -52,6 +52,6 @@ def test_every_third_step_and_some_others(debug):
 
 
 @pytest.mark.parametrize("wrong", ["every 0", "every", "every -2", "each 3"])
-def test_a_wrong_step_says_how_every_is_written(debug, wrong):
+def test_a_wrong_step_is_refused_with_an_example_of_every(debug, wrong):
     with pytest.raises(SettingsError, match=r'step: .*"every 100"'):
         debug(step=[wrong])

@@ -37,7 +37,7 @@ print("LOSS", loss.asnumpy())
 
 
 @pytest.mark.parametrize("level", ["L0", "L1", "mix"])
-def test_an_error_of_an_asynchronous_training_stays_the_trainings(tmp_path, level):
+def test_an_asynchronous_error_reaches_the_training_and_is_not_logged_as_probes(tmp_path, level):
     (tmp_path / "later.py").write_text(FAILS_LATER)
     command = [sys.executable, str(tmp_path / "later.py"), str(tmp_path / "dump"), level]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
@@ -65,7 +65,7 @@ PrecisionDebugger(config_path=sys.argv[2])
 
 
 @pytest.mark.parametrize("when", ["early", "late"])
-def test_synchronize_says_when_it_comes_too_late(tmp_path, when):
+def test_synchronize_warns_when_mindspore_has_run_an_operation_before(tmp_path, when):
     config = tmp_path / "config.json"
     config.write_text(json.dumps({"synchronize": True, "dump_path": str(tmp_path / "dump")}))
     command = [sys.executable, "-c", SYNCHRONIZE, when, str(config)]
@@ -96,7 +96,7 @@ debugger.step()
 """
 
 
-def test_an_error_of_the_training_that_comes_up_in_step_ends_the_step_nevertheless(tmp_path):
+def test_a_step_ends_although_step_raises_a_pending_error_of_the_training(tmp_path):
     command = [sys.executable, "-c", PENDING, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=100)
     assert done.stdout.split() == ["raised"]

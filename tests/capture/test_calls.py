@@ -36,14 +36,14 @@ X = tensor([[1.0, -2.0], [3.0, 4.0]])
         ("MintFunctional.relu", lambda: mint.nn.functional.relu(X)),
     ],
 )
-def test_case_07_a_call_is_recorded_under_the_name_it_was_called_by_and_nothing_inside_it(debug, name, call):
+def test_a_call_is_recorded_under_the_name_it_was_called_by_and_the_calls_inside_it_are_not(debug, name, call):
     expected = call().asnumpy()
     result, dump = debug.record(call)
     np.testing.assert_array_equal(result.asnumpy(), expected)
     assert list(dump.data) == [f"{name}.0.forward"]
 
 
-def test_case_03_the_record_has_the_values_of_the_time_of_the_call(debug):
+def test_an_input_is_recorded_as_it_was_at_the_time_of_the_call(debug):
     x = tensor([1.0, 2.0])
 
     def work():
@@ -55,7 +55,7 @@ def test_case_03_the_record_has_the_values_of_the_time_of_the_call(debug):
     assert dump.data["Functional.exp.0.forward"]["input_args"][0]["Max"] == 2.0
 
 
-def test_case_11_a_call_that_raises_says_so_and_the_next_is_recorded_as_ever(debug):
+def test_a_call_that_raises_has_an_entry_with_its_error_and_the_next_call_is_recorded(debug):
     def work():
         with pytest.raises(ValueError, match=r"axis|dim|rank"):
             ops.concat((X, X), axis=7)
@@ -68,7 +68,7 @@ def test_case_11_a_call_that_raises_says_so_and_the_next_is_recorded_as_ever(deb
     assert "Functional.exp.0.forward" in dump.data
 
 
-def test_case_21_arguments_of_every_kind(debug, monkeypatch):
+def test_arguments_of_every_kind_are_recorded(debug, monkeypatch):
     @dataclasses.dataclass
     class Options:
         scale: float
@@ -134,7 +134,7 @@ def test_case_21_arguments_of_every_kind(debug, monkeypatch):
         ((), []),
     ],
 )
-def test_kinds_of_results(debug, monkeypatch, value, kinds):
+def test_results_of_every_kind_are_recorded_and_returned_unchanged(debug, monkeypatch, value, kinds):
     monkeypatch.setattr(ops, "relu", lambda x: value)
     result, dump = debug.record(lambda: ops.relu(X))
     assert result is value
@@ -142,7 +142,7 @@ def test_kinds_of_results(debug, monkeypatch, value, kinds):
     assert [item.get("type", dict) if isinstance(item, dict) else item and type(item) for item in output] == kinds
 
 
-def test_what_the_user_puts_in_place_of_an_api_is_what_runs(debug, monkeypatch):
+def test_a_function_that_the_user_puts_in_place_of_an_api_runs(debug, monkeypatch):
     debugger = debug()
     debugger.start()
     ops.relu(X)
@@ -164,20 +164,20 @@ def test_a_static_method_of_tensor_is_called_through_a_tensor_as_without_probe(d
     assert isinstance(vars(Tensor)["from_numpy"], staticmethod)
 
 
-def test_keyword_arrays_are_files_of_their_own_kind(debug):
+def test_the_file_of_a_keyword_argument_is_named_by_its_keyword(debug):
     _, dump = debug.record(lambda: ops.clamp(X, min=tensor([[0.0, 0.0], [0.0, 0.0]])), task="tensor")
     record = dump.data["Functional.clamp.0.forward"]["input_kwargs"]["min"]
     assert record["data_name"] == "Functional.clamp.0.forward.kwargs.min.npy"
     assert dump.array(record["data_name"]).tolist() == [[0, 0], [0, 0]]
 
 
-def test_nested_arrays_carry_their_place(debug):
+def test_the_file_of_a_tensor_in_a_list_is_named_by_its_index(debug):
     _, dump = debug.record(lambda: ops.concat([X, X]), task="tensor")
     names = [record["data_name"] for record in dump.data["Functional.concat.0.forward"]["input_args"][0]]
     assert names == [f"Functional.concat.0.forward.input.0.{i}.npy" for i in range(2)]
 
 
-def test_tensor_list_saves_arrays_of_some(debug):
+def test_tensor_list_writes_the_arrays_of_the_calls_it_names(debug):
     _, dump = debug.record(lambda: ops.tanh(ops.exp(X)), tensor_list=["tanh"])
     assert "data_name" in dump.data["Functional.tanh.0.forward"]["output"][0]
     assert "data_name" not in dump.data["Functional.exp.0.forward"]["output"][0]
@@ -191,7 +191,7 @@ def test_md5_is_the_crc_of_the_bytes(debug):
     assert record["md5"] == f"{zlib.crc32(X.asnumpy().tobytes()):08x}"
 
 
-def test_case_22_scope_has_both_ends_complete(debug):
+def test_scope_includes_its_first_and_its_last_call(debug):
     def work():
         for _ in range(4):
             ops.exp(X)
@@ -221,7 +221,7 @@ class Pair(nn.Cell):
         return self.second(ops.tanh(self.first(x)))
 
 
-def test_list_with_a_cell_opens_everything_inside_it(debug):
+def test_list_with_a_cell_records_everything_inside_it(debug):
     net = Pair()
     run = ms.value_and_grad(lambda x: net(x).sum(), None, net.trainable_params())
     _, dump = debug.record(lambda: run(X), net, level="mix", list=["second"])
@@ -233,7 +233,7 @@ def test_list_with_a_cell_opens_everything_inside_it(debug):
     assert all(parent is None or parent in dump.construct for parent in dump.construct.values())
 
 
-def test_scope_of_cells(debug):
+def test_scope_may_begin_with_a_cell(debug):
     net = Pair()
     _, dump = debug.record(
         lambda: net(X), net, level="mix", scope=["Cell.first.Dense.forward.0", "Functional.tanh.0.forward"]
@@ -259,7 +259,7 @@ def test_data_mode_leaves_out_the_other_keys(debug, modes, keys):
     assert {name: list(entry) for name, entry in dump.data.items()} == keys
 
 
-def test_names_and_files_are_what_readers_accept(debug):
+def test_names_of_entries_and_files_have_only_characters_that_readers_accept(debug):
     net = Pair()
     run = ms.value_and_grad(lambda x: net(x).sum(), None, net.trainable_params())
     _, dump = debug.record(lambda: run(X), net, level="mix", task="tensor")
@@ -267,7 +267,7 @@ def test_names_and_files_are_what_readers_accept(debug):
         assert re.fullmatch(r"[a-zA-Z0-9_.:/-]{1,255}", name)
 
 
-def test_stack_is_the_users_code_innermost_first(debug):
+def test_the_stack_names_the_users_frames_innermost_first(debug):
     _, dump = debug.record(lambda: ops.exp(X) + ops.exp(X))
     names, frames = dump.stack["0"]
     assert list(dump.stack) == ["0"]
@@ -278,7 +278,7 @@ def test_stack_is_the_users_code_innermost_first(debug):
     assert not [frame for frame in frames if "/probe/" in frame.split(",")[0] and "/tests/" not in frame]
 
 
-def test_case_20_over_long_names_lose_nothing(debug, monkeypatch):
+def test_a_file_name_that_is_too_long_is_shortened_and_mapped(debug, monkeypatch):
     name = "n" * 300
     monkeypatch.setattr(ops, "relu", lambda x, **kwargs: x)
     _, dump = debug.record(lambda: ops.relu(X, **{name: X}), task="tensor")
@@ -289,14 +289,14 @@ def test_case_20_over_long_names_lose_nothing(debug, monkeypatch):
     assert mapping == f"{record['data_name']},Functional.relu.0.forward.kwargs.{name}.npy\n"
 
 
-def test_own_list_of_apis_replaces_the_shipped_one(debug, tmp_path):
+def test_support_ops_replaces_the_shipped_list_of_apis(debug, tmp_path):
     listed = tmp_path / "mine.yaml"
     listed.write_text("ops: [tanh, no_such_name]\nmint.ops: [add]\n")
     _, dump = debug.record(lambda: mint.add(ops.tanh(ops.exp(X)), X), support_ops=str(listed))
     assert list(dump.data) == ["Functional.tanh.0.forward", "Mint.add.0.forward"]
 
 
-def test_a_broken_list_of_apis_is_named(debug, tmp_path):
+def test_an_unknown_section_in_the_list_of_apis_is_named(debug, tmp_path):
     from probe import SettingsError
 
     listed = tmp_path / "mine.yaml"
@@ -305,7 +305,7 @@ def test_a_broken_list_of_apis_is_named(debug, tmp_path):
         debug(support_ops=str(listed)).start()
 
 
-def test_case_08_in_place_calls_have_the_input_before_and_the_output_after(debug):
+def test_a_call_in_place_has_the_input_before_it_and_the_output_after_it(debug):
     def function(x, y):
         z = x * 1.0
         z = z.add_(y)  # on CPU these return the result and leave z as it was

@@ -59,7 +59,7 @@ def record(debug, function, call, **settings):
     return dump
 
 
-def test_case_15_dict_output(debug):
+def test_a_dict_that_a_cell_returns_is_recorded_with_its_keys(debug):
     dump = record(debug, lambda x: {"a": x * 2.0, "b": x * 3.0}, lambda inner, x: sum(inner(x).values()).sum())
     assert set(dump.data["Cell.inner.Inner.forward.0"]["output"][0]) == {"a", "b"}
     backward = dump.data["Cell.inner.Inner.backward.0"]
@@ -67,18 +67,18 @@ def test_case_15_dict_output(debug):
     assert backward["output"][0]["Max"] == 5.0
 
 
-def test_case_15_list_output_is_one_item_that_is_a_list(debug):
+def test_a_list_that_a_cell_returns_is_one_output(debug):
     dump = record(debug, lambda x: [x * 2.0, x * 3.0], lambda inner, x: sum(inner(x)).sum())
     assert [len(item) for item in dump.data["Cell.inner.Inner.forward.0"]["output"]] == [2]
 
 
-def test_case_15_no_output(debug):
+def test_a_cell_that_returns_none_has_no_backward_entry(debug):
     dump = record(debug, lambda x: None, lambda inner, x: (inner(x), x.sum())[1])
     assert dump.data["Cell.inner.Inner.forward.0"]["output"] == [None]
     assert "Cell.inner.Inner.backward.0" not in dump.data
 
 
-def test_case_15_keyword_inputs_and_several_inputs(debug):
+def test_keyword_inputs_of_a_cell_are_recorded_apart(debug):
     dump = record(debug, lambda x, y, scale=1: x * y * scale, lambda inner, x: inner(x, y=x + 1, scale=2.0).sum())
     forward = dump.data["Cell.inner.Inner.forward.0"]
     assert set(forward["input_kwargs"]) == {"y", "scale"}
@@ -86,7 +86,7 @@ def test_case_15_keyword_inputs_and_several_inputs(debug):
     assert len(backward["output"]) == 1 and set(backward["output_kwargs"]) == {"y"}
 
 
-def test_case_15_a_shared_cell_has_falling_backward_numbers(debug):
+def test_the_last_forward_of_a_shared_cell_has_the_first_backward(debug):
     dump = record(debug, lambda x: ops.tanh(x), lambda inner, x: inner(inner(x)).sum())
     assert list(dump.data) == [
         "Cell.inner.Inner.forward.0",
@@ -96,7 +96,7 @@ def test_case_15_a_shared_cell_has_falling_backward_numbers(debug):
     ]
 
 
-def test_a_cell_that_raises_says_so_and_the_tree_stays_right(debug):
+def test_a_cell_that_raises_has_an_entry_with_its_error_and_later_calls_have_the_right_parent(debug):
     def fails(x):
         raise ValueError("planted")
 
@@ -118,7 +118,7 @@ def test_a_cell_that_raises_says_so_and_the_tree_stays_right(debug):
     assert dump.construct["Cell.bad.inner.Inner.forward.0"] == "Cell.bad.Outer.forward.0"
 
 
-def test_an_interrupted_cell_says_so_and_the_tree_stays_right(debug):
+def test_a_cell_that_is_interrupted_has_an_entry_with_its_error_and_later_calls_have_the_right_parent(debug):
     def interrupt(x):
         raise KeyboardInterrupt
 
@@ -137,7 +137,7 @@ def test_an_interrupted_cell_says_so_and_the_tree_stays_right(debug):
     assert dump.construct["Cell.0.Inner.forward.1"] is None
 
 
-def test_a_copy_made_while_recording_is_clean(debug):
+def test_a_copy_of_a_cell_made_while_recording_has_no_hooks(debug):
     net = nn.SequentialCell(nn.Dense(3, 2), Inner(ops.tanh))
 
     def work():
@@ -155,7 +155,7 @@ def test_a_copy_made_while_recording_is_clean(debug):
     assert dump.names("Inner.forward") == ["Cell.1.Inner.forward.0"]
 
 
-def test_a_model_is_exported_while_recording(debug, tmp_path):
+def test_a_model_can_be_exported_while_recording(debug, tmp_path):
     net = nn.SequentialCell(nn.Dense(3, 2), nn.ReLU())
 
     def work():
@@ -175,7 +175,7 @@ def test_a_model_is_exported_while_recording(debug, tmp_path):
         (["Cell.1.Dense.backward.0", "Cell.0.Dense.backward.0"], ["Cell.0.Dense", "Cell.1.Dense"]),
     ],
 )
-def test_parameter_gradients_follow_the_scope_in_time(debug, scope, parameters):
+def test_parameter_gradients_are_recorded_while_the_scope_is_open(debug, scope, parameters):
     net = nn.SequentialCell(nn.Dense(3, 2), nn.Dense(2, 1))
     run = ms.value_and_grad(lambda x: net(x).sum(), None, net.trainable_params())
     _, dump = debug.record(lambda: run(X), net, level="L0", scope=scope)
@@ -183,13 +183,13 @@ def test_parameter_gradients_follow_the_scope_in_time(debug, scope, parameters):
     assert set(scope) <= set(dump.data)
 
 
-def test_several_models_are_numbered(debug):
+def test_cells_of_several_models_have_the_number_of_their_model(debug):
     nets_ = [Outer(lambda x: x * 2.0, lambda inner, x: inner(x)) for _ in range(2)]
     _, dump = debug.record(lambda: nets_[1](nets_[0](X)), nets_, level="L0")
     assert list(dump.data) == ["Cell.0.inner.Inner.forward.0", "Cell.1.inner.Inner.forward.0"]
 
 
-def test_parameters_are_recorded_frozen_ones_too_and_gradients_only_where_asked(debug):
+def test_frozen_parameters_are_recorded_and_have_no_gradient(debug):
     net = nn.SequentialCell(nn.Dense(3, 2), nn.Dense(2, 1))
     net[0].weight.requires_grad = False
     run = ms.value_and_grad(lambda x: net(x).sum(), None, net.trainable_params())
@@ -202,14 +202,14 @@ def test_parameters_are_recorded_frozen_ones_too_and_gradients_only_where_asked(
     assert gradient["data_name"] == "Cell.1.Dense.parameters_grad.0.weight.npy"
 
 
-def test_parameter_gradients_are_counted_by_arrival(debug):
+def test_each_backward_has_its_own_parameter_gradients(debug):
     net = nn.SequentialCell(nn.Dense(3, 2))
     run = ms.value_and_grad(lambda x: net(x).sum(), None, net.trainable_params())
     _, dump = debug.record(lambda: (run(X), run(X)), net, level="L0")
     assert dump.names("parameters_grad") == ["Cell.0.Dense.parameters_grad.0", "Cell.0.Dense.parameters_grad.1"]
 
 
-def test_optimizer_inside_the_model_is_not_recorded(debug):
+def test_an_optimizer_inside_the_model_is_not_recorded(debug):
     net = nn.SequentialCell(nn.Dense(3, 2))
     loss = nn.WithLossCell(net, nn.MSELoss())
     step = nn.TrainOneStepCell(loss, nn.Momentum(net.trainable_params(), 0.1, 0.9))
@@ -221,7 +221,7 @@ def test_optimizer_inside_the_model_is_not_recorded(debug):
 
 
 @pytest.mark.parametrize("level", ["L0", "mix"])
-def test_every_parent_is_a_key_and_the_tree_is_the_models(debug, level):
+def test_every_parent_in_construct_json_is_a_key_and_the_tree_is_that_of_the_model(debug, level):
     net, train = nets.build("gpt")
     _, dump = debug.record(lambda: train(0), net, level=level)
     tree = dump.construct
@@ -242,7 +242,7 @@ def test_a_cell_comes_after_its_children_in_both_directions(debug):
             assert place[child] < place[parent], (child, parent)
 
 
-def test_case_14_recompute_gives_no_new_calls_and_the_first_ones_their_backward(debug):
+def test_the_second_forward_of_recompute_has_no_entries_and_the_first_has_its_backward(debug):
     build = interference.NETS["recomputed"]
     net, step = build()
     _, dump = debug.record(lambda: step(0), net, level="mix", task="tensor")
@@ -263,7 +263,7 @@ def test_case_14_recompute_gives_no_new_calls_and_the_first_ones_their_backward(
         np.testing.assert_allclose(ours, expected, rtol=1e-6)
 
 
-def test_case_14_recompute_without_reentry(debug):
+def test_recompute_without_reentry_records_each_call_once(debug):
     import inspect
 
     if "use_reentrant" not in inspect.signature(ms.recompute).parameters:
@@ -277,7 +277,7 @@ def test_case_14_recompute_without_reentry(debug):
     assert len(dump.names("tanh", "backward")) == 1
 
 
-def test_case_15_an_alias_is_named_by_its_first_attribute_and_nothing_is_said(debug, caplog):
+def test_a_cell_with_two_names_is_recorded_under_the_first_without_a_warning(debug, caplog):
     caplog.set_level(logging.WARNING, "probe")
     net, step = interference.NETS["shared"]()
     _, dump = debug.record(lambda: step(0), net, level="L0")
@@ -285,7 +285,7 @@ def test_case_15_an_alias_is_named_by_its_first_attribute_and_nothing_is_said(de
     assert caplog.messages == []
 
 
-def test_case_02_what_the_forward_and_the_optimizer_update_is_as_without_probe(debug):
+def test_parameters_that_the_forward_or_the_optimizer_updates_are_as_without_probe(debug):
     for name in ("assigns", "norms"):
         values = []
         for watched in (False, True):
@@ -301,7 +301,7 @@ def test_case_02_what_the_forward_and_the_optimizer_update_is_as_without_probe(d
         assert values[0] == values[1]
 
 
-def test_a_cell_with_a_backward_of_its_own(debug):
+def test_the_backward_of_a_cell_with_bprop_is_recorded(debug):
     net, step = interference.NETS["custom"]()
     _, dump = debug.record(lambda: step(0), net, level="mix", task="tensor")
     assert dump.construct["Cell.own.OwnBackward.forward.0"] is None
@@ -316,7 +316,7 @@ OURS = (BackwardEntry, Call, OpenCall, StepRecorder, JsonDocuments)
 
 @pytest.mark.parametrize("name", ["digits", "gpt"])
 @pytest.mark.parametrize("task", ["statistics", "structure"])
-def test_nothing_of_a_step_survives_it(debug, name, task):
+def test_no_object_of_a_step_outlives_it(debug, name, task):
     net, train = nets.build(name)
     debugger = debug(level="mix", task=task)
 
@@ -339,7 +339,7 @@ def test_nothing_of_a_step_survives_it(debug, name, task):
     assert counts[2] == counts[3] == counts[4]
 
 
-def test_a_thousand_steps_grow_no_more_than_without_probe(capsys):
+def test_a_thousand_steps_take_no_more_memory_than_without_probe(capsys):
     grown = {}
     for tool in ("bare", "probe"):
         done = subprocess.run(program("memory", tool, 1000), capture_output=True, text=True, check=False, cwd=ROOT)

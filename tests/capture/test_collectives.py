@@ -67,7 +67,7 @@ ALWAYS, NEVER = ("irecv", "isend"), ("recv", "send")
 
 @pytest.mark.parametrize("section", ["mint.distributed", "ops.communication"])
 @pytest.mark.parametrize("name", IN_PLACE)
-def test_what_is_changed_in_place_is_the_output(debug, monkeypatch, section, name):
+def test_a_tensor_that_a_collective_changes_is_its_output(debug, monkeypatch, section, name):
     module = module_of(section)
     make, place = IN_PLACE[name]
     arguments = make()
@@ -129,7 +129,7 @@ def test_a_result_beside_a_handle_is_recorded_when_it_was_waited_for(debug, monk
 
 
 @pytest.mark.parametrize("name", ["reduce", "scatter_tensor", "gather_into_tensor", "broadcast", "recv"])
-def test_a_result_alone_is_the_output(debug, monkeypatch, name):
+def test_a_result_without_a_handle_is_the_output(debug, monkeypatch, name):
     install(monkeypatch, comm_func, name, lambda given, *args, **kwargs: given * 2.0)
     dump = recorded(debug, lambda: getattr(comm_func, name)(tensor(), 0))
     assert numbers(dump, dump.data[f"Distributed.{name}.0.forward"]["output"][0]) == [0.0, 2.0, 4.0, 6.0]
@@ -139,7 +139,9 @@ def test_a_result_alone_is_the_output(debug, monkeypatch, name):
 @pytest.mark.parametrize(
     "name", ["send", "isend", "recv", "all_to_all_v_c", "reduce", "barrier", "broadcast_object_list"]
 )
-def test_one_that_fails_says_so_and_leaves_the_next_alone(debug, monkeypatch, section, name):
+def test_a_collective_that_raises_has_an_entry_with_its_error_and_the_next_call_is_recorded(
+    debug, monkeypatch, section, name
+):
     module = module_of(section)
 
     def stand_in(*args, **kwargs):
@@ -159,7 +161,7 @@ def test_one_that_fails_says_so_and_leaves_the_next_alone(debug, monkeypatch, se
     assert "Functional.relu.0.forward" in dump.data
 
 
-def test_point_to_point_operations_are_described_and_land_together(debug, monkeypatch):
+def test_point_to_point_operations_are_described_and_have_their_outputs_after_one_wait(debug, monkeypatch):
     def stand_in(operations):
         return [comm_func.CommHandle(Sent([item.tensor for item in operations if name_of(item) == "irecv"]))]
 
@@ -190,7 +192,7 @@ def test_point_to_point_operations_are_described_and_land_together(debug, monkey
 
 
 @pytest.mark.parametrize("task", ["statistics", "structure", "nan_check"])
-def test_other_tasks_follow_handles_too(debug, monkeypatch, task):
+def test_every_task_reads_outputs_after_the_wait(debug, monkeypatch, task):
     target = tensor()
 
     class Spoiled(Sent):

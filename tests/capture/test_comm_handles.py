@@ -16,7 +16,7 @@ from tests.support.collectives import Sent, install, numbers, recorded, tensor
 from tests.support.dumps import Dump
 
 
-def test_waiting_that_fails_is_the_trainings_error_and_stands_in_the_entry(debug, monkeypatch):
+def test_an_error_of_wait_reaches_the_training_and_is_in_the_entry(debug, monkeypatch):
     class Lost:
         def wait(self):
             raise RuntimeError("the peer is gone")
@@ -37,7 +37,7 @@ def test_waiting_that_fails_is_the_trainings_error_and_stands_in_the_entry(debug
 
 
 @pytest.mark.parametrize("begins", ["before the backward", "between two terms of a sum"])
-def test_gradients_that_arrive_while_something_is_on_its_way_are_right(debug, monkeypatch, begins):
+def test_gradients_that_arrive_during_a_communication_are_right(debug, monkeypatch, begins):
     """As with reductions begun by hooks of the backward: nobody may look, sums are of terms read and copied."""
     buffer, handles = tensor(), []
     labels = Tensor([1], ms.int32)
@@ -94,7 +94,7 @@ def test_gradients_that_arrive_while_something_is_on_its_way_are_right(debug, mo
     assert numbers(seen, seen.data[name]["output"][0]) == [7.0] * 4
 
 
-def test_two_threads_of_which_one_communicates_lose_nothing(debug, monkeypatch):
+def test_calls_of_two_threads_are_complete_while_one_of_them_communicates(debug, monkeypatch):
     install(monkeypatch, distributed, "irecv", lambda given, src: comm_func.CommHandle(Sent(given)))
     calls, stop = 300, threading.Event()
 
@@ -122,7 +122,7 @@ def test_two_threads_of_which_one_communicates_lose_nothing(debug, monkeypatch):
         assert "output" in dump.data[name] or "pending" in dump.data[name]
 
 
-def test_after_a_wait_that_failed_values_are_looked_at_again(debug, monkeypatch):
+def test_values_are_read_at_once_again_after_a_wait_that_raised(debug, monkeypatch):
     class Lost:
         def wait(self):
             raise RuntimeError("the peer is gone")
@@ -141,7 +141,7 @@ def test_after_a_wait_that_failed_values_are_looked_at_again(debug, monkeypatch)
     assert b"null" not in last
 
 
-def test_entries_stand_in_the_dump_while_their_numbers_are_awaited(debug, monkeypatch):
+def test_entries_are_in_the_dump_before_their_outputs_are_known(debug, monkeypatch):
     install(monkeypatch, distributed, "irecv", lambda given, src: comm_func.CommHandle(Sent(given)))
     debugger = debug(level="L1")
     debugger.start()
@@ -162,7 +162,7 @@ def test_entries_stand_in_the_dump_while_their_numbers_are_awaited(debug, monkey
     assert [dump.data[name]["output"][0]["Mean"] for name in expected[:2]] == [7.0, 7.0]
 
 
-def test_one_handle_of_several_calls_and_one_given_twice(debug, monkeypatch):
+def test_calls_that_share_a_handle_are_all_completed_by_one_wait(debug, monkeypatch):
     shared = comm_func.CommHandle()
     install(monkeypatch, distributed, "irecv", lambda given, src: shared)
     install(monkeypatch, distributed, "batch_isend_irecv", lambda operations: [shared, shared])

@@ -31,7 +31,7 @@ class Mine:
         return ops.exp(x) * scale
 
 
-def test_functions_of_a_module_and_of_a_class(debug):
+def test_registered_functions_of_a_module_and_of_a_class_are_recorded(debug):
     module = types.ModuleType("mine")
     module.attention = lambda q, k: ops.softmax(ops.matmul(q, k))
     functions = [(module, "attention"), (Mine, "static"), (Mine, "of_the_class"), (Mine, "method")]
@@ -66,7 +66,7 @@ def test_functions_of_a_module_and_of_a_class(debug):
     assert "Functional.exp.0.forward" in dump.data  # of the second run: in the first it was inside one of ours
 
 
-def test_wrong_functions_are_named(debug):
+def test_a_function_that_does_not_exist_is_refused_by_name(debug):
     debugger = debug()
     with pytest.raises(UsageError, match="has no function 'nothing'"):
         debugger.register_custom_api(Mine, "nothing")
@@ -87,7 +87,7 @@ def test_registered_functions_outlive_the_debugger_and_can_be_named_in_a_scope(d
     assert list(debug.dump().data) == ["My.static.1.forward"]
 
 
-def test_classes_and_cells_are_no_functions_of_ones_own(debug):
+def test_classes_and_cells_cannot_be_registered_as_functions(debug):
     net = nn.SequentialCell(nn.ReLU())
     net.act = nn.ReLU()
     module = types.ModuleType("mine")

@@ -45,7 +45,7 @@ def scalar(result):
 
 
 @pytest.mark.parametrize("key", ONE_CALL)
-def test_one_call_agrees_with_its_own_gradient(debug, key):
+def test_the_backward_of_a_call_holds_the_gradients_of_its_inputs(debug, key):
     function, count = ONE_CALL[key]
     inputs = [tensor(X), tensor(Y)][:count]
     expected = ms.grad(lambda *a: scalar(function(*a)), tuple(range(count)))(*inputs)
@@ -70,7 +70,7 @@ def _leaves(value):
     return [leaf for item in items for leaf in _leaves(item)]
 
 
-def test_case_04_same_tensor_twice_has_two_slots(debug):
+def test_a_tensor_given_twice_has_two_gradients(debug):
     x = tensor([1.0, 2.0])
     _, dump = debug.record(lambda: ms.grad(lambda x: (x * x).sum())(x))
     backward = dump.data["Tensor.__mul__.0.backward"]
@@ -78,7 +78,7 @@ def test_case_04_same_tensor_twice_has_two_slots(debug):
     assert backward["input"][0]["Max"] == 1.0
 
 
-def test_same_tensor_twice_in_a_composite_has_the_sum_first(debug):
+def test_a_tensor_given_twice_to_a_composite_has_the_sum_as_its_first_gradient(debug):
     x = tensor([1.0, 2.0])
     gradient, dump = debug.record(lambda: ms.grad(lambda x: ops.inner(x, x))(x), task="tensor")
     first, second = dump.data["Functional.inner.0.backward"]["output"]
@@ -86,7 +86,7 @@ def test_same_tensor_twice_in_a_composite_has_the_sum_first(debug):
     np.testing.assert_array_equal(dump.array(first["data_name"]), gradient.asnumpy())
 
 
-def test_case_05_each_use_has_its_own_contribution(debug):
+def test_each_use_of_a_tensor_has_its_own_contribution_to_the_gradient(debug):
     x = tensor(X)
 
     def function(x):
@@ -100,7 +100,7 @@ def test_case_05_each_use_has_its_own_contribution(debug):
     np.testing.assert_allclose(twice + thrice + tanh, gradient.asnumpy(), rtol=2e-7)
 
 
-def test_case_06_list_and_keyword_inputs_have_slots(debug):
+def test_inputs_in_lists_and_by_keyword_have_gradients(debug):
     x, y = tensor(X), tensor(Y)
 
     def function(x, y):
@@ -114,7 +114,7 @@ def test_case_06_list_and_keyword_inputs_have_slots(debug):
     assert clamp["output_kwargs"]["min"]["shape"] == [2, 3]
 
 
-def test_case_09_unused_output_has_null(debug):
+def test_the_gradient_of_an_unused_output_is_null(debug):
     x = tensor(X)
 
     def function(x):
@@ -126,14 +126,14 @@ def test_case_09_unused_output_has_null(debug):
     assert [slot and slot["Max"] for slot in slots] == [1.0, None, 2.0] or slots[1]["Max"] == 0.0
 
 
-def test_case_10_non_differentiable_call_has_no_backward(debug):
+def test_a_call_that_is_not_differentiable_has_no_backward(debug):
     x = tensor(X)
     _, dump = debug.record(lambda: ms.grad(lambda x: (x * x.argmax()).sum())(x))
     assert "Tensor.argmax.0.forward" in dump.data
     assert "Tensor.argmax.0.backward" not in dump.data
 
 
-def test_case_08_setitem_has_input_before_output_after_and_a_backward(debug):
+def test_setitem_has_the_input_before_it_the_output_after_it_and_a_backward(debug):
     x = tensor([1.0, 2.0, 3.0])
 
     def function(x):
@@ -158,7 +158,7 @@ def test_backward_entries_stand_in_execution_order(debug):
     assert backwards == ["Functional.tanh.1.backward", "Functional.exp.0.backward", "Functional.tanh.0.backward"]
 
 
-def test_case_13_second_order_does_not_overwrite_the_first_pass(debug):
+def test_a_gradient_of_a_gradient_does_not_overwrite_the_first_backward(debug):
     x = tensor([1.0, 2.0])
     first = ms.grad(lambda x: (x * x * x).sum())
     _, dump = debug.record(lambda: ms.grad(lambda x: first(x).sum())(x))
@@ -188,7 +188,7 @@ class Outer(nn.Cell):
         return self.inner(x).sum()
 
 
-def test_cell_does_not_count_what_it_was_not_given(debug):
+def test_a_cell_has_no_gradients_of_tensors_that_it_was_not_given(debug):
     x, net = tensor([0.5, 1.0]), Outer()
     _, dump = debug.record(lambda: ms.grad(net)(x), net, level="L0", task="tensor")
     np.testing.assert_array_equal(dump.array("Cell.inner.Boxed.backward.0.output.0.npy"), ops.exp(x).asnumpy())
@@ -210,7 +210,7 @@ class UsesTwo(nn.Cell):
         return (h * 3.0).sum() + (y * 5.0).sum()
 
 
-def test_output_that_the_cell_also_uses_has_only_what_came_from_outside(debug):
+def test_the_gradient_of_an_output_that_the_cell_also_uses_is_only_that_from_outside(debug):
     x, net = tensor([0.5, 1.0]), UsesTwo()
     gradient, dump = debug.record(lambda: ms.grad(net)(x), net, level="mix", task="tensor")
     entry = dump.data["Cell.inner.TwoOut.backward.0"]
@@ -233,13 +233,13 @@ class Residual(nn.Cell):
         return (self.same(y) * 3.0 + y).sum()
 
 
-def test_output_that_is_an_input_is_null_and_never_a_mixture(debug):
+def test_the_gradient_of_an_output_that_is_an_input_is_null_and_never_a_sum_of_both(debug):
     net = Residual()
     _, dump = debug.record(lambda: ms.grad(net)(tensor([1.0])), net, level="L0")
     assert dump.data["Cell.same.Same.backward.0"] == {"input": [None], "output": [None]}
 
 
-def test_case_09_topk_has_a_gradient_for_its_values_only(debug):
+def test_topk_has_a_gradient_for_its_values_only(debug):
     def function(x):
         values, indices = ops.topk(x, 2)
         return (values * indices).sum()

@@ -28,7 +28,7 @@ INSIDE = ["Functional.relu.0", "Tensor.__mul__.0", "Tensor.__add__.0", "Function
 
 @pytest.mark.parametrize("compiled_before", [False, True])
 @pytest.mark.parametrize("capture", ["ast", "bytecode"])
-def test_case_17_a_compiled_function_gives_the_same_numbers(debug, capture, compiled_before):
+def test_a_compiled_function_gives_the_same_numbers(debug, capture, compiled_before):
     if capture == "bytecode" and sys.version_info >= (3, 12):
         pytest.skip("MindSpore's bytecode capture does not support Python 3.12")
 
@@ -79,7 +79,7 @@ for mine, bare, later in zip(under, ms.value_and_grad(plain)(X), gradient(X)):
 
 
 @pytest.mark.parametrize("compiled_before", [False, True])
-def test_case_17_a_traced_function_gives_the_same_numbers(tmp_path, compiled_before):
+def test_a_traced_function_gives_the_same_numbers(tmp_path, compiled_before):
     # a program of its own: MindSpore's tracing fails below frames that have no source, as those of python -m pytest
     (tmp_path / "traced.py").write_text(TRACE)
     command = [sys.executable, str(tmp_path / "traced.py"), str(tmp_path / "dump"), str(compiled_before)]
@@ -110,7 +110,7 @@ class Net(nn.Cell):
 
 @pytest.mark.parametrize("compiled_before", [False, True])
 @pytest.mark.parametrize("level", ["L0", "L1", "mix"])
-def test_case_17_a_compiled_cell_in_a_pynative_model(debug, level, compiled_before):
+def test_a_compiled_cell_in_a_pynative_model_is_one_entry(debug, level, compiled_before):
     ms.set_seed(1)
     bare = Net()
     expected = ms.value_and_grad(bare, None, bare.trainable_params())(X)
@@ -130,7 +130,7 @@ def test_case_17_a_compiled_cell_in_a_pynative_model(debug, level, compiled_befo
     assert not [name for name in dump.data if ".fc" in name or "tanh" in name]
 
 
-def test_case_17_a_compiled_lambda_has_a_name_that_readers_accept(debug):
+def test_a_compiled_lambda_has_a_name_that_readers_accept(debug):
     function = lambda x: ops.relu(x) * 2.0  # noqa: E731  # MindSpore reads a lambda from a line of its own
     compiled = jit(function)
     result, dump = debug.record(lambda: compiled(X))
@@ -138,7 +138,7 @@ def test_case_17_a_compiled_lambda_has_a_name_that_readers_accept(debug):
     assert list(dump.data) == ["Jit._lambda_.0.forward"]
 
 
-def test_an_optimizer_is_no_call(debug):
+def test_the_compiled_function_of_an_optimizer_is_not_recorded(debug):
     net = nn.Dense(3, 1)
     optimizer = nn.Adam(net.trainable_params())
     gradient = ms.value_and_grad(lambda x: net(x).sum(), None, optimizer.parameters)

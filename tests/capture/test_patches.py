@@ -43,7 +43,7 @@ def _same(before, after):
 
 
 @pytest.mark.parametrize("level", ["L0", "L1", "mix"])
-def test_outside_the_window_everything_is_the_original(debug, level):
+def test_after_a_step_and_in_steps_that_are_not_recorded_every_function_is_the_original(debug, level):
     net, train = nets.build("digits")
     gelu, call = ops.gelu, nn.Cell.__call__
     before = _snapshot(net)
@@ -60,7 +60,7 @@ def test_outside_the_window_everything_is_the_original(debug, level):
         assert not any(parameter.hooks() for parameter in net.trainable_params())
 
 
-def test_wrapped_functions_look_like_the_originals(debug):
+def test_wrapped_functions_have_the_name_and_docstring_of_the_originals(debug):
     debugger = debug()
     names = {name: getattr(ops, name) for name in ("relu", "concat", "matmul")}
     debugger.start()
@@ -75,7 +75,7 @@ def test_wrapped_functions_look_like_the_originals(debug):
     debugger.stop()
 
 
-def test_the_garbage_collector_stays_the_users(debug):
+def test_the_garbage_collector_is_left_as_the_user_set_it(debug):
     before = gc.get_threshold()
     debugger = debug()
     debugger.start()

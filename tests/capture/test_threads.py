@@ -15,7 +15,7 @@ from tests.support.tensors import tensor
 X = tensor(np.arange(6.0).reshape(2, 3))
 
 
-def test_case_12_calls_of_four_threads_are_each_recorded_once(debug):
+def test_calls_of_four_threads_are_each_recorded_once(debug):
     debugger = debug(extra_info=True)
     debugger.start()
     failures = []
@@ -39,7 +39,7 @@ def test_case_12_calls_of_four_threads_are_each_recorded_once(debug):
     assert all(data[f"Functional.exp.{i}.forward"]["output"] for i in range(200))
 
 
-def test_case_11_a_call_that_raises_leaves_every_thread_recording(debug):
+def test_after_a_call_that_raises_every_thread_still_records(debug):
     debugger = debug()
     debugger.start()
 
@@ -60,7 +60,7 @@ def test_case_11_a_call_that_raises_leaves_every_thread_recording(debug):
     assert len([name for name in data if "raised" in data[name]]) == 4
 
 
-def test_case_12_nesting_is_judged_per_thread(debug, monkeypatch):
+def test_a_call_is_recorded_while_another_thread_is_inside_a_call(debug, monkeypatch):
     entered, leave = threading.Event(), threading.Event()
 
     def slow(x):

@@ -16,7 +16,7 @@ X = tensor([[1.0, -2.0], [3.0, 0.5]])
 
 
 @pytest.mark.parametrize("level", ["L0", "L1", "mix"])
-def test_token_range_records_these_forwards_of_the_model(debug, level):
+def test_token_range_records_the_forwards_of_the_model_in_the_range(debug, level):
     net = nn.SequentialCell(nn.Dense(2, 2), nn.ReLU())
     debugger = debug(level=level)
     call = nn.Cell.__call__
@@ -37,7 +37,7 @@ def test_token_range_records_these_forwards_of_the_model(debug, level):
         assert not dump.names("exp")
 
 
-def test_a_forked_child_never_writes_in_a_token_range(debug):
+def test_a_forked_child_writes_nothing_in_a_token_range(debug):
     net = nn.SequentialCell(nn.ReLU())
     debugger = debug(level="L0", task="tensor")
     debugger.start(net, token_range=[1, 1])

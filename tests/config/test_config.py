@@ -38,7 +38,7 @@ def load(tmp_path):
     return load
 
 
-def test_the_shipped_file_loads_and_what_has_no_effect_is_named_once(load, caplog):
+def test_msprobes_file_loads_and_one_warning_names_the_keys_without_effect(load, caplog):
     caplog.set_level(logging.WARNING, "probe")
     settings = load(SHIPPED)
     assert (settings.task, settings.level, settings.step) == ("statistics", "L1", frozenset())
@@ -58,13 +58,13 @@ def test_arguments_win_over_the_file(load):
     assert (settings.task, settings.level, settings.dump_path, settings.step) == ("tensor", "mix", "/x/y", {1, 3, 4})
 
 
-def test_the_section_of_the_task_counts(load):
+def test_only_the_section_of_the_chosen_task_is_used(load):
     both = {"task": "tensor", "statistics": {"list": ["relu"]}, "tensor": {"list": ["add"]}}
     assert load(both).list == ("add",)
     assert load(both, task="statistics").list == ("relu",)
 
 
-def test_yaml_is_read_too(load):
+def test_a_yaml_file_is_read(load):
     settings = load("task: tensor\nstep: ['4-6', 1]\ntensor:\n  list: [relu]\n", "config.yaml")
     assert (settings.task, settings.step, settings.list) == ("tensor", {1, 4, 5, 6}, ("relu",))
 
@@ -78,11 +78,11 @@ def test_yaml_is_read_too(load):
         (["backward", "output"], {"backward", "output"}),
     ],
 )
-def test_data_mode(load, modes, expected):
+def test_data_mode_selects_directions_and_sides(load, modes, expected):
     assert load({"statistics": {"data_mode": modes}}).data_mode == expected
 
 
-def test_structure_needs_cells_and_becomes_mix(load):
+def test_task_structure_has_level_mix_by_default(load):
     assert load({"task": "structure"}).level == "mix"
 
 
@@ -117,26 +117,26 @@ def test_structure_needs_cells_and_becomes_mix(load):
         ("[" * 100000, ["nested too deeply"]),
     ],
 )
-def test_case_23_what_is_wrong_is_named(load, settings, words):
+def test_a_wrong_setting_is_named_with_the_allowed_values(load, settings, words):
     with pytest.raises(SettingsError) as caught:
         load(settings)
     for word in words:
         assert word in str(caught.value)
 
 
-def test_case_23_broken_yaml_is_named_with_its_place(load):
+def test_broken_yaml_is_refused_with_line_and_column(load):
     with pytest.raises(SettingsError, match="line 3, column 1"):
         load("task: tensor\nstep: [1, 2\n", "config.yaml")
 
 
-def test_a_missing_file_and_a_foreign_ending_are_named(tmp_path):
+def test_a_missing_file_and_an_unknown_suffix_are_refused_by_name(tmp_path):
     with pytest.raises(SettingsError, match=r"nothing\.json cannot be read"):
         config.load(tmp_path / "nothing.json")
     with pytest.raises(SettingsError, match=r"\.json, \.yaml or \.yml"):
         config.load(tmp_path / "config.txt")
 
 
-def test_precision_is_accepted(debug, caplog):
+def test_precision_is_accepted_without_a_warning(debug, caplog):
     caplog.set_level(logging.WARNING, "probe")
     for precision in ("low", "high"):
         debug(precision=precision)

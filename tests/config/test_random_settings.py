@@ -62,7 +62,7 @@ FILES = (
 )
 
 
-def test_random_settings_files_work_or_raise_the_one_error(tmp_path, capsys):
+def test_random_settings_files_work_or_raise_settings_error(tmp_path, capsys):
     path = tmp_path / "config.json"
     counts = {"works": 0, "refused": 0}
 
@@ -83,7 +83,7 @@ def test_random_settings_files_work_or_raise_the_one_error(tmp_path, capsys):
     assert min(counts.values()) > EXAMPLES // 20
 
 
-def test_random_text_is_no_settings_file(tmp_path):
+def test_random_text_is_refused_as_a_settings_file(tmp_path):
     said = []
 
     @settings(parent=MANY, max_examples=EXAMPLES // 4)

@@ -17,7 +17,7 @@ from tests.support.tensors import tensor
 X = tensor([[1.0, -2.0], [3.0, 0.5]])
 
 
-def test_recording_is_switched_on_and_off_and_survives_a_broken_edit(debug, caplog):
+def test_edits_switch_recording_on_and_off_and_a_broken_edit_changes_nothing(debug, caplog):
     caplog.set_level(logging.WARNING, "probe")
     debugger = debug(dump_enable=False)
     path = debug.path / "config.json"
@@ -75,7 +75,7 @@ def test_an_edit_that_cannot_be_used_never_reaches_the_training(debug, caplog, w
     assert sum("the old ones hold" in message for message in caplog.messages) == 1
 
 
-def test_an_edit_to_another_runs_folder_is_refused_and_the_run_goes_on(debug, caplog, tmp_path):
+def test_an_edit_to_the_folder_of_another_run_is_refused_and_the_run_goes_on(debug, caplog, tmp_path):
     caplog.set_level(logging.WARNING, "probe")
     other = tmp_path / "other" / "step1" / "rank"
     other.mkdir(parents=True)
@@ -91,7 +91,7 @@ def test_an_edit_to_another_runs_folder_is_refused_and_the_run_goes_on(debug, ca
     assert any("holds the dump of another run" in message for message in caplog.messages)
 
 
-def test_made_again_after_an_edit_it_is_the_same_run(debug):
+def test_a_debugger_made_again_after_an_edit_continues_the_run(debug):
     debugger = debug()
     for step in range(3):
         if step:

@@ -38,7 +38,7 @@ def _files(dump):
         ),
     ],
 )
-def test_a_condition_decides_which_arrays_are_written(debug, when, written):
+def test_only_arrays_that_meet_the_condition_are_written(debug, when, written):
     _, dump = debug.record(
         lambda: (ops.exp(tensor([1000.0, 1.0])), ops.tanh(tensor([0.0, 0.0]))), task="tensor", when=when
     )
@@ -49,7 +49,7 @@ def test_a_condition_decides_which_arrays_are_written(debug, when, written):
             assert ("data_name" in record) == (record.get("data_name") in written)
 
 
-def test_a_condition_holds_for_tensor_list_and_for_a_training(debug):
+def test_a_condition_applies_to_the_calls_of_tensor_list(debug):
     net, train = nets.build("digits")
     _, dump = debug.record(
         lambda: train(0), net, level="mix", tensor_list=["Cell.conv"], when={"stat": "l2norm", ">": 1.0}
@@ -84,7 +84,7 @@ def _records(value):
         ({"sample_mode": 1, "sample_num": 2, "slice": [{"dim": 0, "begin": 3}]}, X[3][[0, 5]]),
     ],
 )
-def test_a_part_is_written_and_the_whole_is_measured(debug, settings, expected):
+def test_a_part_of_an_array_is_written_and_statistics_are_of_the_whole(debug, settings, expected):
     _, dump = debug.record(lambda: tensor(X).reshape(24), task="tensor", **settings)
     record = dump.data["Tensor.reshape.0.forward"]["input_args"][0]
     assert (record["shape"], record["Max"]) == ([4, 6], 23.0)

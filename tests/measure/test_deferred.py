@@ -15,7 +15,7 @@ from tests.support import nets
 
 
 @pytest.mark.parametrize("task", ["statistics", "tensor"])
-def test_async_dump_says_the_same(debug, task, tmp_path):
+def test_async_dump_records_the_same_numbers(debug, task, tmp_path):
     def run(path, **settings):
         ms.set_seed(1)
         net, train = nets.build("lenet")  # no BatchNorm: its kernel leaves two of its outputs unwritten

@@ -59,6 +59,6 @@ def test_random_arguments_become_valid_json():
     attempt()
 
 
-def test_a_number_that_python_does_not_write_is_described():
+def test_a_number_too_long_for_text_is_recorded_by_its_number_of_bits():
     text = encode(ValueDescriber(HostMeasurer(md5=False)).value(10**5000, "name", None), "")
     assert json.loads(text) == {"type": "int", "value": "a number of 16610 bits"}

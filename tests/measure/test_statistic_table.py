@@ -29,7 +29,7 @@ EXPECTED = {
 
 @pytest.mark.parametrize("measure", ["host", "device"])
 @pytest.mark.parametrize("dtype", [ms.float32, ms.float16, ms.bfloat16])
-def test_counts(debug, measure, dtype):
+def test_every_count_is_recorded_under_its_key(debug, measure, dtype):
     x = tensor(VALUES).astype(dtype)
     names = [name for name in STATISTICS if name.endswith("count")]
     _, dump = debug.record(lambda: x.reshape(9), summary_mode=names, measure=measure)
@@ -38,7 +38,7 @@ def test_counts(debug, measure, dtype):
 
 
 @pytest.mark.parametrize("measure", ["host", "device"])
-def test_one_of_the_four_and_a_count(debug, measure):
+def test_a_list_may_name_statistics_and_counts(debug, measure):
     _, dump = debug.record(
         lambda: tensor([[3, -4, 0]], np.int32).reshape(3), summary_mode=["avg", "max", "zero count"], measure=measure
     )
@@ -48,7 +48,7 @@ def test_one_of_the_four_and_a_count(debug, measure):
     assert record["Mean"] == pytest.approx(-1 / 3, rel=1e-5)
 
 
-def test_with_a_checksum(debug):
+def test_a_list_may_name_a_statistic_and_md5(debug):
     array = np.arange(6, dtype=np.float32)
     _, dump = debug.record(lambda: tensor(array).reshape(2, 3), summary_mode=["min", "md5"])
     record = dump.data["Tensor.reshape.0.forward"]["input_args"][0]
@@ -56,7 +56,7 @@ def test_with_a_checksum(debug):
 
 
 @pytest.mark.parametrize("measure", ["host", "device"])
-def test_of_a_training(debug, measure):
+def test_a_training_is_recorded_with_the_chosen_statistics(debug, measure):
     net, train = nets.build("digits")
     _, dump = debug.record(lambda: train(0), net, level="mix", summary_mode=["l2norm", "nan count"], measure=measure)
     record = dump.data["Cell.conv.Conv2d.forward.0"]["parameters"]["weight"]

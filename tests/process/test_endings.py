@@ -18,7 +18,7 @@ from tests.support.paths import ROOT, program
 KILLS = int(os.environ.get("PROBE_KILLS", "50"))
 
 
-def test_case_25_kill_9_loses_no_call_that_had_returned(capsys):
+def test_sigkill_loses_no_call_that_had_returned(capsys):
     command = program("kills", "--kills", KILLS)
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1200, cwd=ROOT)
     assert done.returncode == 0, done.stderr[-3000:]
@@ -64,7 +64,7 @@ else:
 @pytest.mark.parametrize(
     ("how", "status"), [("SIGTERM", -signal.SIGTERM), ("own handler", 7), ("exception", 1), ("sys.exit", 3)]
 )
-def test_case_25_a_process_that_ends_leaves_complete_documents(tmp_path, how, status):
+def test_a_process_that_ends_leaves_complete_documents(tmp_path, how, status):
     command = [sys.executable, "-c", TRAINING, how, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
     assert done.returncode == status, done.stderr
@@ -91,7 +91,7 @@ print(during != before, signal.getsignal(signal.SIGTERM) == before)
 """
 
 
-def test_the_signal_is_given_back_at_stop(tmp_path):
+def test_the_signal_handler_of_the_user_is_restored_at_stop(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", SIGNAL, str(tmp_path)], capture_output=True, text=True, check=True, timeout=100
     )
@@ -170,7 +170,7 @@ debugger.step()
 """
 
 
-def test_case_29_a_forked_child_never_writes(tmp_path):
+def test_a_forked_child_writes_nothing(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", FORKING, str(tmp_path)], capture_output=True, text=True, check=False, timeout=100
     )
@@ -199,7 +199,7 @@ debugger.step()
 
 
 @pytest.mark.parametrize("overwrite", ["false", "true"])
-def test_case_29_a_second_process_without_a_rank_is_refused(tmp_path, overwrite):
+def test_a_second_process_without_a_rank_is_refused(tmp_path, overwrite):
     arguments = [sys.executable, "-c", WAITING, str(tmp_path / "dump")]
     first = subprocess.Popen(
         [*arguments, "false", str(tmp_path / "a.json")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

@@ -51,19 +51,19 @@ def _recover(folder, terminal):
     return out, shown.decode()
 
 
-def test_a_line_on_a_terminal(crashed):
+def test_recover_shows_its_progress_on_a_terminal(crashed):
     out, shown = _recover(crashed, terminal=True)
     assert f"{MANY} entries recovered" in out
     assert "probe: reading the journal" in shown
 
 
-def test_nothing_in_a_pipe(crashed):
+def test_recover_shows_no_progress_in_a_pipe(crashed):
     out, shown = _recover(crashed, terminal=False)
     assert f"{MANY} entries recovered" in out
     assert shown == ""
 
 
-def test_no_thread_and_no_lock_that_processes_share(tmp_path):
+def test_progress_starts_no_thread_and_has_no_lock_that_processes_share(tmp_path):
     """A child that is killed while it writes must not hold up its parent, nor may a thread be left."""
     code = """
 import sys, threading

@@ -46,7 +46,7 @@ def launched(tmp_path, how, rank=()):
 
 
 @pytest.mark.parametrize("how", ["stopped", "again", "step"])
-def test_without_communication_a_launched_process_has_the_rank_it_was_given(tmp_path, how):
+def test_a_launched_process_without_communication_has_the_rank_of_its_environment(tmp_path, how):
     assert launched(tmp_path, how) == ["False"]
     if how != "step":
         command = [sys.executable, "-m", "probe", "recover", str(tmp_path / "dump")]
@@ -59,12 +59,12 @@ def test_without_communication_a_launched_process_has_the_rank_it_was_given(tmp_
     assert [name for some, _ in dump.stack.values() for name in some] == names
 
 
-def test_a_launched_process_that_is_not_wanted_leaves_nothing(tmp_path):
+def test_a_launched_process_whose_rank_is_not_recorded_writes_nothing(tmp_path):
     assert launched(tmp_path, "step", [0]) == ["True"]
     assert not (tmp_path / "dump").exists()
 
 
-def test_a_folder_of_the_ranks_name_with_somebody_elses_file_takes_the_dump(tmp_path):
+def test_a_foreign_file_in_the_ranks_folder_is_kept(tmp_path):
     folder = tmp_path / "dump" / "step0" / "rank1"
     folder.mkdir(parents=True)
     (folder / "notes.txt").write_text("mine")

@@ -19,7 +19,7 @@ def _size(folder):
 
 @pytest.mark.parametrize("name", ["lenet", "gpt"])
 @pytest.mark.parametrize("level", ["L0", "mix"])
-def test_within_five_percent(debug, name, level, tmp_path):
+def test_the_estimate_is_within_five_percent_of_the_dump(debug, name, level, tmp_path):
     net, train = nets.build(name)
     sizes = {}
     for task in ("statistics", "structure", "tensor"):
@@ -34,7 +34,7 @@ def test_within_five_percent(debug, name, level, tmp_path):
 
 
 @pytest.mark.parametrize("exact", [True, False])
-def test_of_bfloat16(debug, tmp_path, exact):
+def test_the_estimate_counts_bfloat16_as_it_is_written(debug, tmp_path, exact):
     x = tensor([1.0] * 100_000).astype(ms.bfloat16)
     debug.record(lambda: ops.reshape(x, (100, 1000)), exact_dtypes=exact)
     guess = PrecisionDebugger.estimate()
@@ -43,6 +43,6 @@ def test_of_bfloat16(debug, tmp_path, exact):
     assert guess == pytest.approx(_size(tmp_path / "tensor"), rel=0.05)
 
 
-def test_before_a_step_it_is_not_known(debug):
+def test_estimate_before_the_first_step_is_refused(debug):
     with pytest.raises(UsageError, match="it needs a step"):
         debug().estimate()

@@ -53,7 +53,7 @@ def test_other_dtypes_come_back_as_they_were(debug, dtype):
     np.testing.assert_array_equal(array, values)
 
 
-def test_what_is_no_array_is_named(tmp_path):
+def test_a_file_that_is_not_an_array_is_refused_by_name(tmp_path):
     (tmp_path / "x.npy").write_bytes(b"nothing")
     for name in ("x.npy", "y.npy"):
         with pytest.raises(UsageError, match=name):

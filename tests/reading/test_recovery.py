@@ -35,7 +35,7 @@ def fill(folder, count=12):
     return documents, ends
 
 
-def test_recover_writes_what_the_process_would_have_written(tmp_path, capsys):
+def test_recover_writes_the_documents_that_the_process_would_have_written(tmp_path, capsys):
     died, lived = tmp_path / "a" / "step0" / "rank", tmp_path / "b" / "step0" / "rank"
     fill(died)
     documents, _ = fill(lived)
@@ -48,7 +48,7 @@ def test_recover_writes_what_the_process_would_have_written(tmp_path, capsys):
     assert "nothing to recover" in capsys.readouterr().out
 
 
-def test_what_stood_there_before_is_kept(tmp_path):
+def test_entries_of_documents_written_before_are_kept(tmp_path):
     folder = tmp_path / "rank"
     documents, _ = fill(folder, 3)
     documents.write()  # the first stop()
@@ -107,7 +107,7 @@ def attempt(folder, journal):
 
 
 @pytest.mark.parametrize("wrong", ["nothing", "text", "number"])
-def test_a_record_that_is_none_is_refused_and_the_journal_kept(tmp_path, wrong):
+def test_an_invalid_record_is_refused_and_the_journal_is_kept(tmp_path, wrong):
     from probe.store.journal import MAGIC, _framed
 
     first = json.dumps({"header": HEADER, "extra_info": True})
@@ -119,7 +119,7 @@ def test_a_record_that_is_none_is_refused_and_the_journal_kept(tmp_path, wrong):
     assert (tmp_path / "dump.journal").exists()
 
 
-def test_recover_says_what_it_cannot_do(tmp_path, capsys):
+def test_recover_says_why_it_cannot_read_a_journal(tmp_path, capsys):
     assert main(["recover", str(tmp_path / "none")]) == 1
     assert "no such folder" in capsys.readouterr().err
     (tmp_path / "dump.journal").write_bytes(b"something else")
@@ -137,7 +137,7 @@ sys.stdin.readline()
 """
 
 
-def test_the_journal_of_a_living_process_is_left_alone(tmp_path):
+def test_the_journal_of_a_running_process_is_left_alone(tmp_path):
     command = [sys.executable, "-c", HOLDING, str(tmp_path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "written\n"
@@ -148,7 +148,7 @@ def test_the_journal_of_a_living_process_is_left_alone(tmp_path):
     assert recover(str(tmp_path)) == [(f"{tmp_path}: 1 entries recovered", True)]
 
 
-def test_one_journal_that_cannot_be_read_does_not_keep_the_others(tmp_path, capsys):
+def test_the_other_journals_are_recovered_when_one_cannot_be_read(tmp_path, capsys):
     for step, rank in enumerate(("rank0", "rank1", "rank2", "rank3")):
         fill(tmp_path / f"step{step}" / rank, 3)
     (tmp_path / "step0" / "rank0" / "dump.journal").write_bytes(b"")
@@ -190,7 +190,7 @@ def test_a_record_that_could_not_be_written_costs_no_other(tmp_path, monkeypatch
     assert list(data) == ["Functional.relu.0.forward", "Functional.relu.2.forward"]
 
 
-def test_recovering_what_was_written_already_doubles_nothing(tmp_path):
+def test_recovering_a_step_that_is_already_written_adds_nothing(tmp_path):
     """As after a kill between the documents and the end of the journal."""
     documents, _ = fill(tmp_path)
     journal = (tmp_path / "dump.journal").read_bytes()

@@ -28,7 +28,7 @@ def test_exclude_wins_over_list(debug):
     assert list(dump.data) == ["Functional.exp.0.forward"]
 
 
-def test_exclude_of_a_cell_closes_what_runs_inside_and_its_gradients(debug):
+def test_exclude_of_a_cell_leaves_out_its_gradients_and_everything_inside_it(debug):
     net, train = nets.build("digits")
     debugger = debug(level="mix", exclude=["Cell.conv"])
     debugger.start(net)
@@ -46,7 +46,7 @@ def test_a_broken_regular_expression_is_named(debug, key):
         debug(**{key: ["name-regex([)"]})
 
 
-def test_what_exclude_never_met_is_said(debug, caplog):
+def test_a_name_in_exclude_that_matched_nothing_is_warned_about(debug, caplog):
     caplog.set_level(logging.WARNING, "probe")
     debug.record(lambda: ops.exp(X), exclude=["no_such_call"])
     assert any("no_such_call" in message for message in caplog.messages)

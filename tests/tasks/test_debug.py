@@ -20,7 +20,7 @@ def _data(debug, step=0):
     return json.loads((debug.dump_path / f"step{step}" / "rank" / "debug.json").read_text())
 
 
-def test_values_of_every_kind(debug):
+def test_values_of_every_kind_are_saved(debug):
     debugger = debug(level="debug")
     x = tensor([[1.0, -2.0], [3.0, 0.5]])
     debugger.save(x, "x")
@@ -50,7 +50,7 @@ def test_values_of_every_kind(debug):
     assert [path.name for path in folder.iterdir()] == ["debug.json"]
 
 
-def test_counts_begin_again_in_each_step(debug):
+def test_numbers_of_saved_names_begin_again_in_each_step(debug):
     debugger = debug(level="debug", step=[1])
     for _ in range(2):
         debugger.save(1, "n", save_backward=False)
@@ -61,7 +61,7 @@ def test_counts_begin_again_in_each_step(debug):
 
 
 @pytest.mark.parametrize("task", ["statistics", "tensor"])
-def test_gradients_are_those_of_the_training(debug, task):
+def test_saved_gradients_are_those_of_the_training(debug, task):
     debugger = debug(level="debug", task=task)
     weight = ms.Parameter(tensor([1.5, -2.0, 0.25]), name="w")
 
@@ -100,7 +100,7 @@ NETS = {**interference.NETS, **{name: lambda name=name: nets.build(name) for nam
 
 
 @pytest.mark.parametrize("name", NETS)
-def test_saving_everything_changes_no_bit(debug, name):
+def test_saving_the_output_of_every_cell_changes_no_bit(debug, name):
     """Every result of every Cell is saved, with its gradient, by hooks that say so."""
 
     def train(save):
@@ -126,14 +126,14 @@ def test_saving_everything_changes_no_bit(debug, name):
         assert [name for name, value in data.items() if "_grad." in name and value]
 
 
-def test_other_levels_ignore_it(debug):
+def test_save_is_ignored_at_other_levels(debug):
     debugger = debug(level="L1")
     debugger.save(tensor([1.0]), "x")
     debugger.step()
     assert not debug.dump_path.exists()
 
 
-def test_start_and_stop_are_not_needed_and_do_nothing(debug):
+def test_save_needs_no_start_and_start_installs_nothing(debug):
     debugger = debug(level="debug")
     relu = ops.relu
     debugger.start()
@@ -145,7 +145,7 @@ def test_start_and_stop_are_not_needed_and_do_nothing(debug):
 
 
 @pytest.mark.parametrize("name", ["../../x", "=1+1", "a b"])
-def test_names_stay_in_the_folder(debug, name):
+def test_a_saved_name_cannot_lead_out_of_the_folder(debug, name):
     debugger = debug(level="debug", task="tensor")
     debugger.save(tensor([1.0]), name, save_backward=False)
     debugger.step()
@@ -165,7 +165,7 @@ def test_wrong_arguments_are_named(debug):
         debug(level="debug", task="structure")
 
 
-def test_show_and_recover_know_debug_json(debug, capsys):
+def test_show_and_recover_read_debug_json(debug, capsys):
     from probe.__main__ import main
 
     debugger = debug(level="debug")
@@ -184,7 +184,7 @@ def test_show_and_recover_know_debug_json(debug, capsys):
     assert "x.0.debug.a" in capsys.readouterr().out
 
 
-def test_names_that_become_the_same_are_numbered(debug):
+def test_names_that_are_equal_after_cleaning_are_numbered(debug):
     debugger = debug(level="debug")
     x = tensor([1.0])
     debugger.save(x, "a b", save_backward=False)

@@ -72,7 +72,9 @@ PLANTS = {
 
 @pytest.mark.parametrize("level", ["L1", "mix"])
 @pytest.mark.parametrize("plant", PLANTS)
-def test_the_right_call_is_named_with_its_arrays_and_those_before_it(debug, plant, level, caplog):
+def test_the_first_call_that_produces_nan_is_written_with_its_arrays_and_the_calls_before_it(
+    debug, plant, level, caplog
+):
     caplog.set_level(logging.WARNING, "probe")
     planted, culprit = PLANTS[plant]
     bare = _train(debugger=None, **planted)
@@ -106,7 +108,7 @@ def test_the_right_call_is_named_with_its_arrays_and_those_before_it(debug, plan
         assert "'Max': " in text
 
 
-def test_while_all_is_finite_nothing_is_written(debug, caplog):
+def test_nothing_is_written_while_all_values_are_finite(debug, caplog):
     caplog.set_level(logging.WARNING, "probe")
     net, train = nets.build("digits")
     debugger = debug(task="nan_check", level="mix")
@@ -119,7 +121,7 @@ def test_while_all_is_finite_nothing_is_written(debug, caplog):
     assert not [record for record in caplog.records if record.name == "probe"]
 
 
-def test_what_a_kernel_leaves_unwritten_is_nobodys_fault(debug):
+def test_nan_in_outputs_that_a_kernel_does_not_write_is_ignored(debug):
     """BatchNorm's kernel does not write two of its outputs: here the memory that they get holds NaN."""
     normal = nn.BatchNorm2d(4)
     normal.set_train()
@@ -134,7 +136,7 @@ def test_what_a_kernel_leaves_unwritten_is_nobodys_fault(debug):
     assert not debug.dump_path.exists() or not any("BatchNorm" in name for name in debug.dump().data)
 
 
-def test_after_it_was_found_nothing_is_watched(debug):
+def test_after_the_first_nan_nothing_is_recorded(debug):
     exp = ops.exp
     debugger = debug(task="nan_check")
     for _ in range(3):
@@ -147,7 +149,7 @@ def test_after_it_was_found_nothing_is_watched(debug):
     assert [path.name for path in debug.dump_path.iterdir()] == ["step0"]
 
 
-def test_it_stops_the_training_where_that_is_asked_for(debug):
+def test_on_nan_raise_stops_the_training(debug):
     debugger = debug(task="nan_check", on_nan="raise")
     debugger.start()
     ops.exp(tensor([1.0]))
@@ -158,7 +160,7 @@ def test_it_stops_the_training_where_that_is_asked_for(debug):
     assert list(debug.dump().data) == ["Functional.exp.0.forward", "Functional.exp.1.forward"]
 
 
-def test_it_stops_the_training_in_a_backward(debug):
+def test_on_nan_raise_stops_the_training_in_a_backward(debug):
     debugger = debug(task="nan_check", on_nan="raise")
     with pytest.raises(NonFiniteError, match=r"Functional\.sqrt\.0\.backward"):
         _train(_overflows_in_backward, debugger)
@@ -166,7 +168,7 @@ def test_it_stops_the_training_in_a_backward(debug):
     assert list(debug.dump(1).data)[-1] == "Functional.sqrt.0.backward"
 
 
-def test_what_came_from_outside_is_said_and_blamed_on_no_call(debug, caplog):
+def test_nan_in_the_data_is_warned_about_and_not_blamed_on_a_call(debug, caplog):
     caplog.set_level(logging.WARNING, "probe")
     debugger = debug(task="nan_check")
     debugger.start()
@@ -179,7 +181,7 @@ def test_what_came_from_outside_is_said_and_blamed_on_no_call(debug, caplog):
     assert "is given what is not finite" in message
 
 
-def test_an_input_that_the_call_changes_is_recorded_as_it_was(debug):
+def test_an_input_that_the_call_changes_is_recorded_as_it_was_before(debug):
     x = tensor([1e38, 1.0])
     debug.record(lambda: x.mul_(tensor([1e10, 1.0])), task="nan_check")
     entry = debug.dump().data["Tensor.mul_.0.forward"]
@@ -208,7 +210,7 @@ def _found(debug, net, function, level, **settings):
 @pytest.mark.parametrize("level", ["L0", "L1", "mix"])
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 @pytest.mark.parametrize("layer", [nn.ReLU, nn.Tanh])
-def test_what_is_in_the_data_is_nobodys_fault_in_the_backward_either(debug, level, bad, layer):
+def test_nan_in_the_data_is_not_blamed_on_a_backward(debug, level, bad, layer):
     net = nn.SequentialCell(nn.Dense(6, 5), layer(), nn.Dense(5, 2))
     x = tensor([[1.0, bad, 2.0, 0.5, 1.0, 1.0]])
     step = ms.value_and_grad(lambda x: (net(x) ** 2).sum(), None, net.trainable_params())
@@ -216,13 +218,13 @@ def test_what_is_in_the_data_is_nobodys_fault_in_the_backward_either(debug, leve
 
 
 @pytest.mark.parametrize("level", ["L0", "L1", "mix"])
-def test_what_is_in_a_weight_is_nobodys_fault(debug, level):
+def test_nan_in_a_weight_is_not_blamed_on_a_call(debug, level):
     net = nn.SequentialCell(nn.SequentialCell(nn.SequentialCell(nn.Dense(6, 5))), nn.Dense(5, 2))
     net[0][0][0].weight.set_data(tensor(np.full((5, 6), np.nan)))
     assert _found(debug, net, lambda: net(X), level) == ""
 
 
-def test_a_gradient_that_is_given_is_nobodys_fault(debug):
+def test_nan_in_the_gradient_given_by_the_user_is_not_blamed_on_a_call(debug):
     net = nn.SequentialCell(nn.Dense(6, 5), nn.Dense(5, 2))
     gradient = ms.ops.GradOperation(get_by_list=True, sens_param=True)(net, net.trainable_params())
     assert _found(debug, net, lambda: gradient(X, tensor(np.full((4, 2), np.nan))), "L0") == ""
@@ -239,7 +241,7 @@ class Root(nn.Cell):
         return ops.sqrt(ops.matmul(x, self.w))
 
 
-def test_a_weights_gradient_is_blamed_on_its_cell(debug):
+def test_nan_in_the_gradient_of_a_weight_is_blamed_on_its_cell(debug):
     net = nn.SequentialCell(Root())
     step = ms.value_and_grad(lambda x: net(x).sum(), None, net.trainable_params())
     assert _found(debug, net, lambda: step(X), "L0") == "Cell.0.Root.parameters_grad.0"
@@ -248,7 +250,7 @@ def test_a_weights_gradient_is_blamed_on_its_cell(debug):
 
 
 @pytest.mark.parametrize("name", ["input", "kwargs"])
-def test_a_cell_may_be_called_like_a_part_of_an_entry(debug, name):
+def test_a_cell_named_like_a_key_of_an_entry_is_found(debug, name):
     net = nn.SequentialCell()
     net.insert_child_to_cell(name, nn.Dense(6, 5))
     layer = getattr(net, name)
@@ -264,12 +266,12 @@ class Mask(nn.Cell):
 
 
 @pytest.mark.parametrize("level", ["L0", "L1", "mix"])
-def test_a_mask_is_meant(debug, level):
+def test_minus_inf_of_a_mask_is_ignored(debug, level):
     net = nn.SequentialCell(Mask())
     assert _found(debug, net, lambda: ops.softmax(net[0]() + 1.0), level) == ""
 
 
-def test_a_backward_to_blame_has_the_stack_of_its_forward(debug):
+def test_a_backward_that_produces_nan_has_the_stack_of_its_forward(debug):
     step = ms.grad(lambda x: ops.sqrt(ops.relu(x * 0.0)).sum())
     assert _found(debug, None, lambda: step(X), "L1", last_calls=0) == "Functional.sqrt.0.backward"
     ((names, lines),) = debug.dump().stack.values()
@@ -277,7 +279,7 @@ def test_a_backward_to_blame_has_the_stack_of_its_forward(debug):
     assert any("test_nan_check.py" in line for line in lines)
 
 
-def test_it_is_written_at_once(debug):
+def test_the_call_that_produces_nan_is_written_at_once(debug):
     debugger = debug(task="nan_check")
     debugger.start()
     ops.exp(tensor([1000.0]))
@@ -285,7 +287,7 @@ def test_it_is_written_at_once(debug):
     debugger.step()
 
 
-def test_another_task_may_follow(debug):
+def test_after_the_first_nan_an_edit_may_choose_another_task(debug):
     debugger = debug(task="nan_check")
     debugger.start()
     ops.exp(tensor([1000.0]))
@@ -298,7 +300,7 @@ def test_another_task_may_follow(debug):
     assert list(debug.dump(1).data) == ["Functional.exp.0.forward"]
 
 
-def test_parts_that_could_not_be_looked_at_are_refused(debug):
+def test_data_mode_without_inputs_is_refused(debug):
     with pytest.raises(SettingsError, match=r"nan_check\.data_mode"):
         debug(task="nan_check", data_mode=["output"])
 
