@@ -24,7 +24,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
-sys.path[:0] = [HERE, ROOT, os.path.join(ROOT, "tests")]
+sys.path[:0] = [HERE, ROOT]
 
 STEPS = 2
 #: Python tells of these; stat is not among them
@@ -37,9 +37,8 @@ def writer(dump_path, ranks):
 
     ms.set_context(mode=ms.PYNATIVE_MODE, pynative_synchronize=True)
     ms.set_device("CPU")
-    import nets
-
     from probe import PrecisionDebugger
+    from tests.support import nets
 
     net, train = nets.build("digits")
     for i in range(5):

@@ -11,9 +11,9 @@ import mindspore as ms
 import numpy as np
 from mindspore import Parameter, Tensor, nn
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "tests"))
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-import nets
+from tests.support import nets
 
 
 class Tiny(nn.Cell):

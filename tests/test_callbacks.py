@@ -5,13 +5,13 @@
 from __future__ import annotations
 
 import mindspore as ms
-import nets
 import numpy as np
 import pytest
 from mindspore import nn
 from mindspore.dataset import GeneratorDataset
 
 from probe import MsprobeStep, UsageError
+from tests.support import nets
 
 STEPS = 3
 
@@ -29,7 +29,7 @@ def train(callbacks, sink):
 
 @pytest.mark.parametrize("sink", [False, True])
 @pytest.mark.parametrize("level", ["L0", "L1", "mix"])
-def test_case_18_every_step_has_its_folder_with_all_kinds_of_entries(debug, level, sink):
+def test_every_step_has_its_folder_with_all_kinds_of_entries(debug, level, sink):
     bare = train([], sink)
     watched = train([MsprobeStep(debug(level=level))], sink)
     for ours, theirs in zip(watched.get_parameters(), bare.get_parameters()):
@@ -47,7 +47,7 @@ def test_case_18_every_step_has_its_folder_with_all_kinds_of_entries(debug, leve
         assert not [name for name in data if "Functional.relu.1" in name]
 
 
-def test_a_model_given_to_start_before_training_is_honoured(debug):
+def test_the_model_given_to_start_is_the_one_recorded(debug):
     debugger = debug(level="L0")
     inner = nn.SequentialCell(nets.Digits())
     debugger.start(inner)
@@ -66,6 +66,6 @@ def train_inner(inner, callback):
     model.train(1, data, callbacks=[callback], dataset_sink_mode=False)
 
 
-def test_what_is_no_debugger_is_named():
+def test_an_argument_that_is_not_a_debugger_is_refused_by_name():
     with pytest.raises(UsageError, match="debugger is str"):
         MsprobeStep("config.json")

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 import probe
+from tests.support.paths import ROOT
 
-GUIDE = Path(__file__).parent.parent / "docs" / "guide.md"
+GUIDE = ROOT / "docs" / "guide.md"
 #: heading -> the examples under it
 SECTIONS = {
     heading: re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)

@@ -6,21 +6,20 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
-from pathlib import Path
 
-import interference
 import mindspore as ms
 import pytest
 
-HERE = Path(__file__).parent
+from tests.support import interference
+from tests.support.paths import ROOT, program
+
 TRAININGS = [*interference.NETS, "lenet", "gpt", "digits"]
 
 
 @pytest.mark.parametrize("mode", ["synchronous", "asynchronous"])
-def test_case_01_trainings_are_bitwise_equal(mode, capsys):
-    command = [sys.executable, str(HERE / "equality.py")] + (["--asynchronous"] if mode == "asynchronous" else [])
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+def test_trainings_are_bitwise_equal(mode, capsys):
+    command = program("equality", *(["--asynchronous"] if mode == "asynchronous" else []))
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.splitlines()[-1])
     with capsys.disabled():
@@ -32,7 +31,7 @@ def test_case_01_trainings_are_bitwise_equal(mode, capsys):
     assert found["compared"] == 9 * (len(TRAININGS) - len(found["unsteady"]))
 
 
-def test_an_identity_in_the_graph_is_found(monkeypatch):
+def test_one_identity_node_in_the_graph_changes_the_gradients(monkeypatch):
     """The suite can fail: with one identity node, which is what other tools insert, gradients differ."""
     build = interference.NETS["gated"]
     net, step = build()

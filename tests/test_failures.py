@@ -12,12 +12,13 @@ import shutil
 import subprocess
 import sys
 
-import nets
 import pytest
-from conftest import Dump
-from faults import DISK, TOOL, owner_of
 
 from probe import SettingsError
+from tests.support import nets
+from tests.support.dumps import Dump
+from tests.support.faults import DISK, TOOL, owner_of
+from tests.support.paths import environment
 
 ERRORS = {
     "ENOSPC": OSError(errno.ENOSPC, "No space left on device"),
@@ -52,16 +53,15 @@ def bare():
 @pytest.fixture
 def tough(tmp_path):
     """A maker of debuggers that may leave a dump_error_info.log behind."""
-    from conftest import Debug
-
     from probe import PrecisionDebugger
+    from tests.support.dumps import Debug
 
     yield Debug(tmp_path)
     PrecisionDebugger._living().close()
 
 
 @pytest.mark.parametrize(("place", "kind"), CASES)
-def test_case_27_a_failure_anywhere_never_reaches_the_training(tough, bare, caplog, monkeypatch, place, kind):
+def test_a_failure_in_any_function_never_reaches_the_training(tough, bare, caplog, monkeypatch, place, kind):
     debugger = tough(level="mix", task="tensor")
     owner, name = owner_of(place)
     failed = []
@@ -82,7 +82,7 @@ def test_case_27_a_failure_anywhere_never_reaches_the_training(tough, bare, capl
     assert not any("error" in entry for entry in later.data.values())
 
 
-def test_case_27_the_call_that_failed_is_marked_and_the_rest_goes_on(tough, monkeypatch):
+def test_a_call_that_could_not_be_recorded_is_marked_and_the_others_are_recorded(tough, monkeypatch):
     from probe.measure.describe import ValueDescriber
 
     value = ValueDescriber.value
@@ -107,7 +107,7 @@ def test_case_27_the_call_that_failed_is_marked_and_the_rest_goes_on(tough, monk
     assert "a mistake of ours" in text
 
 
-def test_case_27_what_cannot_be_written_down_is_on_the_log(tough, bare, caplog, monkeypatch):
+def test_an_error_that_cannot_be_written_to_its_file_is_logged(tough, bare, caplog, monkeypatch):
     from probe.measure.host import HostMeasurer
     from probe.store import file_io
 
@@ -126,7 +126,7 @@ def test_case_27_what_cannot_be_written_down_is_on_the_log(tough, bare, caplog, 
 
 
 @pytest.mark.parametrize("what", ["removed", "file", "read_only", "link"])
-def test_case_26_a_folder_that_is_not_as_it_was(tough, bare, caplog, what):
+def test_a_folder_that_is_removed_or_replaced_between_steps_changes_no_bit(tough, bare, caplog, what):
     debugger = tough(level="mix", task="tensor")
     rank = tough.dump_path / "step1" / "rank"
     outside = tough.path / "outside"
@@ -172,7 +172,7 @@ def has(program):
     return shutil.which(program) is not None
 
 
-def test_case_26_a_folder_that_goes_away_in_the_middle_of_a_step(tough, bare):
+def test_a_folder_that_is_removed_in_the_middle_of_a_step_is_made_again(tough, bare):
     debugger = tough(level="mix", task="tensor")
     net, step = nets.build("digits")
     debugger.start(net)
@@ -187,22 +187,21 @@ def test_case_26_a_folder_that_goes_away_in_the_middle_of_a_step(tough, bare):
 
 SMALL_DISK = """
 import hashlib, json, sys
-sys.path.insert(0, sys.argv[1])
 import mindspore as ms
 ms.set_context(mode=ms.PYNATIVE_MODE, pynative_synchronize=True)
 ms.set_device("CPU")
 import logging
 logging.basicConfig(level=logging.WARNING, format="%(name)s %(message)s")
-import nets
+from tests.support import nets
 net, step = nets.build("gpt")
-if sys.argv[2]:
+if sys.argv[1]:
     from probe import PrecisionDebugger
-    debugger = PrecisionDebugger(task="tensor", level="mix", dump_path=sys.argv[2])
+    debugger = PrecisionDebugger(task="tensor", level="mix", dump_path=sys.argv[1])
     debugger.start(net)
 digest = hashlib.sha256()
 for i in range(1):
     loss, gradients = step(i)
-    if sys.argv[2]:
+    if sys.argv[1]:
         debugger.step()
     for tensor in (loss, *gradients):
         digest.update(tensor.asnumpy().tobytes())
@@ -211,7 +210,7 @@ print(digest.hexdigest())
 
 
 @pytest.mark.parametrize("size", ["5m"])
-def test_case_26_a_full_disk_leaves_the_statistics_complete(tmp_path, size):
+def test_a_full_disk_leaves_the_statistics_complete(tmp_path, size):
     disk = tmp_path / "disk"
     disk.mkdir()
     mounted = subprocess.run(
@@ -220,10 +219,17 @@ def test_case_26_a_full_disk_leaves_the_statistics_complete(tmp_path, size):
     if mounted.returncode:
         pytest.skip("mounting a tmpfs needs root")
     try:
-        command = [sys.executable, "-c", SMALL_DISK, os.path.dirname(__file__)]
-        plain = subprocess.run([*command, ""], capture_output=True, text=True, check=True, timeout=100)
+        command = [sys.executable, "-c", SMALL_DISK]
+        plain = subprocess.run(
+            [*command, ""], capture_output=True, text=True, check=True, timeout=100, env=environment()
+        )
         watched = subprocess.run(
-            [*command, str(disk / "dump")], capture_output=True, text=True, check=True, timeout=100
+            [*command, str(disk / "dump")],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=100,
+            env=environment(),
         )
         dump = Dump(disk / "dump" / "step0" / "rank")
         arrays = len(list((dump.folder / "dump_tensor_data").iterdir()))
@@ -263,7 +269,7 @@ def test_max_disk_stops_the_arrays_and_says_so_once(tough, bare, caplog):
 
 
 @pytest.mark.parametrize("value", ["", "many", -3, 0, "-2GB", "5XB", True, [1]])
-def test_max_disk_refuses_what_is_no_size(tmp_path, value):
+def test_max_disk_refuses_values_that_are_not_a_size(tmp_path, value):
     from probe.config.settings import load
 
     config = tmp_path / "config.json"
@@ -272,7 +278,7 @@ def test_max_disk_refuses_what_is_no_size(tmp_path, value):
         load(config)
 
 
-def test_case_26_files_of_small_arrays_leave_room_for_the_documents(tmp_path):
+def test_files_of_small_arrays_leave_room_for_the_documents(tmp_path):
     disk = tmp_path / "disk"
     disk.mkdir()
     mounted = subprocess.run(
@@ -324,7 +330,7 @@ def test_documents_that_cannot_be_written_leave_no_file_open(tough):
     assert counts[-1] == counts[0]
 
 
-def test_the_users_own_link_to_a_big_disk_is_followed(tough):
+def test_a_dump_path_that_is_a_link_to_another_disk_is_followed(tough):
     target = tough.path / "big"
     target.mkdir()
     tough.dump_path.symlink_to(target)

@@ -12,11 +12,9 @@ import sys
 
 import numpy as np
 import pytest
-from conftest import Dump
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "ranks"))
-
-from launch import launch
+from tests.support.dumps import Dump
+from tests.support.launch import launch
 
 RANKS = (2, 4)
 
@@ -90,7 +88,7 @@ def records(value):
 
 
 @pytest.mark.parametrize("case", [case for case in WATCHED if "by_hand" in case])
-def test_the_reductions_hold_what_the_ranks_gave(trained, case):
+def test_the_reductions_hold_the_sums_of_the_inputs_of_all_ranks(trained, case):
     every = dumps(trained, case)
     names = every[0].names("MintDistributed.all_reduce.")
     assert len(names) == 8  # of the net's parameters
@@ -111,7 +109,7 @@ def test_the_reductions_hold_what_the_ranks_gave(trained, case):
         assert all(output == outputs[0] for output in outputs)
 
 
-def test_the_gradient_reducer_is_recorded_with_what_each_rank_gave(trained):
+def test_the_gradient_reducer_is_recorded_with_the_gradients_of_each_rank(trained):
     every = dumps(trained, "reducer-mix-statistics")
     entries = [dump.data["Jit.DistributedGradReducer.0.forward"] for dump in every]
     outputs = [list(records(entry["output"])) for entry in entries]
@@ -203,7 +201,7 @@ def test_the_primitives_of_a_cell_are_recorded(communicated, rank):
 
 
 @pytest.mark.parametrize("name", ["L1", "L0", "alias", "custom", "tokens", "structure"])
-def test_nobody_waits_for_a_communication_but_the_training(communicated, name):
+def test_recording_does_not_wait_for_a_communication(communicated, name):
     folder, said, _ = communicated
     assert said[1][f"{name}-flag"]  # rank 0 went on and called stop() while its communication was on its way
     for rank in (0, 1):
@@ -222,7 +220,7 @@ def test_nobody_waits_for_a_communication_but_the_training(communicated, name):
             assert values(dump, entry["output"][0]) == reduced
 
 
-def test_what_nobody_waited_for_says_so(communicated):
+def test_a_communication_without_wait_is_marked_in_its_entry(communicated):
     folder, _, _ = communicated
     for rank in (0, 1):
         dump = of(folder, "forgotten", rank)
@@ -232,7 +230,7 @@ def test_what_nobody_waited_for_says_so(communicated):
         assert values(dump, dump.data["Functional.relu.0.forward"]["output"]) == [[10.0 * rank, 10.0 * rank + 1]]
 
 
-def test_communication_that_begins_in_a_step_names_its_folder(communicated):
+def test_communication_that_begins_in_a_step_gives_the_folder_its_name(communicated):
     folder, said, _ = communicated
     assert any(name.startswith("proc_") for rank in said for name in rank["late_before"])
     for step in (0, 1):
@@ -244,7 +242,7 @@ def test_communication_that_begins_in_a_step_names_its_folder(communicated):
         assert values(dump, dump.data["Functional.exp.0.forward"]["output"]) == [[1.0]]
 
 
-def test_a_nan_from_another_rank_is_blamed_on_the_collective_that_brought_it(communicated):
+def test_nan_from_another_rank_is_blamed_on_the_collective_that_received_it(communicated):
     folder, _, logs = communicated
     first = of(folder, "check", 0).data
     assert list(first)[-1] == "MintDistributed.all_reduce.0.forward"
@@ -273,7 +271,7 @@ def troubled(tmp_path_factory):
             subprocess.run(["umount", str(disk)], check=False)
 
 
-def test_trouble_on_one_rank_changes_no_training(troubled):
+def test_failures_on_one_rank_change_no_training(troubled):
     _, _, said, _ = troubled
     for rank in (0, 1):
         assert all(outcome == said[rank]["bare"] for outcome in said[rank].values())
@@ -290,7 +288,7 @@ def entries(folder, name, rank, step):
 
 
 @pytest.mark.parametrize("step", [0, 1])
-def test_the_other_ranks_dump_is_complete(troubled, step):
+def test_the_dump_of_the_other_rank_is_complete(troubled, step):
     folder, left, said, logs = troubled
     assert entries(folder, "slow_and_broken", 0, step) == entries(folder, "well", 0, step)
     assert "a mistake of ours" in logs[1]
@@ -301,7 +299,7 @@ def test_the_other_ranks_dump_is_complete(troubled, step):
     assert re.search(r"the disk (of .* )?is (nearly )?full", logs[0])
 
 
-def test_a_killed_rank_is_recovered_under_its_name_and_one_not_wanted_leaves_nothing(tmp_path):
+def test_a_killed_rank_is_recovered_under_its_name_and_a_rank_not_recorded_writes_nothing(tmp_path):
     launch("killed.py", 2, tmp_path, dies=True)
     assert (tmp_path / "rank0_has_stepped").exists()
     step = tmp_path / "dump" / "step0"
@@ -320,7 +318,7 @@ def test_a_killed_rank_is_recovered_under_its_name_and_one_not_wanted_leaves_not
     assert "nothing to recover" in again.stdout
 
 
-def test_the_example_shows_what_each_rank_gave_and_got(tmp_path, request):
+def test_the_example_shows_inputs_and_outputs_of_each_rank(tmp_path, request):
     example = request.config.rootpath / "examples" / "train_ranks.py"
     command = [sys.executable, str(example), "--dump-path", str(tmp_path / "dump")]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=240)

@@ -58,7 +58,7 @@ def as_before():
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_dropout_drops_is_an_identity_and_drops_again(form):
+def test_rm_dropout_makes_dropout_an_identity_until_it_is_switched_off(form):
     run, given = FORMS[form]
     for rm_dropout in (False, True, False):
         seed_all(7, rm_dropout=rm_dropout)
@@ -67,13 +67,13 @@ def test_a_dropout_drops_is_an_identity_and_drops_again(form):
 
 
 @pytest.mark.parametrize("form", WITHOUT_KERNEL)
-def test_a_dropout_without_a_kernel_here_is_an_identity(form):
+def test_rm_dropout_applies_to_dropout_without_a_cpu_kernel(form):
     run, given = WITHOUT_KERNEL[form]
     seed_all(7, rm_dropout=True)
     assert run().asnumpy().tobytes() == given.tobytes()
 
 
-def test_a_dropout_made_before_is_an_identity_too():
+def test_rm_dropout_applies_to_a_cell_made_before():
     cell = nn.Dropout(p=0.5)
     cell.set_train()
     seed_all(7, rm_dropout=True)
@@ -99,7 +99,7 @@ for _ in range(3):
 """
 
 
-def test_two_processes_train_the_same(tmp_path):
+def test_two_processes_with_one_seed_train_the_same(tmp_path):
     (tmp_path / "training.py").write_text(TRAINING)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 import sys
 
 import mindspore as ms
-import nets
 import numpy as np
 import pytest
 from mindspore import Parameter, Tensor, nn, ops
 
 import probe
+from tests.support import nets
 
 STEPS = 2
 
@@ -75,7 +75,7 @@ def own(x):
 
 
 @pytest.mark.parametrize("level", ["L1", "mix"])
-def test_custom_functions_of_a_training(debug, level):
+def test_custom_functions_of_a_training_are_recorded(debug, level):
     module = sys.modules[__name__]
     bare = build(lambda x: module.own(x))
     expected = [bare[1](step) for step in range(STEPS)]
@@ -130,7 +130,7 @@ def test_half_precision_of_a_training_comes_back_as_it_was(debug, exact):
 
 
 @pytest.mark.parametrize("level", ["L0", "mix"])
-def test_token_range_in_a_loop_that_makes_one_token_after_the_other(debug, level):
+def test_token_range_in_a_loop_that_generates_tokens(debug, level):
     ms.set_seed(5)
     net = nets.Gpt()
     net.set_train(False)
@@ -193,7 +193,7 @@ SAMPLES = {
 
 
 @pytest.mark.parametrize("kind", SAMPLES)
-def test_a_part_of_every_array_of_a_training(debug, kind, tmp_path):
+def test_slice_writes_a_part_of_every_array_of_a_training(debug, kind, tmp_path):
     settings, part = SAMPLES[kind]
     whole_path = tmp_path / "whole"
     expected = watched(debug(task="tensor", level="mix", dump_path=str(whole_path)), *build())
@@ -208,7 +208,7 @@ def test_a_part_of_every_array_of_a_training(debug, kind, tmp_path):
             assert np.array_equal(dump.array(name), part(np.load(folder / name))), name
 
 
-def test_a_parameter_of_the_users_own_in_half_precision(debug):
+def test_a_parameter_in_half_precision_is_recorded(debug):
     """exact_dtypes in the gradients too, where MindSpore's kernels take bfloat16."""
     try:
         (Tensor([1.0], ms.bfloat16) * Tensor([1.0], ms.bfloat16)).float().asnumpy()

@@ -4,17 +4,18 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
 
 import pytest
 
+from tests.support.paths import environment
+
 TRAINING = """
 import sys
 import mindspore as ms
-import nets
+from tests.support import nets
 from probe import PrecisionDebugger
 
 with_probe, settings = sys.argv[1] == "with", eval(sys.argv[2])
@@ -49,12 +50,10 @@ SETTINGS = [
 
 
 def warnings_of(folder, which, settings):
-    here = os.path.dirname(os.path.abspath(__file__))
-    path = os.pathsep.join([os.path.dirname(here), here])
     done = subprocess.run(
         [sys.executable, "-W", "default", "-c", TRAINING, which, repr(settings)],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": path},
+        env=environment(),
         capture_output=True,
         text=True,
         check=False,

@@ -20,12 +20,10 @@ from pathlib import Path
 
 import pytest
 
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent / "ranks"))
+from tests.support.launch import launch
+from tests.support.paths import ROOT, program
 
-from launch import launch
-
-PEER = Path(os.environ.get("PROBE_PEER", HERE.parent.parent / ".peer"))
+PEER = Path(os.environ.get("PROBE_PEER", ROOT / ".peer"))
 PYTHON = PEER / "bin" / "python"
 
 
@@ -50,7 +48,9 @@ CASES = [
 
 
 def run(*command):
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(
+        [str(part) for part in command], capture_output=True, text=True, timeout=300, check=False, cwd=ROOT
+    )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     return done.stdout + done.stderr
 
@@ -64,7 +64,7 @@ def peer_list():
 def dump(python, tool, case, out, *more):
     net, level, task, summary = case
     arguments = ["--tool", tool, "--net", net, "--level", level, "--task", task, "--summary", summary, "--out", out]
-    run(python, HERE / "dump.py", *arguments, *more)
+    run(*program("conformance.record_step", *arguments, *more, python=python))
     return out / "dump" / "step0" / "rank0"
 
 
@@ -123,7 +123,7 @@ def primitive_backward(name):
 
 
 @pytest.mark.parametrize("case", CASES, ids="-".join)
-def test_same_training_same_dump(case, tmp_path, capsys):
+def test_the_dump_of_a_training_is_that_of_msprobe(case, tmp_path, capsys):
     ours = dump(sys.executable, "probe", case, tmp_path / "ours", "--support-ops", peer_list())
     theirs = dump(PYTHON, "msprobe", case, tmp_path / "theirs")
     rows = compare(ours, theirs, tmp_path / "compared")
@@ -188,7 +188,7 @@ def moves_bits(folder):
 
 
 @pytest.mark.parametrize("net", ["lenet", "gpt", "digits"])
-def test_readers_open_a_dump_with_our_own_list(net, tmp_path, capsys):
+def test_msprobe_reads_a_dump_made_with_our_list_of_apis(net, tmp_path, capsys):
     case = (net, "mix", "statistics", "statistics")
     ours = dump(sys.executable, "probe", case, tmp_path / "ours")
     again = dump(sys.executable, "probe", case, tmp_path / "again")
@@ -210,8 +210,8 @@ def test_readers_open_a_dump_with_our_own_list(net, tmp_path, capsys):
     assert {name for name in document(ours) if "parameters_grad" not in name} <= nodes
 
 
-def test_readers_open_what_was_recovered_from_a_killed_process(tmp_path):
-    run(sys.executable, HERE.parent / "force" / "dying.py", "--kills", "5", "--keep", tmp_path / "kept")
+def test_msprobe_reads_the_recovered_dump_of_a_killed_process(tmp_path):
+    run(*program("kills", "--kills", 5, "--keep", tmp_path / "kept"))
     folder = tmp_path / "kept" / "step0" / "rank"
     rows = compare(folder, folder, tmp_path / "compared")
     assert len(rows) >= len(document(folder)) > 5
@@ -219,11 +219,11 @@ def test_readers_open_what_was_recovered_from_a_killed_process(tmp_path):
 
 
 @pytest.mark.parametrize("task", ["statistics", "tensor"])
-def test_what_is_saved_by_name_is_what_msprobe_saves(task, tmp_path):
+def test_save_writes_the_values_that_msprobe_writes(task, tmp_path):
     found = []
     for tool, python in (("probe", sys.executable), ("msprobe", PYTHON), ("probe", sys.executable)):
         out = tmp_path / f"{len(found)}-{tool}"
-        run(python, HERE / "saving.py", "--tool", tool, "--task", task, "--out", out)
+        run(*program("conformance.save_values", "--tool", tool, "--task", task, "--out", out, python=python))
         found += list((out / "dump" / "step0").glob("*/debug.json"))
     ours, theirs, again = (json.loads(path.read_text())["data"] for path in found)
     assert ours.keys() == theirs.keys()
@@ -256,7 +256,7 @@ def ranks(tmp_path_factory):
 
 
 @pytest.mark.parametrize("rank", [0, 1])
-def test_collectives_are_recorded_like_msprobes(ranks, rank):
+def test_collectives_are_recorded_as_by_msprobe(ranks, rank):
     ours = document(ranks / "by_hand-L1-statistics" / "step0" / f"rank{rank}")
     theirs = document(ranks / "peer" / "step0" / f"rank{rank}")
     assert set(ours) == set(theirs)
@@ -269,7 +269,7 @@ def test_collectives_are_recorded_like_msprobes(ranks, rank):
 
 
 @pytest.mark.parametrize("case", ["by_hand-mix-tensor", "by_hand-mix-statistics", "by_hand-L1-statistics"])
-def test_compare_reads_every_rank_of_a_step(ranks, case, tmp_path):
+def test_msprobe_compare_reads_every_rank_of_a_step(ranks, case, tmp_path):
     out = tmp_path / "compared"
     out.mkdir(mode=0o750)
     run(PEER / "bin/msprobe", "compare", "-tp", ranks / case / "step0", "-gp", ranks / case / "step1", "-o", out)
@@ -285,7 +285,7 @@ def test_compare_reads_every_rank_of_a_step(ranks, case, tmp_path):
         assert reduced == {f"MintDistributed.all_reduce.0.forward.{place}.0" for place in ("input", "output")}
 
 
-def test_graph_visualize_reads_every_rank_of_a_step(ranks, tmp_path):
+def test_msprobe_graph_visualize_reads_every_rank_of_a_step(ranks, tmp_path):
     import sqlite3
 
     graph = tmp_path / "graph"

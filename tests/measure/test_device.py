@@ -10,9 +10,10 @@ import subprocess
 import sys
 
 import mindspore as ms
-import nets
 import numpy as np
 import pytest
+
+from tests.support import nets
 
 RNG = np.random.RandomState(5)
 VALUES = {
@@ -49,7 +50,7 @@ def recorded(debug, function, measure, **settings):
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_the_record_is_the_hosts(debug, name):
+def test_records_measured_on_the_device_equal_those_of_the_host(debug, name):
     value = ms.Tensor(VALUES[name])
     records = [
         recorded(debug, lambda: value.reshape(value.shape), measure)[1].data["Tensor.reshape.0.forward"]["input_args"][
@@ -63,7 +64,7 @@ def test_the_record_is_the_hosts(debug, name):
 
 
 @pytest.mark.parametrize("task", ["statistics", "tensor"])
-def test_a_training_is_watched_without_a_change(debug, task):
+def test_measuring_on_the_device_changes_no_bit_of_a_training(debug, task):
     results, dumps = {}, {}
     for measure in ("host", "device"):
         net, step = nets.build("gpt")
@@ -95,7 +96,7 @@ def records_of(value, place=""):
             yield from records_of(item, f"{place}.{key}")
 
 
-def test_a_checksum_is_taken_of_a_copy(debug):
+def test_md5_on_the_device_is_computed_from_a_copy(debug):
     """What is changed after it was recorded, before the numbers are fetched, is recorded as it was."""
 
     def train():
@@ -144,7 +145,7 @@ print(caught, y.asnumpy().sum())
 
 @pytest.mark.parametrize("mode", ["synchronous", "asynchronous"])
 @pytest.mark.parametrize("whose", ["theirs", "ours"])
-def test_an_error_of_the_training_reaches_it_once_and_ours_never(tmp_path, mode, whose):
+def test_an_error_of_the_training_reaches_it_once_and_an_error_of_probe_never(tmp_path, mode, whose):
     command = [sys.executable, "-c", ERRORS, str(tmp_path), mode, whose]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
     assert done.returncode == 0, done.stderr[-2000:]

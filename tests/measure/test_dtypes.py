@@ -30,7 +30,7 @@ DTYPES = {
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("values", [[1, 0, 3], 1, []], ids=["vector", "scalar", "empty"])
-def test_case_19_every_dtype_is_recorded_and_stored(debug, monkeypatch, dtype, values):
+def test_every_dtype_is_recorded_and_stored(debug, monkeypatch, dtype, values):
     tensor = Tensor(np.array(values, np.float32)).astype(getattr(ms, dtype))
     monkeypatch.setattr(ops, "relu", lambda x: x)
     _, dump = debug.record(lambda: ops.relu(tensor), task="tensor", summary_mode="md5")

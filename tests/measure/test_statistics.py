@@ -38,11 +38,11 @@ def test_integers_are_exact(dtype):
     assert found["Norm"] == pytest.approx(math.sqrt(sum(float(v) ** 2 for v in array.tolist())))
 
 
-def test_case_19_integers_beyond_two_to_the_53_keep_their_last_digit():
+def test_integers_beyond_two_to_the_53_keep_their_last_digit():
     assert statistics(np.array([2**53 + 1], np.int64))["Max"] == 2**53 + 1
 
 
-def test_bool_complex_and_empty():
+def test_statistics_of_bool_complex_and_empty_tensors():
     assert statistics(np.array([True, False])) == {"Max": True, "Min": False, "Mean": None, "Norm": None}
     found = statistics(np.array([3 + 4j, 0], np.complex64))
     assert found == {"Max": 5.0, "Min": 0.0, "Mean": 2.5, "Norm": 5.0}
@@ -52,7 +52,7 @@ def test_bool_complex_and_empty():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, ml_dtypes.bfloat16])
-def test_case_19_finite_data_never_give_an_infinite_number(dtype):
+def test_finite_data_never_give_an_infinite_statistic(dtype):
     array = np.full(8, 1e38, dtype)
     if dtype is np.float64:
         array = np.full(8, 1e308)
@@ -64,13 +64,13 @@ def test_case_19_finite_data_never_give_an_infinite_number(dtype):
         assert found["Norm"] == pytest.approx(value * math.sqrt(8), rel=1e-6)
 
 
-def test_tiny_data_keep_their_norm():
+def test_the_norm_of_tiny_numbers_does_not_underflow():
     assert statistics(np.full(4, 1e-30, np.float32))["Norm"] == pytest.approx(2e-30, rel=1e-6)
     assert statistics(np.zeros(4, np.float32)) == {"Max": 0.0, "Min": 0.0, "Mean": 0.0, "Norm": 0.0}
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, ml_dtypes.bfloat16])
-def test_case_19_nan_and_inf_propagate_and_are_counted(dtype):
+def test_nan_and_inf_propagate_and_are_counted(dtype):
     found = statistics(np.array([1.0, np.nan, np.inf, -np.inf], dtype))
     assert all(math.isnan(found[key]) for key in KEYS)
     assert (found["nan_count"], found["inf_count"]) == (1, 2)
@@ -84,7 +84,7 @@ def test_norm_of_a_scalar_is_its_absolute_value():
 
 
 @pytest.mark.parametrize("order", ["transposed", "strided", "reversed"])
-def test_layout_does_not_matter(order):
+def test_the_memory_layout_does_not_change_the_statistics(order):
     array = np.arange(24, dtype=np.float32).reshape(4, 6)
     view = {"transposed": array.T, "strided": array[::2, ::3], "reversed": array[::-1]}[order]
     assert statistics(view) == statistics(np.ascontiguousarray(view))

@@ -37,7 +37,7 @@ def test_encode_writes_what_json_writes_with_indent_1(value):
     assert encode(value, "") == json.dumps(value, indent=1)
 
 
-def test_encode_refuses_what_json_has_no_word_for():
+def test_encode_refuses_values_that_json_cannot_express():
     with pytest.raises(TypeError, match="set is no JSON value"):
         encode([{1}], "")
 

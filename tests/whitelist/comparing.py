@@ -13,10 +13,11 @@ from typing import Any
 
 import mindspore as ms
 import numpy as np
-import running
-from generate import Values, candidates, variants
-from recipes import NO_GRADIENT, A, T
-from running import Mode, Run, same
+
+from tests.whitelist import running
+from tests.whitelist.generate import Values, candidates, variants
+from tests.whitelist.recipes import NO_GRADIENT, A, T
+from tests.whitelist.running import Mode, Run, same
 
 COMPARED, NO_KERNEL, NOT_CALLED = "compared", "no_kernel", "not_called"
 

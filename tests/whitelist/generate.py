@@ -11,7 +11,8 @@ from typing import Any
 
 import mindspore as ms
 import numpy as np
-from recipes import BY_PARAMETER, GENERIC, MORE, RECIPES, A, T
+
+from tests.whitelist.recipes import BY_PARAMETER, GENERIC, MORE, RECIPES, A, T
 
 
 def candidates(api: Any) -> list[A]:

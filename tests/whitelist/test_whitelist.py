@@ -12,11 +12,11 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from comparing import COMPARED, NO_KERNEL, NOT_CALLED, Comparison, Outcome, supported_version
-from recipes import OWN_OUTPUTS
 
 from probe.capture import support_ops
 from probe.capture.autograd.nodes import AutogradNodes
+from tests.whitelist.comparing import COMPARED, NO_KERNEL, NOT_CALLED, Comparison, Outcome, supported_version
+from tests.whitelist.recipes import OWN_OUTPUTS
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -44,7 +44,7 @@ def outcomes():
 
 
 @pytest.mark.parametrize("chunk", CHUNKS)
-def test_chunk(debug, outcomes, chunk):
+def test_listed_apis_are_recorded_as_they_ran_without_probe(debug, outcomes, chunk):
     compare = Comparison(debug, AutogradNodes().key, OWN_OUTPUTS)
     found = [compare(api) for api in CHUNKS[chunk]]
     outcomes.extend(found)
@@ -58,7 +58,7 @@ def names(outcomes: list[Outcome], kind: str) -> dict[str, str]:
     return {it.name: it.reason for it in outcomes if it.category == kind}
 
 
-def test_nearly_everything_was_compared(outcomes, capsys):
+def test_nearly_every_listed_api_was_compared(outcomes, capsys):
     if len(outcomes) != len(APIS):
         pytest.skip("only a part of the list was run")
     kinds = (NO_KERNEL, NOT_CALLED, FORWARD_ONLY)

@@ -1,0 +1,159 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Prints the numbers of the source code in probe/ beside their limits; exits with 1 where a limit is broken.
+
+    python -m tests.architecture.numbers [ROOT]
+
+ROOT is the folder that holds probe/; without it, this repository. A broken limit is followed by the places that break
+it, worst first.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.architecture.objects import ClassTable
+from tests.architecture.source import Module, read
+from tests.support.paths import ROOT
+
+#: code lines of probe/ without the part that reads dumps, counted by this script at commit 6705527: before probe/ was
+#: rebuilt in rooms
+BASELINE = 5018
+#: the part of probe/ that reads dumps, which is counted apart
+READING = "probe.reading"
+_BROAD = ("Exception", "BaseException")
+
+
+@dataclass(frozen=True)
+class Number:
+    """One number of the source code.
+
+    Attributes:
+        measure: its name.
+        value: its value.
+        limit: its highest allowed value.
+        places: the places that make it up, worst first.
+    """
+
+    measure: str
+    value: float
+    limit: float
+    places: list[str]
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the value is beyond the limit."""
+        return self.value > self.limit
+
+
+def numbers(modules: list[Module], baseline: int = BASELINE) -> list[Number]:
+    """Return the numbers of a package.
+
+    Args:
+        modules: its modules.
+        baseline: code lines without reading/ to compare with.
+    """
+    recording = [module for module in modules if not module.name.startswith(READING)]
+    counts = sorted(((module.code_lines, module.path) for module in recording), reverse=True)
+    code = sum(count for count, _ in counts)
+    largest = [f"{path}: {count} lines of code" for count, path in counts]
+    return [
+        _attributes(modules),
+        _listed("methods re-bound at run time", 0, _rebound(modules)),
+        _listed("broad excepts", 15, _broad(modules)),
+        _what(modules),
+        _longest("longest module, lines", 400, ((module.lines, module.path) for module in modules)),
+        _longest("longest function, lines", 45, _functions(modules)),
+        _listed("modules in import cycles", 0, _cyclic(modules)),
+        Number("lines of code without reading/", code, 5200, largest),
+        Number(f"the same, as a part of {baseline} before", round(code / baseline, 3), 0.93, largest),
+    ]
+
+
+def _listed(measure: str, limit: float, places: Iterator[str]) -> Number:
+    found = list(places)
+    return Number(measure, len(found), limit, found)
+
+
+def _longest(measure: str, limit: float, sizes: Iterator[tuple[int, str]]) -> Number:
+    ranked = sorted(sizes, reverse=True)
+    return Number(
+        measure, ranked[0][0] if ranked else 0, limit, [f"{place}: {size}" for size, place in ranked if size > limit]
+    )
+
+
+def _attributes(modules: list[Module]) -> Number:
+    table = ClassTable(modules)
+    sizes = ((len(table.attributes(node)), f"{it.path}: {node.name}") for it in modules for node in it.classes)
+    return _longest("largest object, attributes through self", 12, sizes)
+
+
+def _functions(modules: list[Module]) -> Iterator[tuple[int, str]]:
+    for module in modules:
+        yield from ((size, f"{module.path}: {name}") for name, size in module.functions)
+
+
+def _rebound(modules: list[Module]) -> Iterator[str]:
+    table = ClassTable(modules)
+    for module in modules:
+        for node in module.classes:
+            yield from (f"{module.path}: {node.name}.{name}" for name in sorted(table.rebound(node)))
+
+
+def _broad(modules: list[Module]) -> Iterator[str]:
+    """Yield every place that catches all exceptions: by except, or by contextlib.suppress."""
+    for module in modules:
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.ExceptHandler):
+                caught = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
+            elif isinstance(node, ast.Call) and "suppress" in (getattr(node.func, key, "") for key in ("id", "attr")):
+                caught = node.args
+            else:
+                continue
+            if any(item is None or getattr(item, "id", "") in _BROAD for item in caught):
+                yield f"{module.path}:{node.lineno}"
+
+
+def _what(modules: list[Module]) -> Number:
+    found = {module.path: sum(word.lower() == "what" for word in module.prose) for module in modules}
+    words = sum(len(module.prose) for module in modules)
+    ranked = sorted(((count, path) for path, count in found.items() if count), reverse=True)
+    value = round(1000 * sum(found.values()) / max(words, 1), 1)
+    return Number('"what" per 1,000 words of prose', value, 2, [f"{path}: {count}" for count, path in ranked])
+
+
+def _cyclic(modules: list[Module]) -> Iterator[str]:
+    """Yield the modules that import themselves, over others."""
+    names = frozenset(module.name for module in modules)
+    direct = {module.name: set(module.imports(names)) for module in modules}
+    for module in modules:
+        seen: set[str] = set()
+        waiting = set(direct[module.name])
+        while waiting:
+            seen |= waiting
+            waiting = {name for one in waiting for name in direct[one]} - seen
+        if module.name in seen:
+            yield module.path
+
+
+def main(arguments: list[str]) -> int:
+    """Print the table and return the exit code."""
+    found = numbers(read(Path(arguments[0]) if arguments else ROOT))
+    width = max(len(number.measure) for number in found)
+    print(f"{'measure':{width}}  {'limit':>7}  {'value':>7}")
+    for number in found:
+        print(f"{number.measure:{width}}  {number.limit:7g}  {number.value:7g}{'  broken' * number.is_broken}")
+    broken = [number for number in found if number.is_broken]
+    for number in broken:
+        print("", f"{number.measure}:", *(f"  {place}" for place in number.places[:20]), sep="\n")
+        if len(number.places) > 20:
+            print(f"  and {len(number.places) - 20} more")
+    return int(bool(broken))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

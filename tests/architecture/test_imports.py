@@ -1,0 +1,86 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The import rules of pyproject.toml: an import upwards and an import cycle break them."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from tests.support.paths import ROOT
+
+pytest.importorskip("importlinter", reason="import-linter is not installed: it needs Python 3.10")
+CHECK = "from importlinter.cli import lint_imports_command; lint_imports_command()"
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """A copy of probe/ and its rules."""
+    shutil.copytree(ROOT / "probe", tmp_path / "probe", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    return tmp_path
+
+
+def check(folder):
+    """Return the exit code of the check, and its text with single spaces."""
+    command = [sys.executable, "-c", CHECK, "--no-cache", "--no-logo"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=100)
+    return done.returncode, re.sub(r"\s+", " ", done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("module", "line", "broken"),
+    [
+        ("errors.py", "from probe.session import Session", "probe.errors -> probe.session"),
+        (
+            "store/layout.py",
+            "def late():\n    import probe.recording.call",
+            "probe.store.layout -> probe.recording.call",
+        ),
+        (
+            "naming.py",
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from probe.measure import describe",
+            "probe.naming -> probe.measure.describe",
+        ),
+        ("reading/load.py", "import mindspore", "probe.reading is not allowed to import mindspore"),
+        ("store/arrays.py", "from probe.config import settings", "probe.store.arrays -> probe.config.settings"),
+        (
+            "capture/patches.py",
+            "import probe.capture.autograd.nodes",
+            "probe.capture.patches -> probe.capture.autograd.nodes",
+        ),
+    ],
+)
+def test_an_import_upwards_is_found(copy, module, line, broken):
+    assert broken not in check(copy)[1]
+    with open(copy / "probe" / module, "a") as file:
+        file.write(f"\n\n{line}\n")
+    code, said = check(copy)
+    assert code == 1
+    assert broken in said
+
+
+def test_an_import_cycle_of_two_modules_is_found(copy):
+    assert "No cycles are allowed in probe.config" not in check(copy)[1]
+    with open(copy / "probe" / "config" / "validators.py", "a") as file:
+        file.write("\n\ndef late():\n    from probe.config import settings\n")
+    code, said = check(copy)
+    assert code == 1
+    assert "No cycles are allowed in probe.config" in said
+
+
+def test_a_module_without_a_floor_is_found(tmp_path):
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    for path in [*ROOT.glob("probe/*.py"), *ROOT.glob("probe/*/*.py"), *ROOT.glob("probe/*/*/*.py")]:
+        empty = tmp_path / path.relative_to(ROOT)
+        empty.parent.mkdir(parents=True, exist_ok=True)
+        empty.touch()
+    assert check(tmp_path)[0] == 0
+    (tmp_path / "probe" / "extra.py").touch()
+    code, said = check(tmp_path)
+    assert code == 1
+    assert "- probe.extra" in said

@@ -1,0 +1,81 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Trains every net of ``interference`` bare and under probe and compares all bits. Prints one JSON line.
+
+    python -m tests.programs.equality [--asynchronous] [--nets gated,views]
+
+A program of its own, because whether PyNative runs asynchronously is settled by a process's first operation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tempfile
+from pathlib import Path
+
+parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+parser.add_argument("--asynchronous", action="store_true")
+parser.add_argument("--nets", default="")
+arguments = parser.parse_args()
+
+import mindspore as ms
+
+ms.set_context(mode=ms.PYNATIVE_MODE)
+ms.set_device("CPU")
+if not arguments.asynchronous:
+    ms.set_context(pynative_synchronize=True)
+
+from probe import PrecisionDebugger
+from tests.support import interference, nets
+
+STEPS = 5
+
+
+def train(build, debugger=None):
+    """Return the bytes of every loss, gradient and parameter of five steps."""
+    net, step = build()
+    seen = []
+    for i in range(STEPS):
+        if debugger is not None:
+            debugger.start(net)
+        loss, gradients = step(i)
+        if debugger is not None:
+            debugger.stop()
+            debugger.step()
+        seen += [tensor.asnumpy().tobytes() for tensor in (loss, *gradients, *net.get_parameters())]
+    return seen
+
+
+def main():
+    builders = {
+        **interference.NETS,
+        **{name: lambda name=name: nets.build(name) for name in ("lenet", "gpt", "digits")},
+    }
+    chosen = [name for name in arguments.nets.split(",") if name] or list(builders)
+    compared, numbers, different, unsteady, lost = 0, 0, [], [], []
+    for name in chosen:
+        bare = train(builders[name])
+        if train(builders[name]) != bare:
+            unsteady.append(name)
+            continue
+        for level in ("L0", "L1", "mix"):
+            for task in ("statistics", "tensor", "structure"):
+                with tempfile.TemporaryDirectory() as folder:
+                    dump = os.path.join(folder, "dump")
+                    watched = train(builders[name], PrecisionDebugger(dump_path=dump, level=level, task=task))
+                    steps = len(list(Path(dump).glob("step*/rank/dump.json")))
+                    errors = [path.read_text() for path in Path(dump).rglob("dump_error_info.log")]
+                compared += 1
+                numbers += len(watched)
+                if watched != bare:
+                    different.append(f"{name}-{level}-{task}")
+                if errors or steps != STEPS:
+                    lost.append((f"{name}-{level}-{task}", steps, errors[:1]))
+    result = {"compared": compared, "tensors": numbers, "different": different, "unsteady": unsteady, "lost": lost}
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Children that record calls and are killed at random moments. Prints one JSON line about what recover found.
+
+    python -m tests.programs.kills [--kills 50] [--seed 0] [--keep DIR]
+
+A child tells through a pipe which calls have returned, and the parent kills it some time after the first. The children
+are forked from a process that has imported MindSpore and run no operation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import random
+import shutil
+import signal
+import tempfile
+import time
+
+import mindspore as ms
+import numpy as np
+
+from probe import PrecisionDebugger
+from probe.reading.recover import recover
+
+COUNTS = (10, 100, 1000, 5000)
+
+
+def child(folder, count, rewrite, told):
+    """Record ``count`` calls, telling of each that has returned; every ``rewrite`` calls the documents are written."""
+    ms.set_context(mode=ms.PYNATIVE_MODE, pynative_synchronize=True)
+    ms.set_device("CPU")
+    debugger = PrecisionDebugger(dump_path=folder)
+    x = ms.Tensor(np.arange(8, dtype=np.float32))
+    debugger.start()
+    for i in range(count):
+        x + float(i)
+        os.write(told, b".")
+        if rewrite and i % rewrite == rewrite - 1:
+            debugger.stop()
+            debugger.start()
+    debugger.stop()
+    os.write(told, b"e")
+
+
+def kill_one(folder, generator):
+    """Fork, kill, recover; return what came of it."""
+    count = generator.choice(COUNTS)
+    rewrite = generator.choice((0, 0, 7, 50))
+    reading, told = os.pipe()
+    pid = os.fork()
+    if not pid:
+        os.close(reading)
+        with contextlib.suppress(BaseException):
+            child(folder, count, rewrite, told)
+        os._exit(0)
+    os.close(told)
+    heard = os.read(reading, 1)
+    time.sleep(generator.random() ** 2 * 2.5e-4 * count)  # when to kill: no waiting for anything
+    os.kill(pid, signal.SIGKILL)
+    while more := os.read(reading, 1 << 16):
+        heard += more
+    os.close(reading)
+    os.waitpid(pid, 0)
+    returned = heard.count(b".")
+    said = [outcome.text for outcome in recover(folder)]
+    again = [outcome.text for outcome in recover(folder)]
+    rank = os.path.join(folder, "step0", "rank")
+    with open(os.path.join(rank, "dump.json")) as file:
+        data = json.load(file)["data"]
+    with open(os.path.join(rank, "stack.json")) as file:
+        stacks = json.load(file)
+    with_stack = {name for names, _ in stacks.values() for name in names}
+    names = [f"Tensor.__add__.{i}.forward" for i in range(returned)]
+    lost = [name for name in names if name not in data or name not in with_stack]
+    wrong = [
+        name
+        for i, name in enumerate(names)
+        if name in data
+        and (data[name]["output"][0]["Max"], data[name]["input_args"][1]["value"]) != (i + 7.0, float(i))
+    ]
+    left = sorted(name for name in os.listdir(rank) if not name.endswith(".json"))
+    whole = heard.endswith(b"e")
+    return {"count": count, "returned": returned, "lost": lost, "wrong": wrong, "left": left, "whole": whole,
+            "said": said, "again": again}  # fmt: skip
+
+
+def main():
+    """Print the findings."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--keep", help="a folder that keeps the largest dump")
+    given = parser.parse_args()
+    generator = random.Random(given.seed)
+    found = []
+    for _ in range(given.kills):
+        folder = tempfile.mkdtemp()
+        found.append(kill_one(folder, generator))
+        if given.keep and found[-1]["returned"] == max(one["returned"] for one in found) > 0:
+            shutil.rmtree(given.keep, ignore_errors=True)
+            shutil.copytree(folder, given.keep)
+        shutil.rmtree(folder)
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

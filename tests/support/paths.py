@@ -1,0 +1,22 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Places in the repository, and how a program of the tests is run."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def program(name, *arguments, python=sys.executable):
+    """Return the command for a program of tests/programs, to be run with ``cwd=ROOT``."""
+    return [str(python), "-m", f"tests.programs.{name}", *map(str, arguments)]
+
+
+def environment(**variables):
+    """Return the environment of a process that imports probe and the tests from here, wherever it runs."""
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    return {**os.environ, "PYTHONPATH": path, **variables}
