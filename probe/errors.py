@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""The exceptions that probe raises on purpose: a wrong setting, a wrong call."""
+"""The exceptions that probe raises on purpose."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class ProbeError(Exception):
 
 
 class SettingsError(ProbeError, ValueError):
-    """A setting is wrong; the message names the key, the value, what is allowed and the nearest right spelling."""
+    """A setting is wrong; the message names the file, the key, the value and the allowed values."""
 
 
 class UsageError(ProbeError, RuntimeError):
@@ -18,4 +18,4 @@ class UsageError(ProbeError, RuntimeError):
 
 
 class NonFiniteError(ProbeError, ArithmeticError):
-    """Task "nan_check" has found what it looks for, and ``on_nan`` is "raise"."""
+    """nan_check found NaN or Inf, and ``on_nan`` is "raise"."""

@@ -4,13 +4,14 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
+from probe.config import file_reader
+from probe.config.messages import nearest, shorten
 from probe.errors import SettingsError
 from probe.naming import PREFIXES, clean
 
@@ -49,34 +50,39 @@ def load_supported_apis(path: str | None) -> list[SupportedApi]:
 
 
 def _read(path: str | None) -> dict[str, list[str]]:
-    import yaml
-
-    where = path or _shipped()
-    try:
-        with open(where, encoding="utf-8") as file:
-            listed = yaml.load(file, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise SettingsError(f"support_ops: {where} cannot be read: {error}") from error
-    if not isinstance(listed, dict):
-        raise SettingsError(f"support_ops: {where} must hold sections of names: {', '.join(PREFIXES)}")
+    listed = _shipped() if path is None else _users(path)
+    key = f"support_ops: {path}" if path else "support_ops"
     sections: dict[str, list[str]] = {}
     for given, names in listed.items():
         section = _ALIASES.get(given, given)
         if section not in PREFIXES:
-            near = difflib.get_close_matches(str(section), PREFIXES, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise SettingsError(f"support_ops: unknown section {section!r}. Allowed: {', '.join(PREFIXES)}.{hint}")
+            near = nearest(section, PREFIXES)
+            hint = f" Did you mean {near!r}?" if near else ""
+            raise SettingsError(f"{key}: unknown section {shorten(section)}. Allowed: {', '.join(PREFIXES)}.{hint}")
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise SettingsError(f"support_ops: section {section!r} must be a list of names")
+            raise SettingsError(f"{key}: section {section!r} must be a list of names")
         sections[section] = names
     return sections
 
 
-def _shipped() -> str:
-    """Return the list inside the installed package, or at the top of a checkout."""
+def _users(path: str) -> dict[Any, Any]:
+    """Return the content of a list of the user's own. libyaml is faster, but deep nesting makes it crash."""
+    data = file_reader.read_bytes("support_ops", path)
+    try:
+        return file_reader.parse(data, is_json=path.lower().endswith(".json"))
+    except SettingsError as error:
+        raise SettingsError(f"support_ops: {path}: {error} Sections of names: {', '.join(PREFIXES)}") from error
+
+
+def _shipped() -> dict[Any, Any]:
+    """Return the content of the list inside the installed package, or at the top of a checkout."""
+    import yaml
+
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     inside = os.path.join(package, _FILE)
-    return inside if os.path.exists(inside) else os.path.join(os.path.dirname(package), _FILE)
+    path = inside if os.path.exists(inside) else os.path.join(os.path.dirname(package), _FILE)
+    with open(path, encoding="utf-8") as file:
+        return dict(yaml.load(file, getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
 
 
 def _resolve(sections: dict[str, list[str]]) -> Iterator[SupportedApi]:

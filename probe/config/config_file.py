@@ -1,25 +1,30 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Where the settings came from, and whether they were edited since."""
+"""The settings file: loads it, and loads it again when it was edited."""
 
 from __future__ import annotations
 
 import os
 from typing import Any
 
+from probe.config import validators
 from probe.config.settings import PathLike, Settings, load
 
 
 class ConfigFile:
-    """Where settings came from, and whether there are new ones.
+    """A settings file with the arguments that win over it; notices edits.
 
     Args:
-        config_path: the file, or None.
-        **arguments: what was given beside it.
+        config_path: the file, or None. A relative path belongs to the folder that is current now.
+        **arguments: values that win over the file; see ``load``.
+
+    Raises:
+        SettingsError: when config_path is not a path.
     """
 
     def __init__(self, config_path: PathLike | None, **arguments: Any) -> None:
-        self._path, self._arguments = config_path, arguments
+        self._path = None if config_path is None else validators.path("config_path", config_path)
+        self._arguments = arguments
         self._seen = self._stamp()
 
     def load(self) -> Settings:
@@ -27,10 +32,10 @@ class ConfigFile:
         return load(self._path, **self._arguments)
 
     def changed(self) -> Settings | None:
-        """Return the settings if the file was edited since the last look, else None.
+        """Return the settings if the file was edited since the last call, else None.
 
         Raises:
-            SettingsError: when what stands in it now is wrong; it is said once.
+            SettingsError: when the edited file is wrong; once per edit.
         """
         stamp = self._stamp()
         if stamp is None or stamp == self._seen:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from probe import SettingsError
-from probe.config.settings import _COMMON, _FOREIGN, _NAN_CHECK, Settings, load
+from probe.config.settings import _FOREIGN, TASK_ROWS, TOP_ROWS, Settings, load
 from probe.config.validators import TASKS
 from tests.support.examples import EXAMPLES, MANY
 
@@ -33,13 +33,14 @@ LIKELY = st.sampled_from(
     ]
     + [True, False, None, 0, 3, -1, 2.5, [], {}, [1, "4-6"], ["all"], ["forward", "output"], ["relu"], "auto"]
     + [["Functional.relu.0.forward", "Cell.a.A.backward.0"], "1-999999999", "x" * 300, "\0", "~", "../.."]
+    + ["\ud800", ["\udfff"], "$NO_SUCH_VARIABLE", "~nobody-here/x", "name-regex(", ["name-regex(a{9}"], 10**400]
 )
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
 VALUES = LIKELY | st.recursive(
     SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4)
 )
-KEYS = st.sampled_from([*_COMMON, *_NAN_CHECK, *TASKS, *sorted(_FOREIGN)]) | st.text(max_size=12)
-SECTION = st.dictionaries(st.sampled_from(sorted(_NAN_CHECK)) | KEYS, VALUES, max_size=4)
+KEYS = st.sampled_from([*TOP_ROWS, *TASK_ROWS["nan_check"], *TASKS, *sorted(_FOREIGN)]) | st.text(max_size=12)
+SECTION = st.dictionaries(st.sampled_from(sorted(TASK_ROWS["nan_check"])) | KEYS, VALUES, max_size=4)
 STEPS = st.lists(st.integers(0, 99) | st.integers(0, 99).map(str) | st.just("4-6"), max_size=3)
 NAMES = st.lists(st.text(min_size=1, max_size=9), max_size=3)
 GOOD = st.fixed_dictionaries(
@@ -54,7 +55,7 @@ GOOD = st.fixed_dictionaries(
         "statistics": st.fixed_dictionaries({}, optional={"list": NAMES, "data_mode": st.just(["forward"])}),
     },
 )
-COMMON = {key: VALUES for key in _COMMON if key != "task"}
+COMMON = {key: VALUES for key in TOP_ROWS if key != "task"}
 FILES = (
     GOOD
     | st.dictionaries(KEYS, VALUES, max_size=6)
@@ -63,12 +64,12 @@ FILES = (
 
 
 def test_random_settings_files_work_or_raise_settings_error(tmp_path, capsys):
-    path = tmp_path / "config.json"
     counts = {"works": 0, "refused": 0}
 
     @MANY
-    @given(FILES)
-    def attempt(content):
+    @given(FILES, st.sampled_from(["json", "yaml"]))
+    def attempt(content, ending):
+        path = tmp_path / f"config.{ending}"
         path.write_text(json.dumps(content))
         try:
             assert isinstance(load(path), Settings)
