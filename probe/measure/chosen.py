@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 
 from probe.measure.exact import Array
-from probe.measure.statistics import Numbers, statistics
+from probe.measure.statistics import Numbers, magnitudes, statistics
 
 
 class Statistic(NamedTuple):
@@ -69,7 +69,7 @@ class Chosen:
         """Return the chosen statistics; the elements of a complex array are counted by their absolute values."""
         four = statistics(array) if self._four else {}
         if array.dtype.kind == "c":
-            array = np.asarray(np.abs(array))
+            array = magnitudes(array)
         elif array.dtype == ml_dtypes.bfloat16:
             array = array.astype(np.float32)
         return {entry.key: four.get(entry.key) if entry.host is None else entry.host(array) for entry in self.table}

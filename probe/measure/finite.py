@@ -14,6 +14,7 @@ from probe.measure.exact import Array, Reader, Sum
 from probe.measure.host import Host
 from probe.measure.meters import Save, Trouble
 from probe.measure.records import Record, record
+from probe.measure.statistics import magnitudes
 
 #: calls that may change what they are given: its values are copied before
 _CHANGES = re.compile(
@@ -105,7 +106,7 @@ def _ends(array: Array) -> Ends:
     kind = array.dtype.kind
     if array.size == 0 or kind == "b":
         return None, None
-    flat = (np.abs(array) if kind == "c" else array).ravel(order="K")
+    flat = (magnitudes(array) if kind == "c" else array).ravel(order="K")
     if kind == "c" and not np.isfinite(flat).all():  # or only the absolute value is not finite
         flat = array.ravel().view(array.real.dtype)
     if kind in "fV" and flat.dtype.itemsize == 2:
