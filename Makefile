@@ -12,7 +12,7 @@ RUN := $(VENV)/bin/python
 DEMO := demo_dump
 PIP := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test test-force conformance wheel-test test-oldest test-versions bench bench-peer peer clean
+.PHONY: help demo test test-force conformance wheel-test test-oldest test-versions test-processors bench bench-peer peer clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -35,6 +35,9 @@ test-oldest: $(OLDEST)/ready  ## all tests on the oldest MindSpore that is suppo
 
 test-versions:  ## all tests on every supported MindSpore and Python, each environment removed after use
 	tests/versions.sh
+
+test-processors: $(VENV)/ready  ## the tests of measuring, with BLAS and numpy as on other processors
+	$(RUN) -m pytest -q tests/processors.py
 
 test-force: $(VENV)/ready  ## more of the random tests, many kills, and ten minutes of training with an eye on memory
 	PROBE_KILLS=200 PROBE_EXAMPLES=10000 $(RUN) -m pytest -q tests/test_random.py tests/test_endings.py tests/test_recovery.py

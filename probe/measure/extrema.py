@@ -12,6 +12,7 @@ import numpy as np
 from probe.measure.host import HostMeasurer
 from probe.measure.measurer import ArraySink, Role
 from probe.measure.records import TensorRecord, tensor_record
+from probe.measure.statistics import magnitudes
 from probe.measure.tensor_reader import Array, TensorReader
 
 _FLOAT = np.dtype(np.float32)
@@ -102,7 +103,7 @@ def _extrema(array: Array) -> Extrema:
     kind = array.dtype.kind
     if array.size == 0 or kind == "b":
         return None, None
-    flat = (np.abs(array) if kind == "c" else array).ravel(order="K")
+    flat = (magnitudes(array) if kind == "c" else array).ravel(order="K")
     if kind == "c" and not np.isfinite(flat).all():  # or only the absolute value is not finite
         flat = array.ravel().view(array.real.dtype)
     if kind in "fV" and flat.dtype.itemsize == 2:

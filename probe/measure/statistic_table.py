@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import ml_dtypes
 import numpy as np
 
-from probe.measure.statistics import Numbers, statistics
+from probe.measure.statistics import Numbers, magnitudes, statistics
 from probe.measure.tensor_reader import Array
 
 
@@ -69,7 +69,7 @@ class SelectedStatistics:
         """Return the chosen statistics; the elements of a complex array are counted by their absolute values."""
         four = statistics(array) if self._four else {}
         if array.dtype.kind == "c":
-            array = np.asarray(np.abs(array))
+            array = magnitudes(array)
         elif array.dtype == ml_dtypes.bfloat16:
             array = array.astype(np.float32)
         return {entry.key: four.get(entry.key) if entry.host is None else entry.host(array) for entry in self.table}

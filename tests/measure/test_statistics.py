@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 
+import arrays
 import ml_dtypes
 import numpy as np
 import pytest
@@ -26,6 +27,84 @@ def test_floats_agree_with_double_precision(dtype, shape, scale):
     assert (found["Max"], found["Min"]) == (wide.max(), wide.min())
     assert found["Norm"] == pytest.approx(math.sqrt((wide**2).sum()), rel=1e-6)
     assert found["Mean"] == pytest.approx(wide.mean(), abs=1e-6 * abs(wide).max())
+
+
+def _check(array):
+    errors = arrays.errors(array)
+    exact = 0.0 if array.dtype.kind != "c" else 3e-16  # |x| of a complex number is itself rounded
+    assert errors["Max"] <= exact and errors["Min"] <= exact
+    assert errors["Mean"] <= 2e-7
+    assert errors["Norm"] <= 2e-7
+
+
+@pytest.mark.parametrize("kind", arrays.KINDS)
+@pytest.mark.parametrize("dtype", arrays.DTYPES)
+def test_mean_and_norm_are_within_2e_7_of_double_precision(dtype, kind):
+    for size in arrays.SIZES + arrays.LARGE_SIZES:
+        _check(arrays.make(kind, arrays.DTYPES[dtype], size))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16])
+def test_the_bound_holds_for_16_million_elements(dtype):
+    _check(np.full(16_000_001, 0.7, dtype))
+
+
+def test_the_bound_holds_for_many_constants():
+    constants = np.random.default_rng(2).uniform(0.5, 1, 500).astype(np.float32)
+    for constant in constants:
+        _check(np.full(16384, constant))
+
+
+def test_the_bound_holds_for_equal_rows():
+    rng = np.random.default_rng(3)
+    for length in (2, 3, 16, 48, 64, 128, 1000):
+        for _ in range(20):
+            _check(np.tile(rng.uniform(0.5, 1, length).astype(np.float32), 70000 // length))
+
+
+def test_the_place_in_memory_does_not_matter():
+    array = arrays.make("random", np.float32, 70001)
+    expected = statistics(array)
+    for offset in range(1, 17):
+        room = np.empty(4 * 70001 + 80, np.uint8)
+        moved = room[4 * offset : 4 * offset + 4 * 70001].view(np.float32)
+        moved[:] = array
+        assert statistics(moved) == expected
+    unaligned = np.empty(4 * 70001 + 1, np.uint8)[1:].view(np.float32)
+    unaligned[:] = array
+    assert statistics(unaligned) == expected
+    spaced = np.zeros((70001, 3), np.float32)
+    spaced[:, 1] = array
+    assert statistics(spaced[:, 1]) == expected
+    array.flags.writeable = False
+    assert statistics(array) == expected
+    assert statistics(array.astype(">f4")) == pytest.approx(expected, rel=2e-7)
+
+
+@pytest.mark.parametrize("dtype", [*arrays.DTYPES.values(), np.float64, np.longdouble])
+@pytest.mark.parametrize("size", [3, 48, 49, 7000, 300001])
+def test_no_setting_of_numpy_makes_measuring_warn_or_raise(dtype, size):
+    kinds = ["random", "mostly zeros", "tiny", "subnormal", "large"]
+    if dtype is np.longdouble:
+        kinds = kinds[:2]
+    with np.errstate(all="raise"):
+        for kind in kinds:
+            with np.errstate(all="ignore"):
+                array = arrays.make(kind, dtype, size)
+            assert math.isfinite(statistics(array)["Norm"])
+            array[1] = np.nan
+            assert math.isnan(statistics(array)["Norm"])
+            array[0], array[1] = np.inf, -np.inf
+            statistics(array)
+
+
+def test_zero_has_one_sign():
+    """The largest of 0.0 and -0.0 would depend on the processor."""
+    for size in (2, 1000, 10000, 300000):
+        array = np.zeros(size, np.float32)
+        array[::2] = -0.0
+        found = statistics(array)
+        assert [math.copysign(1, found[key]) for key in ("Max", "Min")] == [1, 1]
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64, np.uint8, np.uint16, np.uint64])
