@@ -12,7 +12,7 @@ import numpy as np
 from probe.measure.measurer import ArraySink, Role
 from probe.measure.records import TensorRecord, finite_record, tensor_record
 from probe.measure.statistics import Numbers, crc32, statistics
-from probe.measure.statistics import finite as four_of
+from probe.measure.statistics import finite_statistics as four_of
 from probe.measure.tensor_reader import Array, TensorReader, to_storable
 
 if TYPE_CHECKING:

@@ -53,7 +53,7 @@ def statistics(array: Array) -> Numbers:
     """
     kind = array.dtype.kind
     if kind == "f" and array.size and array.dtype.itemsize > 2:
-        return floats(array.ravel(order="K"))
+        return float_statistics(array.ravel(order="K"))
     if array.size == 0 or kind not in "biufcV":
         return {"Max": None, "Min": None, "Mean": None, "Norm": None}
     if kind == "b":
@@ -64,7 +64,7 @@ def statistics(array: Array) -> Numbers:
         array = magnitudes(array)
     elif array.dtype in _HALVES:
         array = array.astype(np.float32)
-    return floats(array.ravel(order="K"))
+    return float_statistics(array.ravel(order="K"))
 
 
 def magnitudes(array: Array) -> Array:
@@ -83,13 +83,13 @@ def _integers(array: Array) -> Numbers:
     return {"Max": flat.max().item(), "Min": flat.min().item(), "Mean": total / flat.size, "Norm": math.sqrt(square)}
 
 
-def floats(flat: Array) -> Numbers:
+def float_statistics(flat: Array) -> Numbers:
     """Return the same for a flat array of at least one float32 or float64."""
-    four = finite(flat)
+    four = finite_statistics(flat)
     return _nonfinite(flat) if four is None else dict(zip(("Max", "Min", "Mean", "Norm"), four))
 
 
-def finite(flat: Array) -> tuple[float, float, float, float] | None:
+def finite_statistics(flat: Array) -> tuple[float, float, float, float] | None:
     """Return Max, Min, Mean and Norm of such an array, or None where an element is not finite.
 
     The order of all additions is fixed: no BLAS, whose kernels add in orders of their own, no fused operation, and no
