@@ -87,10 +87,10 @@ def test_a_call_that_could_not_be_recorded_is_marked_and_the_others_are_recorded
 
     value = ValueDescriber.value
 
-    def fail(self, item, name, save):
+    def fail(self, item, name, sink, role):
         if "tanh" in name:
             raise ZeroDivisionError("a mistake of ours")
-        return value(self, item, name, save)
+        return value(self, item, name, sink, role)
 
     debugger = tough(level="L1")
     monkeypatch.setattr(ValueDescriber, "value", fail)
@@ -259,7 +259,7 @@ def test_max_disk_stops_the_arrays_and_says_so_once(tough, bare, caplog):
     debugger = tough(level="mix", task="tensor", max_disk="300KB")
     assert train(debugger) == bare
     assert [r.message for r in caplog.records if "max_disk" in r.message] == [
-        "max_disk of 300000 bytes is reached: no more arrays are written, everything else goes on"
+        "max_disk of 300000 bytes is reached: no more arrays are written; everything else continues"
     ]
     sizes = [path.stat().st_size for path in tough.dump_path.rglob("*.npy")]
     assert 200_000 < sum(sizes) < 330_000

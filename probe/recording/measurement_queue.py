@@ -146,7 +146,7 @@ class MeasurementQueue:
             with self._guard("completing an entry"):
                 entry = self._completing[0]
                 parts = resolve(entry.parts)
-                self._accept(entry.with_parts(parts) if self._passes_incomplete else entry.completed(parts))
+                self._accept(entry.further(parts) if self._passes_incomplete else entry._replace(parts=parts))
             del self._completing[0]
 
     def flush_incomplete(self) -> None:

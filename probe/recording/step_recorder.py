@@ -15,8 +15,6 @@ from probe import naming
 from probe.config.settings import Settings
 from probe.entry import Entry, Kind, Parent
 from probe.errors import ProbeError
-from probe.measure.gradient_sum import GradientSum
-from probe.pytree import Slot
 from probe.recording.call import Call
 from probe.recording.call_stacks import CallStacks
 from probe.recording.measurement_queue import MeasurementQueue
@@ -172,14 +170,6 @@ class StepRecorder:
     def begin_backward(self, call: Call) -> bool:
         """Return whether the backward entry that opens now is recorded."""
         return not self.closed and (not self._filter.is_active or self._filter.begin(call, backward=True))
-
-    def gradient(self, call: Call, slot: Slot, tensor: Any) -> Any:
-        """Return the record of a gradient that arrived now."""
-        return self.task.gradient(call, slot, tensor)
-
-    def gradient_sum(self, call: Call, slot: Slot, total: GradientSum) -> Any:
-        """Return the record of a gradient that was summed from several contributions."""
-        return self.task.gradient_sum(call, slot, total)
 
     def end_backward(self, call: Call, inputs: list[Any], outputs: list[Any], keywords: Mapping[str, Any]) -> None:
         """End the backward entry: gradients of the outputs, of the positional and of the keyword inputs."""

@@ -1,12 +1,12 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""The interface of tasks: one strategy for each kind of dump."""
+"""The base of tasks: one strategy for each kind of dump."""
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from probe.measure.gradient_sum import GradientSum
 from probe.pytree import Slot
@@ -21,26 +21,34 @@ class GradientUse(enum.Enum):
     VALUES = "gradients are measured"
 
 
-class Task(Protocol):
-    """Decides what one step keeps of each call. One object per step.
+class Task:
+    """Decides what one step keeps of each call. One object per step; this one keeps no value.
+
+    Args:
+        modes: the setting ``data_mode``.
+        gradients: the use of gradients, if ``modes`` has backward.
 
     Attributes:
-        gradients: the use of gradients.
         records_forward: whether forward entries are recorded.
+        gradients: the use of gradients.
         has_values: whether entries have parts; without them construct.json and stack.json alone name the calls.
         needs_complete_entries: an entry is put only when the results of its communication are there.
     """
 
-    gradients: GradientUse
-    records_forward: bool
-    has_values: bool
-    needs_complete_entries: bool
+    has_values = False
+    needs_complete_entries = False
+
+    def __init__(self, modes: frozenset[str], gradients: GradientUse) -> None:
+        self.records_forward = "forward" in modes
+        self.gradients = gradients if "backward" in modes else GradientUse.NONE
 
     def inputs(self, call: Call, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Return the parts of a forward entry that hold the inputs as they are now."""
+        return {}
 
     def outputs(self, call: Call, result: Any, parameters: Mapping[str, Any] | None) -> dict[str, Any]:
         """Return the parts that hold the outputs, and a Cell's parameters, as they are now."""
+        return {}
 
     def gradient(self, call: Call, slot: Slot, tensor: Any) -> Any:
         """Return the record of a gradient that arrived now, or None."""
@@ -50,12 +58,16 @@ class Task(Protocol):
 
     def backward(self, inputs: list[Any], outputs: list[Any], keywords: Mapping[str, Any]) -> dict[str, Any]:
         """Return the parts of a backward entry from its records: of outputs, of positional and of keyword inputs."""
+        return {}
 
     def parameter_gradient(self, name: str, parameter: str, gradient: Any) -> dict[str, Any]:
         """Return the parts of an entry of a parameter's gradient."""
+        return {}
 
     def should_write(self) -> bool:
         """Return whether the step has documents to write."""
+        return True
 
     def end_step(self) -> str:
         """Return a warning about the step that ends, or ""."""
+        return ""

@@ -45,7 +45,7 @@ class DumpWriter:
 
     def write(self, entry: Entry) -> None:
         """Write an entry: into the journal now, into the documents at ``write_documents``."""
-        stack = -1 if entry.backward else entry.stack
+        stack = -1 if entry.is_backward else entry.stack
         try:
             if stack >= 0:
                 self._documents.stack(entry.name, stack)

@@ -8,15 +8,15 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from probe.config.settings import Settings
+from probe.entry import Entry
 from probe.measure.extrema import ExtremaMeasurer
 from probe.measure.select import Measurers
 from probe.recording.measurement_queue import MeasurementQueue
 from probe.recording.name_filter import NameFilter
-from probe.recording.task import Task
+from probe.recording.task import GradientUse, Task
 from probe.store.dump_writer import DumpWriter
 from probe.tasks.debug import DebugTask
 from probe.tasks.nan_check import FirstNonFinite, NanCheck
-from probe.tasks.structure import NoMeasurer, StructureTask
 from probe.tasks.values import ValuesTask
 
 
@@ -37,52 +37,49 @@ class StepParts(NamedTuple):
     writer: DumpWriter
     name_filter: NameFilter
 
+    def queue(self, accept: Callable[[Entry], None], complete_only: bool = False) -> MeasurementQueue:
+        """Return a queue that passes entries on to ``accept``."""
+        return MeasurementQueue(*self.measurers, self.wait, accept, self.writer.errors.guard, complete_only)
+
 
 def build_task(parts: StepParts) -> tuple[Task, MeasurementQueue]:
     """Return the task that the settings name, and its queue."""
     return _BUILDERS["debug" if parts.settings.level == "debug" else parts.settings.task](parts)
 
 
-def _queue(parts: StepParts) -> MeasurementQueue:
-    measurers, writer = parts.measurers, parts.writer
-    return MeasurementQueue(measurers.measurer, measurers.copier, parts.wait, writer.write, writer.errors.guard)
+def _statistics(parts: StepParts) -> tuple[Task, MeasurementQueue]:
+    queue, sink, keeps = parts.queue(parts.writer.write), parts.writer.array, parts.name_filter.keeps_arrays
+    keeps_any = bool(parts.settings.tensor_list)
+    return ValuesTask(queue, lambda name: sink if keeps_any and keeps(name) else None, parts.settings.data_mode), queue
 
 
-def _values(parts: StepParts) -> tuple[Task, MeasurementQueue]:
-    queue, sink, keeps_arrays = _queue(parts), parts.writer.array, parts.name_filter.keeps_arrays
-    if parts.settings.task == "tensor":
-        return ValuesTask(queue, lambda name: sink, parts.settings.data_mode), queue
-    if parts.settings.tensor_list:
-        return ValuesTask(queue, lambda name: sink if keeps_arrays(name) else None, parts.settings.data_mode), queue
-    return ValuesTask(queue, lambda name: None, parts.settings.data_mode), queue
+def _tensor(parts: StepParts) -> tuple[Task, MeasurementQueue]:
+    queue, sink = parts.queue(parts.writer.write), parts.writer.array
+    return ValuesTask(queue, lambda name: sink, parts.settings.data_mode), queue
 
 
 def _structure(parts: StepParts) -> tuple[Task, MeasurementQueue]:
-    nothing, writer = NoMeasurer(), parts.writer
-    queue = MeasurementQueue(nothing, nothing, lambda: None, writer.write, writer.errors.guard)
-    return StructureTask(parts.settings.data_mode, parts.settings.extra_info), queue
+    gradients = GradientUse.ORDER if parts.settings.extra_info else GradientUse.NONE
+    without_waiting = parts._replace(wait=lambda: None)
+    return Task(parts.settings.data_mode, gradients), without_waiting.queue(parts.writer.write)
 
 
 def _nan_check(parts: StepParts) -> tuple[Task, MeasurementQueue]:
-    (measurer, copier), writer = parts.measurers, parts.writer
+    measurer = parts.measurers.measurer
     assert isinstance(measurer, ExtremaMeasurer)
-
-    def raise_later(error: BaseException) -> None:
-        queue.raise_later(error)
-
-    finder = FirstNonFinite(measurer, writer, parts.settings, raise_later)
-    queue = MeasurementQueue(measurer, copier, parts.wait, finder.accept, writer.errors.guard, complete_only=True)
-    return NanCheck(finder, queue, writer.array, parts.settings.data_mode), queue
+    finder = FirstNonFinite(measurer, parts.writer, parts.settings)
+    queue = finder.queue = parts.queue(finder.accept, complete_only=True)
+    return NanCheck(finder, queue, parts.writer.array, parts.settings.data_mode), queue
 
 
 def _debug(parts: StepParts) -> tuple[Task, MeasurementQueue]:
-    queue = _queue(parts)
+    queue = parts.queue(parts.writer.write)
     return DebugTask(queue, parts.writer.array if parts.settings.task == "tensor" else None), queue
 
 
 _BUILDERS: Mapping[str, Callable[[StepParts], tuple[Task, MeasurementQueue]]] = {
-    "statistics": _values,
-    "tensor": _values,
+    "statistics": _statistics,
+    "tensor": _tensor,
     "structure": _structure,
     "nan_check": _nan_check,
     "debug": _debug,

@@ -14,11 +14,10 @@ from probe.entry import Entry, Kind
 from probe.measure.describe import ValueDescriber
 from probe.measure.measurer import ArraySink, Role
 from probe.recording.measurement_queue import MeasurementQueue
-from probe.recording.task import GradientUse
-from probe.tasks.structure import StructureTask
+from probe.recording.task import GradientUse, Task
 
 
-class DebugTask(StructureTask):
+class DebugTask(Task):
     """Records named values; no call is recorded.
 
     Args:
@@ -27,8 +26,7 @@ class DebugTask(StructureTask):
     """
 
     def __init__(self, queue: MeasurementQueue, sink: ArraySink | None) -> None:
-        super().__init__(frozenset(), extra_info=False)
-        self.gradients = GradientUse.NONE
+        super().__init__(frozenset(), GradientUse.NONE)
         self._queue, self._sink = queue, sink
         self._describe = ValueDescriber(queue.measure).value
         self._counters: defaultdict[tuple[str, str], Iterator[int]] = defaultdict(itertools.count)

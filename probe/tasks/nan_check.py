@@ -7,7 +7,6 @@ from __future__ import annotations
 import logging
 import math
 import re
-from collections.abc import Callable
 from typing import Any
 
 from probe.config.settings import Settings
@@ -41,11 +40,6 @@ class NanCheck(ValuesTask):
         super().__init__(queue, lambda name: sink, modes)
         self._finder = finder
 
-    @property
-    def found(self) -> str:
-        """The name of the entry that was found, or ""."""
-        return self._finder.found
-
     def input_role(self, call: Call) -> Role:
         """Return the role of the inputs: values that the call may modify are copied."""
         return Role.CHANGEABLE_INPUT if may_modify_inputs(call.key) else Role.INPUT
@@ -66,20 +60,15 @@ class FirstNonFinite:
         measurer: measures the tensors.
         writer: the files of the step.
         settings: how many entries are kept, and whether the training is to be stopped.
-        raise_later: takes the error that the training gets.
 
     Attributes:
         found: the name of the entry that was found, or "".
     """
 
-    def __init__(
-        self,
-        measurer: ExtremaMeasurer,
-        writer: DumpWriter,
-        settings: Settings,
-        raise_later: Callable[[BaseException], None],
-    ) -> None:
-        self._measurer, self._writer, self._raise_later = measurer, writer, raise_later
+    queue: MeasurementQueue  # the queue hands entries to this object, which hands it an error for the training
+
+    def __init__(self, measurer: ExtremaMeasurer, writer: DumpWriter, settings: Settings) -> None:
+        self._measurer, self._writer = measurer, writer
         self._raises = settings.on_nan == "raise"
         self._most = settings.last_calls
         self._kept: dict[str, Entry] = {}
@@ -125,18 +114,18 @@ class FirstNonFinite:
         """Return whether this entry produced NaN/Inf, or may turn out to have; if it did, it is written."""
         if entry.kind is Kind.PARAMETER_GRADIENT:
             return self._check_parameter_gradient(entry)
-        outputs = [parts.get(key) for key in _OUTPUTS[entry.backward]]
-        if not entry.backward and _FIRST_OUTPUT_ONLY.search(entry.key):
+        outputs = [parts.get(key) for key in _OUTPUTS[entry.is_backward]]
+        if not entry.is_backward and _FIRST_OUTPUT_ONLY.search(entry.key):
             outputs = [part[:1] for part in outputs if part]
-        gradient = self._pending_parameter_gradients.pop(entry.key, None) if entry.backward else None
-        unwritten = not entry.backward and _UNWRITTEN.search(entry.key)
+        gradient = self._pending_parameter_gradients.pop(entry.key, None) if entry.is_backward else None
+        unwritten = not entry.is_backward and _UNWRITTEN.search(entry.key)
         if unwritten or (gradient is None and _all_finite(outputs)):
             return False
-        inputs = [parts.get(key) for key in _INPUTS[entry.backward]]
+        inputs = [parts.get(key) for key in _INPUTS[entry.is_backward]]
         if entry.forward in self._nonfinite_inputs or not _all_finite(inputs):
             self._note_nonfinite_inputs(entry)
             return False
-        if entry.kind is Kind.CELL and not entry.backward and all(map(_finite_or_masked, leaves(outputs))):
+        if entry.kind is Kind.CELL and not entry.is_backward and all(map(_finite_or_masked, leaves(outputs))):
             return False
         if gradient is not None:
             self._kept[entry.name] = entry
@@ -167,7 +156,7 @@ class FirstNonFinite:
             entry.parts["error"] = "a tensor was modified in place during the call; only its Max and Min are known"
         for kept in (*self._kept.values(), entry):
             self._writer.write(kept)
-            if kept.backward and kept.stack >= 0 and kept.forward not in self._kept:
+            if kept.is_backward and kept.stack >= 0 and kept.forward not in self._kept:
                 self._writer.write_stack(kept.forward, kept.stack)  # it explains the backward
         self._kept.clear()
         self._writer.write_documents(end_of_step=True)
@@ -176,7 +165,7 @@ class FirstNonFinite:
             message += " (a collective: the value came from another rank or from the reduction)"
         _log.warning("%s Its record and the calls before it are in %s", message, self._writer.folder)
         if self._raises:
-            self._raise_later(NonFiniteError(f"{message} ({self._writer.folder})"))
+            self.queue.raise_later(NonFiniteError(f"{message} ({self._writer.folder})"))
 
 
 def _release(parts: dict[str, Any]) -> None:

@@ -13,10 +13,10 @@ from probe.measure.measurer import ArraySink, Role
 from probe.pytree import Slot, as_outputs
 from probe.recording.call import Call
 from probe.recording.measurement_queue import MeasurementQueue
-from probe.recording.task import GradientUse
+from probe.recording.task import GradientUse, Task
 
 
-class ValuesTask:
+class ValuesTask(Task):
     """Describes the inputs and outputs of every call.
 
     Args:
@@ -26,16 +26,14 @@ class ValuesTask:
     """
 
     has_values = True
-    needs_complete_entries = False
 
     def __init__(
         self, queue: MeasurementQueue, sink_of: Callable[[str], ArraySink | None], modes: frozenset[str]
     ) -> None:
+        super().__init__(modes, GradientUse.VALUES)
         self._queue, self._sink_of = queue, sink_of
         self._describe = ValueDescriber(queue.measure).value
         self._has_inputs, self._has_outputs = "input" in modes, "output" in modes
-        self.records_forward = "forward" in modes
-        self.gradients = GradientUse.VALUES if "backward" in modes else GradientUse.NONE
 
     def input_role(self, call: Call) -> Role:
         """Return the role of the inputs of a call."""
@@ -70,7 +68,7 @@ class ValuesTask:
         """Return the record of a gradient that arrived now; see ``Task``."""
         if not (self._has_inputs if slot.is_input else self._has_outputs):
             return None
-        role = Role.INPUT if slot.is_input else Role.OUTPUT
+        role = self.input_role(call) if slot.is_input else Role.OUTPUT
         return self._queue.measure(tensor, f"{call.backward}.{slot.place}", self._sink_of(call.backward), role)
 
     def gradient_sum(self, call: Call, slot: Slot, total: GradientSum) -> Any:
@@ -93,11 +91,3 @@ class ValuesTask:
     def parameter_gradient(self, name: str, parameter: str, gradient: Any) -> dict[str, Any]:
         """Return the parts of an entry of a parameter's gradient; see ``Task``."""
         return {parameter: [self._queue.measure(gradient, f"{name}.{parameter}", self._sink_of(name), Role.OUTPUT)]}
-
-    def should_write(self) -> bool:
-        """Return True: every step has documents."""
-        return True
-
-    def end_step(self) -> str:
-        """Return ""; see ``Task``."""
-        return ""

@@ -49,7 +49,7 @@ def test_an_asynchronous_error_reaches_the_training_and_is_not_logged_as_probes(
     if level != "L0":
         assert "'input_indices'" in data["Functional.gather.0.forward"]["raised"]
     else:
-        assert "'input_indices'" in data["Cell.d.Dense.forward.0"]["raised"] or "Cell.d.Dense.forward.0" not in data
+        assert "Cell.d.Dense.forward.0" not in data or "'input_indices'" in data["Cell.d.Dense.forward.0"]["raised"]
 
 
 SYNCHRONIZE = """
@@ -70,7 +70,7 @@ def test_synchronize_warns_when_mindspore_has_run_an_operation_before(tmp_path, 
     config.write_text(json.dumps({"synchronize": True, "dump_path": str(tmp_path / "dump")}))
     command = [sys.executable, "-c", SYNCHRONIZE, when, str(config)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=100)
-    assert ("too late" in done.stderr) == (when == "late")
+    assert ("synchronize has no effect" in done.stderr) == (when == "late")
 
 
 PENDING = """

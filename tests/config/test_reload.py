@@ -46,7 +46,7 @@ def test_edits_switch_recording_on_and_off_and_a_broken_edit_changes_nothing(deb
     assert written == [False, True, True, False, False, False, False, True, True]
     assert debug.dump(1).header["level"] == "L1"
     assert debug.dump(7).header["level"] == "mix"
-    messages = [message for message in caplog.messages if "edited" in message]
+    messages = [message for message in caplog.messages if "config file changed" in message]
     assert len(messages) == 4
     assert "line 1, column 2" in messages[2]
 
@@ -72,7 +72,7 @@ def test_an_edit_that_cannot_be_used_never_reaches_the_training(debug, caplog, w
         debugger.stop()
         debugger.step()
     assert [debug.dump(step).header["level"] for step in range(3)] == ["L1"] * 3
-    assert sum("the old ones hold" in message for message in caplog.messages) == 1
+    assert sum("keeping the previous settings" in message for message in caplog.messages) == 1
 
 
 def test_an_edit_to_the_folder_of_another_run_is_refused_and_the_run_goes_on(debug, caplog, tmp_path):

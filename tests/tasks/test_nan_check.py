@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Task "nan_check": the first call that makes what is not finite of what is."""
+"""Task "nan_check": the first call that turns finite inputs into NaN or Inf."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_the_first_call_that_produces_nan_is_written_with_its_arrays_and_the_cal
     else:
         assert last == culprit
     assert len(before) == 4
-    (message,) = [message for message in caplog.messages if "first call" in message]
+    (message,) = [message for message in caplog.messages if "First NaN/Inf" in message]
     assert last in message
     entry = dump.data[last]
     forward = "input_args" in entry
@@ -153,7 +153,7 @@ def test_on_nan_raise_stops_the_training(debug):
     debugger = debug(task="nan_check", on_nan="raise")
     debugger.start()
     ops.exp(tensor([1.0]))
-    with pytest.raises(NonFiniteError, match=r"Functional\.exp\.1\.forward is the first call"):
+    with pytest.raises(NonFiniteError, match=r"First NaN/Inf: Functional\.exp\.1\.forward"):
         ops.exp(tensor([1000.0]))
     debugger.stop()
     debugger.step()
@@ -178,7 +178,7 @@ def test_nan_in_the_data_is_warned_about_and_not_blamed_on_a_call(debug, caplog)
     debugger.step()
     assert not debug.dump_path.exists()
     (message,) = caplog.messages
-    assert "is given what is not finite" in message
+    assert "received NaN/Inf, but no recorded call produced it" in message
 
 
 def test_an_input_that_the_call_changes_is_recorded_as_it_was_before(debug):
@@ -231,7 +231,7 @@ def test_nan_in_the_gradient_given_by_the_user_is_not_blamed_on_a_call(debug):
 
 
 class Root(nn.Cell):
-    """Its weight's gradient is not finite where the weight is 0."""
+    """Its weight's gradient is NaN/Inf where the weight is 0."""
 
     def __init__(self):
         super().__init__()
@@ -259,7 +259,7 @@ def test_a_cell_named_like_a_key_of_an_entry_is_found(debug, name):
 
 
 class Mask(nn.Cell):
-    """Makes what is not finite on purpose."""
+    """Makes NaN/Inf on purpose."""
 
     def construct(self):
         return ops.triu(ops.full((4, 4), -math.inf, dtype=ms.float32), 1)

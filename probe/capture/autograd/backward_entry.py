@@ -142,16 +142,16 @@ class BackwardEntry:
             return
         inner, slot = self._inner_sums.get(leaf), self._in_layout.slots[leaf]
         if inner is None:
-            self._inputs[leaf] = self._recorder.gradient(self._call, slot, gradient)
+            self._inputs[leaf] = self._recorder.task.gradient(self._call, slot, gradient)
         elif inner.subtract_from(gradient):
-            self._inputs[leaf] = self._recorder.gradient_sum(self._call, slot, inner)
+            self._inputs[leaf] = self._recorder.task.gradient_sum(self._call, slot, inner)
 
     def _take_output(self, leaf: int, gradient: Any) -> None:
         if gradient is None:
             return
         total = self._input_sums.get(leaf)
         if total is None:
-            self._outputs[leaf] = self._recorder.gradient(self._call, self._out_layout.slots[leaf], gradient)
+            self._outputs[leaf] = self._recorder.task.gradient(self._call, self._out_layout.slots[leaf], gradient)
         else:
             total.add(gradient)
 
@@ -164,7 +164,7 @@ class BackwardEntry:
         with recorder.guard("finishing a backward entry", call, backward=True):
             for leaf, total in self._input_sums.items():
                 if total:
-                    self._outputs[leaf] = recorder.gradient_sum(call, self._out_layout.slots[leaf], total)
+                    self._outputs[leaf] = recorder.task.gradient_sum(call, self._out_layout.slots[leaf], total)
             contributions, keywords = (
                 self._out_layout.fill(self._outputs),
                 self._out_layout.fill_keywords(self._outputs),

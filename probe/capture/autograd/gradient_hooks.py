@@ -174,13 +174,13 @@ def _one_node(
             arrived: list[Any] = [None] * len(in_layout.slots)
             for leaf, index in arrivals:
                 if go[index] is not None:
-                    arrived[leaf] = recorder.gradient(call, in_layout.slots[leaf], go[index])
+                    arrived[leaf] = recorder.task.gradient(call, in_layout.slots[leaf], go[index])
             contributions: list[Any] = [None] * len(out_layout.slots)
             if found is None:
                 recorder.note_unassigned_gradients(call)
             for place, leaf in found or ():
                 if gi[place] is not None:
-                    contributions[leaf] = recorder.gradient(call, out_layout.slots[leaf], gi[place])
+                    contributions[leaf] = recorder.task.gradient(call, out_layout.slots[leaf], gi[place])
             keywords = out_layout.fill_keywords(contributions)
             recorder.end_backward(call, in_layout.fill(arrived), out_layout.fill(contributions), keywords)
 
