@@ -5,11 +5,12 @@
 from __future__ import annotations
 
 import enum
+import functools
 import logging
 import threading
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from probe.capture.backend import CaptureBackend
 from probe.capture.pynative.cells import is_cell_or_cells
@@ -44,6 +45,22 @@ class State(enum.Enum):
     DETACHED = "detached"
     #: close() was called
     CLOSED = "closed"
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def _serialized(method: Method) -> Method:
+    """Let calls of a method wait for one another; in a detached process it does nothing, after ``close`` it raises."""
+
+    @functools.wraps(method)
+    def run(self: Session, *args: Any) -> Any:
+        with self._lock:
+            if self.state is State.CLOSED:
+                raise UsageError("this PrecisionDebugger is closed. Make a new one: PrecisionDebugger(config_path=...)")
+            return None if self.state is State.DETACHED else method(self, *args)
+
+    return cast(Method, run)
 
 
 class Session:
@@ -85,16 +102,14 @@ class Session:
 
     # -- start, stop, step ----------------------------------------------------------------------------------------
 
+    @_serialized
     def start(self, model: Any, token_range: Any, rank_id: Any) -> None:
         """Begin to record, if the settings want this step and rank."""
-        with self._lock:
-            if self._is_detached():
-                return
-            _check_start(model, token_range, rank_id)
-            if model is not None:
-                self._models = model
-            self._run.ranks.given = rank_id
-            self._with_reloaded_settings(lambda: self._start(token_range))
+        _check_start(model, token_range, rank_id)
+        if model is not None:
+            self._models = model
+        self._run.ranks.given = rank_id
+        self._with_reloaded_settings(lambda: self._start(token_range))
 
     def _start(self, token_range: Any) -> None:
         if self.settings.level == "debug" or self._run.finished:
@@ -133,54 +148,51 @@ class Session:
             self._recorder = self._run.open_step(self._window.step, self._capture.wait)
         return self._recorder
 
+    @_serialized
     def stop(self) -> None:
         """Stop recording and write the documents."""
-        with self._lock:
-            if self._is_detached() or self.state is not State.RECORDING:
-                return
-            self.state = State.PAUSED
-            recorder, capture = self._recorder, self._capture
-            if recorder is None or capture is None:
-                return
-            try:
-                recorder.queue.flush()  # may raise a pending error of the training
-            finally:
-                with recorder.guard("restoring the SIGTERM handler"):
-                    self._sigterm.remove()
-                with recorder.guard("removing the hooks"):
-                    capture.remove()
-                self._write(recorder)
+        if self.state is not State.RECORDING:
+            return
+        self.state = State.PAUSED
+        recorder, capture = self._recorder, self._capture
+        if recorder is None or capture is None:
+            return
+        try:
+            recorder.queue.flush()  # may raise a pending error of the training
+        finally:
+            with recorder.guard("restoring the SIGTERM handler"):
+                self._sigterm.remove()
+            with recorder.guard("removing the hooks"):
+                capture.remove()
+            self._write(recorder)
 
+    @_serialized
     def step(self) -> None:
         """End the step: its documents are written, counters start again, the next step begins."""
-        with self._lock:
+        try:
+            self.stop()
+        finally:
             try:
-                self.stop()
+                self._end_step()  # may raise a pending error of the training; the step is over nevertheless
             finally:
-                try:
-                    self._end_step()  # may raise a pending error of the training; the step is over nevertheless
-                finally:
-                    self._window.advance()
+                self._window.advance()
 
+    @_serialized
     def begin_at(self, step: Any) -> None:
         """Number the next step ``step``."""
-        with self._lock:
-            if isinstance(step, bool) or not isinstance(step, int) or step < 0:
-                raise UsageError(f"set_init_step(): {step!r} is not allowed. Allowed: a whole number from 0.")
-            if self._is_detached():
-                return
-            if self.state is State.RECORDING:
-                raise UsageError("set_init_step(): call it before start() or after step()")
-            self._end_step()
-            self._window.begin_at(step)
+        if isinstance(step, bool) or not isinstance(step, int) or step < 0:
+            raise UsageError(f"set_init_step(): {step!r} is not allowed. Allowed: a whole number from 0.")
+        if self.state is State.RECORDING:
+            raise UsageError("set_init_step(): call it before start() or after step()")
+        self._end_step()
+        self._window.begin_at(step)
 
+    @_serialized
     def begin_training(self) -> bool:
         """Forget what start() before Model.train has recorded; return whether it was given a model."""
-        with self._lock:
-            has_model = self.state is State.RECORDING and self._models is not None
-            if not self._is_detached():
-                self._discard()
-            return has_model
+        has_model = self.state is State.RECORDING and self._models is not None
+        self._discard()
+        return has_model
 
     def _discard(self) -> None:
         """Stop recording and forget what this step has recorded so far; nothing of it is written."""
@@ -236,15 +248,14 @@ class Session:
 
     # -- further methods of PrecisionDebugger -----------------------------------------------------------------------
 
+    @_serialized
     def save(self, variable: Any, name: str, save_backward: bool) -> None:
         """Record a value under a name at level "debug"; at other levels do nothing."""
-        with self._lock:
-            if not isinstance(name, str) or not name:
-                raise UsageError(f"save(): name {name!r} is not allowed. Allowed: a text.")
-            if not isinstance(save_backward, bool):
-                raise UsageError(f"save(): save_backward {save_backward!r} is not allowed. Allowed: True, False.")
-            if not self._is_detached():
-                self._with_reloaded_settings(lambda: self._save(variable, name, save_backward))
+        if not isinstance(name, str) or not name:
+            raise UsageError(f"save(): name {name!r} is not allowed. Allowed: a text.")
+        if not isinstance(save_backward, bool):
+            raise UsageError(f"save(): save_backward {save_backward!r} is not allowed. Allowed: True, False.")
+        self._with_reloaded_settings(lambda: self._save(variable, name, save_backward))
 
     def _save(self, variable: Any, name: str, save_backward: bool) -> None:
         if self.settings.level != "debug":
@@ -258,39 +269,36 @@ class Session:
         if self._open_step() is not None:
             self._sigterm.install()
 
+    @_serialized
     def estimate(self) -> int:
         """Return how many bytes a step like the last one would take with arrays."""
-        with self._lock:
-            self._is_detached()
-            if not self._run.last_folder:
-                raise UsageError('estimate(): it needs a step of task "statistics" on disk')
-            from probe.reading.estimate import estimate
+        if not self._run.last_folder:
+            raise UsageError('estimate(): it needs a step of task "statistics" on disk')
+        from probe.reading.estimate import estimate
 
-            return estimate(self._run.last_folder, self.settings.exact_dtypes)
+        return estimate(self._run.last_folder, self.settings.exact_dtypes)
 
+    @_serialized
     def register(self, owner: Any, name: str, prefix: str | None) -> None:
         """Record a function of the user's own from now on."""
-        with self._lock:
-            self._is_detached()
-            prefix = getattr(owner, "__name__", "Custom") if prefix is None else prefix
-            if not isinstance(prefix, str) or not prefix:
-                raise UsageError(f"register_custom_api(): api_prefix {prefix!r} is not allowed. Allowed: a text.")
-            function = getattr(owner, name, None) if isinstance(name, str) else None
-            if not callable(function) or isinstance(function, type) or is_cell_or_cells(function):
-                raise UsageError(f"register_custom_api(): {owner!r} has no function {name!r}.")
-            api = self.custom[id(owner), name] = SupportedApi(owner, name, custom_key(prefix, name))
-            if self._capture is not None:
-                self._capture.drop(owner, name)
-                self._capture.add(api)
+        prefix = getattr(owner, "__name__", "Custom") if prefix is None else prefix
+        if not isinstance(prefix, str) or not prefix:
+            raise UsageError(f"register_custom_api(): api_prefix {prefix!r} is not allowed. Allowed: a text.")
+        function = getattr(owner, name, None) if isinstance(name, str) else None
+        if not callable(function) or isinstance(function, type) or is_cell_or_cells(function):
+            raise UsageError(f"register_custom_api(): {owner!r} has no function {name!r}.")
+        api = self.custom[id(owner), name] = SupportedApi(owner, name, custom_key(prefix, name))
+        if self._capture is not None:
+            self._capture.drop(owner, name)
+            self._capture.add(api)
 
+    @_serialized
     def restore(self, owner: Any, name: str) -> None:
         """Stop recording a function of the user's own."""
-        with self._lock:
-            self._is_detached()
-            if self.custom.pop((id(owner), name), None) is None:
-                raise UsageError(f"restore_custom_api(): {name!r} of {owner!r} was not registered.")
-            if self._capture is not None:
-                self._capture.drop(owner, name)
+        if self.custom.pop((id(owner), name), None) is None:
+            raise UsageError(f"restore_custom_api(): {name!r} of {owner!r} was not registered.")
+        if self._capture is not None:
+            self._capture.drop(owner, name)
 
     # -- settings that are edited while the training runs -----------------------------------------------------------
 
@@ -323,16 +331,6 @@ class Session:
         return True
 
     # -- the end of the process, and errors -------------------------------------------------------------------------
-
-    def _is_detached(self) -> bool:
-        """Return whether nothing is ever recorded here.
-
-        Raises:
-            UsageError: after ``close``.
-        """
-        if self.state is State.CLOSED:
-            raise UsageError("this PrecisionDebugger is closed. Make a new one: PrecisionDebugger(config_path=...)")
-        return self.state is State.DETACHED
 
     def _unless_disabled(self, doing: str, action: Callable[[], None]) -> None:
         """Do something; an error of ours is logged once, and the training goes on without a dump of this step."""

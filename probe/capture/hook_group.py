@@ -31,12 +31,11 @@ class HookGroup:
         self._is_installed = False
         self.is_suspended = False
 
-    def add(self, hooks: Hooks | None) -> None:
+    def add(self, hooks: Hooks) -> None:
         """Add hooks, and install them if the others are."""
-        if hooks is not None:
-            self._hooks.append(hooks)
-            if self._is_installed and not self.is_suspended:
-                hooks.install()
+        self._hooks.append(hooks)
+        if self._is_installed and not self.is_suspended:
+            hooks.install()
 
     def discard(self, hooks: Hooks | None) -> None:
         """Remove hooks and forget them."""

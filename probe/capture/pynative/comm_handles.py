@@ -8,6 +8,7 @@ import functools
 import importlib
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from probe.capture.patches import Patch, PatchSet
@@ -16,30 +17,29 @@ from probe.recording.call import Call
 from probe.recording.step_recorder import StepRecorder
 
 
+@dataclass
 class _TrackedHandle:
     """One handle that the training has not waited for.
 
     Attributes:
         recorder: the recorder of the step.
-        handle: the handle.
+        handle: the handle, held so that no other takes over its identity.
         calls: the recorded calls that it belongs to; MindSpore has one handle for all that need no waiting.
     """
 
-    __slots__ = ("calls", "handle", "recorder")
-
-    def __init__(self, recorder: StepRecorder, handle: Any) -> None:
-        self.recorder, self.handle = recorder, handle  # held, so that no other takes over its identity
-        self.calls: list[_AwaitedCall] = []
+    recorder: StepRecorder
+    handle: Any
+    calls: list[_AwaitedCall] = field(default_factory=list)
 
 
+@dataclass
 class _AwaitedCall:
-    """A recorded call whose output is still to come."""
+    """A recorded call whose output is still to come, and the identities of its handles."""
 
-    __slots__ = ("call", "handles", "outcome", "recorder")
-
-    def __init__(self, recorder: StepRecorder, call: Call, handles: list[Any], outcome: Any) -> None:
-        self.recorder, self.call, self.outcome = recorder, call, outcome
-        self.handles = {id(handle) for handle in handles}
+    recorder: StepRecorder
+    call: Call
+    outcome: Any
+    handles: set[int]
 
     def finish(self, handle: Any) -> None:
         """Record the output of the call if this was its last handle."""
@@ -96,7 +96,7 @@ class CommHandleTracker:
         """Record the output of a call when the training has waited for all of its handles."""
         with recorder.guard("following a communication"):
             recorder.put_without_output(call)
-            awaited = _AwaitedCall(recorder, call, handles, outcome)
+            awaited = _AwaitedCall(recorder, call, outcome, set(map(id, handles)))
             with self._lock:
                 for handle in handles:
                     self._track(recorder, handle).calls.append(awaited)

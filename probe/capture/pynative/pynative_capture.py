@@ -69,7 +69,8 @@ class PyNativeCapture:
         for hooks in (copy_patches(self._context), self._handles, self._patches(listed)):
             self._context.hooks.add(hooks)
         self._custom: dict[tuple[int, str], PatchSet] = {}
-        self._models = _WatchedModels()
+        self._watched: list[tuple[str, Any]] = []
+        self._model_hooks: list[CellHooks | PrimitiveHooks] = []
         self._restore = contextlib.ExitStack()
 
     # -- what is watched ------------------------------------------------------------------------------------------
@@ -89,17 +90,18 @@ class PyNativeCapture:
         """Watch the Cells and Primitives of these models in place of those before; cheap where they are the same."""
         cells = list(iter_cells(models))
         held = find_primitives(cell for _, cell in cells) if self._settings.apis else []
-        if not self._models.replace(cells + held):
+        found, old = cells + held, self._watched
+        if len(found) == len(old) and all(a[1] is b[1] and a[0] == b[0] for a, b in zip(found, old)):
             return
         self._parameters.forget()
-        hooks = self._context.hooks
-        for old in self._models.hooks:
-            hooks.discard(old)
-        primitives = PrimitiveHooks(self._context, held) if held else None
-        found = CellHooks(self._context, self._parameters, models, cells) if self._settings.cells else None
-        self._models.hooks = [new for new in (primitives, found) if new is not None]
-        for new in self._models.hooks:
-            hooks.add(new)
+        for hooks in self._model_hooks:
+            self._context.hooks.discard(hooks)
+        self._watched = found
+        self._model_hooks = [PrimitiveHooks(self._context, held)]
+        if self._settings.cells:
+            self._model_hooks.append(CellHooks(self._context, self._parameters, models, cells))
+        for hooks in self._model_hooks:
+            self._context.hooks.add(hooks)
 
     def _patches(self, listed: list[SupportedApi]) -> PatchSet:
         apis, collectives = ApiHooks(self._context), CollectiveHooks(self._context, self._handles)
@@ -174,21 +176,5 @@ class PyNativeCapture:
 
 
 def _restore_collections(before: tuple[int, int, int]) -> None:
-    if gc.get_threshold() == _RARE_COLLECTIONS:
+    if gc.get_threshold() == _RARE_COLLECTIONS:  # else somebody has changed it since
         gc.set_threshold(*before)
-
-
-class _WatchedModels:
-    """The Cells and Primitives that are watched, and their hooks."""
-
-    def __init__(self) -> None:
-        self.hooks: list[Any] = []
-        self._found: list[tuple[str, Any]] = []
-
-    def replace(self, found: list[tuple[str, Any]]) -> bool:
-        """Return whether these are others than before, and take their place."""
-        old = self._found
-        if len(found) == len(old) and all(a[1] is b[1] and a[0] == b[0] for a, b in zip(found, old)):
-            return False
-        self._found = found
-        return True
