@@ -62,7 +62,7 @@ class PrecisionDebugger:
 
         source = ConfigFile(config_path, task=task, dump_path=dump_path, level=level, step=step)
         settings = source.load()
-        before = PrecisionDebugger._living() if PrecisionDebugger._living is not None else None
+        before = self._living_session()
         if before is not None and before.state is State.CLOSED:
             before = None
         # only dump_enable differs: keep the session; the next start() reads the file again
@@ -204,7 +204,7 @@ class PrecisionDebugger:
             PrecisionDebugger.close()
             debugger = PrecisionDebugger(config_path="config.json")  # a new one
         """
-        session = PrecisionDebugger._living() if PrecisionDebugger._living is not None else None
+        session = cls._living_session()
         if session is not None:
             session.close()
             atexit.unregister(session.close)
@@ -216,7 +216,11 @@ class PrecisionDebugger:
 
     @classmethod
     def _session_of_process(cls) -> Session:
-        session = PrecisionDebugger._living() if PrecisionDebugger._living is not None else None
+        session = cls._living_session()
         if session is None:
             raise UsageError("there is no PrecisionDebugger yet: make one with PrecisionDebugger(config_path=...)")
         return session
+
+    @staticmethod
+    def _living_session() -> Session | None:
+        return PrecisionDebugger._living() if PrecisionDebugger._living is not None else None

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections.abc import Callable
 
@@ -28,7 +29,6 @@ class Run:
 
     Args:
         settings: the settings of the run.
-        before: the run that this one continues under other settings.
 
     Attributes:
         settings: see above.
@@ -39,18 +39,22 @@ class Run:
         logged: sentences that were logged already.
     """
 
-    def __init__(self, settings: Settings, before: Run | None = None) -> None:
+    def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.finished = False
-        self.ranks: RankResolver = RankResolver() if before is None else before.ranks
-        self.last_folder: str = "" if before is None else before.last_folder
-        self.logged: set[str] = set() if before is None else before.logged
-        same_folder = before is not None and before.settings.dump_path == settings.dump_path
-        self.locks: FolderLocks = before.locks if before is not None and same_folder else FolderLocks()
-        self._stacks: CallStacks = CallStacks() if before is None else before._stacks
-        self._logged_kinds: set[tuple[str, str]] = set() if before is None else before._logged_kinds
-        self._budget: DiskBudget = DiskBudget(settings.max_disk) if before is None else before._budget
+        self.ranks, self.locks = RankResolver(), FolderLocks()
+        self.finished, self.last_folder = False, ""
+        self.logged: set[str] = set()
+        self._stacks, self._budget = CallStacks(), DiskBudget(settings.max_disk)
+        self._logged_kinds: set[tuple[str, str]] = set()
         self._measurers: Measurers | None = None
+
+    def with_settings(self, settings: Settings) -> Run:
+        """Return the run that continues this one under other settings."""
+        run = copy.copy(self)
+        run.settings, run.finished, run._measurers = settings, False, None
+        if settings.dump_path != self.settings.dump_path:
+            run.locks = FolderLocks()
+        return run
 
     def __repr__(self) -> str:
         return f"Run({self.settings.dump_path!r})"

@@ -12,10 +12,9 @@ import weakref
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from probe.capture.backend import CaptureBackend
+from probe.capture.backend import CaptureBackend, check_mode, select_backend
 from probe.capture.pynative.cells import is_cell_or_cells
 from probe.capture.pynative.synchronous import enable_synchronous_execution
-from probe.capture.select import check_mode, select_backend
 from probe.capture.support_ops import SupportedApi
 from probe.config.config_file import ConfigFile
 from probe.config.settings import Settings
@@ -327,7 +326,7 @@ class Session:
         old = self.settings
         edited = sorted(name for name in vars(old) if getattr(old, name) != getattr(settings, name))
         _log.warning("config file changed: %s", ", ".join(edited))
-        self._run, self._capture = Run(settings, self._run), None
+        self._run, self._capture = self._run.with_settings(settings), None
         return True
 
     # -- the end of the process, and errors -------------------------------------------------------------------------

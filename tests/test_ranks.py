@@ -230,9 +230,10 @@ def test_a_communication_without_wait_is_marked_in_its_entry(communicated):
         assert values(dump, dump.data["Functional.relu.0.forward"]["output"]) == [[10.0 * rank, 10.0 * rank + 1]]
 
 
-def test_communication_that_begins_in_a_step_gives_the_folder_its_name(communicated):
+def test_the_folder_has_the_launchers_rank_before_communication_is_initialised(communicated):
     folder, said, _ = communicated
-    assert any(name.startswith("proc_") for rank in said for name in rank["late_before"])
+    assert all(f"rank{number}" in rank["late_before"] for number, rank in enumerate(said))
+    assert not any(name.startswith("proc_") for rank in said for name in rank["late_before"])
     for step in (0, 1):
         assert sorted(os.listdir(folder / "late" / f"step{step}")) == ["rank0", "rank1"]
     for rank in (0, 1):
@@ -303,8 +304,7 @@ def test_a_killed_rank_is_recovered_under_its_name_and_a_rank_not_recorded_write
     launch("killed.py", 2, tmp_path, dies=True)
     assert (tmp_path / "rank0_has_stepped").exists()
     step = tmp_path / "dump" / "step0"
-    (provisional,) = os.listdir(step)
-    assert provisional.startswith("proc_")
+    assert os.listdir(step) == ["rank1"]
     command = [sys.executable, "-m", "probe", "recover", str(tmp_path / "dump")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "2 entries recovered" in done.stdout

@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""The interface of capture backends."""
+"""The interface of capture backends, and the selection of one."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from probe.capture.support_ops import SupportedApi
+from probe.config.settings import Settings
+from probe.errors import UsageError
 from probe.recording.step_recorder import StepRecorder
 from probe.tasks.debug import DebugTask
 
@@ -44,3 +46,28 @@ class CaptureBackend(Protocol):
 
     def save(self, recorder: StepRecorder, task: DebugTask, variable: Any, name: str, backward: bool) -> None:
         """Record a value by name, and its gradients."""
+
+
+def select_backend(settings: Settings) -> CaptureBackend:
+    """Return a new backend for these settings."""
+    from probe.capture.pynative.pynative_capture import PyNativeCapture
+
+    return PyNativeCapture(settings)
+
+
+def check_mode() -> None:
+    """Make sure that calls can be seen.
+
+    Raises:
+        UsageError: in GRAPH_MODE.
+    """
+    import mindspore
+    from mindspore import context
+
+    # the private function is thirty times faster
+    mode = context._get_mode() if hasattr(context, "_get_mode") else mindspore.get_context("mode")
+    if mode != mindspore.PYNATIVE_MODE:
+        raise UsageError(
+            "start(): MindSpore runs in GRAPH_MODE, where calls cannot be seen. "
+            "Call mindspore.set_context(mode=mindspore.PYNATIVE_MODE) first."
+        )

@@ -242,23 +242,18 @@ class StepRecorder:
         """
         return ErrorGuard(self, operation, call, backward, key)
 
-    def report(self, operation: str, error: BaseException, name: str = "") -> bool:
-        """Report an error of ours: once per kind on the log, and in dump_error_info.log. Never raises.
+    def report(self, operation: str, error: BaseException, call: Call | None, backward: bool, key: str) -> None:
+        """Report an error: ours once per kind on the log and in dump_error_info.log, and in the call's entry.
 
-        Returns:
-            False for an error that is the training's; it will be raised at the next occasion.
+        One that is the training's will be raised at the next occasion. Never raises.
         """
         if self.queue.claim(error):
-            return False
-        self.writer.errors.report(operation, error, name)
-        return True
-
-    def note_error(self, call: Call, error: BaseException, backward: bool) -> None:
-        """Note in a call's entry that it lacks something because of an error of ours."""
+            return
+        self.writer.errors.report(operation, error, key if call is None else call.name(backward))
         note = {"error": naming.message_of(error)}
-        if not backward:
+        if call is not None and not backward:
             call.parts.update(note)
-        elif self.task.has_values:
+        elif call is not None and self.task.has_values:
             self._put(Entry(call.backward, note, call.kind, call.key, call.forward, True))
 
     # -- helpers ------------------------------------------------------------------------------------------------
@@ -305,8 +300,5 @@ class ErrorGuard:
     ) -> bool:
         if not isinstance(error, Exception) or isinstance(error, ProbeError):
             return False
-        call = self._call
-        name = self._key if call is None else call.name(self._backward)
-        if self._recorder.report(self._operation, error, name) and call is not None:
-            self._recorder.note_error(call, error, self._backward)
+        self._recorder.report(self._operation, error, self._call, self._backward, self._key)
         return True

@@ -53,20 +53,20 @@ class Places:
         self.arrived = {}
         self.leaves = set()
         self._held, self._begun = {}, {}
-        plan, attach = GradientHooks.plan, GradientHooks.attach
+        find_inputs, attach = GradientHooks.find_inputs, GradientHooks.attach
 
-        def planning(gradients, sink, args, kwargs):
-            made = plan(gradients, sink, args, kwargs)
+        def finding(gradients, recorder, args, kwargs, *flags):
+            made = find_inputs(gradients, recorder, args, kwargs, *flags)
             if made is not None:
                 self._begun[id(made)] = made, list(self._inputs(gradients._nodes, args, kwargs))
             return made
 
-        def attaching(gradients, sink, call, made, result):
+        def attaching(gradients, recorder, call, made, result):
             for place, name in self._begun.pop(id(made))[1]:
                 self.uses[place].append((call, name))
-            attach(gradients, sink, call, made, result)
+            attach(gradients, recorder, call, made, result)
 
-        monkeypatch.setattr(GradientHooks, "plan", planning)
+        monkeypatch.setattr(GradientHooks, "find_inputs", finding)
         monkeypatch.setattr(GradientHooks, "attach", attaching)
 
     def _inputs(self, nodes, args, kwargs):

@@ -22,7 +22,7 @@ TOOL = [
     "probe.capture.pynative.cells.CellHooks.install",
     "probe.capture.autograd.gradient_hooks.GradientHooks.find_inputs",
     "probe.capture.autograd.gradient_hooks.GradientHooks.attach",
-    "probe.capture.autograd.open_entries.OpenBackwardEntries.advance",
+    "probe.capture.autograd.backward_entry.OpenBackwardEntries.advance",
     "probe.capture.autograd.gradient_hooks.GradientHooks.flush",
     "probe.capture.autograd.parameter_hooks.ParameterHooks.watch",
     "probe.capture.autograd.parameter_hooks.ParameterHooks.remove",

@@ -4,15 +4,15 @@
 
 from __future__ import annotations
 
+import bisect
 import enum
+import threading
 from collections.abc import Callable
 from typing import Any
 
-from probe.capture.autograd.call_graph import CallGraph, InnerNode
+from probe.capture.autograd.call_graph import CallGraph, GraphInputs, InnerNode
 from probe.capture.autograd.compiled_nodes import CompiledNodes, is_compiled
-from probe.capture.autograd.graph_inputs import GraphInputs
 from probe.capture.autograd.nodes import LEAF
-from probe.capture.autograd.open_entries import OpenBackwardEntries
 from probe.measure.gradient_sum import GradientSum
 from probe.pytree import TensorTree
 from probe.recording.call import Call
@@ -20,6 +20,46 @@ from probe.recording.step_recorder import StepRecorder
 
 #: pairs of (place of a gradient in a hook's ``gi``, leaf): those that go to inputs, those that go to results
 _Found = tuple[list[tuple[int, int]], list[tuple[int, int]]]
+
+
+#: last sequence number, order, what closes the entry
+_Open = tuple[int, int, Callable[[], None]]
+
+
+class OpenBackwardEntries:
+    """Closes backward entries when they can receive nothing more."""
+
+    def __init__(self) -> None:
+        self._all: list[list[_Open]] = []
+        self._thread = _ThreadEntries(self._all)
+
+    def add(self, last_sequence_nr: int, order: int, close: Callable[[], None]) -> None:
+        """Add an entry of this thread.
+
+        Args:
+            last_sequence_nr: the sequence number of its last node.
+            order: of two entries that end at the same node, the inner call was attached first and ends first.
+            close: ends the entry.
+        """
+        bisect.insort(self._thread.entries, (last_sequence_nr, -order, close))
+
+    def advance(self, sequence_nr: int) -> None:
+        """Close the entries of this thread that end before this node: the engine runs nodes in falling order."""
+        entries = self._thread.entries
+        while entries and entries[-1][0] > sequence_nr:
+            entries.pop()[2]()
+
+    def flush(self) -> None:
+        """Close every entry, on any thread."""
+        for entries in self._all:
+            while entries:
+                entries.pop()[2]()
+
+
+class _ThreadEntries(threading.local):
+    def __init__(self, every: list[list[_Open]]) -> None:
+        self.entries: list[_Open] = []
+        every.append(self.entries)
 
 
 class _State(enum.Enum):

@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any, Optional
 
-from probe.capture.autograd.graph_inputs import GraphInputs
+from probe.capture.autograd.call_graph import GraphInputs
 from probe.capture.autograd.nodes import LEAF, Key, Node
 from probe.pytree import leaves as leaves_of
 

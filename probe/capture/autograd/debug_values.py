@@ -8,8 +8,7 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
-from probe.capture.autograd.hook_version import preserve_hook_version
-from probe.capture.autograd.nodes import LEAF, AutogradNodes
+from probe.capture.autograd.nodes import LEAF, AutogradNodes, preserve_hook_version
 from probe.measure.records import PendingRecord
 from probe.pytree import tree_map
 from probe.recording.step_recorder import StepRecorder

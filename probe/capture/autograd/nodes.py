@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from probe.executor import pynative_executor
@@ -15,6 +16,9 @@ Node = Any
 
 #: leaves (parameters, differentiated inputs) share this sequence number
 LEAF = 2**64 - 1
+
+#: MindSpore keys its compiled functions with this count of registered hooks
+_HOOK_COUNT = "_HOOK_VERSION"
 
 
 class AutogradNodes:
@@ -97,3 +101,20 @@ def _by_unique_id(node: Node) -> Any:
 
 def _by_name(node: Node) -> Any:  # MindSpore below 2.9
     return node.name(), node._sequence_nr()
+
+
+@contextlib.contextmanager
+def preserve_hook_version() -> Iterator[None]:
+    """Register and remove hooks without a trace in the count that MindSpore keys its compiled functions with.
+
+    Optimizers are such functions: each step would compile them once more and keep what was compiled (2.8 and 2.9). None
+    of our hooks is ever compiled: those of Cells are taken out while something is, and a parameter's runs outside.
+    """
+    from mindspore.common import hook_handle
+
+    before = getattr(hook_handle, _HOOK_COUNT, None)
+    try:
+        yield
+    finally:
+        if before is not None:
+            setattr(hook_handle, _HOOK_COUNT, before)

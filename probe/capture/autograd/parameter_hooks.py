@@ -8,7 +8,7 @@ import contextlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from probe.capture.autograd.hook_version import preserve_hook_version
+from probe.capture.autograd.nodes import preserve_hook_version
 from probe.recording.step_recorder import StepRecorder
 from probe.recording.task import GradientUse
 

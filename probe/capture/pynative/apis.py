@@ -9,7 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from probe.capture.pynative.context import CaptureContext
+from probe.capture.pynative.thread_state import OpenCall
 from probe.entry import Kind
+from probe.recording.step_recorder import StepRecorder
 
 
 class ApiHooks:
@@ -63,11 +65,19 @@ class ApiHooks:
             return original(*args, **kwargs)
         try:
             result = original(*args, **kwargs)
-            recorder.synchronize()  # or an error of the training would come up when we read the result
+            self._synchronize(recorder, result)  # or an error of the training would come up when we read the result
         except BaseException as error:
             context.fail(recorder, opened, error)
             raise
         # a function that returns nothing has changed its first argument: gradients arrive there
         context.watch_gradients(recorder, opened, inputs[:1] if result is None else result)
-        context.end(recorder, opened, result)
+        self._end(recorder, opened, args, kwargs, result)
         return result
+
+    def _synchronize(self, recorder: StepRecorder, result: Any) -> None:
+        recorder.synchronize()
+
+    def _end(
+        self, recorder: StepRecorder, opened: OpenCall, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
+    ) -> None:
+        self._context.end(recorder, opened, result)

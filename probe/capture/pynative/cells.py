@@ -14,7 +14,6 @@ from probe.capture.pynative.context import CaptureContext
 from probe.capture.pynative.recompute import RECOMPUTE_MODULE
 from probe.entry import Kind
 from probe.naming import CELL, clean
-from probe.recording.step_recorder import StepRecorder
 
 
 def iter_cells(models: Any) -> Iterator[tuple[str, Any]]:
@@ -74,7 +73,7 @@ class CellHooks:
 
     def _call(self, original: Callable[..., Any]) -> Callable[..., Any]:
         keys, context, state = self._keys, self._context, self._context.state
-        begin, end, fail = self._begin, self._end, self._fail
+        end, fail = self._end, self._fail
 
         def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
             key = keys.get(id(self))
@@ -84,7 +83,7 @@ class CellHooks:
             depth = len(state.cells)
             try:
                 if not self._forward_pre_hook:
-                    begin(recorder, self, key, args, kwargs)
+                    context.begin(recorder, Kind.CELL, key, args, kwargs, self)
                 output = original(self, *args, **kwargs)
                 recorder.synchronize()
             except BaseException as error:
@@ -97,21 +96,16 @@ class CellHooks:
 
     def _pre_hooks(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """Stand in for the method that runs the user's own pre-hooks: the recorded inputs are those it returns."""
-        keys, context, begin = self._keys, self._context, self._begin
+        keys, context = self._keys, self._context
 
         def _run_forward_pre_hook(self: Any, args: Any, kwargs: Any) -> Any:
             args, kwargs = original(self, args, kwargs)
             key, recorder = keys.get(id(self)), context.recorder
             if key is not None and recorder is not None:
-                begin(recorder, self, key, args, kwargs)
+                context.begin(recorder, Kind.CELL, key, args, kwargs, self)
             return args, kwargs
 
         return functools.update_wrapper(_run_forward_pre_hook, original)
-
-    def _begin(
-        self, recorder: StepRecorder, cell: Any, key: str, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> None:
-        self._context.begin(recorder, Kind.CELL, key, args, kwargs, cell)
 
     def _end(self, depth: int, cell: Any, key: str, output: Any) -> None:
         context = self._context

@@ -11,8 +11,9 @@ from typing import Any
 from probe.capture.pynative.apis import ApiHooks
 from probe.capture.pynative.comm_handles import CommHandleTracker
 from probe.capture.pynative.context import CaptureContext
-from probe.entry import Kind
+from probe.capture.pynative.thread_state import OpenCall
 from probe.naming import COLLECTIVE
+from probe.recording.step_recorder import StepRecorder
 
 
 def is_collective(key: str) -> bool:
@@ -44,32 +45,19 @@ class CollectiveHooks(ApiHooks):
         wrapper = super().wrap(key, original)
         return _EqualToOriginal(wrapper, original) if key.endswith((".isend", ".irecv")) else wrapper
 
-    def call(
-        self, key: str, original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], skip_args: int = 0
-    ) -> Any:
-        """Run the original and record the call; see ``ApiHooks``."""
-        context = self._context
-        recorder = context.recorder
-        if recorder is None:
-            return original(*args, **kwargs)
-        opened = context.begin(recorder, Kind.API, key, args, kwargs)
-        if opened is None:
-            return original(*args, **kwargs)
-        try:
-            result = original(*args, **kwargs)
-            handles = self._handles.find(result)
-            if not handles:
-                recorder.synchronize()
-        except BaseException as error:
-            context.fail(recorder, opened, error)
-            raise
-        context.watch_gradients(recorder, opened, args[:1] if result is None else result)
+    def _synchronize(self, recorder: StepRecorder, result: Any) -> None:
+        if not self._handles.find(result):
+            recorder.synchronize()
+
+    def _end(
+        self, recorder: StepRecorder, opened: OpenCall, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
+    ) -> None:
         outcome = result if self._handles.has_tensors(result) else (*args, *kwargs.values())
+        handles = self._handles.find(result)
         if not handles:
-            context.end(recorder, opened, outcome)
+            self._context.end(recorder, opened, outcome)
         elif not opened.is_repeated and opened.call.recorded:
             self._handles.follow(recorder, handles, opened.call, outcome)
-        return result
 
 
 class _EqualToOriginal:

@@ -9,9 +9,7 @@ from typing import Any
 
 from probe.capture.autograd.gradient_hooks import GradientHooks
 from probe.capture.hook_group import HookGroup
-from probe.capture.pynative.open_call import OpenCall
-from probe.capture.pynative.replay import ReplayLogs
-from probe.capture.pynative.thread_state import ThreadState
+from probe.capture.pynative.thread_state import OpenCall, ReplayLogs, ThreadState
 from probe.entry import Kind
 from probe.recording.step_recorder import StepRecorder
 

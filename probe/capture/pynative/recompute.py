@@ -11,7 +11,7 @@ from typing import Any
 
 from probe.capture.patches import Patch, PatchSet
 from probe.capture.pynative.context import CaptureContext
-from probe.capture.pynative.replay import ReplayLog
+from probe.capture.pynative.thread_state import ReplayLog
 
 RECOMPUTE_MODULE = "mindspore.common.recompute"
 

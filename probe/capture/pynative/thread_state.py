@@ -1,17 +1,77 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Per-thread state."""
+"""Per-thread state: the calls that are running, and the logs of recomputed Cells.
+
+The calls of the first run of a recomputed Cell are logged; in the second run each is taken from the log, so that its
+gradients, which only the second run's graph has, stand under the first run's number.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import threading
+from collections import defaultdict, deque
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from probe.capture.pynative.open_call import OpenCall
-from probe.capture.pynative.replay import ReplayLog
+from probe.capture.autograd.call_graph import GraphInputs
 from probe.recording.call import Call
+
+
+@dataclass
+class OpenCall:
+    """A recorded call that is running: of an API, a Primitive, a jit function, a collective or a Cell.
+
+    Attributes:
+        call: the call.
+        is_repeated: it repeats a call that was recorded before, in a recomputed Cell.
+        cell: the Cell that runs, or None.
+        graph_inputs: where its inputs stood in the graph, or None where its gradients are not watched.
+    """
+
+    call: Call
+    is_repeated: bool
+    cell: Any = None
+    graph_inputs: GraphInputs | None = None
+
+
+class ReplayLog:
+    """The calls of one run of a recomputed Cell, by key, in order."""
+
+    def __init__(self) -> None:
+        self._calls: defaultdict[str, deque[Call]] = defaultdict(deque)
+
+    def add(self, key: str, call: Call) -> None:
+        """Log a call of the first run."""
+        self._calls[key].append(call)
+
+    def pop(self, key: str) -> Call | None:
+        """Return the call of the first run that is repeated now; None where the first run had none."""
+        calls = self._calls.get(key)
+        return calls.popleft() if calls else None
+
+
+class ReplayLogs:
+    """The logs of every recomputed Cell in this step, the newest last, as MindSpore keeps their arguments."""
+
+    def __init__(self) -> None:
+        self._logs: defaultdict[int, list[ReplayLog]] = defaultdict(list)
+
+    def new(self, cell: Any) -> ReplayLog:
+        """Begin a log for a first run."""
+        log = ReplayLog()
+        self._logs[id(cell)].append(log)
+        return log
+
+    def pop(self, cell: Any) -> ReplayLog:
+        """Return the newest log, for a second run; an empty one where the first run was not seen."""
+        logs = self._logs.get(id(cell))
+        return logs.pop() if logs else ReplayLog()
+
+    def clear(self) -> None:
+        """Remove all logs: the step is over."""
+        self._logs.clear()
 
 
 class ThreadState(threading.local):
