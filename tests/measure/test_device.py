@@ -125,10 +125,10 @@ open(config, "w").write(json.dumps({"dump_path": sys.argv[1] + "/dump", "measure
 debugger = PrecisionDebugger(config_path=config)
 x = ms.Tensor(np.arange(3.0, dtype=np.float32))
 if sys.argv[3] == "ours":
-    from probe.measure.device import Device
+    from probe.measure.device import DeviceMeasurer
     def fail(self, kind, tensor):
         raise RuntimeError("Allocate memory failed\\n C++ Call Stack")
-    Device._reduce = fail
+    DeviceMeasurer._reduce = fail
 debugger.start()
 caught = 0
 if sys.argv[3] == "theirs":
