@@ -37,7 +37,7 @@ test-versions:  ## all tests on every supported MindSpore and Python, each envir
 	tests/versions.sh
 
 test-processors: $(VENV)/ready  ## the tests of measuring, with BLAS and numpy as on other processors
-	$(RUN) -m pytest -q tests/processors.py
+	$(RUN) -m pytest -q tests/measure/on_processors.py
 
 test-force: $(VENV)/ready  ## more of the random tests, many kills, and ten minutes of training with an eye on memory
 	PROBE_KILLS=200 PROBE_EXAMPLES=10000 $(RUN) -m pytest -q tests/test_random.py tests/test_endings.py tests/test_recovery.py
