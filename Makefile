@@ -1,4 +1,5 @@
-# The two commands of the README are demo and test; the rest is for those who change probe.
+# The two commands of the README are demo and test; the rest is for those who change probe: check while they work,
+# test before they are done.
 # Every target makes the environment it needs; nothing has to be installed by hand but Python, git and make.
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
@@ -11,8 +12,12 @@ PEER := .peer
 RUN := $(VENV)/bin/python
 DEMO := demo_dump
 PIP := -m pip install --quiet --disable-pip-version-check
+#: pip reads [dependency-groups] since 25.1; a fresh environment may have an older one
+NEW_PIP := $(PIP) --upgrade 'pip>=25.1'
+CODE := probe tests examples benchmarks
 
-.PHONY: help demo test test-force conformance wheel-test test-oldest test-versions test-processors bench bench-peer peer clean
+.PHONY: help demo check lint imports numbers format coverage test test-force conformance wheel-test test-oldest test-versions \
+  test-processors bench bench-peer peer clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -21,10 +26,31 @@ demo: $(VENV)/ready  ## train on real digits with probe on and show what was rec
 	$(RUN) examples/train_loop.py --dump-path $(DEMO)
 	$(RUN) -m probe show $(DEMO)
 
-test: $(VENV)/ready  ## lint, types and all tests (those beside msprobe where `make peer` was run)
-	$(VENV)/bin/ruff check --quiet probe tests examples benchmarks
-	$(VENV)/bin/ruff format --quiet --check probe tests examples benchmarks
+check: lint imports numbers  ## lint, types, import rules, numbers of the code and unit tests, in less than a minute
+	$(RUN) -m pytest -q -m "not slow"
+
+lint: $(VENV)/ready  ## style and types
+	$(VENV)/bin/ruff check --quiet $(CODE)
+	$(VENV)/bin/ruff format --quiet --check $(CODE)
 	$(VENV)/bin/mypy
+
+imports: $(VENV)/ready  ## the import rules
+	$(VENV)/bin/lint-imports --no-logo
+
+numbers: $(VENV)/ready  ## the numbers of the code beside their limits
+	$(RUN) -m tests.architecture.numbers
+
+format: $(VENV)/ready  ## correct the style where a tool can
+	$(VENV)/bin/ruff check --quiet --fix $(CODE)
+	$(VENV)/bin/ruff format --quiet $(CODE)
+
+coverage: $(VENV)/ready  ## the lines that unit tests run, with a floor
+	$(RUN) -m coverage erase
+	$(RUN) -m coverage run -m pytest -q -m "not slow"
+	$(RUN) -m coverage combine --quiet
+	$(RUN) -m coverage report
+
+test: lint imports numbers  ## these and all tests (those beside msprobe where `make peer` was run)
 	$(RUN) -m pytest -q
 
 conformance: $(VENV)/ready $(PEER)/ready  ## compare our dumps with msprobe's of the same trainings
@@ -34,17 +60,18 @@ test-oldest: $(OLDEST)/ready  ## all tests on the oldest MindSpore that is suppo
 	$(OLDEST)/bin/python -m pytest -q -p no:cacheprovider
 
 test-versions:  ## all tests on every supported MindSpore and Python, each environment removed after use
-	tests/versions.sh
+	tests/programs/versions.sh
 
 test-processors: $(VENV)/ready  ## the tests of measuring, with BLAS and numpy as on other processors
-	$(RUN) -m pytest -q tests/processors.py
+	$(RUN) -m pytest -q tests/measure/on_processors.py
 
 test-force: $(VENV)/ready  ## more of the random tests, many kills, and ten minutes of training with an eye on memory
-	PROBE_KILLS=200 PROBE_EXAMPLES=10000 $(RUN) -m pytest -q tests/test_random.py tests/test_endings.py tests/test_recovery.py
-	$(RUN) tests/force/soak.py --minutes 10
+	PROBE_KILLS=200 PROBE_EXAMPLES=10000 $(RUN) -m pytest -q tests/config/test_random_settings.py \
+	  tests/measure/test_random_arguments.py tests/process/test_endings.py tests/reading/test_recovery.py
+	$(RUN) -m tests.programs.soak --minutes 10
 
 wheel-test: $(VENV)/ready  ## build the wheel, install it in an empty environment, record with it there
-	$(RUN) tests/wheel.py
+	$(RUN) -m tests.programs.wheel
 
 bench: $(VENV)/ready  ## what a dump costs a training step, in a table
 	$(RUN) benchmarks/bench.py
@@ -58,12 +85,14 @@ peer: $(PEER)/ready  ## make the environment of msprobe (about 3 GB)
 
 $(VENV)/ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(RUN) $(PIP) 'mindspore==2.10.0' -e '.[dev]'
+	$(RUN) $(NEW_PIP)
+	$(RUN) $(PIP) 'mindspore==2.10.0' -e . --group dev
 	touch $@
 
 $(OLDEST)/ready: pyproject.toml
 	$(OLDEST_PYTHON) -m venv $(OLDEST)
-	$(OLDEST)/bin/python $(PIP) 'mindspore==2.7.2' -e '.[dev]'
+	$(OLDEST)/bin/python $(NEW_PIP)
+	$(OLDEST)/bin/python $(PIP) 'mindspore==2.7.2' -e . --group dev
 	touch $@
 
 $(PEER)/ready: Makefile
@@ -73,4 +102,4 @@ $(PEER)/ready: Makefile
 	touch $@
 
 clean:  ## remove the environments and what was built
-	rm -rf $(VENV) $(OLDEST) $(PEER) $(DEMO) build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(OLDEST) $(PEER) $(DEMO) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .coverage*

@@ -18,14 +18,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent), str(HERE.parent / "tests" / "measure"), str(HERE.parent / "tests")]
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import arrays
 import numpy as np
-import processors
 
 from probe.measure.statistics import statistics
+from tests.support import arrays, processors
 
 SIXTEEN_MILLION = 16_000_001
 

@@ -13,6 +13,8 @@ from mindspore.dataset import GeneratorDataset
 from probe import MsprobeStep, UsageError
 from tests.support import nets
 
+pytestmark = pytest.mark.slow
+
 STEPS = 3
 
 

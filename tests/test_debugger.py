@@ -209,11 +209,13 @@ def test_a_name_in_list_that_matched_nothing_is_warned_about_once(debug, caplog)
     assert "rleu" in message and "exp" not in message.replace("rleu", "")
 
 
+@pytest.mark.slow
 def test_importing_probe_imports_nothing_heavy():
     code = "import sys, probe; print([m for m in ('mindspore', 'numpy', 'yaml') if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
+@pytest.mark.slow
 def test_a_process_that_ends_without_stop_writes_its_dump(tmp_path):
     code = f"""
 import mindspore as ms, numpy as np

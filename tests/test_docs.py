@@ -15,6 +15,8 @@ import pytest
 import probe
 from tests.support.paths import ROOT
 
+pytestmark = pytest.mark.slow
+
 GUIDE = ROOT / "docs" / "guide.md"
 #: heading -> the examples under it
 SECTIONS = {

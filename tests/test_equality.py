@@ -13,6 +13,8 @@ import pytest
 from tests.support import interference
 from tests.support.paths import ROOT, program
 
+pytestmark = pytest.mark.slow
+
 TRAININGS = [*interference.NETS, "lenet", "gpt", "digits"]
 
 

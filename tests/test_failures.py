@@ -20,6 +20,8 @@ from tests.support.dumps import Dump
 from tests.support.faults import DISK, TOOL, owner_of
 from tests.support.paths import environment
 
+pytestmark = pytest.mark.slow
+
 ERRORS = {
     "ENOSPC": OSError(errno.ENOSPC, "No space left on device"),
     "EIO": OSError(errno.EIO, "Input/output error"),

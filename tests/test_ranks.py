@@ -16,6 +16,8 @@ import pytest
 from tests.support.dumps import Dump
 from tests.support.launch import launch
 
+pytestmark = pytest.mark.slow
+
 RANKS = (2, 4)
 
 

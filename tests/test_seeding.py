@@ -99,6 +99,7 @@ for _ in range(3):
 """
 
 
+@pytest.mark.slow
 def test_two_processes_with_one_seed_train_the_same(tmp_path):
     (tmp_path / "training.py").write_text(TRAINING)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

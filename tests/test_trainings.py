@@ -14,6 +14,8 @@ from mindspore import Parameter, Tensor, nn, ops
 import probe
 from tests.support import nets
 
+pytestmark = pytest.mark.slow
+
 STEPS = 2
 
 

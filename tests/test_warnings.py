@@ -12,6 +12,8 @@ import pytest
 
 from tests.support.paths import environment
 
+pytestmark = pytest.mark.slow
+
 TRAINING = """
 import sys
 import mindspore as ms

@@ -11,6 +11,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 FAILS_LATER = """
 import sys
 import mindspore as ms, numpy as np

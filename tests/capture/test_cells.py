@@ -314,6 +314,7 @@ def test_the_backward_of_a_cell_with_bprop_is_recorded(debug):
 OURS = (BackwardEntry, Call, OpenCall, StepRecorder, JsonDocuments)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["digits", "gpt"])
 @pytest.mark.parametrize("task", ["statistics", "structure"])
 def test_no_object_of_a_step_outlives_it(debug, name, task):
@@ -339,6 +340,7 @@ def test_no_object_of_a_step_outlives_it(debug, name, task):
     assert counts[2] == counts[3] == counts[4]
 
 
+@pytest.mark.slow
 def test_a_thousand_steps_take_no_more_memory_than_without_probe(capsys):
     grown = {}
     for tool in ("bare", "probe"):

@@ -19,6 +19,8 @@ from probe.capture.autograd.gradient_hooks import GradientHooks
 from probe.capture.autograd.nodes import LEAF
 from tests.support import interference, nets
 
+pytestmark = pytest.mark.slow
+
 #: for each net how many places of the graph get several contributions, at L1 and at mix
 SEVERAL = {
     "chain": (0, 0),

@@ -4,14 +4,16 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
+from dataclasses import fields
 
 import pytest
 
 from probe.config import settings as config
+from probe.config.settings import Settings
 from probe.errors import SettingsError
+from tests.support.paths import ROOT
 
 #: the settings file that msprobe ships
 SHIPPED = {
@@ -26,16 +28,6 @@ SHIPPED = {
     "tensor": {"scope": [], "list": [], "data_mode": ["all"]},
     "acc_check": {"white_list": [], "black_list": [], "error_data_path": "./"},
 }
-
-
-@pytest.fixture
-def load(tmp_path):
-    def load(settings, name="config.json", **arguments):
-        path = tmp_path / name
-        path.write_text(settings if isinstance(settings, str) else json.dumps(settings))
-        return config.load(path, **arguments)
-
-    return load
 
 
 def test_msprobes_file_loads_and_one_warning_names_the_keys_without_effect(load, caplog):
@@ -143,3 +135,40 @@ def test_precision_is_accepted_without_a_warning(debug, caplog):
     assert not caplog.messages
     with pytest.raises(SettingsError, match=r"precision: 'hihg'.*Did you mean 'high'"):
         debug(precision="hihg")
+
+
+def test_max_hits_is_a_number_from_0(load, error):
+    assert load({"task": "nan_check"}).max_hits == 1
+    assert load({"task": "nan_check", "nan_check": {"max_hits": 0}}).max_hits == 0
+    assert load({"task": "nan_check", "nan_check": {"max_hits": 7}}).max_hits == 7
+    for wrong in (-1, True, 1.5, "3"):
+        assert f"nan_check.max_hits: {wrong!r} is not allowed." in error({"nan_check": {"max_hits": wrong}})
+
+
+def test_quiet_is_a_boolean_at_the_top(load, error):
+    assert load({}).quiet is False
+    assert load({"quiet": True}).quiet is True
+    assert "quiet: 'yes' is not allowed. Allowed: true, false." in error({"quiet": "yes"})
+
+
+def test_async_dump_is_accepted(load):
+    assert load({"async_dump": True}).async_dump is True
+
+
+@pytest.mark.parametrize("row", fields(Settings), ids=lambda row: row.name)
+def test_every_setting_is_documented_and_checked(load, row):
+    assert f"\n        {row.name}: " in Settings.__doc__
+    assert f"\n| `{row.name}` |" in (ROOT / "docs" / "settings.md").read_text("utf-8")
+    content = {row.name: []} if not row.metadata["tasks"] else {task: {row.name: 2.5} for task in row.metadata["tasks"]}
+    if row.name in ("rank", "step"):
+        content = {row.name: [2.5]}
+    with pytest.raises(SettingsError, match=rf"\b{row.name}: "):
+        load(content)
+
+
+def test_every_default_passes_its_own_check(load):
+    defaults = {row.name: row.default for row in fields(Settings) if isinstance(row.default, (str, int, bool))}
+    for task in config.TASKS:
+        content = {key: value for key, value in defaults.items() if key in config.TOP_ROWS and key != "task"}
+        content[task] = {key: value for key, value in defaults.items() if key in config.TASK_ROWS[task]}
+        assert load({**content, "task": task}) == load({"task": task})

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -63,6 +64,7 @@ FILES = (
 )
 
 
+@pytest.mark.slow
 def test_random_settings_files_work_or_raise_settings_error(tmp_path, capsys):
     counts = {"works": 0, "refused": 0}
 
@@ -84,6 +86,7 @@ def test_random_settings_files_work_or_raise_settings_error(tmp_path, capsys):
     assert min(counts.values()) > EXAMPLES // 20
 
 
+@pytest.mark.slow
 def test_random_text_is_refused_as_a_settings_file(tmp_path):
     said = []
 

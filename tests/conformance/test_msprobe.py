@@ -37,7 +37,7 @@ def missing():
 
 
 MISSING = missing()
-pytestmark = pytest.mark.skipif(bool(MISSING), reason=MISSING)
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(MISSING), reason=MISSING)]
 
 CASES = [
     (net, level, task, summary)

@@ -63,6 +63,7 @@ def test_records_measured_on_the_device_equal_those_of_the_host(debug, name):
     assert {key: (host[key], device[key]) for key in host if not agree(device[key], host[key])} == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", ["statistics", "tensor"])
 def test_measuring_on_the_device_changes_no_bit_of_a_training(debug, task):
     results, dumps = {}, {}
@@ -125,10 +126,10 @@ open(config, "w").write(json.dumps({"dump_path": sys.argv[1] + "/dump", "measure
 debugger = PrecisionDebugger(config_path=config)
 x = ms.Tensor(np.arange(3.0, dtype=np.float32))
 if sys.argv[3] == "ours":
-    from probe.measure.device import Device
+    from probe.measure.device import DeviceMeasurer
     def fail(self, kind, tensor):
         raise RuntimeError("Allocate memory failed\\n C++ Call Stack")
-    Device._reduce = fail
+    DeviceMeasurer._reduce = fail
 debugger.start()
 caught = 0
 if sys.argv[3] == "theirs":
@@ -143,6 +144,7 @@ print(caught, y.asnumpy().sum())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["synchronous", "asynchronous"])
 @pytest.mark.parametrize("whose", ["theirs", "ours"])
 def test_an_error_of_the_training_reaches_it_once_and_an_error_of_probe_never(tmp_path, mode, whose):

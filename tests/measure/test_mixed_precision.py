@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from mindspore import Tensor, nn, ops
 
+pytestmark = pytest.mark.slow
+
 LARGE = 70000.5  # float16 ends at 65504
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -47,6 +48,7 @@ ARGUMENTS = st.recursive(
 )
 
 
+@pytest.mark.slow
 def test_random_arguments_become_valid_json():
     describe = ValueDescriber(HostMeasurer(md5=False)).value
 

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import math
 
-import arrays
 import ml_dtypes
 import numpy as np
 import pytest
 
 from probe.measure.statistics import crc32, statistics
+from tests.support import arrays
 
 KEYS = {"Max", "Min", "Mean", "Norm"}
 

@@ -14,6 +14,8 @@ import pytest
 
 from tests.support.paths import ROOT, program
 
+pytestmark = pytest.mark.slow
+
 #: how many children are killed; `make test-force` kills more
 KILLS = int(os.environ.get("PROBE_KILLS", "50"))
 

@@ -17,6 +17,8 @@ import pytest
 
 from probe.store.journal import Journal
 
+pytestmark = pytest.mark.slow
+
 #: so many entries take well over two seconds
 MANY = 600_000
 

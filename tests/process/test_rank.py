@@ -14,6 +14,8 @@ import pytest
 
 from tests.support.dumps import Dump
 
+pytestmark = pytest.mark.slow
+
 LAUNCHED = """
 import os, signal, sys
 import mindspore as ms

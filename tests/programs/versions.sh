@@ -18,7 +18,9 @@ for pair in $pairs; do
     continue
   fi
   "$python" -m venv "$work/env"
-  "$work/env/bin/python" -m pip install --quiet --disable-pip-version-check "mindspore==$mindspore" -e '.[dev]'
+  install="$work/env/bin/python -m pip install --quiet --disable-pip-version-check"
+  $install --upgrade 'pip>=25.1'  # the first that reads [dependency-groups]
+  $install "mindspore==$mindspore" -e . --group dev
   echo "Python $version, MindSpore $mindspore:"
   "$work/env/bin/python" -m pytest -q -p no:cacheprovider --ignore tests/conformance || failed="$failed $pair"
   rm -rf "$work/env"

@@ -12,6 +12,8 @@ from probe import PrecisionDebugger, UsageError
 from tests.support import nets
 from tests.support.tensors import tensor
 
+pytestmark = pytest.mark.slow
+
 
 def _size(folder):
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

@@ -63,6 +63,7 @@ def test_entries_of_documents_written_before_are_kept(tmp_path):
     assert stacks["1"] == [["Functional.relu.1.forward", "Functional.exp.0.forward"], STACKS[1]]
 
 
+@pytest.mark.slow
 def test_a_journal_cut_at_any_byte_gives_every_entry_before_the_cut(tmp_path):
     source = tmp_path / "source"
     _, ends = fill(source)
@@ -77,6 +78,7 @@ def test_a_journal_cut_at_any_byte_gives_every_entry_before_the_cut(tmp_path):
             assert wanted == 0, (length, found)
 
 
+@pytest.mark.slow
 def test_a_journal_with_flipped_bits_gives_every_entry_before_the_damage(tmp_path):
     source = tmp_path / "source"
     _, ends = fill(source)
@@ -137,6 +139,7 @@ sys.stdin.readline()
 """
 
 
+@pytest.mark.slow
 def test_the_journal_of_a_running_process_is_left_alone(tmp_path):
     command = [sys.executable, "-c", HOLDING, str(tmp_path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:

@@ -99,6 +99,7 @@ def test_saved_gradients_are_those_of_the_training(debug, task):
 NETS = {**interference.NETS, **{name: lambda name=name: nets.build(name) for name in ("lenet", "digits")}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NETS)
 def test_saving_the_output_of_every_cell_changes_no_bit(debug, name):
     """Every result of every Cell is saved, with its gradient, by hooks that say so."""

@@ -18,7 +18,7 @@ from probe.capture.autograd.nodes import AutogradNodes
 from tests.whitelist.comparing import COMPARED, NO_KERNEL, NOT_CALLED, Comparison, Outcome, supported_version
 from tests.whitelist.recipes import OWN_OUTPUTS
 
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 HERE = Path(__file__).parent
 APIS = support_ops.load_supported_apis(None)

@@ -1,25 +1,24 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""The tests of measuring, as other processors would run them: ``make test-processors``.
+"""Processes that compute as another processor would.
 
 OpenBLAS takes the kernels of the processor that ``OPENBLAS_CORETYPE`` names. numpy does without the instructions that
-``NPY_DISABLE_CPU_FEATURES`` names. ``pytest`` collects this file only where it is named.
+``NPY_DISABLE_CPU_FEATURES`` names.
 """
 
 from __future__ import annotations
 
 import ctypes
-import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
-import pytest
 from numpy.core import _multiarray_umath as _numpy
 
-HERE = Path(__file__).resolve().parent
+from tests.support.paths import ROOT
+
 #: the instructions that a kernel needs, as numpy names them
 _NEEDS = {
     "Haswell": ("AVX2", "FMA3"),
@@ -36,12 +35,7 @@ ALL: dict[str, dict[str, str]] = {
     "numpy without SIMD variants": _WITHOUT,
     "Prescott, numpy without SIMD variants": {"OPENBLAS_CORETYPE": "Prescott", **_WITHOUT},
 }
-_CORE = f"""
-import sys
-sys.path.insert(0, {str(HERE)!r})
-import processors
-print(processors.core())
-"""
+_CORE = "from tests.support import processors; print(processors.core())"
 
 
 def core():
@@ -67,31 +61,12 @@ def missing(name):
     lacking = [feature for feature in _NEEDS[wanted] if not _numpy.__cpu_features__.get(feature)]
     if lacking:
         return f"this processor has no {' '.join(lacking)}"
-    found = _run([sys.executable, "-c", _CORE], name).stdout.strip()
+    found = run([sys.executable, "-c", _CORE], name).stdout.strip()
     return "" if found == wanted else f"numpy's OpenBLAS takes the kernels {found or 'of no name'} in place of {wanted}"
 
 
-def _run(command, name):
-    environment = {**os.environ, **ALL[name]}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, cwd=HERE.parent)
-
-
-@pytest.fixture(params=ALL)
-def processor(request):
-    reason = missing(request.param)
-    if reason:
-        pytest.skip(reason)
-    return request.param
-
-
-def test_measuring(processor):
-    done = _run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/measure"], processor)
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
-
-
-def test_texts_are_the_same(processor):
-    """The order of additions is fixed on x86-64; elsewhere only the bound holds."""
-    command = [sys.executable, "benchmarks/accuracy.py", "--here", "--quick"]
-    here, there = (_run(command, name) for name in ("this one", processor))
-    assert here.returncode == there.returncode == 0, there.stderr[-3000:]
-    assert json.loads(here.stdout) == json.loads(there.stdout)
+def run(command, name):
+    """Run a command on a processor of this name."""
+    return subprocess.run(
+        command, env={**os.environ, **ALL[name]}, capture_output=True, text=True, check=False, cwd=ROOT
+    )
