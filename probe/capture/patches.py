@@ -4,11 +4,24 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 _NOTHING = object()
+
+
+def around(function: Callable[..., Any]) -> Callable[[Any], Any]:
+    """Return the ``wrap`` of a patch whose stand-in calls ``function(original, *args, **kwargs)``."""
+
+    def wrap(original: Any) -> Any:
+        def stand_in(*args: Any, **kwargs: Any) -> Any:
+            return function(original, *args, **kwargs)
+
+        return stand_in if original is None else functools.update_wrapper(stand_in, original)
+
+    return wrap
 
 
 class Patch:

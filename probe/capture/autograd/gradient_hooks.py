@@ -7,6 +7,7 @@ A call that made one node is watched by one hook on it; any other call (a compos
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -78,7 +79,7 @@ class GradientHooks:
             if places is not None:
                 reached = [leaf for leaf, node in enumerate(nodes) if node is not None]
                 arrivals = [(leaf, outputs.tensors[leaf]._output_index) for leaf in reached]
-                advance = _advancing(self._open_entries, made[0]._sequence_nr())
+                advance = functools.partial(self._open_entries.advance, made[0]._sequence_nr())
                 made[0].register_hook(_one_node(recorder, call, inputs, outputs, arrivals, places, advance))
                 return
         entry = BackwardEntry(recorder, call, inputs, outputs, self._open_entries, next(self._orders))
@@ -120,10 +121,6 @@ class GradientHooks:
         if not edges or any(count != len(inputs.keys[key]) for key, count in met.items()):
             return None
         return edges
-
-
-def _advancing(open_entries: OpenBackwardEntries, sequence_nr: int) -> Callable[[], None]:
-    return lambda: open_entries.advance(sequence_nr)
 
 
 def _order_only(recorder: StepRecorder, call: Call) -> Callable[[Any], None]:

@@ -29,24 +29,23 @@ class ParameterHooks:
 
     def begin(self, recorder: StepRecorder) -> None:
         """Register the hooks of the last step again, unless they are."""
-        if recorder.task.gradients is not GradientUse.NONE and not self._handles:
-            with preserve_hook_version():
-                for (key, name), parameter in self._hooked.items():
-                    if parameter.requires_grad:
-                        self._handles.append(parameter.register_hook(_hook(recorder, self._called, key, name)))
+        if not self._handles:
+            self._register(recorder, self._hooked)
 
     def watch(self, recorder: StepRecorder, key: str, parameters: Mapping[str, Any]) -> None:
         """Record the gradients of a Cell's own parameters under its key."""
-        if recorder.task.gradients is GradientUse.NONE:
-            return
         self._called.add(key)
-        hooked = self._hooked
-        new = [name for name, p in parameters.items() if hooked.get((key, name)) is not p and p.requires_grad]
+        new = {(key, name): p for name, p in parameters.items() if self._hooked.get((key, name)) is not p}
         if new:
+            self._register(recorder, new)
+            self._hooked.update((place, parameter) for place, parameter in new.items() if parameter.requires_grad)
+
+    def _register(self, recorder: StepRecorder, parameters: Mapping[tuple[str, str], Any]) -> None:
+        if recorder.task.gradients is not GradientUse.NONE:
             with preserve_hook_version():
-                for name in new:
-                    hooked[key, name] = parameters[name]
-                    self._handles.append(parameters[name].register_hook(_hook(recorder, self._called, key, name)))
+                for (key, name), parameter in parameters.items():
+                    if parameter.requires_grad:
+                        self._handles.append(parameter.register_hook(_hook(recorder, self._called, key, name)))
 
     def remove(self) -> None:
         """Take every hook away."""

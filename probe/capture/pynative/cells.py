@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from probe.capture.autograd.parameter_hooks import ParameterHooks
-from probe.capture.patches import Patch, PatchSet
+from probe.capture.patches import Patch, PatchSet, around
 from probe.capture.pynative.context import CaptureContext
 from probe.capture.pynative.recompute import RECOMPUTE_MODULE
 from probe.entry import Kind
@@ -59,7 +59,10 @@ class CellHooks:
         self._keys = {id(cell): clean(f"{CELL}.{path}.{type(cell).__name__}") for path, cell in self._cells}
         self._parameters: dict[str, dict[str, Any]] = {}  # each Cell's own, from its first call after a start
         self._patches = PatchSet(
-            [Patch(nn.Cell, "__call__", self._call), Patch(nn.Cell, "_run_forward_pre_hook", self._pre_hooks)]
+            [
+                Patch(nn.Cell, "__call__", self._call),
+                Patch(nn.Cell, "_run_forward_pre_hook", around(self._run_pre_hooks)),
+            ]
         )
 
     def install(self) -> None:
@@ -94,18 +97,13 @@ class CellHooks:
 
         return functools.update_wrapper(__call__, original)
 
-    def _pre_hooks(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _run_pre_hooks(self, original: Callable[..., Any], cell: Any, args: Any, kwargs: Any) -> Any:
         """Stand in for the method that runs the user's own pre-hooks: the recorded inputs are those it returns."""
-        keys, context = self._keys, self._context
-
-        def _run_forward_pre_hook(self: Any, args: Any, kwargs: Any) -> Any:
-            args, kwargs = original(self, args, kwargs)
-            key, recorder = keys.get(id(self)), context.recorder
-            if key is not None and recorder is not None:
-                context.begin(recorder, Kind.CELL, key, args, kwargs, self)
-            return args, kwargs
-
-        return functools.update_wrapper(_run_forward_pre_hook, original)
+        args, kwargs = original(cell, args, kwargs)
+        key, recorder = self._keys.get(id(cell)), self._context.recorder
+        if key is not None and recorder is not None:
+            self._context.begin(recorder, Kind.CELL, key, args, kwargs, cell)
+        return args, kwargs
 
     def _end(self, depth: int, cell: Any, key: str, output: Any) -> None:
         context = self._context

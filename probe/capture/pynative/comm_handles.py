@@ -4,14 +4,13 @@
 
 from __future__ import annotations
 
-import functools
 import importlib
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from probe.capture.patches import Patch, PatchSet
+from probe.capture.patches import Patch, PatchSet, around
 from probe.naming import message_of
 from probe.recording.call import Call
 from probe.recording.step_recorder import StepRecorder
@@ -71,8 +70,8 @@ class CommHandleTracker:
         self._lock = threading.RLock()  # a signal may come while it is held, and ends the step
         self._tracked: dict[int, _TrackedHandle] = {}
         made = {*_classes(CommHandle)}
-        self._creation = PatchSet([Patch(kind, "__init__", self._created) for kind in made])
-        self._waits = PatchSet([Patch(kind, "wait", self._waited) for kind in {CommHandle, *made}])
+        self._creation = PatchSet([Patch(kind, "__init__", around(self._created)) for kind in made])
+        self._waits = PatchSet([Patch(kind, "wait", around(self._waited)) for kind in {CommHandle, *made}])
 
     def install(self) -> None:
         """Begin to notice handles when they are made."""
@@ -129,42 +128,35 @@ class CommHandleTracker:
                 recorder.queue.communication_started()
             return tracked
 
-    def _created(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def __init__(handle: Any, *args: Any, **kwargs: Any) -> None:
-            original(handle, *args, **kwargs)
-            recorder = self.recorder
-            if recorder is not None:
-                with recorder.guard("following a communication"):
-                    self._track(recorder, handle)
+    def _created(self, original: Callable[..., Any], handle: Any, *args: Any, **kwargs: Any) -> None:
+        original(handle, *args, **kwargs)
+        recorder = self.recorder
+        if recorder is not None:
+            with recorder.guard("following a communication"):
+                self._track(recorder, handle)
 
-        return functools.update_wrapper(__init__, original)
-
-    def _waited(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def wait(handle: Any, *args: Any, **kwargs: Any) -> Any:
-            tracked = self._tracked.get(id(handle))
-            if tracked is None:
-                return original(handle, *args, **kwargs)
-            returned = finished = False
-            try:
-                result = original(handle, *args, **kwargs)
-                returned = True
-                finished = self._untrack(tracked)
-                if finished:  # no other thread has waited for it too, and the step has not ended
-                    tracked.recorder.queue.communication_finished(ok=True)
-            except BaseException as error:
-                if not returned and self._untrack(tracked):
-                    finished = True
-                    tracked.recorder.queue.communication_finished(ok=False)
-                if finished:
-                    for call in tracked.calls:
-                        call.fail(error)
-                raise
+    def _waited(self, original: Callable[..., Any], handle: Any, *args: Any, **kwargs: Any) -> Any:
+        tracked = self._tracked.get(id(handle))
+        if tracked is None:
+            return original(handle, *args, **kwargs)
+        returned = finished = False
+        try:
+            result = original(handle, *args, **kwargs)
+            returned, finished = True, self._untrack(tracked)
+            if finished:  # no other thread has waited for it too, and the step has not ended
+                tracked.recorder.queue.communication_finished(ok=True)
+        except BaseException as error:
+            if not returned and self._untrack(tracked):
+                finished = True
+                tracked.recorder.queue.communication_finished(ok=False)
             if finished:
                 for call in tracked.calls:
-                    call.finish(handle)
-            return result
-
-        return functools.update_wrapper(wait, original)
+                    call.fail(error)
+            raise
+        if finished:
+            for call in tracked.calls:
+                call.finish(handle)
+        return result
 
     def _untrack(self, tracked: _TrackedHandle) -> bool:
         """Track a handle no more; return False where somebody else has done so."""

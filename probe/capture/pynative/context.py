@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
 from probe.capture.autograd.gradient_hooks import GradientHooks
 from probe.capture.hook_group import HookGroup
-from probe.capture.pynative.thread_state import OpenCall, ReplayLogs, ThreadState
+from probe.capture.pynative.thread_state import OpenCall, ReplayLog, ThreadState
 from probe.entry import Kind
 from probe.recording.step_recorder import StepRecorder
 
@@ -24,14 +25,14 @@ class CaptureContext:
         recorder: calls are recorded there; None while nothing is recorded.
         state: the state of each thread.
         hooks: the hooks that are removed for a moment while MindSpore compiles or copies a Cell.
-        replay_logs: the logs of recomputed Cells.
+        replay_logs: the logs of each recomputed Cell, the newest last, as MindSpore keeps their arguments.
     """
 
     def __init__(self, gradients: GradientHooks) -> None:
         self.recorder: StepRecorder | None = None
         self.state = ThreadState()
         self.hooks = HookGroup()
-        self.replay_logs = ReplayLogs()
+        self.replay_logs: defaultdict[int, list[ReplayLog]] = defaultdict(list)
         self._gradients = gradients
 
     def begin(

@@ -9,7 +9,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-from probe.capture.patches import Patch, PatchSet
+from probe.capture.patches import Patch, PatchSet, around
 from probe.capture.pynative.context import CaptureContext
 from probe.capture.pynative.thread_state import ReplayLog
 
@@ -28,47 +28,33 @@ def recompute_patches(context: CaptureContext) -> PatchSet:
         ("_RecomputationHook", "__exit__", _unseen_end),
     ):
         if hasattr(getattr(module, owner, None), name):
-            found.append(Patch(getattr(module, owner), name, functools.partial(wrap, context)))
+            found.append(Patch(getattr(module, owner), name, around(functools.partial(wrap, context))))
     return PatchSet(found)
 
 
-def _first_run(context: CaptureContext, original: Callable[..., Any]) -> Callable[..., Any]:
-    state, logs = context.state, context.replay_logs
-
-    def construct(self: Any, *args: Any, **kwargs: Any) -> Any:
-        state.logs.append(logs.new(self))
-        try:
-            return original(self, *args, **kwargs)
-        finally:
-            state.logs.pop()
-
-    return functools.update_wrapper(construct, original)
+def _first_run(context: CaptureContext, original: Callable[..., Any], cell: Any, *args: Any, **kwargs: Any) -> Any:
+    log = ReplayLog()
+    context.replay_logs[id(cell)].append(log)
+    context.state.logs.append(log)
+    try:
+        return original(cell, *args, **kwargs)
+    finally:
+        context.state.logs.pop()
 
 
-def _second_run(context: CaptureContext, original: Callable[..., Any]) -> Callable[..., Any]:
-    def bprop(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with context.state.replaying(context.replay_logs.pop(self)):
-            return original(self, *args, **kwargs)
-
-    return functools.update_wrapper(bprop, original)
+def _second_run(context: CaptureContext, original: Callable[..., Any], cell: Any, *args: Any, **kwargs: Any) -> Any:
+    logs = context.replay_logs.get(id(cell))
+    with context.state.replaying(logs.pop() if logs else ReplayLog()):  # empty where the first run was not seen
+        return original(cell, *args, **kwargs)
 
 
-def _unseen_begin(context: CaptureContext, original: Callable[..., Any]) -> Callable[..., Any]:
+def _unseen_begin(context: CaptureContext, original: Callable[..., Any], hook: Any) -> Any:
+    context.state.replay_stack.append(context.state.replay)
+    context.state.replay = ReplayLog()
+    return original(hook)
+
+
+def _unseen_end(context: CaptureContext, original: Callable[..., Any], hook: Any, *error: Any) -> Any:
     state = context.state
-
-    def __enter__(self: Any) -> Any:
-        state.replay_stack.append(state.replay)
-        state.replay = ReplayLog()
-        return original(self)
-
-    return functools.update_wrapper(__enter__, original)
-
-
-def _unseen_end(context: CaptureContext, original: Callable[..., Any]) -> Callable[..., Any]:
-    state = context.state
-
-    def __exit__(self: Any, *error: Any) -> Any:
-        state.replay = state.replay_stack.pop() if state.replay_stack else None
-        return original(self, *error)
-
-    return functools.update_wrapper(__exit__, original)
+    state.replay = state.replay_stack.pop() if state.replay_stack else None
+    return original(hook, *error)

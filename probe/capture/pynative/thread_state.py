@@ -52,28 +52,6 @@ class ReplayLog:
         return calls.popleft() if calls else None
 
 
-class ReplayLogs:
-    """The logs of every recomputed Cell in this step, the newest last, as MindSpore keeps their arguments."""
-
-    def __init__(self) -> None:
-        self._logs: defaultdict[int, list[ReplayLog]] = defaultdict(list)
-
-    def new(self, cell: Any) -> ReplayLog:
-        """Begin a log for a first run."""
-        log = ReplayLog()
-        self._logs[id(cell)].append(log)
-        return log
-
-    def pop(self, cell: Any) -> ReplayLog:
-        """Return the newest log, for a second run; an empty one where the first run was not seen."""
-        logs = self._logs.get(id(cell))
-        return logs.pop() if logs else ReplayLog()
-
-    def clear(self) -> None:
-        """Remove all logs: the step is over."""
-        self._logs.clear()
-
-
 class ThreadState(threading.local):
     """One per capture; every thread sees its own values.
 

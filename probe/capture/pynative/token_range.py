@@ -4,11 +4,10 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
-from probe.capture.patches import Patch, PatchSet
+from probe.capture.patches import Patch, PatchSet, around
 from probe.capture.pynative.context import CaptureContext
 from probe.recording.step_recorder import StepRecorder
 
@@ -32,7 +31,7 @@ class TokenRange:
         self._context: CaptureContext | None = context
         self._recorder, self._model, self._first, self._last = recorder, model, first, last
         self._count = self._depth = 0
-        self._patches = PatchSet([Patch(nn.Cell, "__call__", self._counted)])
+        self._patches = PatchSet([Patch(nn.Cell, "__call__", around(self._counted))])
         context.recorder = None
 
     def install(self) -> None:
@@ -47,20 +46,17 @@ class TokenRange:
         """Stop counting for good."""
         self._context = None
 
-    def _counted(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def __call__(cell: Any, *args: Any, **kwargs: Any) -> Any:
-            context = self._context
-            if cell is not self._model or self._depth or context is None:
-                return original(cell, *args, **kwargs)
-            if self._count == self._first:
-                context.recorder = self._recorder
-            self._depth = 1
-            try:
-                return original(cell, *args, **kwargs)
-            finally:
-                self._depth = 0
-                if self._count == self._last:
-                    context.recorder = None
-                self._count += 1
-
-        return functools.update_wrapper(__call__, original)
+    def _counted(self, original: Callable[..., Any], cell: Any, *args: Any, **kwargs: Any) -> Any:
+        context = self._context
+        if cell is not self._model or self._depth or context is None:
+            return original(cell, *args, **kwargs)
+        if self._count == self._first:
+            context.recorder = self._recorder
+        self._depth = 1
+        try:
+            return original(cell, *args, **kwargs)
+        finally:
+            self._depth = 0
+            if self._count == self._last:
+                context.recorder = None
+            self._count += 1
