@@ -42,7 +42,7 @@ class Run:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.ranks, self.locks = RankResolver(), FolderLocks()
-        self.finished, self.last_folder = False, ""
+        self.finished, self.last_folder, self._hits = False, "", 0
         self.logged: set[str] = set()
         self._stacks, self._budget = CallStacks(), DiskBudget(settings.max_disk)
         self._logged_kinds: set[tuple[str, str]] = set()
@@ -51,7 +51,7 @@ class Run:
     def with_settings(self, settings: Settings) -> Run:
         """Return the run that continues this one under other settings."""
         run = copy.copy(self)
-        run.settings, run.finished, run._measurers = settings, False, None
+        run.settings, run.finished, run._measurers, run._hits = settings, False, None, 0
         if settings.dump_path != self.settings.dump_path:
             run.locks = FolderLocks()
         return run
@@ -98,8 +98,10 @@ class Run:
         if self._measurers is not None:
             self._measurers.measurer.forget()
             self._measurers.copier.forget()
-        self.finished = self.settings.task == "nan_check" and recorder.task.should_write()
-        for warning in (recorder.task.end_step(), self.ranks.disagreement()):
+        if self.settings.task == "nan_check" and recorder.task.should_write():
+            self._hits += 1
+            self.finished = self._hits == self.settings.max_hits
+        for warning in (*recorder.task.end_step(), self.ranks.disagreement()):
             if warning and warning not in self.logged:
                 self.logged.add(warning)
                 _log.warning("%s", warning)
@@ -122,5 +124,7 @@ class Run:
             is_debug=is_debug,
         )
         name_filter = NameFilter(settings)
-        task, queue = build_task(StepParts(settings, self._measurers, wait, writer, name_filter))
+        task, queue = build_task(
+            StepParts(settings, self._measurers, wait, writer, name_filter, self._stacks, self._hits)
+        )
         return StepRecorder(settings, task, queue, writer, self._stacks, name_filter)

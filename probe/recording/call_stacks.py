@@ -69,13 +69,21 @@ class CallStacks:
         """Return the formatted stacks in the order of their numbers."""
         return self._by_number
 
+    def user_line(self, number: int) -> str:
+        """Return the innermost frame outside of the packages mindspore and probe, as one line, or ""."""
+        if number < 0:
+            return ""
+        inner = f"{os.sep}mindspore{os.sep}"
+        found = [line for line in self._by_number[number] if inner not in line.partition(", line ")[0]]
+        return found[0].replace(", \n ", ": ").rstrip(": ") if found else ""
+
 
 def _format(frame: FrameType | None, last: FrameType | None) -> tuple[str, ...]:
     lines = []
     while frame is not None and frame is not last:
         path, line = frame.f_code.co_filename, frame.f_lineno
-        source = "" if path.startswith(_TOOL) else linecache.getline(path, line, frame.f_globals).strip()
-        if source:
+        if not path.startswith(_TOOL):
+            source = linecache.getline(path, line, frame.f_globals).strip()
             lines.append(f"File {path}, line {line}, in {frame.f_code.co_name}, \n {source}")
         frame = frame.f_back
     return tuple(lines)

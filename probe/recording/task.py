@@ -68,6 +68,6 @@ class Task:
         """Return whether the step has documents to write."""
         return True
 
-    def end_step(self) -> str:
-        """Return a warning about the step that ends, or ""."""
-        return ""
+    def end_step(self) -> list[str]:
+        """Return warnings about the step that ends."""
+        return []
