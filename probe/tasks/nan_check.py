@@ -54,6 +54,23 @@ class NanCheck(ValuesTask):
         return self._finder.warnings()
 
 
+class _LastEntries(dict[str, Entry]):
+    """The last N entries by name."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+
+    def add(self, entry: Entry) -> None:
+        """Add an entry, or further keys to one, as to those of parameters."""
+        if entry.name in self:
+            self[entry.name].parts.update(entry.parts)
+            return
+        self[entry.name] = entry
+        if len(self) > self._most:
+            del self[next(iter(self))]
+
+
 class FirstNonFinite:
     """Keeps the last N entries in memory. When a call produces NaN/Inf, writes it and those N.
 
@@ -81,8 +98,7 @@ class FirstNonFinite:
     ) -> None:
         self._measurer, self._writer, self._stacks = measurer, writer, stacks
         self._raises = settings.on_nan == "raise" and hits + 1 == settings.max_hits
-        self._most = settings.last_calls
-        self._kept: dict[str, Entry] = {}
+        self._kept = _LastEntries(settings.last_calls)
         self._nonfinite_inputs: set[str] = set()  # forward entries with NaN/Inf inputs, and the Cells that contain them
         self._pending_parameter_gradients: dict[str, Entry] = {}  # by Cell, until the Cell's backward comes
         self._backward_was_clean: dict[str, bool] = {}  # by Cell: its backward received finite values only
@@ -118,13 +134,7 @@ class FirstNonFinite:
             self._backward_was_clean[entry.key] = clean and not _worst(parts.get("output"))
         for leaf in _extrema_in(parts):
             leaf.release()
-        known = self._kept.get(entry.name)
-        if known is not None:  # further keys of an entry, as of parameters_grad
-            known.parts.update(parts)
-            return
-        self._kept[entry.name] = entry
-        if len(self._kept) > self._most:
-            del self._kept[next(iter(self._kept))]
+        self._kept.add(entry)
 
     def _check(self, entry: Entry, parts: dict[str, Any]) -> bool:
         """Return whether this entry produced NaN/Inf, or may turn out to have; if it did, it is written."""
