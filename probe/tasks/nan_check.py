@@ -25,9 +25,9 @@ _log = logging.getLogger("probe")
 
 _INPUTS = ("input_args", "input_kwargs", "parameters"), ("input",)
 _OUTPUTS = ("output",), ("output", "output_kwargs")
-#: its kernel on CPU leaves some of its further outputs unwritten
+#: its CPU kernel leaves some outputs after the first unwritten
 _FIRST_OUTPUT_ONLY = re.compile(r"\.BatchNorm$")
-#: these return memory that nobody has written
+#: these return uninitialized memory
 _UNWRITTEN = re.compile(r"\.(new_)?empty(_like|_strided)?$")
 
 
@@ -49,7 +49,7 @@ class NanCheck(ValuesTask):
         return bool(self._finder.found)
 
     def end_step(self) -> str:
-        """Return a warning where NaN/Inf was seen, but no recorded call produced it."""
+        """Return a warning if NaN/Inf was seen, but no recorded call produced it."""
         return self._finder.unexplained()
 
 
@@ -59,13 +59,13 @@ class FirstNonFinite:
     Args:
         measurer: measures the tensors.
         writer: the files of the step.
-        settings: how many entries are kept, and whether the training is to be stopped.
+        settings: the number of kept entries, and whether to stop the training.
 
     Attributes:
         found: the name of the entry that was found, or "".
     """
 
-    queue: MeasurementQueue  # the queue hands entries to this object, which hands it an error for the training
+    queue: MeasurementQueue  # it passes entries to this object, and takes an error for the training from it
 
     def __init__(self, measurer: ExtremaMeasurer, writer: DumpWriter, settings: Settings) -> None:
         self._measurer, self._writer = measurer, writer
@@ -85,7 +85,7 @@ class FirstNonFinite:
                 self._accept(entry, entry.parts)
 
     def unexplained(self) -> str:
-        """Return a warning where NaN/Inf was seen and no recorded call produced it, or ""."""
+        """Return a warning if NaN/Inf was seen and no recorded call produced it, else ""."""
         pending = (entry.name for entry in self._pending_parameter_gradients.values())
         name = self._first_nonfinite_input or next(pending, "")
         if not name or self.found:
@@ -111,7 +111,7 @@ class FirstNonFinite:
             del self._kept[next(iter(self._kept))]
 
     def _check(self, entry: Entry, parts: dict[str, Any]) -> bool:
-        """Return whether this entry produced NaN/Inf, or may turn out to have; if it did, it is written."""
+        """Return whether this entry produced NaN/Inf, or may have. If it did, it is written."""
         if entry.kind is Kind.PARAMETER_GRADIENT:
             return self._check_parameter_gradient(entry)
         outputs = [parts.get(key) for key in _OUTPUTS[entry.is_backward]]
@@ -186,5 +186,5 @@ def _finite_or_masked(leaf: Any) -> bool:
 def _is_finite(leaf: Any) -> bool:
     if isinstance(leaf, TensorExtrema):
         return leaf.is_finite
-    number = getattr(leaf, "value", leaf)  # an argument of -inf is given on purpose
+    number = getattr(leaf, "value", leaf)  # an argument of -inf is intended
     return not isinstance(number, float) or math.isfinite(number)
