@@ -34,9 +34,9 @@ class Run:
         settings: see above.
         ranks: tells the rank of this process.
         locks: the folders of this run.
-        finished: the task has found what it looks for: no further step is recorded.
+        finished: the task has reached its goal: no further step is recorded.
         last_folder: the rank folder of the last step with statistics, or "".
-        logged: sentences that were logged already.
+        logged: messages that were logged already.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -60,7 +60,7 @@ class Run:
         return f"Run({self.settings.dump_path!r})"
 
     def open_step(self, step: int, wait: Callable[[], None]) -> StepRecorder | None:
-        """Return the recorder of a step, with its journal; None where the step cannot be recorded.
+        """Return the recorder of a step, with its journal; None if the step cannot be recorded.
 
         Args:
             step: the number of the step.

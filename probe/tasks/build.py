@@ -22,7 +22,7 @@ from probe.tasks.values import ValuesTask
 
 
 class StepParts(NamedTuple):
-    """The parts of a step that tasks are built of.
+    """The parts of a step from which its task is built.
 
     Attributes:
         settings: the settings.
