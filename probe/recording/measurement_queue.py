@@ -140,14 +140,15 @@ class MeasurementQueue:
         self.raise_pending()
 
     def _complete(self) -> None:
-        self._completing, self._waiting = self._waiting, []
+        self._completing += self._waiting
+        self._waiting = []
         self._copier.complete(self._guard)
         while self._completing:
             with self._guard("completing an entry"):
                 entry = self._completing[0]
                 parts = resolve(entry.parts)
                 self._accept(entry.further(parts) if self._passes_incomplete else entry._replace(parts=parts))
-            del self._completing[0]
+            del self._completing[:1]  # empty where a signal has ended the step meanwhile
 
     def flush_incomplete(self) -> None:
         """Pass on the waiting entries, with null for unknown records: the process ends."""
