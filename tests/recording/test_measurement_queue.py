@@ -62,7 +62,8 @@ class Copying(Reading):
         return Value(value.number)
 
     def tensor(self, value, name, sink, role):
-        return self._later(lambda copy=self.copy(value): copy.number)
+        copy = self.copy(value)
+        return self._later(lambda: copy.number)
 
     def sum_later(self, total, name, sink):
         return self._later(lambda: float(total.array) if total.resolve() else None)
