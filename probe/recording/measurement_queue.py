@@ -55,6 +55,7 @@ class MeasurementQueue:
         self._wait, self._accept, self._guard = wait, accept, guard
         self._passes_incomplete = measurer.is_immediate and not complete_only
         self._in_flight = 0
+        self._has_copied = not measurer.is_immediate
         self._waiting: list[Entry] = []
         self._completing: list[Entry] = []
         self.lock = threading.RLock()  # a signal may come while it is held, and ends the step
@@ -94,6 +95,8 @@ class MeasurementQueue:
                 self._waiting.append(entry)
                 if not self._passes_incomplete:
                     return
+            elif self._has_copied and not self._passes_incomplete:  # its records were pending before it was put
+                entry = entry._replace(parts=resolve(entry.parts))
             self._accept(entry)
 
     def synchronize(self) -> None:
@@ -140,14 +143,15 @@ class MeasurementQueue:
         self.raise_pending()
 
     def _complete(self) -> None:
-        self._completing, self._waiting = self._waiting, []
+        self._completing += self._waiting
+        self._waiting = []
         self._copier.complete(self._guard)
         while self._completing:
             with self._guard("completing an entry"):
                 entry = self._completing[0]
                 parts = resolve(entry.parts)
                 self._accept(entry.further(parts) if self._passes_incomplete else entry._replace(parts=parts))
-            del self._completing[0]
+            del self._completing[:1]  # empty where a signal has ended the step meanwhile
 
     def flush_incomplete(self) -> None:
         """Pass on the waiting entries, with null for unknown records: the process ends."""
@@ -168,6 +172,7 @@ class MeasurementQueue:
         """Note that an asynchronous communication started: tensors are not read until it finishes."""
         with self.lock:
             self._in_flight += 1
+            self._has_copied = True
 
     def communication_finished(self, ok: bool) -> None:
         """Note that the training has waited for a communication. Raises errors of the training.

@@ -11,10 +11,12 @@ import mindspore as ms
 import numpy as np
 import pytest
 from mindspore import nn, ops
+from mindspore.communication import comm_func
+from mindspore.mint import distributed
 
 import probe
 from probe import NonFiniteError, SettingsError
-from tests.support import nets
+from tests.support import collectives, nets
 from tests.support.tensors import tensor
 
 X = tensor(np.random.default_rng(3).normal(size=(4, 6)))
@@ -307,3 +309,24 @@ def test_data_mode_without_inputs_is_refused(debug):
 
 def test_a_large_complex_number_is_finite(debug):
     assert _found(debug, None, lambda: ops.reshape(tensor([3e38 + 3e38j], np.complex64), (1, 1)), "L1") == ""
+
+
+@pytest.mark.parametrize("order", ["one after the other", "overlapping"])
+def test_nan_that_a_communication_was_given_is_not_blamed_on_it(debug, monkeypatch, caplog, order):
+    class Sent:
+        def wait(self):
+            pass
+
+    collectives.install(monkeypatch, distributed, "irecv", lambda given, src: comm_func.CommHandle(Sent()))
+    debugger = debug(task="nan_check", level="L1")
+    debugger.start()
+    first = distributed.irecv(tensor([1.0]), 1)
+    if order == "one after the other":
+        first.wait()
+    second = distributed.irecv(tensor([np.nan]), 1)  # its inputs are copied, and measured when both have finished
+    if order == "overlapping":
+        first.wait()
+    second.wait()
+    debugger.step()
+    (message,) = caplog.messages
+    assert "MintDistributed.irecv.1.forward received NaN/Inf, but no recorded call produced it" in message
