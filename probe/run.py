@@ -16,8 +16,11 @@ from probe.recording.call_stacks import CallStacks
 from probe.recording.name_filter import NameFilter
 from probe.recording.step_recorder import StepRecorder
 from probe.store import layout
+from probe.store.arrays import ArrayWriter
 from probe.store.disk_budget import DiskBudget
-from probe.store.dump_writer import make_dump_writer
+from probe.store.documents import JsonDocuments
+from probe.store.dump_writer import DumpWriter
+from probe.store.error_log import ErrorLog
 from probe.store.folder_lock import FolderLocks
 from probe.tasks.build import StepParts, build_task
 
@@ -111,18 +114,17 @@ class Run:
         if self._measurers is None:
             self._budget.allow(settings.max_disk)
             self._measurers = select_measurers(settings)
-        is_debug = settings.level == "debug"
-        writer = make_dump_writer(
-            folder,
-            {"task": "statistics" if settings.task == "nan_check" else settings.task, "level": settings.level},
-            self._stacks.texts(),
-            self._budget,
-            self._logged_kinds,
-            has_arrays=settings.saves_arrays,
-            has_stacks=settings.extra_info and not is_debug,
-            has_journal=settings.task != "nan_check",
-            is_debug=is_debug,
-        )
+        is_debug, is_nan_check = settings.level == "debug", settings.task == "nan_check"
+        arrays = ArrayWriter(folder, self._budget)
+        header = {
+            "task": "statistics" if is_nan_check else settings.task,
+            "level": settings.level,
+            "framework": "mindspore",
+            "dump_data_dir": arrays.folder if settings.saves_arrays else None,
+        }
+        has_stacks = settings.extra_info and not is_debug
+        documents = JsonDocuments(folder, header, self._stacks.texts(), has_stacks, not is_nan_check, is_debug)
+        writer = DumpWriter(documents, arrays, ErrorLog(folder, self._logged_kinds))
         name_filter = NameFilter(settings)
         task, queue = build_task(
             StepParts(settings, self._measurers, wait, writer, name_filter, self._stacks, self._hits)
