@@ -7,6 +7,7 @@ from __future__ import annotations
 import enum
 import functools
 import logging
+import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -25,6 +26,8 @@ from probe.process.rank import is_scheduler
 from probe.process.signals import SigtermHandler, call_in_forked_child
 from probe.recording.step_recorder import StepRecorder
 from probe.run import Run
+from probe.run_report import RunReport
+from probe.store.run_folders import RunFolders
 from probe.tasks.debug import DebugTask
 from probe.window import StepWindow
 
@@ -76,16 +79,20 @@ class Session:
         state: see ``State``.
     """
 
-    def __init__(
-        self, settings: Settings, source: ConfigFile, custom: dict[tuple[int, str], SupportedApi] | None = None
-    ) -> None:
-        self.source, self.custom = source, dict(custom or {})
-        self.state = State.DETACHED if is_scheduler() else State.IDLE
-        self._window, self._run = StepWindow(), Run(settings)
+    def __init__(self, settings: Settings, source: ConfigFile, before: Session | None = None) -> None:
+        self.source = source
+        continues = before is not None and before.state is not State.CLOSED
+        self.custom: dict[tuple[int, str], SupportedApi] = dict(before.custom) if before and continues else {}
+        self._report: RunReport = before._report if before and continues else RunReport()
+        self._run: Run = Run(settings, RunFolders() if before is None else before._run.folders)
+        self.state: State = State.DETACHED if is_scheduler() else State.IDLE
+        self._window = StepWindow()
         self._models: Any = None
         self._capture: CaptureBackend | None = None
         self._recorder: StepRecorder | None = None
         self._lock = threading.RLock()
+        if self.state is State.IDLE and self._window.wants(settings, self._run.ranks.rank()):
+            self._run.check_dump_path()
         self._sigterm = SigtermHandler(self._finish_at_sigterm, self._write_at_sigterm)
         call_in_forked_child(weakref.WeakMethod(self._detach))
         if settings.synchronize and not enable_synchronous_execution():
@@ -108,6 +115,8 @@ class Session:
         if model is not None:
             self._models = model
         self._run.ranks.given = rank_id
+        report = self._report
+        report.starts, report.has_model, report.token_range = report.starts + 1, self._models is not None, token_range
         self._with_reloaded_settings(lambda: self._start(token_range))
 
     def _start(self, token_range: Any) -> None:
@@ -117,6 +126,12 @@ class Session:
             needs = "token_range" if token_range is not None else f'level "{self.settings.level}" records Cells and'
             raise UsageError(f"start(): {needs} needs the model: debugger.start(model)")
         check_mode()
+        wanted = self.settings.step
+        if isinstance(wanted, frozenset) and wanted and self._window.step > max(wanted):
+            self._log_once(
+                f"step {self._window.step} and later ones are not in the setting step {sorted(wanted)}; "
+                "set_init_step(n) numbers the next step n"
+            )
         self._unless_disabled("recording", lambda: self._begin(token_range))
 
     def _begin(self, token_range: Any) -> None:
@@ -144,7 +159,7 @@ class Session:
             for api in self.custom.values():
                 self._capture.add(api)
         if self._recorder is None:
-            self._recorder = self._run.open_step(self._window.step, self._capture.wait)
+            self._recorder = self._run.open_step(self._window.step, self._window.init_step, self._capture.wait)
         return self._recorder
 
     @_serialized
@@ -168,6 +183,7 @@ class Session:
     @_serialized
     def step(self) -> None:
         """End the step: write its documents, reset the counters, begin the next step."""
+        self._report.steps += 1
         try:
             self.stop()
         finally:
@@ -175,6 +191,8 @@ class Session:
                 self._end_step()  # may raise a pending error of the training; the step is over nevertheless
             finally:
                 self._window.advance()
+                if "ipykernel" in sys.modules:  # a notebook has no end
+                    self._report.say(self.settings, self._run.ranks.rank())
 
     @_serialized
     def begin_at(self, step: Any) -> None:
@@ -204,16 +222,23 @@ class Session:
             self._recorder = None
 
     def close(self) -> None:
-        """Complete the open step and release everything. It may be called twice."""
+        """Complete the open step, release everything, and say where the dump is; it may be called twice."""
         with self._lock:
-            if self.state is State.CLOSED:
-                return
-            try:
-                self.stop()
-            finally:
-                self._end_step(wait=False)
-                self._run.locks.release()
-                self.state = State.CLOSED
+            is_detached = self.state is State.DETACHED
+            self.hand_over()
+            self._run.folders.release()
+            if not is_detached:
+                self._report.say(self.settings, self._run.ranks.rank())
+
+    def hand_over(self) -> None:
+        """Complete the open step: another session continues."""
+        with self._lock:
+            if self.state is not State.CLOSED:
+                try:
+                    self.stop()
+                finally:
+                    self._end_step(wait=False)
+                    self.state = State.CLOSED
 
     def _end_step(self, wait: bool = True) -> None:
         """End the step.
@@ -238,6 +263,8 @@ class Session:
             self._write(recorder)
             with recorder.guard("ending the step"):
                 self._run.end_step(recorder)
+                if not recorder.writer.is_empty:
+                    self._report.folders[self._run.root] = self._report.folders.get(self._run.root, 0) + 1
 
     def _write(self, recorder: StepRecorder) -> None:
         with recorder.guard("writing the documents"):
@@ -343,6 +370,11 @@ class Session:
                 self._run.logged.add(kind)
                 _log.error("%s failed and is off for this step; training continues: %s", doing, error, exc_info=error)
 
+    def _log_once(self, text: str) -> None:
+        if text not in self._run.logged:
+            self._run.logged.add(text)
+            _log.warning("%s", text)
+
     def _finish_at_sigterm(self) -> None:
         self._log_failure("the dump could not be finished", self.close)
 
@@ -362,7 +394,7 @@ class Session:
         self.state, self._lock = State.DETACHED, threading.RLock()
         if self._capture is not None:
             self._capture.detach()
-        self._run.locks.release()
+        self._run.folders.release()
         if self._recorder is not None:
             self._recorder.detach()
             self._recorder = None

@@ -60,8 +60,10 @@ class JsonDocuments:
         self._written = -1
         self._changes = 0
 
-    def __len__(self) -> int:
-        return len(self._entries)
+    @property
+    def is_empty(self) -> bool:
+        """Whether no entry came."""
+        return not (self._entries or self._stacks or self._construct)
 
     def entry(self, name: str, parts: Any, stack: int = -1, construct: Iterable[Parent] = ()) -> None:
         """Add an entry, or further keys to the entry of this name.
