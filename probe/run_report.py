@@ -21,6 +21,7 @@ class RunReport:
         has_model: whether start() was given a model.
         folders: the folders that dumps were written into, with their numbers of steps.
         token_range: the last one that start() was given, or None.
+        said: the line was said, or is not needed.
     """
 
     def __init__(self) -> None:
@@ -28,13 +29,13 @@ class RunReport:
         self.has_model = False
         self.folders: dict[str, int] = {}
         self.token_range: object = None
-        self._said = False
+        self.said = False
 
     def say(self, settings: Settings, rank: int | None) -> None:
         """Log or print the line, once per process, on rank 0 only."""
-        if self._said or settings.quiet or rank or settings.level == "debug" or settings.task == "nan_check":
+        if self.said or settings.quiet or rank or settings.level == "debug" or settings.task == "nan_check":
             return
-        self._said = True
+        self.said = True
         if not self.folders:
             _log.warning("nothing was recorded: %s", self._reason(settings, rank))
             return

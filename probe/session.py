@@ -117,7 +117,11 @@ class Session:
         self._run.ranks.given = rank_id
         report = self._report
         report.starts, report.has_model, report.token_range = report.starts + 1, self._models is not None, token_range
-        self._with_reloaded_settings(lambda: self._start(token_range))
+        try:
+            self._with_reloaded_settings(lambda: self._start(token_range))
+        except ProbeError:
+            report.said = True  # the error tells it
+            raise
 
     def _start(self, token_range: Any) -> None:
         if self.settings.level == "debug" or self._run.finished:
