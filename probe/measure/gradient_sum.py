@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from probe.measure.tensor_reader import Array, to_numpy
+from probe.measure.measurer import ArraySink, Measurer
+from probe.measure.tensor_reader import Array
 
 
 class GradientSum:
@@ -29,12 +30,7 @@ class GradientSum:
 
     __slots__ = ("_copies", "_copy", "_may_read", "_minuend", "_read", "array", "dtype")
 
-    def __init__(
-        self,
-        read: Callable[[Any], Array] = to_numpy,
-        copy: Callable[[Any], Any] = lambda tensor: tensor,
-        may_read: Callable[[], bool] = lambda: True,
-    ) -> None:
+    def __init__(self, read: Callable[[Any], Array], copy: Callable[[Any], Any], may_read: Callable[[], bool]) -> None:
         self._read, self._copy, self._may_read = read, copy, may_read
         self._copies: list[Any] = []
         self._minuend: Any = None
@@ -68,6 +64,12 @@ class GradientSum:
             self._add(term)
         minuend, self._minuend = self._minuend, None
         return self.array is not None if minuend is None else self._subtract_from(minuend)
+
+    def record(self, measurer: Measurer, name: str, sink: ArraySink | None) -> Any:
+        """Return the record of the sum, or None where nothing is left of it; tensors may be read now."""
+        if not self.resolve() or self.array is None:
+            return None
+        return measurer.array(self.array, self.dtype, name, sink)
 
     def _add(self, tensor: Any) -> None:
         array = self._read(tensor)

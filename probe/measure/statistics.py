@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import math
 import operator
+import zlib
 from collections.abc import Callable, Sequence
-from typing import Any, Union
+from typing import Union
 
 import ml_dtypes
 import numpy as np
@@ -17,6 +18,8 @@ from probe.measure.tensor_reader import Array
 
 Number = Union[int, float, bool, None]
 Numbers = dict[str, Number]
+#: the keys of the four numbers
+FOUR = ("Max", "Min", "Mean", "Norm")
 
 _maximum, _minimum, _add, _multiply = np.maximum.reduce, np.minimum.reduce, np.add.reduce, np.multiply
 #: np.einsum without its Python frames, which take as long as it does
@@ -29,9 +32,9 @@ _FEW = 48
 _SHORT = 6144
 #: numbers that are added in float32; longer rows lose digits: 128 give an error of 2.7e-7
 _ROW = 64
-#: read at once: what the first of the four reductions brings into the cache the others find there
+#: elements that are read at once: the first of the four reductions brings them into the cache for the others
 _BLOCK = 262144
-#: between these the squares of a float32 row neither overflow nor lose what counts to underflow
+#: between these the squares of a float32 row neither overflow nor lose digits to underflow
 _LOW, _HIGH = 1e-12, 1e18
 #: above this the sum of squares of a float64 array lost nothing to underflow
 _TINY = 1e-280
@@ -55,16 +58,19 @@ def statistics(array: Array) -> Numbers:
     if kind == "f" and array.size and array.dtype.itemsize > 2:
         return float_statistics(array.ravel(order="K"))
     if array.size == 0 or kind not in "biufcV":
-        return {"Max": None, "Min": None, "Mean": None, "Norm": None}
+        return dict.fromkeys(FOUR)
     if kind == "b":
         return {"Max": bool(array.any()), "Min": bool(array.all()), "Mean": None, "Norm": None}
     if kind in "iu":
         return _integers(array)
-    if kind == "c":
-        array = magnitudes(array)
-    elif array.dtype in _HALVES:
-        array = array.astype(np.float32)
-    return float_statistics(array.ravel(order="K"))
+    return float_statistics(as_real(array).ravel(order="K"))
+
+
+def as_real(array: Array) -> Array:
+    """Return an array whose elements numpy can compare: |x| of complex ones, float32 of two-byte floats."""
+    if array.dtype.kind == "c":
+        return magnitudes(array)
+    return array.astype(np.float32) if array.dtype in _HALVES else array
 
 
 def magnitudes(array: Array) -> Array:
@@ -86,7 +92,19 @@ def _integers(array: Array) -> Numbers:
 def float_statistics(flat: Array) -> Numbers:
     """Return the same for a flat array of at least one float32 or float64."""
     four = finite_statistics(flat)
-    return _nonfinite(flat) if four is None else dict(zip(("Max", "Min", "Mean", "Norm"), four))
+    if four is not None:
+        return dict(zip(FOUR, four))
+    nans, infinities = int(np.count_nonzero(np.isnan(flat))), int(np.count_nonzero(np.isinf(flat)))
+    with np.errstate(all="ignore"):
+        mean = math.nan if nans else float(_add(flat.astype(np.float64)))
+    return nonfinite_numbers(float(_maximum(flat)), float(_minimum(flat)), mean, nans, infinities)
+
+
+def nonfinite_numbers(largest: float, smallest: float, mean: float, nans: int, infinities: int) -> Numbers:
+    """Return the numbers of a tensor with NaN/Inf. Where there is a NaN, all four are NaN."""
+    four = (largest, smallest, mean, math.inf) if not nans else (math.nan,) * 4
+    counts = {"nan_count": nans, "inf_count": infinities}
+    return {**dict(zip(FOUR, four)), **{key: count for key, count in counts.items() if count}}
 
 
 def finite_statistics(flat: Array) -> tuple[float, float, float, float] | None:
@@ -177,32 +195,10 @@ def _scaled(flat: Array, magnitude: float) -> tuple[float, float]:
     return total / flat.size * magnitude, min(math.sqrt(square) * magnitude, _LARGEST)
 
 
-def _nonfinite(flat: Array) -> Numbers:
-    largest, smallest = float(_maximum(flat)), float(_minimum(flat))
-    nans = int(np.count_nonzero(np.isnan(flat)))
-    infinities = int(np.count_nonzero(np.isinf(flat)))
-    with np.errstate(all="ignore"):
-        mean = math.nan if nans else float(np.add.reduce(flat.astype(np.float64)))
-    norm = math.nan if nans else math.inf
-    numbers: Numbers = {"Max": largest, "Min": smallest, "Mean": mean, "Norm": norm}
-    if nans:
-        numbers["nan_count"] = nans
-    if infinities:
-        numbers["inf_count"] = infinities
-    return numbers
-
-
 def crc32(array: Array) -> str:
     """Return the CRC-32 of the array's bytes in C order, eight hex digits (the field calls it md5).
 
     >>> crc32(np.zeros(1, np.float32))
     '2144df1c'
     """
-    import zlib
-
     return f"{zlib.crc32(np.ascontiguousarray(array).view(np.uint8).data):08x}" if array.size else "00000000"
-
-
-def numpy_statistics(array: Array) -> dict[str, Any]:
-    """Return the four numbers of an array of any dtype that numpy knows, None where it has none."""
-    return {key: value for key, value in statistics(array).items() if not key.endswith("_count")}
