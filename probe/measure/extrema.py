@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,10 +22,11 @@ _maximum, _minimum = np.maximum.reduce, np.minimum.reduce
 Extrema = tuple[Any, Any]
 
 
+@dataclass(eq=False, repr=False)
 class TensorExtrema:
     """A tensor's maximum and minimum; its values until ``release()``.
 
-    Args:
+    Attributes:
         array: the values; None for those that the tensor has.
         tensor: the tensor, held because the array may be its memory.
         read: tensor -> array.
@@ -33,62 +35,56 @@ class TensorExtrema:
         shape: the tensor's shape.
         name: the file name of its array.
         sink: writes the array.
+        record: the record with all numbers, once ``complete`` has taken them.
     """
 
-    __slots__ = ("_array", "_dtype", "_extrema", "_name", "_read", "_record", "_shape", "_sink", "_tensor")
-
-    def __init__(
-        self,
-        array: Array | None,
-        tensor: Any,
-        read: Callable[[Any], Array],
-        extrema: Extrema | None,
-        dtype: Any,
-        shape: tuple[int, ...],
-        name: str,
-        sink: ArraySink | None,
-    ) -> None:
-        self._array, self._tensor, self._read, self._extrema = array, tensor, read, extrema
-        self._dtype, self._shape, self._name, self._sink = dtype, shape, name, sink
-        self._record: TensorRecord | None = None
+    array: Array | None
+    tensor: Any
+    read: Callable[[Any], Array]
+    extrema: Extrema | None
+    dtype: Any
+    shape: tuple[int, ...]
+    name: str
+    sink: ArraySink | None
+    record: TensorRecord | None = None
 
     @property
     def is_finite(self) -> bool:
         """Whether no element is NaN or Inf."""
-        if self._extrema is None:
+        if self.extrema is None:
             array = self._values()
-            self._extrema = None if array is None else _extrema(array)
-        return self._extrema is None or is_finite(self._extrema)
+            self.extrema = None if array is None else _extrema(array)
+        return self.extrema is None or is_finite(self.extrema)
 
     @property
     def only_negative_inf(self) -> bool:
         """Whether every element that is not a finite number is -inf."""
-        return self._extrema is not None and self._extrema[0] is not None and self._extrema[0] < np.inf
+        return self.extrema is not None and self.extrema[0] is not None and self.extrema[0] < np.inf
 
     def _values(self) -> Array | None:
-        return self._array if self._array is not None or self._tensor is None else self._read(self._tensor)
+        return self.array if self.array is not None or self.tensor is None else self.read(self.tensor)
 
     def text(self, pad: str) -> str:
         """Return the text of the record; see ``TensorRecord``."""
-        if self._record is not None:
-            return self._record.text(pad)
-        largest, smallest = self._extrema or (None, None)
+        if self.record is not None:
+            return self.record.text(pad)
+        largest, smallest = self.extrema or (None, None)
         numbers = {"Max": largest, "Min": smallest, "Mean": None, "Norm": None}
-        return tensor_record(str(self._dtype), self._shape, numbers).text(pad)
+        return tensor_record(str(self.dtype), self.shape, numbers).text(pad)
 
     def release(self) -> None:
         """Release the values and keep the extrema."""
-        self._array = self._tensor = None
+        self.array = self.tensor = None
 
     def complete(self, host: HostMeasurer) -> bool:
         """Take all numbers and write the array; return False where the values were modified meanwhile."""
         array = self._values()
         if array is not None:
-            if self._extrema is not None and repr(_extrema(array)) != repr(self._extrema):
+            if self.extrema is not None and repr(_extrema(array)) != repr(self.extrema):
                 self.release()
                 return False
-            array = array.reshape(self._shape)
-            self._record = host.array(array, str(self._dtype), self._name, self._sink)
+            array = array.reshape(self.shape)
+            self.record = host.array(array, str(self.dtype), self.name, self.sink)
             self.release()
         return True
 
