@@ -13,7 +13,7 @@ import numpy as np
 from probe.measure.host import HostMeasurer
 from probe.measure.measurer import ArraySink, Role
 from probe.measure.records import TensorRecord, tensor_record
-from probe.measure.statistics import magnitudes
+from probe.measure.statistics import as_real
 from probe.measure.tensor_reader import Array, TensorReader
 
 _FLOAT = np.dtype(np.float32)
@@ -99,11 +99,9 @@ def _extrema(array: Array) -> Extrema:
     kind = array.dtype.kind
     if array.size == 0 or kind == "b":
         return None, None
-    flat = (magnitudes(array) if kind == "c" else array).ravel(order="K")
+    flat = as_real(array).ravel(order="K")
     if kind == "c" and not np.isfinite(flat).all():  # or only the absolute value is not finite
         flat = array.ravel().view(array.real.dtype)
-    if kind in "fV" and flat.dtype.itemsize == 2:
-        flat = flat.astype(np.float32)
     return _maximum(flat).item(), _minimum(flat).item()
 
 

@@ -10,7 +10,6 @@ import zlib
 from collections.abc import Callable, Sequence
 from typing import Union
 
-import ml_dtypes
 import numpy as np
 from numpy.core import multiarray
 
@@ -24,20 +23,19 @@ FOUR = ("Max", "Min", "Mean", "Norm")
 _maximum, _minimum, _add, _multiply = np.maximum.reduce, np.minimum.reduce, np.add.reduce, np.multiply
 #: np.einsum without its Python frames, which take as long as it does
 _einsum = getattr(multiarray, "c_einsum", np.einsum)
-_HALVES = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
 _SINGLE = np.dtype(np.float32)
 #: up to so many numbers Python is faster than numpy
-_FEW = 48
+_PYTHON_MAX_SIZE = 48
 #: up to so many numbers adding in float64 is as fast as adding rows in float32
-_SHORT = 6144
-#: numbers that are added in float32; longer rows lose digits: 128 give an error of 2.7e-7
-_ROW = 64
+_FLOAT64_MAX_SIZE = 6144
+#: numbers that are added in float32: longer rows lose digits: 128 give an error of 2.7e-7
+_ROW_LENGTH = 64
 #: elements that are read at once: the first of the four reductions brings them into the cache for the others
-_BLOCK = 262144
+_CACHE_BLOCK = 262144
 #: between these the squares of a float32 row neither overflow nor lose digits to underflow
 _LOW, _HIGH = 1e-12, 1e18
 #: above this the sum of squares of a float64 array lost nothing to underflow
-_TINY = 1e-280
+_LOSSLESS_SQUARE = 1e-280
 _LARGEST = float(np.finfo(np.float64).max)
 
 
@@ -68,9 +66,10 @@ def statistics(array: Array) -> Numbers:
 
 def as_real(array: Array) -> Array:
     """Return an array whose elements numpy can compare: |x| of complex ones, float32 of two-byte floats."""
-    if array.dtype.kind == "c":
+    dtype = array.dtype
+    if dtype.kind == "c":
         return magnitudes(array)
-    return array.astype(np.float32) if array.dtype in _HALVES else array
+    return array.astype(np.float32) if dtype.itemsize == 2 and dtype.kind in "fV" else array
 
 
 def magnitudes(array: Array) -> Array:
@@ -101,7 +100,7 @@ def float_statistics(flat: Array) -> Numbers:
 
 
 def nonfinite_numbers(largest: float, smallest: float, mean: float, nans: int, infinities: int) -> Numbers:
-    """Return the numbers of a tensor with NaN/Inf. Where there is a NaN, all four are NaN."""
+    """Return the numbers of a tensor with NaN/Inf. With a NaN, all four are NaN."""
     four = (largest, smallest, mean, math.inf) if not nans else (math.nan,) * 4
     counts = {"nan_count": nans, "inf_count": infinities}
     return {**dict(zip(FOUR, four)), **{key: count for key, count in counts.items() if count}}
@@ -114,24 +113,24 @@ def finite_statistics(flat: Array) -> tuple[float, float, float, float] | None:
     function that differs between versions of Python. So the same bits give the same numbers on all x86-64 processors.
     """
     size = flat.size
-    if size <= _FEW:
+    if size <= _PYTHON_MAX_SIZE:
         values = flat.tolist()
         try:
             total, square = math.fsum(values), math.fsum(map(operator.mul, values, values))
         except (OverflowError, ValueError):  # a partial sum leaves the range, or inf - inf
             square = math.inf
-        if _TINY < square < math.inf or not any(values):
+        if _LOSSLESS_SQUARE < square < math.inf or not any(values):
             # a zero has one sign here: which of 0.0 and -0.0 is the largest depends on the processor
             return max(values) + 0.0, min(values) + 0.0, total / size, math.sqrt(square)
-    if size <= _BLOCK:
+    if size <= _CACHE_BLOCK:
         largest, smallest, total, square = _block(flat, size)
     else:
-        blocks = [flat[start : start + _BLOCK] for start in range(0, size, _BLOCK)]
+        blocks = [flat[start : start + _CACHE_BLOCK] for start in range(0, size, _CACHE_BLOCK)]
         ends, others, totals, squares = zip(*[_block(block, block.size) for block in blocks])
         # numpy's, as Python's max does not propagate NaN
         largest, smallest = float(_maximum(ends)), float(_minimum(others))
         total, square = _sums(totals, squares)
-    if total - total == 0.0 and _TINY < square < math.inf:  # also only where all elements are finite
+    if total - total == 0.0 and _LOSSLESS_SQUARE < square < math.inf:  # also only where all elements are finite
         return largest + 0.0, smallest + 0.0, total / size, math.sqrt(square)
     if largest - largest != 0.0 or smallest - smallest != 0.0:
         return None
@@ -142,7 +141,7 @@ def _block(flat: Array, size: int) -> tuple[float, float, float, float]:
     """Max, Min, sum and sum of squares of up to a block; the sums are NaN where an element is not finite."""
     largest, smallest = float(_maximum(flat)), float(_minimum(flat))
     magnitude = largest if largest > -smallest else -smallest
-    if size > _SHORT and _LOW < magnitude < _HIGH and flat.dtype == _SINGLE:
+    if size > _FLOAT64_MAX_SIZE and _LOW < magnitude < _HIGH and flat.dtype == _SINGLE:
         return largest, smallest, *_by_rows(flat, size)
     if largest - largest != 0.0 or smallest - smallest != 0.0:
         return largest, smallest, math.nan, math.nan
@@ -165,8 +164,8 @@ def _by_rows(flat: Array, size: int) -> tuple[float, float]:
 
     ``einsum`` adds four partial sums on every processor; it has no faster variant that numpy would choose at run time.
     """
-    rest = size % _ROW
-    rows = flat[: size - rest].reshape(-1, _ROW) if rest else flat.reshape(-1, _ROW)
+    rest = size % _ROW_LENGTH
+    rows = flat[: size - rest].reshape(-1, _ROW_LENGTH) if rest else flat.reshape(-1, _ROW_LENGTH)
     total = float(_add(_einsum("ij->i", rows), dtype=np.float64))
     square = float(_add(_einsum("ij,ij->i", rows, rows), dtype=np.float64))
     if not rest:
@@ -176,7 +175,7 @@ def _by_rows(flat: Array, size: int) -> tuple[float, float]:
 
 
 def _in_blocks(sums: Callable[[Array], tuple[float, float]], flat: Array) -> tuple[float, float]:
-    return _sums(*zip(*[sums(flat[start : start + _BLOCK]) for start in range(0, flat.size, _BLOCK)]))
+    return _sums(*zip(*[sums(flat[start : start + _CACHE_BLOCK]) for start in range(0, flat.size, _CACHE_BLOCK)]))
 
 
 def _sums(totals: Sequence[float], squares: Sequence[float]) -> tuple[float, float]:
