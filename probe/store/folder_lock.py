@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Two runs never share a folder."""
+"""Locks of rank folders, so that two runs never share one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class FolderLocks:
             if _held(folder) or _held(os.path.join(folder, layout.JOURNAL)):
                 raise UsageError(journal.another_process(folder))
         for folder in every:
-            clear(folder, overwrite)
+            _clear(folder, overwrite)
         self._names.add(name)
 
     def discard(self, name: str) -> None:
@@ -50,7 +50,7 @@ class FolderLocks:
         self._held.append(file)
 
     def release(self) -> None:
-        """Let go of all: the run is over, or goes on in the parent of this process."""
+        """Release all locks: the run is over, or goes on in the parent of this process."""
         while self._held:
             os.close(self._held.pop())
 
@@ -67,7 +67,7 @@ def _held(path: str) -> bool:
         os.close(file)
 
 
-def clear(folder: str, overwrite: bool) -> None:
+def _clear(folder: str, overwrite: bool) -> None:
     """Remove a dump from a folder.
 
     Raises:
@@ -75,9 +75,7 @@ def clear(folder: str, overwrite: bool) -> None:
     """
     names = os.listdir(folder)
     found = [name for name in names if name in layout.DUMP_FILES or name.endswith(layout.TEMP_SUFFIX)]
-    if not found:
-        return
-    if not overwrite:
+    if found and not overwrite:
         raise UsageError(
             f"{folder} holds the dump of another run. Choose another dump_path, remove the folder, "
             f'or set "overwrite": true to replace it.{_CRASHED if layout.JOURNAL in found else ""}'
