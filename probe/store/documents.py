@@ -57,8 +57,7 @@ class JsonDocuments:
         self._entries: dict[str, dict[str, str]] = {}  # a value of debug.json has one text, under ""
         self._stacks: dict[int, list[str]] = {}
         self._construct: dict[str, str | None] = {}
-        self._written = -1
-        self._changes = 0
+        self._unwritten = 1  # changes since the documents were written; they are written once without any
 
     @property
     def is_empty(self) -> bool:
@@ -95,12 +94,12 @@ class JsonDocuments:
     def stack(self, name: str, number: int) -> None:
         """Note the stack of a forward entry."""
         self._stacks.setdefault(number, []).append(name)
-        self._changes += 1
+        self._unwritten += 1
 
     def construct(self, places: Iterable[Parent]) -> None:
         """Note the Cell entries in which entries happened."""
         self._construct.update(places)
-        self._changes += 1
+        self._unwritten += 1
 
     def has_construct(self, name: str) -> bool:
         """Return whether construct.json will have this name as a key."""
@@ -118,14 +117,14 @@ class JsonDocuments:
         Raises:
             OSError: when one cannot be written; the one that stood there before is untouched, the journal remains.
         """
-        changes = self._changes
-        if changes != self._written:
+        changes = self._unwritten
+        if changes:
             self._write()
         if ends:
             self.journal.remove()
             self._journaled.clear()
-        written, self._written = changes != self._written, changes
-        return written
+        self._unwritten -= changes
+        return changes > 0
 
     def _write(self) -> None:
         file_io.make_dirs(self.folder)
