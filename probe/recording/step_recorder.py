@@ -125,6 +125,7 @@ class StepRecorder:
         with self.guard("recording an exception", call):
             if call.recorded and self.task.has_values:
                 call.parts["raised"] = naming.message_of(error)
+        with self.guard("recording an exception", call):
             self._finish_forward(call)
 
     def _record_outputs(self, call: Call, result: Any, parameters: Mapping[str, Any] | None) -> None:
