@@ -16,7 +16,7 @@ PIP := -m pip install --quiet --disable-pip-version-check
 NEW_PIP := $(PIP) --upgrade 'pip>=25.1'
 CODE := probe tests examples benchmarks
 
-.PHONY: help demo check lint imports numbers format coverage test test-force conformance wheel-test test-oldest test-versions \
+.PHONY: help demo check lint imports numbers unit format coverage test test-force conformance wheel-test test-oldest test-versions \
   test-processors bench bench-peer peer clean
 
 help:  ## list the targets
@@ -26,8 +26,7 @@ demo: $(VENV)/ready  ## train on real digits with probe on and show what was rec
 	$(RUN) examples/train_loop.py --dump-path $(DEMO)
 	$(RUN) -m probe show $(DEMO)
 
-check: lint imports numbers  ## lint, types, import rules, numbers of the code and unit tests, in less than a minute
-	$(RUN) -m pytest -q -m "not slow"
+check: lint imports numbers unit  ## lint, types, import rules, numbers of the code, unit tests: below a minute
 
 lint: $(VENV)/ready  ## style and types
 	$(VENV)/bin/ruff check --quiet $(CODE)
@@ -39,6 +38,9 @@ imports: $(VENV)/ready  ## the import rules
 
 numbers: $(VENV)/ready  ## the numbers of the code beside their limits
 	$(RUN) -m tests.architecture.numbers
+
+unit: $(VENV)/ready  ## the tests that are not marked slow
+	$(RUN) -m pytest -q -m "not slow"
 
 format: $(VENV)/ready  ## correct the style where a tool can
 	$(VENV)/bin/ruff check --quiet --fix $(CODE)

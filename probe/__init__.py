@@ -42,7 +42,7 @@ _LAZY_IMPORTS = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is asked for when it is asked for: ``import probe`` alone costs nothing."""
+    """Import a name at its first use: ``import probe`` alone costs nothing."""
     if name not in _LAZY_IMPORTS:
         raise AttributeError(f"module 'probe' has no attribute {name!r}")
     import importlib

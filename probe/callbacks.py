@@ -33,7 +33,7 @@ class MsprobeStep(Callback):  # type: ignore[misc]  # MindSpore has no types
         self._network: Any = None
 
     def on_train_begin(self, run_context: Any) -> None:
-        """Find the network; drop what a start() before training has recorded, it belongs to no step."""
+        """Find the network. Calls recorded before training are discarded: they belong to no step."""
         network = getattr(run_context.original_args(), "network", None)
         self._network = None if self._debugger._session.begin_training() else network
 
@@ -48,5 +48,5 @@ class MsprobeStep(Callback):  # type: ignore[misc]  # MindSpore has no types
         self._debugger.step()
 
     def on_train_end(self, run_context: Any) -> None:
-        """Leave nothing installed, also where the last step was cut short."""
+        """Remove all hooks, also if the last step was cut short."""
         self._debugger.stop()

@@ -20,22 +20,22 @@ if TYPE_CHECKING:
 
 
 class PrecisionDebugger:
-    """Records what a training computes, call by call, into ``{dump_path}/step{N}/rank{R}/``.
+    """Records the calls of a training, with their values, in ``{dump_path}/step{N}/rank{R}/``.
 
-    A process has one debugger. Making it again with equal settings gives the same one under another name. With
-    different settings the new debugger replaces the old one; the old one's files are completed first. Its methods work
-    on the object and on the class alike, so that another file can say ``PrecisionDebugger.stop()``.
+    A process has one debugger. With equal settings, a new debugger continues the old one. With different settings it
+    replaces the old one, whose files are completed first. All methods work on the object and on the class, so another
+    file can call ``PrecisionDebugger.stop()``.
 
     Args:
-        config_path: a settings file in msprobe's form, .json or .yaml; without one the defaults hold.
-        task: "statistics", "tensor" or "structure"; like the arguments below it wins over the file.
-        dump_path: the folder that the dump goes to.
-        level: "L0" for Cells, "L1" for APIs and Primitives, "mix" for both.
+        config_path: a settings file in msprobe's form, .json or .yaml; without it the defaults apply.
+        task: "statistics", "tensor", "structure" or "nan_check". This and the arguments below override the file.
+        dump_path: the folder of the dump.
+        level: "L0" for Cells, "L1" for APIs and Primitives, "mix" for both, "debug" for values that ``save`` names.
         step: the steps to record: numbers, texts like "3", and ranges like "4-6".
 
     Raises:
-        SettingsError: when a setting is wrong; the message names the key, the value and what is allowed.
-        UsageError: when another debugger with other settings is just recording.
+        SettingsError: when a setting is wrong; the message names the key, the value and the allowed values.
+        UsageError: when a debugger with other settings is recording.
 
     Example::
 
@@ -94,18 +94,18 @@ class PrecisionDebugger:
         token_range: list[int] | None = None,
         rank_id: int | None = None,
     ) -> None:
-        """Begin to record, where the settings want this step and rank.
+        """Begin to record, if the settings select this step and rank.
 
         Args:
-            model: the Cell, or Cells, whose Cells and Primitives are recorded; needed at levels L0 and mix by the
-                first start, and kept for the following ones.
-            token_range: ``[a, b]``: record only from the a-th to the b-th forward of the model after this start, both
-                included, counted from 0; for loops that make one token after the other.
-            rank_id: the number of the rank folder, in place of the rank of the communicator.
+            model: the Cell, or list of Cells, whose Cells and Primitives are recorded. The first start at level L0 or
+                mix needs it; later starts keep it.
+            token_range: ``[a, b]``: record only the forwards a to b of the model after this start, both included,
+                counted from 0. For loops that generate tokens.
+            rank_id: the number of the rank folder, instead of the rank of the launcher or communicator.
 
         Raises:
-            UsageError: for arguments that cannot be served, in GRAPH_MODE, and where ``dump_path`` holds another
-                run's dump.
+            UsageError: for arguments that are not allowed, in GRAPH_MODE, and if ``dump_path`` holds another run's
+                dump.
         """
         cls._session_of_process().start(model, token_range, rank_id)
 
@@ -113,14 +113,14 @@ class PrecisionDebugger:
     def stop(cls) -> None:
         """End the recording and write the documents; ``start`` may follow, in the same step or the next.
 
-        MindSpore is then as it was, but for the handles of communications that are on their way. A backward that runs
-        later still completes what was recorded, and so does waiting for such a handle, until ``step``.
+        MindSpore is then in its original state, except for communication handles that are still in flight. Until
+        ``step``, a later backward still adds its entries, and waiting for such a handle still adds the output.
         """
         cls._session_of_process().stop()
 
     @classmethod
     def step(cls) -> None:
-        """End the step: its documents are complete, the next start belongs to the next step. Implies ``stop``."""
+        """End the step: its documents are complete, and the next start belongs to the next step. Implies ``stop``."""
         cls._session_of_process().step()
 
     @classmethod
@@ -137,12 +137,12 @@ class PrecisionDebugger:
         """Record a value under a name, at level "debug"; at other levels do nothing. Needs no start and stop.
 
         Args:
-            variable: a tensor, number or text, or lists and dicts of such. What is recorded is what it is now.
-            name: its name in debug.json; saved again in the same step it gets the next number.
+            variable: a tensor, number or text, or lists and dicts of them. Its present value is recorded.
+            name: its name in debug.json. Each further save of this name in a step gets the next number.
             save_backward: whether the gradients that arrive at its tensors are recorded too.
 
         Raises:
-            UsageError: when ``name`` is no text, or where ``dump_path`` holds another run's dump.
+            UsageError: when ``name`` is no text, or ``dump_path`` holds another run's dump.
 
         Example::
 
@@ -154,10 +154,10 @@ class PrecisionDebugger:
 
     @classmethod
     def estimate(cls) -> int:
-        """Return how many bytes on disk one step like the last one would take with task "tensor", on this rank.
+        """Return the bytes on disk that a step like the last one would take with task "tensor", on this rank.
 
-        It is known after a step of task "statistics". The settings ``when``, ``slice`` and ``sample_mode`` would make
-        it less.
+        It needs a finished step of task "statistics". The settings ``when``, ``slice`` and ``sample_mode`` are not
+        considered; they would make the dump smaller.
 
         Raises:
             UsageError: when no step of this task has been written yet.
@@ -170,12 +170,12 @@ class PrecisionDebugger:
 
     @classmethod
     def register_custom_api(cls, module: Any, api_name: str, api_prefix: str | None = None) -> None:
-        """Record the calls of a function of your own too, at levels L1 and mix, from the next start on.
+        """Record the calls of your own function too, at levels L1 and mix, from the next start on.
 
         Args:
             module: the module or class that it is called from.
             api_name: its name there.
-            api_prefix: what its entries' names begin with; by default the name of ``module``.
+            api_prefix: the first part of its entries' names; by default the name of ``module``.
 
         Raises:
             UsageError: when there is no such function.
@@ -211,7 +211,7 @@ class PrecisionDebugger:
 
     @classmethod
     def forward_backward_dump_end(cls) -> None:
-        """Do the same as ``stop``, under the name it once had."""
+        """Do the same as ``stop``; the name is of older versions of msprobe."""
         cls._session_of_process().stop()
 
     @classmethod

@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""MindSpore's PyNative executor: where each version has it, and how the tool runs operations of its own."""
+"""MindSpore's PyNative executor: its module in each version, and how the tool runs its own operations."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def pynative_executor() -> Any:
 
 
 class OwnOperations:
-    """Runs operations of the tool as they stand: no gradient is recorded, and no input is cast.
+    """Runs operations of the tool: no gradient is recorded, and no input is cast.
 
-    Inside a Cell with ``to_float`` or under ``amp``, MindSpore casts the inputs of every operation, ours included.
+    Inside a Cell with ``to_float`` or under ``amp``, MindSpore casts the inputs of every operation, also of ours.
     """
 
     def __init__(self) -> None:

@@ -88,7 +88,7 @@ def custom_key(prefix: str, name: str) -> str:
 
 
 def debug_names(name: str, number: int) -> tuple[str, str]:
-    """Return the names in debug.json of what is saved, and of its gradient.
+    """Return the names in debug.json of a saved value and of its gradient.
 
     >>> debug_names("logits", 0)
     ('logits.0.debug', 'logits_grad.0.debug')

@@ -13,7 +13,7 @@ _log = logging.getLogger("probe")
 
 #: deeper than this, and inside a cycle, a container is None; no argument of a real API comes near
 _MAX_DEPTH = 40
-#: further items of one container are left out
+#: a container's items beyond this number are left out
 MAX_ITEMS = 4096
 _SCALARS = frozenset((int, float, bool, str, type(None)))
 
@@ -49,10 +49,10 @@ def tree_map(
     """Return the same structure with every leaf replaced.
 
     Args:
-        function: leaf, place -> what replaces it.
+        function: (leaf, place) -> its replacement.
         value: any value; mappings, namedtuples and dataclasses become dicts, lists and tuples become lists.
         place: the place of ``value``; its items have ``f"{place}.{key}"``.
-        leaf_type: values of these types are leaves without a further look.
+        leaf_type: values of these types are leaves, also if they are containers.
 
     >>> tree_map(lambda leaf, place: f"{place}={leaf}", {"a": (1, 2)}, "x")
     {'a': ['x.a.0=1', 'x.a.1=2']}
@@ -85,7 +85,7 @@ def leaves(value: Any) -> Iterator[Any]:
 
 
 def prune(value: Any) -> Any:
-    """Return nested dicts and lists without None, or None where nothing is left.
+    """Return nested dicts and lists without None, or None if nothing is left.
 
     >>> prune({"a": [None, 1], "b": [None]})
     {'a': [1]}
@@ -108,7 +108,7 @@ def unflatten(layout: Any, values: Sequence[Any]) -> Any:
 
 
 def as_outputs(result: Any) -> Sequence[Any]:
-    """Return the outputs that a result stands for: a tuple's items, or the one thing it is."""
+    """Return the outputs of a call: the items of a tuple, or the result itself."""
     return result if isinstance(result, tuple) and not hasattr(result, "_fields") else (result,)
 
 
@@ -117,7 +117,7 @@ class Slot(NamedTuple):
 
     Attributes:
         place: "input.0", "output.1.0", "output_kwargs.x".
-        is_input: whether it is a gradient of the call's outputs, the input of its backward.
+        is_input: whether it is a gradient of the call's outputs: an input of its backward.
     """
 
     place: str
@@ -132,11 +132,11 @@ _SLOTS = {is_input: tuple(_slot(position, is_input) for position in range(16)) f
 
 
 class SlotLayout(NamedTuple):
-    """Where the gradients of some tensors belong in a backward entry.
+    """The places of some tensors' gradients in a backward entry.
 
     Attributes:
         slots: the place of each tensor's gradient.
-        layout: an item per value that holds a tensor: the tensor's number, or a list or dict of such.
+        layout: an item per value that holds a tensor: the tensor's number, or a list or dict of numbers.
         keywords: the same for keyword arguments, by name.
         is_flat: no value holds tensors inside: the layout is the numbers in order.
     """
@@ -147,7 +147,7 @@ class SlotLayout(NamedTuple):
     is_flat: bool
 
     def fill(self, values: list[Any]) -> list[Any]:
-        """Return the layout with the value of each tensor in place of its number."""
+        """Return the layout with each tensor's number replaced by its value."""
         return values if self.is_flat and not self.keywords else [unflatten(item, values) for item in self.layout]
 
     def fill_keywords(self, values: list[Any]) -> dict[str, Any]:
@@ -161,7 +161,7 @@ class TensorTree:
     Args:
         tensor: the class of tensors.
         values: positional arguments, or the outputs of a call.
-        is_input: whether their gradients are the inputs of the backward: so are those of a call's outputs.
+        is_input: whether their gradients are inputs of the backward, as those of a call's outputs are.
         keywords: keyword arguments.
 
     Attributes:

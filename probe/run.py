@@ -16,8 +16,11 @@ from probe.recording.call_stacks import CallStacks
 from probe.recording.name_filter import NameFilter
 from probe.recording.step_recorder import StepRecorder
 from probe.store import layout
+from probe.store.arrays import ArrayWriter
 from probe.store.disk_budget import DiskBudget
-from probe.store.dump_writer import make_dump_writer
+from probe.store.documents import JsonDocuments
+from probe.store.dump_writer import DumpWriter
+from probe.store.error_log import ErrorLog
 from probe.store.folder_lock import FolderLocks
 from probe.tasks.build import StepParts, build_task
 
@@ -34,15 +37,15 @@ class Run:
         settings: see above.
         ranks: tells the rank of this process.
         locks: the folders of this run.
-        finished: the task has found what it looks for: no further step is recorded.
+        finished: the task has reached its goal: no further step is recorded.
         last_folder: the rank folder of the last step with statistics, or "".
-        logged: sentences that were logged already.
+        logged: messages that were logged already.
     """
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.ranks, self.locks = RankResolver(), FolderLocks()
-        self.finished, self.last_folder = False, ""
+        self.finished, self.last_folder, self._hits = False, "", 0
         self.logged: set[str] = set()
         self._stacks, self._budget = CallStacks(), DiskBudget(settings.max_disk)
         self._logged_kinds: set[tuple[str, str]] = set()
@@ -51,7 +54,7 @@ class Run:
     def with_settings(self, settings: Settings) -> Run:
         """Return the run that continues this one under other settings."""
         run = copy.copy(self)
-        run.settings, run.finished, run._measurers = settings, False, None
+        run.settings, run.finished, run._measurers, run._hits = settings, False, None, 0
         if settings.dump_path != self.settings.dump_path:
             run.locks = FolderLocks()
         return run
@@ -60,7 +63,7 @@ class Run:
         return f"Run({self.settings.dump_path!r})"
 
     def open_step(self, step: int, wait: Callable[[], None]) -> StepRecorder | None:
-        """Return the recorder of a step, with its journal; None where the step cannot be recorded.
+        """Return the recorder of a step, with its journal; None if the step cannot be recorded.
 
         Args:
             step: the number of the step.
@@ -98,8 +101,10 @@ class Run:
         if self._measurers is not None:
             self._measurers.measurer.forget()
             self._measurers.copier.forget()
-        self.finished = self.settings.task == "nan_check" and recorder.task.should_write()
-        for warning in (recorder.task.end_step(), self.ranks.disagreement()):
+        if self.settings.task == "nan_check" and recorder.task.should_write():
+            self._hits += 1
+            self.finished = self._hits == self.settings.max_hits
+        for warning in (*recorder.task.end_step(), self.ranks.disagreement()):
             if warning and warning not in self.logged:
                 self.logged.add(warning)
                 _log.warning("%s", warning)
@@ -109,18 +114,19 @@ class Run:
         if self._measurers is None:
             self._budget.allow(settings.max_disk)
             self._measurers = select_measurers(settings)
-        is_debug = settings.level == "debug"
-        writer = make_dump_writer(
-            folder,
-            {"task": "statistics" if settings.task == "nan_check" else settings.task, "level": settings.level},
-            self._stacks.texts(),
-            self._budget,
-            self._logged_kinds,
-            has_arrays=settings.saves_arrays,
-            has_stacks=settings.extra_info and not is_debug,
-            has_journal=settings.task != "nan_check",
-            is_debug=is_debug,
-        )
+        is_debug, is_nan_check = settings.level == "debug", settings.task == "nan_check"
+        arrays = ArrayWriter(folder, self._budget)
+        header = {
+            "task": "statistics" if is_nan_check else settings.task,
+            "level": settings.level,
+            "framework": "mindspore",
+            "dump_data_dir": arrays.folder if settings.saves_arrays else None,
+        }
+        has_stacks = settings.extra_info and not is_debug
+        documents = JsonDocuments(folder, header, self._stacks.texts(), has_stacks, not is_nan_check, is_debug)
+        writer = DumpWriter(documents, arrays, ErrorLog(folder, self._logged_kinds))
         name_filter = NameFilter(settings)
-        task, queue = build_task(StepParts(settings, self._measurers, wait, writer, name_filter))
+        task, queue = build_task(
+            StepParts(settings, self._measurers, wait, writer, name_filter, self._stacks, self._hits)
+        )
         return StepRecorder(settings, task, queue, writer, self._stacks, name_filter)

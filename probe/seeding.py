@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""seed_all: a training that repeats itself."""
+"""seed_all: makes a training reproducible."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from typing import Any
 from probe.errors import UsageError
 
 _LARGEST = 2**32 - 1
-#: marks what stands in for a dropout, so that it is found again and taken out without remembering anything
+#: the attribute of a replacement that holds the original dropout, so that it can be restored
 _MARK = "probe_stands_in_for"
 
 #: Primitives, whose keep_prob becomes 1: ops.dropout, dropout1d, dropout2d and dropout3d make one for each call
 _PRIMITIVES = ("Dropout", "Dropout2D", "Dropout3D")
-#: Cells, which return what they are given, also those that were made before
+#: Cells, which return their input; this includes Cells that were made before
 _CELLS = ("Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "DropoutExt", "Dropout2dExt")
 #: functions that run a kernel of their own: (module, names)
 _FUNCTIONS = (
@@ -29,7 +29,7 @@ _FUNCTIONS = (
 
 
 def seed_all(seed: int = 1234, mode: bool = False, rm_dropout: bool = False) -> None:
-    """Make a training repeat itself: call it before the model and the data are made.
+    """Make a training reproducible. Call it before the model and the data are made.
 
     Args:
         seed: from 0 to 2**32 - 1, for Python, numpy, MindSpore, its initializers and generators; the seed of
@@ -75,7 +75,7 @@ def seed_all(seed: int = 1234, mode: bool = False, rm_dropout: bool = False) -> 
 
 
 def _dropouts() -> Iterator[tuple[Any, str, Callable[[Any], Any]]]:
-    """Yield (owner, name, what makes the stand-in) for every form of dropout that this MindSpore has."""
+    """Yield (owner, name, original -> replacement) for every form of dropout that this MindSpore has."""
     from mindspore.nn.layer import basic
     from mindspore.ops import operations
 

@@ -50,7 +50,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def _serialized(method: Method) -> Method:
-    """Let calls of a method wait for one another; in a detached process it does nothing, after ``close`` it raises."""
+    """Serialize calls of a method. In a detached process it does nothing; after ``close`` it raises."""
 
     @functools.wraps(method)
     def run(self: Session, *args: Any) -> Any:
@@ -67,8 +67,8 @@ class Session:
 
     Args:
         settings: the settings.
-        source: tells of new settings, if their file is edited while the training runs.
-        custom: functions of the user's own that are recorded too.
+        source: reads new settings, if their file is edited while the training runs.
+        custom: the user's functions that are recorded too.
 
     Attributes:
         source: see above.
@@ -103,7 +103,7 @@ class Session:
 
     @_serialized
     def start(self, model: Any, token_range: Any, rank_id: Any) -> None:
-        """Begin to record, if the settings want this step and rank."""
+        """Begin to record, if the settings select this step and rank."""
         _check_start(model, token_range, rank_id)
         if model is not None:
             self._models = model
@@ -136,7 +136,7 @@ class Session:
             raise
 
     def _open_step(self) -> StepRecorder | None:
-        """Return the recorder of this step; None where the step is not to be recorded, or cannot be."""
+        """Return the recorder of this step; None if the step is not selected, or cannot be recorded."""
         if not self._window.wants(self.settings, self._run.ranks.rank()):
             return None
         if self._capture is None:
@@ -167,7 +167,7 @@ class Session:
 
     @_serialized
     def step(self) -> None:
-        """End the step: its documents are written, counters start again, the next step begins."""
+        """End the step: write its documents, reset the counters, begin the next step."""
         try:
             self.stop()
         finally:
@@ -188,13 +188,13 @@ class Session:
 
     @_serialized
     def begin_training(self) -> bool:
-        """Forget what start() before Model.train has recorded; return whether it was given a model."""
+        """Discard the calls recorded before Model.train; return whether start() was given a model."""
         has_model = self.state is State.RECORDING and self._models is not None
         self._discard()
         return has_model
 
     def _discard(self) -> None:
-        """Stop recording and forget what this step has recorded so far; nothing of it is written."""
+        """Stop recording and discard this step: nothing of it is written."""
         self.state = State.IDLE
         if self._capture is not None:
             self._capture.remove()
@@ -204,7 +204,7 @@ class Session:
             self._recorder = None
 
     def close(self) -> None:
-        """Complete the open step and release everything; it may be called twice."""
+        """Complete the open step and release everything. It may be called twice."""
         with self._lock:
             if self.state is State.CLOSED:
                 return
@@ -219,7 +219,7 @@ class Session:
         """End the step.
 
         Args:
-            wait: wait also for communications that the training has not waited for.
+            wait: wait also for communications in flight.
         """
         recorder, self._recorder = self._recorder, None
         if recorder is None or self._capture is None:
@@ -270,7 +270,7 @@ class Session:
 
     @_serialized
     def estimate(self) -> int:
-        """Return how many bytes a step like the last one would take with arrays."""
+        """Return the bytes that a step like the last one would take with arrays."""
         if not self._run.last_folder:
             raise UsageError('estimate(): it needs a step of task "statistics" on disk')
         from probe.reading.estimate import estimate
@@ -279,7 +279,7 @@ class Session:
 
     @_serialized
     def register(self, owner: Any, name: str, prefix: str | None) -> None:
-        """Record a function of the user's own from now on."""
+        """Record a function of the user from now on."""
         prefix = getattr(owner, "__name__", "Custom") if prefix is None else prefix
         if not isinstance(prefix, str) or not prefix:
             raise UsageError(f"register_custom_api(): api_prefix {prefix!r} is not allowed. Allowed: a text.")
@@ -293,7 +293,7 @@ class Session:
 
     @_serialized
     def restore(self, owner: Any, name: str) -> None:
-        """Stop recording a function of the user's own."""
+        """Stop recording a function of the user."""
         if self.custom.pop((id(owner), name), None) is None:
             raise UsageError(f"restore_custom_api(): {name!r} of {owner!r} was not registered.")
         if self._capture is not None:
@@ -302,7 +302,7 @@ class Session:
     # -- settings that are edited while the training runs -----------------------------------------------------------
 
     def _with_reloaded_settings(self, action: Callable[[], None]) -> None:
-        """Do something under settings that may have been edited; where they cannot be applied, under the old ones."""
+        """Run an action under the edited settings; if they cannot be applied, under the previous ones."""
         before = self._run
         reloaded = self._recorder is None and self._reload()
         try:
@@ -315,7 +315,7 @@ class Session:
             action()
 
     def _reload(self) -> bool:
-        """Adopt settings that were edited since the last look; return whether they were."""
+        """Adopt settings that were edited since the last check; return whether they were."""
         try:
             settings = self.source.changed()
         except SettingsError as error:
@@ -332,7 +332,7 @@ class Session:
     # -- the end of the process, and errors -------------------------------------------------------------------------
 
     def _unless_disabled(self, doing: str, action: Callable[[], None]) -> None:
-        """Do something; an error of ours is logged once, and the training goes on without a dump of this step."""
+        """Run an action. An error of ours is logged once; the training continues without a dump of this step."""
         try:
             action()
         except ProbeError:

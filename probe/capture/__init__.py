@@ -1,3 +1,3 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Watches MindSpore: patches, calls, Cells, Primitives, gradients, stacks."""
+"""Capture backends: each reports the calls of a training to a step recorder."""

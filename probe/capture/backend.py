@@ -27,10 +27,10 @@ class CaptureBackend(Protocol):
         """Record a function of the user's own too."""
 
     def drop(self, owner: Any, name: str) -> None:
-        """Record such a function no more."""
+        """Stop recording such a function."""
 
     def watch(self, models: Any) -> None:
-        """Watch the Cells of these models in place of those before."""
+        """Watch the Cells of these models, instead of those of earlier models."""
 
     def install(self, recorder: StepRecorder, model: Any = None, token_range: tuple[int, int] | None = None) -> None:
         """Begin to record: ``start``."""
@@ -42,7 +42,7 @@ class CaptureBackend(Protocol):
         """Remove the hooks that waited for a backward: ``step``."""
 
     def detach(self) -> None:
-        """Record nothing more in a forked child, and never again."""
+        """Stop recording for good, in a forked child."""
 
     def save(self, recorder: StepRecorder, task: DebugTask, variable: Any, name: str, backward: bool) -> None:
         """Record a value by name, and its gradients."""
@@ -56,7 +56,7 @@ def select_backend(settings: Settings) -> CaptureBackend:
 
 
 def check_mode() -> None:
-    """Make sure that calls can be seen.
+    """Check that MindSpore runs in a mode whose calls can be recorded.
 
     Raises:
         UsageError: in GRAPH_MODE.

@@ -10,20 +10,20 @@ from typing import Protocol
 
 
 class Hooks(Protocol):
-    """Something that is installed into MindSpore or a model; both methods may be called twice."""
+    """Hooks in MindSpore or a model. Both methods may be called twice."""
 
     def install(self) -> None:
-        """Put it in place."""
+        """Install the hooks."""
 
     def remove(self) -> None:
-        """Put everything back."""
+        """Restore the original state."""
 
 
 class HookGroup:
     """Installs hooks in their order and removes them in the reverse order.
 
     Attributes:
-        is_suspended: the hooks are removed for a moment.
+        is_suspended: the hooks are removed until ``resume``.
     """
 
     def __init__(self) -> None:

@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Replaces attributes of MindSpore's modules and classes, and puts every one back as it was."""
+"""Replaces attributes of MindSpore's modules and classes, and restores the originals."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NOTHING = object()
 
 
 def around(function: Callable[..., Any]) -> Callable[[Any], Any]:
-    """Return the ``wrap`` of a patch whose stand-in calls ``function(original, *args, **kwargs)``."""
+    """Return the ``wrap`` of a patch whose replacement calls ``function(original, *args, **kwargs)``."""
 
     def wrap(original: Any) -> Any:
         def stand_in(*args: Any, **kwargs: Any) -> Any:
@@ -25,27 +25,27 @@ def around(function: Callable[..., Any]) -> Callable[[Any], Any]:
 
 
 class Patch:
-    """One attribute and what makes its stand-in.
+    """One attribute that is replaced.
 
     Args:
         owner: the module or class.
         name: the attribute.
-        wrap: takes what stands there and returns what stands in for it.
-        absent: whether to stand there also where there is nothing; ``wrap`` is then given None.
+        wrap: original -> replacement.
+        absent: whether to add the attribute if the owner has none; ``wrap`` then receives None.
     """
 
     __slots__ = ("_absent", "_module", "_name", "_own", "_owner", "_replacement", "_wrap", "_wrapped")
 
     def __init__(self, owner: Any, name: str, wrap: Callable[[Any], Any], absent: bool = False) -> None:
         self._owner, self._name, self._wrap, self._absent = owner, name, wrap, absent
-        #: a module's names are written where they stand, which is several times faster than setattr
+        #: a module's dict is written directly, which is several times faster than setattr
         self._module: dict[str, Any] | None = vars(owner) if type(owner) is ModuleType else None
         self._wrapped: Any = _NOTHING
         self._replacement: Any = None
         self._own: Any = _NOTHING
 
     def install(self) -> None:
-        """Put the stand-in in place: of what stands there now, which the user may have changed since the last time."""
+        """Replace the attribute. The user may have changed the original since the last time, so it is read again."""
         names = self._module
         if names is not None and self._replacement is not None and names.get(self._name) is self._wrapped:
             self._own, names[self._name] = self._wrapped, self._replacement
@@ -60,7 +60,7 @@ class Patch:
         setattr(self._owner, self._name, self._replacement)
 
     def _stand_in(self, current: Any) -> Any:
-        """Return what is put in place; where no instance was passed before, none is: ``x.from_numpy(a)``."""
+        """Return the replacement. A static method stays one, so ``x.from_numpy(a)`` passes no instance."""
         replacement = self._wrap(current)
         for owner in getattr(self._owner, "__mro__", ()):
             if self._name in vars(owner):
@@ -69,7 +69,7 @@ class Patch:
         return replacement
 
     def remove(self) -> None:
-        """Put back what was there; leave alone what somebody else has put over the stand-in since."""
+        """Restore the original. A replacement that somebody else has installed since is left alone."""
         names = self._module
         if (vars(self._owner) if names is None else names).get(self._name) is not self._replacement:
             return
@@ -83,21 +83,21 @@ class Patch:
 
 
 class PatchSet:
-    """A set of patches that are installed and removed together; both may be asked for twice."""
+    """Patches that are installed and removed together. Both methods may be called twice."""
 
     def __init__(self, patches: list[Patch]) -> None:
         self._patches = patches
         self._installed = False
 
     def install(self) -> None:
-        """Put all replacements in place."""
+        """Install all replacements."""
         if not self._installed:
             self._installed = True
             for patch in self._patches:
                 patch.install()
 
     def remove(self) -> None:
-        """Put everything back."""
+        """Restore all originals."""
         if self._installed:
             self._installed = False
             for patch in reversed(self._patches):

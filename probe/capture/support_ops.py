@@ -24,7 +24,7 @@ _NEVER = frozenset({"asnumpy"})
 
 @dataclass(frozen=True)
 class SupportedApi:
-    """One listed function as it stands in MindSpore.
+    """One listed function of the installed MindSpore.
 
     Attributes:
         owner: the module or class that it is called from.
@@ -41,10 +41,10 @@ def load_supported_apis(path: str | None) -> list[SupportedApi]:
     """Return the listed APIs that the installed MindSpore has.
 
     Args:
-        path: a list of the user's own, or None for the shipped one.
+        path: the user's list, or None for the shipped one.
 
     Raises:
-        SettingsError: when the list cannot be read or has another form.
+        SettingsError: when the list cannot be read or is malformed.
     """
     return list(_resolve(_read(path)))
 
@@ -66,7 +66,7 @@ def _read(path: str | None) -> dict[str, list[str]]:
 
 
 def _users(path: str) -> dict[Any, Any]:
-    """Return the content of a list of the user's own. libyaml is faster, but deep nesting makes it crash."""
+    """Return the content of the user's list. libyaml is faster, but deep nesting makes it crash."""
     data = file_reader.read_bytes("support_ops", path)
     try:
         return file_reader.parse(data, is_json=path.lower().endswith(".json"))
@@ -116,5 +116,5 @@ def _namespace(section: str) -> Any:
 
 
 def _is_function(value: Any) -> bool:
-    """Return whether a value is a function: wrapping a class, a module or a Primitive would change what it is."""
+    """Return whether a value is a function. Wrapping a class, module or Primitive would change its type."""
     return callable(value) and not isinstance(value, (type, ModuleType)) and hasattr(value, "__name__")

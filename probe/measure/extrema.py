@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +20,16 @@ _FLOAT = np.dtype(np.float32)
 _maximum, _minimum = np.maximum.reduce, np.minimum.reduce
 
 Extrema = tuple[Any, Any]
+
+
+class Severity(enum.IntEnum):
+    """The kinds of values, from harmless to worst."""
+
+    FINITE = 0
+    #: attention masks contain -inf on purpose
+    NEGATIVE_INF = 1
+    INF = 2
+    NAN = 3
 
 
 class TensorExtrema:
@@ -53,17 +64,17 @@ class TensorExtrema:
         self._record: TensorRecord | None = None
 
     @property
-    def is_finite(self) -> bool:
-        """Whether no element is NaN or Inf."""
+    def severity(self) -> Severity:
+        """The worst kind of value in the tensor."""
         if self._extrema is None:
             array = self._values()
             self._extrema = None if array is None else _extrema(array)
-        return self._extrema is None or is_finite(self._extrema)
+        return Severity.FINITE if self._extrema is None else severity(self._extrema)
 
     @property
-    def only_negative_inf(self) -> bool:
-        """Whether every element that is not a finite number is -inf."""
-        return self._extrema is not None and self._extrema[0] is not None and self._extrema[0] < np.inf
+    def is_ones(self) -> bool:
+        """Whether the tensor is one number, or every element is 1: such is the gradient that a backward starts with."""
+        return self.severity is Severity.FINITE and (not self._shape or self._extrema == (1.0, 1.0))
 
     def _values(self) -> Array | None:
         return self._array if self._array is not None or self._tensor is None else self._read(self._tensor)
@@ -93,10 +104,14 @@ class TensorExtrema:
         return True
 
 
-def is_finite(extrema: Extrema) -> bool:
-    """Return whether maximum and minimum are finite; None stands for a tensor without elements."""
+def severity(extrema: Extrema) -> Severity:
+    """Return the worst kind of value between these two; None stands for a tensor without elements."""
     largest, smallest = extrema
-    return largest is None or (largest - largest == 0 and smallest - smallest == 0)
+    if largest is None or (largest - largest == 0 and smallest - smallest == 0):
+        return Severity.FINITE
+    if np.isnan(largest) or np.isnan(smallest):
+        return Severity.NAN
+    return Severity.NEGATIVE_INF if largest < np.inf else Severity.INF
 
 
 def _extrema(array: Array) -> Extrema:
@@ -140,13 +155,13 @@ class ExtremaMeasurer:
         flat = read.flat(tensor, _FLOAT) if dtype is self._float else None
         array = read(tensor) if flat is None else flat
         extrema = _extrema(array) if flat is None else (_maximum(flat).item(), _minimum(flat).item())
-        self.saw_nonfinite = self.saw_nonfinite or not is_finite(extrema)
+        self.saw_nonfinite = self.saw_nonfinite or severity(extrema) is not Severity.FINITE
         return TensorExtrema(array, tensor, read, extrema, dtype, tensor._shape, name, sink)
 
     def array(self, array: Array, dtype: str, name: str, sink: ArraySink | None) -> TensorExtrema:
         """Return the extrema of an array; see ``Measurer``."""
         extrema = _extrema(array)
-        self.saw_nonfinite = self.saw_nonfinite or not is_finite(extrema)
+        self.saw_nonfinite = self.saw_nonfinite or severity(extrema) is not Severity.FINITE
         return TensorExtrema(array, None, self.read, extrema, dtype, array.shape, name, sink)
 
     def forget(self) -> None:

@@ -11,7 +11,7 @@ from probe.entry import Kind
 
 
 class Call:
-    """One call of an API, a Primitive, a jit function or a Cell, from its begin to its last gradient.
+    """One call of an API, a Primitive, a jit function, a collective or a Cell, from its begin to its last gradient.
 
     Args:
         kind: ``Kind.API`` or ``Kind.CELL``.
@@ -22,8 +22,8 @@ class Call:
     Attributes:
         recorded: whether its forward entry is recorded.
         watched: whether its backward entry may be recorded.
-        parts: what its forward entry holds so far.
-        frame: the frame that made it, while it runs.
+        parts: the parts of its forward entry so far.
+        frame: the caller's frame, while the call runs.
         stack: the number of its stack, or -1.
     """
 

@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Call stacks: where in the user's code a call was made. Each distinct stack is formatted once."""
+"""Call stacks: the lines of the user's code that made a call. Each distinct stack is formatted once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from types import CodeType, FrameType
 from probe.recording.call import Call
 
 _TOOL = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-#: the parts of MindSpore that stand between a Cell's caller and its hooks
+#: the files of MindSpore between a Cell's caller and its hooks
 _CELL_MACHINERY = (os.path.join("mindspore", "nn", "cell.py"), "check_jit_forbidden_api.py")
 
 
@@ -19,11 +19,11 @@ _MOST = 10_000
 
 
 class CallStacks:
-    """Distinct stacks, numbered from 0 in the order they were first seen."""
+    """Distinct stacks, numbered from 0 in the order of their first call."""
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[int, ...], int] = {}
-        self._codes: list[list[CodeType]] = []  # held, so that no other code takes over an identity
+        self._codes: list[list[CodeType]] = []  # held, so that identities stay unique
         self._texts: dict[tuple[str, ...], int] = {}
         self._by_number: list[tuple[str, ...]] = []
 
@@ -31,8 +31,8 @@ class CallStacks:
         """Return the number of the stack of a call, innermost frame first, and the frame that made the call.
 
         Args:
-            frame: where to begin; the tool's own frames and those between a Cell's caller and its hooks are skipped.
-            cell: the innermost running Cell call; from its frame on the stack is known.
+            frame: the innermost frame; those of the tool, and those between a Cell's caller and its hooks, are skipped.
+            cell: the innermost running Cell call; the stack from its frame outwards is known.
         """
         while frame is not None:
             path = frame.f_code.co_filename
@@ -54,7 +54,7 @@ class CallStacks:
         key = tuple(parts)
         number = self._numbers.get(key)
         if number is None:
-            if len(self._codes) >= _MOST:  # code that is made anew all the time
+            if len(self._codes) >= _MOST:  # a training that creates code objects all the time
                 self._numbers.clear()
                 self._codes.clear()
             self._codes.append(codes)
@@ -69,13 +69,21 @@ class CallStacks:
         """Return the formatted stacks in the order of their numbers."""
         return self._by_number
 
+    def user_line(self, number: int) -> str:
+        """Return the innermost frame outside of the packages mindspore and probe, as one line, or ""."""
+        if number < 0:
+            return ""
+        inner = f"{os.sep}mindspore{os.sep}"
+        found = [line for line in self._by_number[number] if inner not in line.partition(", line ")[0]]
+        return found[0].replace(", \n ", ": ").rstrip(": ") if found else ""
+
 
 def _format(frame: FrameType | None, last: FrameType | None) -> tuple[str, ...]:
     lines = []
     while frame is not None and frame is not last:
         path, line = frame.f_code.co_filename, frame.f_lineno
-        source = "" if path.startswith(_TOOL) else linecache.getline(path, line, frame.f_globals).strip()
-        if source:
+        if not path.startswith(_TOOL):
+            source = linecache.getline(path, line, frame.f_globals).strip()
             lines.append(f"File {path}, line {line}, in {frame.f_code.co_name}, \n {source}")
         frame = frame.f_back
     return tuple(lines)

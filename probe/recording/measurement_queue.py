@@ -20,10 +20,10 @@ _MINDSPORE_ERROR = "C++ Call Stack"
 class MeasurementQueue:
     """Measures tensors and passes entries on, in order.
 
-    * ``measure`` returns a record. Where reading is allowed it is complete. Where it is not (a communication is in
-      flight, or the measurer is deferred), the tensor is copied and the record is pending.
-    * ``put`` passes an entry on: at once, if nothing waits; else in order, after ``flush``. Where reading is usually
-      allowed, an entry that waits is also passed on at once with nulls.
+    * ``measure`` returns a record. If reading is allowed, the record is complete. If a communication is in flight, or
+      the measurer is deferred, the tensor is copied and the record is pending.
+    * ``put`` passes an entry on: at once, if nothing waits; else in order, at the next ``flush``. With an immediate
+      measurer, an entry that waits is also passed on at once, with nulls.
     * ``synchronize`` is called before values are read. It raises the training's own pending error, never ours.
     * ``flush`` waits, completes the pending records and passes on the waiting entries.
     * ``communication_started`` and ``communication_finished`` count handles.
@@ -34,12 +34,12 @@ class MeasurementQueue:
         wait: waits for asynchronous work; raises a pending error of the training.
         accept: takes the entries.
         guard: the context in which errors of the tool end.
-        complete_only: ``accept`` wants entries only when they are complete.
+        complete_only: ``accept`` takes only complete entries.
 
     Attributes:
-        lock: is held while entries are passed on.
-        pending_error: raised at the next ``synchronize``: an error of the training that our read met first, or one
-            that a task wants to raise.
+        lock: held while entries are passed on.
+        pending_error: raised at the next ``synchronize``: an error of the training that our read received first, or
+            an error that a task wants to raise.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class MeasurementQueue:
         return GradientSum(self._measurer.read, self._copier.copy, lambda: self.may_read)
 
     def measure_sum(self, total: GradientSum, name: str, sink: ArraySink | None) -> Any:
-        """Return the record of a sum, or None where nothing is left of it."""
+        """Return the record of a sum, or None if the sum is empty."""
         if not self.may_read:
             return self._copier.sum_later(total, name, sink)
         if not total.resolve() or total.array is None:
@@ -100,7 +100,7 @@ class MeasurementQueue:
             self._accept(entry)
 
     def synchronize(self) -> None:
-        """Wait for asynchronous work, where values are about to be read. Raises errors of the training."""
+        """Wait for asynchronous work before values are read. Raises errors of the training."""
         if self.pending_error is not None:
             self.raise_pending()
         if self._in_flight:
@@ -121,7 +121,7 @@ class MeasurementQueue:
         self.pending_error = error
 
     def claim(self, error: BaseException) -> bool:
-        """Return whether an error that our read met is the training's; then it is raised at the next occasion."""
+        """Return whether an error that our read received is the training's. It is then raised at the next occasion."""
         if self.may_read or isinstance(error, MeasureError) or _MINDSPORE_ERROR not in str(error):
             return False
         self.pending_error = error

@@ -12,9 +12,9 @@ from probe.recording.call import Call
 class NameFilter:
     """Decides by name, for one step.
 
-    ``scope`` is a stretch of time: it opens when the first name begins and closes when the second has ended.
-    ``list`` matches by substring or regular expression; a Cell that matches opens everything that runs inside it, and
-    one that ``exclude`` matches closes it.
+    ``scope`` is an interval in time: it opens when the first name begins and closes when the second has ended.
+    ``list`` and ``exclude`` match by substring or regular expression. A Cell that matches stands for every call that
+    runs inside it.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -45,7 +45,7 @@ class NameFilter:
         return self._is_chosen(call, backward)
 
     def may_record_backward(self, call: Call) -> bool:
-        """Return whether the backward of this call may be recorded, as far as can be told before it begins."""
+        """Return False if the backward of this call is surely not recorded. It has not begun yet."""
         return self._first is not None or self._is_chosen(call, backward=True)
 
     def end(self, name: str) -> None:
@@ -59,7 +59,7 @@ class NameFilter:
         return self._matches(name, self._tensor_list)
 
     def unmatched(self) -> list[str]:
-        """Return the names of scope, list and tensor_list that met no call, sorted."""
+        """Return the names of scope, list, exclude and tensor_list that matched no call, sorted."""
         return sorted(self._unseen)
 
     def _is_chosen(self, call: Call, backward: bool) -> bool:

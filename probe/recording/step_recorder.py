@@ -33,14 +33,14 @@ class StepRecorder:
 
     Args:
         settings: the settings.
-        task: decides what is kept of a call.
+        task: selects the parts of an entry.
         queue: decides when tensors are read, and passes entries on.
         writer: the files of the step.
         stacks: numbers and texts of call stacks, which the steps share.
         name_filter: decides by name which calls are recorded.
 
     Attributes:
-        closed: the step is over; everything that still arrives is ignored.
+        closed: the step is over; later calls and gradients are ignored.
         queue: see above.
         task: see above.
         writer: see above.
@@ -76,7 +76,7 @@ class StepRecorder:
         cell: Call | None = None,
         repeats: Call | None = None,
     ) -> Call | None:
-        """Begin a call: number it, and record its inputs as they are now, where it is recorded.
+        """Begin a call: number it, and record its inputs as they are now, if it is recorded.
 
         Args:
             kind: API or Cell.
@@ -87,7 +87,7 @@ class StepRecorder:
             repeats: the call that it repeats, when a recomputed Cell runs again.
 
         Returns:
-            The call, or None where it could not be recorded.
+            The call, or None if it could not be recorded.
 
         Raises:
             Exception: a pending error of the training; never one of ours.
@@ -123,7 +123,7 @@ class StepRecorder:
             self.queue.raise_pending()
 
     def fail(self, call: Call, error: BaseException) -> None:
-        """End a call that raised: its message stands in place of the output."""
+        """End a call that raised: the entry has the message instead of outputs."""
         with self.guard("recording an exception", call):
             if call.recorded and self.task.has_values:
                 call.parts["raised"] = naming.message_of(error)
@@ -188,7 +188,7 @@ class StepRecorder:
         )
 
     def note_later_pass(self, call: Call, passes: int) -> None:
-        """Note that gradients of a finished backward entry came again, for the ``passes``-th time."""
+        """Note that gradients reached a finished backward entry again, for the ``passes``-th time."""
         if self.task.has_values:
             self._put(Entry(call.backward, {"later_passes": passes}, call.kind, call.key, call.forward, True))
 
@@ -207,22 +207,22 @@ class StepRecorder:
         self.queue.synchronize()
 
     def write(self, end_of_step: bool) -> bool:
-        """Bring the documents on disk up to date; return whether that was necessary.
+        """Write the documents; return whether anything was new.
 
         Args:
-            end_of_step: False where the recording goes on in the middle of a call.
+            end_of_step: False if the recording goes on, in the middle of a call.
         """
         with self.queue.lock:
             return self.task.should_write() and self.writer.write_documents(end_of_step)
 
     def close(self) -> list[str]:
-        """Accept nothing more; return the names of scope, list and tensor_list that no call matched."""
+        """Accept nothing more; return the names in the settings that no call matched."""
         self.closed = True
         self.writer.close()
         return self._filter.unmatched()
 
     def discard(self) -> None:
-        """Accept nothing more, and leave nothing of the entries on disk."""
+        """Accept nothing more, and remove the entries from disk."""
         self.closed = True
         self.writer.discard()
 
@@ -238,17 +238,17 @@ class StepRecorder:
         """Return the context in which an error of ours ends: it is reported, and noted in the call's entry.
 
         Args:
-            operation: what was being done, as a user would say it.
-            call: the call whose entry then lacks something.
+            operation: the work inside, in words for users.
+            call: the call whose entry is incomplete after an error.
             backward: whether that is its backward entry.
             key: names a call that has no number yet.
         """
         return ErrorGuard(self, operation, call, backward, key)
 
     def report(self, operation: str, error: BaseException, call: Call | None, backward: bool, key: str) -> None:
-        """Report an error: ours once per kind on the log and in dump_error_info.log, and in the call's entry.
+        """Report an error: once per kind on the log and in dump_error_info.log, and in the call's entry.
 
-        One that is the training's will be raised at the next occasion. Never raises.
+        An error of the training is not reported: it is raised at the next occasion. Never raises.
         """
         if self.queue.claim(error):
             return
@@ -271,7 +271,7 @@ class StepRecorder:
             self.queue.put(Entry(name, kept, call.kind, call.key, call.forward, backward, call.stack, parents))
 
     def _new_parents(self, call: Call, backward: bool) -> list[Parent]:
-        """Return the items that construct.json lacks: every parent is a key too, even without an entry of its own."""
+        """Return the items that construct.json lacks. Every parent is a key too, even without its own entry."""
         parents: list[Parent] = []
         current: Call | None = call
         while current is not None and not self.writer.has_parent(current.name(backward)):

@@ -22,7 +22,7 @@ class GradientUse(enum.Enum):
 
 
 class Task:
-    """Decides what one step keeps of each call. One object per step; this one keeps no value.
+    """Selects the parts of every entry of one step. One object per step. The base class keeps no value.
 
     Args:
         modes: the setting ``data_mode``.
@@ -31,8 +31,8 @@ class Task:
     Attributes:
         records_forward: whether forward entries are recorded.
         gradients: the use of gradients.
-        has_values: whether entries have parts; without them construct.json and stack.json alone name the calls.
-        needs_complete_entries: an entry is put only when the results of its communication are there.
+        has_values: whether entries have parts; otherwise only construct.json and stack.json name the calls.
+        needs_complete_entries: an entry is put only after its communication has finished.
     """
 
     has_values = False
@@ -68,6 +68,6 @@ class Task:
         """Return whether the step has documents to write."""
         return True
 
-    def end_step(self) -> str:
-        """Return a warning about the step that ends, or ""."""
-        return ""
+    def end_step(self) -> list[str]:
+        """Return warnings about the step that ends."""
+        return []

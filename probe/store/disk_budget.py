@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import os
 
-#: what is kept free for documents, at most; on small disks a third of what was free at first
+#: bytes kept free for documents, at most; on small disks a third of the bytes that were free at first
 _RESERVE = 64 << 20
-#: what a file takes beside its array: numpy's header, the rest of its last block, its inode
+#: bytes of a file beside its array: numpy's header, the rest of its last block, its inode
 _HEADER, _BLOCK, _INODE = 128, 4096, 512
 
 

@@ -9,24 +9,19 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from json.encoder import encode_basestring_ascii as _quote
-from typing import Any, Union
+from typing import Any
 
+from probe.entry import Parent
 from probe.process.progress import progress
 from probe.store import file_io, layout
 from probe.store.journal import Journal
 
-#: how far an entry is indented in dump.json, and the value of a key of it
-_ENTRY, _INNER = "  ", "   "
-#: and an item of such a value
-_ITEM = "    "
-
-
-#: a key of construct.json and its value
-Place = tuple[str, Union[str, None]]
+#: indentation in dump.json: of an entry, its keys, and the items of their values
+_ENTRY, _KEY, _ITEM = "  ", "   ", "    "
 
 
 class JsonDocuments:
-    """What one step and rank has seen. Entries are kept as finished JSON text, in the order of the readers.
+    """Builds dump.json, stack.json and construct.json of one step and rank. Entries are kept as JSON text, in order.
 
     Args:
         folder: the rank folder.
@@ -35,6 +30,11 @@ class JsonDocuments:
         extra: whether stack.json and construct.json are wanted.
         journal: whether every entry is also appended to a journal until the documents are written.
         debug: whether this is debug.json, whose entries are values, not parts.
+
+    Attributes:
+        folder: see above.
+        has_journal: whether there is a journal.
+        journal: the journal; nothing opens it where none is wanted.
     """
 
     def __init__(
@@ -51,10 +51,10 @@ class JsonDocuments:
         self._header = dict(header)
         self._extra = extra
         self._stack_texts = stack_texts
-        first = {"header": self._header, "extra_info": extra, "debug": debug}
-        self.journal = Journal(folder, json.dumps(first)) if journal else None
+        self.has_journal = journal
+        self.journal = Journal(folder, json.dumps({"header": self._header, "extra_info": extra, "debug": debug}))
         self._journaled: set[int] = set()  # the stacks that the journal has
-        self._entries: dict[str, dict[str, str] | str] = {}
+        self._entries: dict[str, dict[str, str]] = {}  # a value of debug.json has one text, under ""
         self._stacks: dict[int, list[str]] = {}
         self._construct: dict[str, str | None] = {}
         self._written = -1
@@ -63,41 +63,40 @@ class JsonDocuments:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def entry(self, name: str, parts: Any, stack: int = -1, construct: Iterable[Place] = ()) -> None:
+    def entry(self, name: str, parts: Any, stack: int = -1, construct: Iterable[Parent] = ()) -> None:
         """Add an entry, or further keys to the entry of this name.
 
         Args:
             name: its name.
             parts: its keys and values; None for one that only construct.json and stack.json will name. In debug.json
-                whatever stands for a value.
+                any JSON shape.
             stack: the number of its stack, for the journal; ``stack`` puts it into the documents.
-            construct: what is new in construct.json with it.
+            construct: the items that it adds to construct.json.
 
         Raises:
             OSError: when the journal cannot be written; the entry is kept nevertheless.
         """
-        texts: dict[str, str] | str = {}
+        texts = None
         if self._debug:
-            texts = self._entries[name] = encode(parts, _ENTRY)
+            texts = {"": encode(parts, _ENTRY)}
         elif parts is not None:
-            texts = {key: f"{_INNER}{_quote(key)}: {_values(value)}" for key, value in parts.items()}
-            known = self._entries.get(name)
-            if isinstance(known, dict):
-                known.update(texts)
+            texts = {key: f"{_KEY}{_quote(key)}: {_values(value)}" for key, value in parts.items()}
+        if texts is not None:
+            if name in self._entries:
+                self._entries[name].update(texts)
             else:
                 self._entries[name] = texts
         self.construct(construct)
-        self._changes += 1
-        if self.journal is not None:
-            self._note(name, None if parts is None and not self._debug else texts, stack, construct)
+        if self.has_journal:
+            self._append(name, texts, stack, construct)
 
     def stack(self, name: str, number: int) -> None:
         """Note the stack of a forward entry."""
         self._stacks.setdefault(number, []).append(name)
         self._changes += 1
 
-    def construct(self, places: Iterable[Place]) -> None:
-        """Note in which Cell entries entries happened."""
+    def construct(self, places: Iterable[Parent]) -> None:
+        """Note the Cell entries in which entries happened."""
         self._construct.update(places)
         self._changes += 1
 
@@ -120,7 +119,7 @@ class JsonDocuments:
         changes = self._changes
         if changes != self._written:
             self._write()
-        if self.journal is not None and ends:
+        if ends:
             self.journal.remove()
             self._journaled.clear()
         written, self._written = changes != self._written, changes
@@ -131,27 +130,24 @@ class JsonDocuments:
         with file_io.atomic_write(os.path.join(self.folder, layout.DEBUG if self._debug else layout.DUMP)) as file:
             head = "".join(f" {_quote(key)}: {encode(value, ' ')},\n" for key, value in self._header.items())
             file.write("{\n" + head + ' "data": ')
-            entries = [
-                f"{_ENTRY}{_quote(name)}: {_text(parts)}"
-                for name, parts in progress(list(self._entries.items()), "writing")
-            ]
+            items = progress(list(self._entries.items()), "writing")
+            entries = [f"{_ENTRY}{_quote(name)}: {self._text(texts)}" for name, texts in items]
             file.write("{\n" + ",\n".join(entries) + "\n }" if entries else "{}")
             file.write("\n}")
         if self._extra:
-            items = {
-                str(place): [names, list(self._stack_texts[number])]
-                for place, (number, names) in enumerate(sorted(self._stacks.items()))
-            }
-            for name, content in ((layout.STACK, items), (layout.CONSTRUCT, dict(self._construct))):
+            stacks = [[names, self._stack_texts[number]] for number, names in sorted(self._stacks.items())]
+            for name, content in ((layout.STACK, dict(enumerate(stacks))), (layout.CONSTRUCT, dict(self._construct))):
                 with file_io.atomic_write(os.path.join(self.folder, name)) as file:
                     file.write(encode(content, ""))
 
-    def _note(self, name: str, texts: Mapping[str, str] | str | None, stack: int, construct: Iterable[Place]) -> None:
+    def _text(self, texts: dict[str, str]) -> str:
+        if self._debug:
+            return texts[""]
+        return "{\n" + ",\n".join(texts.values()) + f"\n{_ENTRY}}}" if texts else "{}"
+
+    def _append(self, name: str, texts: dict[str, str] | None, stack: int, construct: Iterable[Parent]) -> None:
         """Append an entry to the journal."""
-        assert self.journal is not None
-        body = ""
-        if texts is not None:
-            body = f',"entry":{texts}' if isinstance(texts, str) else f',"entry":{{{",".join(texts.values())}}}'
+        body = "" if texts is None else f',"entry":{self._text(texts)}'
         if stack >= 0:
             body += f',"stack":{stack}'
             if stack not in self._journaled:
@@ -163,18 +159,12 @@ class JsonDocuments:
         self._journaled.add(stack)
 
 
-def _text(parts: Mapping[str, str] | str) -> str:
-    if isinstance(parts, str):
-        return parts
-    return "{\n" + ",\n".join(parts.values()) + f"\n{_ENTRY}}}" if parts else "{}"
-
-
 def _values(value: Any) -> str:
-    """Return the text of what stands under a key of an entry, mostly a list of records that have theirs."""
+    """Return the text of the value of an entry's key: mostly a list of records, which make their own texts."""
     if type(value) is not list or not value:
-        return encode(value, _INNER)
+        return encode(value, _KEY)
     texts = [encode(item, _ITEM) if type(item) in _PLAIN else item.text(_ITEM) for item in value]
-    return f"[\n{_ITEM}" + f",\n{_ITEM}".join(texts) + f"\n{_INNER}]"
+    return f"[\n{_ITEM}" + f",\n{_ITEM}".join(texts) + f"\n{_KEY}]"
 
 
 def encode(value: Any, pad: str) -> str:
@@ -191,13 +181,12 @@ def encode(value: Any, pad: str) -> str:
     kind = type(value)
     if kind is list or kind is tuple:
         inner = pad + " "
-        return (
-            f"[\n{inner}" + f",\n{inner}".join([encode(item, inner) for item in value]) + f"\n{pad}]" if value else "[]"
-        )
+        texts = [encode(item, inner) for item in value]
+        return f"[\n{inner}" + f",\n{inner}".join(texts) + f"\n{pad}]" if texts else "[]"
     if kind is dict:
         inner = pad + " "
-        items = [f"{_quote(str(key))}: {encode(item, inner)}" for key, item in value.items()]
-        return f"{{\n{inner}" + f",\n{inner}".join(items) + f"\n{pad}}}" if items else "{}"
+        texts = [f"{_quote(str(key))}: {encode(item, inner)}" for key, item in value.items()]
+        return f"{{\n{inner}" + f",\n{inner}".join(texts) + f"\n{pad}}}" if texts else "{}"
     scalar = _SCALARS.get(kind)
     if scalar is not None:
         return scalar(value)
@@ -219,5 +208,5 @@ _SCALARS: dict[type, Callable[[Any], str]] = {
     bool: lambda value: "true" if value else "false",
     type(None): lambda value: "null",
 }
-#: what is written as it is; all else in an entry is a record, which has its text
+#: all other types in an entry are records
 _PLAIN = frozenset((list, tuple, dict, *_SCALARS))

@@ -5,13 +5,11 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Sequence
 from typing import Any
 
 from probe.entry import Entry
 from probe.naming import message_of
 from probe.store.arrays import ArrayWriter
-from probe.store.disk_budget import DiskBudget
 from probe.store.documents import JsonDocuments
 from probe.store.error_log import ErrorLog
 
@@ -20,19 +18,16 @@ class DumpWriter:
     """Writes one rank folder.
 
     Args:
-        folder: the rank folder.
         documents: the documents, with or without a journal.
         arrays: writes arrays.
-        budget: the bytes that arrays may take.
         errors: reports errors of the tool.
 
     Attributes:
         errors: see above.
     """
 
-    def __init__(self, documents: JsonDocuments, arrays: ArrayWriter, budget: DiskBudget, errors: ErrorLog) -> None:
-        self._documents, self._arrays, self._budget = documents, arrays, budget
-        self.errors = errors
+    def __init__(self, documents: JsonDocuments, arrays: ArrayWriter, errors: ErrorLog) -> None:
+        self._documents, self._arrays, self.errors = documents, arrays, errors
 
     @property
     def folder(self) -> str:
@@ -63,16 +58,16 @@ class DumpWriter:
 
     def array(self, name: str, array: Any) -> str:
         """Write an array and return the name of its file, or "": one that cannot be written leaves its numbers."""
-        was_exhausted = self._budget.exhausted_reason
+        saved, budget = "", self._arrays.budget
+        was_exhausted = budget.exhausted_reason
         try:
             saved = self._arrays.save(name, array)
         except OSError as error:
             self.errors.report("writing an array", error)
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                return ""
-            saved, self._budget.exhausted_reason = "", "the disk is full"
-        if not was_exhausted and self._budget.exhausted_reason:
-            self.errors.warn(f"{self._budget.exhausted_reason}: no more arrays are written; everything else continues")
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                budget.exhausted_reason = "the disk is full"
+        if not was_exhausted and budget.exhausted_reason:
+            self.errors.warn(f"{budget.exhausted_reason}: no more arrays are written; everything else continues")
         return saved
 
     def open(self) -> None:
@@ -81,7 +76,7 @@ class DumpWriter:
         Raises:
             UsageError: when another process does.
         """
-        if self._documents.journal is not None:
+        if self._documents.has_journal:
             self._documents.journal.open()
 
     def write_documents(self, end_of_step: bool) -> bool:
@@ -90,40 +85,8 @@ class DumpWriter:
 
     def close(self) -> None:
         """Release the journal, and leave it where it is if it is still there."""
-        if self._documents.journal is not None:
-            self._documents.journal.close()
+        self._documents.journal.close()
 
     def discard(self) -> None:
         """Leave nothing of the entries on disk."""
-        if self._documents.journal is not None:
-            self._documents.journal.remove()
-
-
-def make_dump_writer(
-    folder: str,
-    header: dict[str, Any],
-    stack_texts: Sequence[Sequence[str]],
-    budget: DiskBudget,
-    logged_kinds: set[tuple[str, str]],
-    has_arrays: bool,
-    has_stacks: bool,
-    has_journal: bool,
-    is_debug: bool,
-) -> DumpWriter:
-    """Return the writer of one rank folder.
-
-    Args:
-        folder: the rank folder.
-        header: "task", "level" and further keys that stand before "data" in dump.json.
-        stack_texts: the formatted stacks, by number; more may come.
-        budget: the bytes that arrays may take.
-        logged_kinds: the kinds of errors that were on the log already.
-        has_arrays: whether arrays may be written.
-        has_stacks: whether stack.json and construct.json are written.
-        has_journal: whether every entry is appended to a journal.
-        is_debug: whether debug.json is written in place of dump.json.
-    """
-    arrays = ArrayWriter(folder, budget)
-    header = {**header, "framework": "mindspore", "dump_data_dir": arrays.folder if has_arrays else None}
-    documents = JsonDocuments(folder, header, stack_texts, has_stacks, journal=has_journal, debug=is_debug)
-    return DumpWriter(documents, arrays, budget, ErrorLog(folder, logged_kinds))
+        self._documents.journal.remove()

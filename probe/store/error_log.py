@@ -4,10 +4,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import traceback
-from types import TracebackType
+from collections.abc import Iterator
 
 from probe.store import file_io, layout
 
@@ -30,7 +31,7 @@ class ErrorLog:
         """Report an error once per kind. Kind = (operation, exception type); for OSError its errno.
 
         Args:
-            operation: what failed, as a user would say it.
+            operation: the action that failed, in words of the user.
             error: the cause.
             name: the entry that lacks something.
         """
@@ -50,22 +51,26 @@ class ErrorLog:
             )
         self._append(f"{operation}\n{trace}", log_failure=first)
 
-    def guard(self, operation: str, name: str = "") -> ErrorReport:
+    @contextlib.contextmanager
+    def guard(self, operation: str, name: str = "") -> Iterator[None]:
         """Return a context in which an error ends: it is reported.
 
         Args:
-            operation: what is done in it, as a user would say it.
+            operation: the action that may fail, in words of the user.
             name: the entry that lacks something if it fails.
         """
-        return ErrorReport(self, operation, name)
+        try:
+            yield
+        except Exception as error:
+            self.report(operation, error, name)
 
     def warn(self, text: str) -> None:
-        """Log what the dump will lack from now on, without an error."""
+        """Log that parts of the dump will be missing from now on, although nothing failed."""
         _log.warning("%s", text)
         self._append(text, log_failure=True)
 
     def note(self, kind: str, text: str) -> None:
-        """Log, once per run and kind, what a dump lacks although nothing failed in the tool."""
+        """Log, once per run and kind, that parts of a dump are missing although nothing failed in the tool."""
         if (kind, "") not in self._logged_kinds:
             self._logged_kinds.add((kind, ""))
             _log.warning("%s", text)
@@ -77,25 +82,3 @@ class ErrorLog:
         except Exception:
             if log_failure:
                 _log.error("%s", text)
-
-
-class ErrorReport:
-    """The context in which an error is reported; see ``ErrorLog.guard``."""
-
-    __slots__ = ("_errors", "_name", "_operation", "failed")
-
-    def __init__(self, errors: ErrorLog, operation: str, name: str) -> None:
-        self._errors, self._operation, self._name = errors, operation, name
-        self.failed: Exception | None = None
-
-    def __enter__(self) -> ErrorReport:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool:
-        if not isinstance(error, Exception):
-            return False
-        self.failed = error
-        self._errors.report(self._operation, error, self._name)
-        return True

@@ -43,7 +43,7 @@ def append(path: str, text: str) -> None:
 
 
 def write(path: str, *parts: bytes | memoryview) -> None:
-    """Write a new file, replacing what stood there; one that cannot be written to its end is removed."""
+    """Write a new file in place of an older one. A file that cannot be written to its end is removed."""
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, FILE_MODE)
     try:
         for part in parts:
@@ -59,13 +59,12 @@ def write(path: str, *parts: bytes | memoryview) -> None:
 
 @contextlib.contextmanager
 def atomic_write(path: str) -> Iterator[IO[str]]:
-    """Write a file beside its place and rename it over it: a reader sees the old or the new one, never half of it."""
+    """Write a file beside its place, then rename it: a reader sees the old or the new file, never half of one."""
     beside = f"{path}.{os.getpid()}{TEMP_SUFFIX}"
     try:
         with open(beside, "w", encoding="utf-8", opener=_opener) as file:
             yield file
         os.replace(beside, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
+    finally:
+        with contextlib.suppress(OSError):  # after the renaming there is none
             os.remove(beside)
-        raise

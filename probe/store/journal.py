@@ -4,8 +4,7 @@
 
 A file begins with ``MAGIC``; then come records, each with its length and CRC-32 before it (little endian, four bytes
 each) and JSON text: ``{"header": …, "extra_info": …}`` first, then ``{"name": …, "entry": …, "stack": …, "lines": …,
-"construct": …}``. What is damaged or cut off at the end takes
-nothing of what stands before it along.
+"construct": …}``. Damage at the end of a file leaves the records before it readable.
 """
 
 from __future__ import annotations
@@ -51,17 +50,17 @@ class Journal:
         """
         if self._file >= 0:
             return
-        file_io.make_dirs(os.path.dirname(self._path))
-        file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, file_io.FILE_MODE)
-        try:
-            if not lock(file):
-                raise UsageError(another_process(os.path.dirname(self._path)))
-            os.ftruncate(file, 0)
-            self.size = os.write(file, MAGIC + _framed(self._header))
-        except BaseException:
-            os.close(file)
-            raise
-        self._file = file
+        folder = file_io.make_dirs(os.path.dirname(self._path))
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+        with contextlib.ExitStack() as cleanup:
+            self._file = os.open(self._path, flags, file_io.FILE_MODE)
+            cleanup.callback(self.close)
+            if not lock(self._file):
+                raise UsageError(another_process(folder))
+            os.ftruncate(self._file, 0)
+            self.size = os.write(self._file, MAGIC)
+            self.append(self._header)
+            cleanup.pop_all()
 
     def append(self, text: str) -> None:
         """Append a record.
@@ -79,7 +78,7 @@ class Journal:
             self._again(data)
 
     def remove(self) -> None:
-        """End the journal: what it held is in the documents."""
+        """End the journal: its entries are in the documents."""
         if self._file >= 0:
             with contextlib.suppress(FileNotFoundError):
                 os.remove(self._path)
@@ -94,16 +93,14 @@ class Journal:
     def _again(self, data: bytes) -> None:
         """Write a record of which only a part was written, or take that part back."""
         os.ftruncate(self._file, self.size)
-        os.lseek(self._file, self.size, os.SEEK_SET)
         if os.write(self._file, data) != len(data):
             os.ftruncate(self._file, self.size)
-            os.lseek(self._file, self.size, os.SEEK_SET)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self._path)
         self.size += len(data)
 
 
 def another_process(folder: str) -> str:
-    """Return what is said where another process is writing."""
+    """Return the message for a folder that another process is writing."""
     return (
         f"{folder} is being written by another process. Give each process a rank of its own (start(rank_id=...)) "
         "or a dump_path of its own."
@@ -111,7 +108,7 @@ def another_process(folder: str) -> str:
 
 
 def read(path: str) -> tuple[list[Mapping[str, Any]], str]:
-    """Return the records of a journal, the header first, and what is wrong with the rest of it, or "".
+    """Return the records of a journal, the header first, and a description of its damage, or "".
 
     Raises:
         UsageError: when the file is no journal, cannot be read, or a living process still writes it.
@@ -128,50 +125,38 @@ def read(path: str) -> tuple[list[Mapping[str, Any]], str]:
     if not data.startswith(MAGIC):
         raise UsageError(f"{path} is no journal of probe")
     found: list[Mapping[str, Any]] = []
-    for place, record in progress(_records(data), "reading the journal"):
-        if record is None:
-            return found, f"the last {len(data) - place} of {len(data)} bytes were damaged or cut off"
-        found.append(record)
+    end = len(MAGIC)
+    try:
+        for record, place in progress(_records(data), "reading the journal"):
+            found.append(record)
+            end = place
+    except (struct.error, ValueError, RecursionError):
+        return found, f"the last {len(data) - end} of {len(data)} bytes were damaged or cut off"
     return found, ""
 
 
-def _records(data: bytes) -> Iterator[tuple[int, Mapping[str, Any] | None]]:
-    """Yield where each record begins, and the record, or None where it is damaged."""
-    place = len(MAGIC)
-    while place < len(data):
-        record = _record(data, place)
-        yield place, record
-        if record is None:
-            return
-        place += _FRAME.size + _FRAME.unpack_from(data, place)[0]
+def _records(data: bytes) -> Iterator[tuple[Mapping[str, Any], int]]:
+    """Yield each record and the place where it ends.
 
-
-def _record(data: bytes, place: int) -> Mapping[str, Any] | None:
-    start = place + _FRAME.size
-    if start > len(data):
-        return None
-    length, checksum = _FRAME.unpack_from(data, place)
-    payload = data[start : start + length]
-    if len(payload) < length or zlib.crc32(payload) != checksum:
-        return None
-    try:
-        record = json.loads(payload)
-    except (ValueError, RecursionError):
-        return None
-    return record if isinstance(record, dict) else None
-
-
-def _framed(text: str) -> bytes:
-    payload = text.encode()
-    return _FRAME.pack(len(payload), zlib.crc32(payload)) + payload
+    Raises:
+        struct.error, ValueError, RecursionError: at a record that is damaged or cut off.
+    """
+    end = len(MAGIC)
+    while end < len(data):
+        length, checksum = _FRAME.unpack_from(data, end)
+        start = end + _FRAME.size
+        end = start + length
+        payload = data[start:end]
+        record = json.loads(payload) if len(payload) == length and zlib.crc32(payload) == checksum else None
+        if not isinstance(record, dict):
+            raise ValueError
+        yield record, end
 
 
 def lock(file: int) -> bool:
     """Take the lock of a file or folder, which goes with the process; return False where another has it."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError):
-        return False
-    except OSError:  # a file system without locks
-        return True
+    except OSError as error:  # the last of these: a file system without locks
+        return not isinstance(error, (BlockingIOError, PermissionError))
     return True

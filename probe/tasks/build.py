@@ -11,6 +11,7 @@ from probe.config.settings import Settings
 from probe.entry import Entry
 from probe.measure.extrema import ExtremaMeasurer
 from probe.measure.select import Measurers
+from probe.recording.call_stacks import CallStacks
 from probe.recording.measurement_queue import MeasurementQueue
 from probe.recording.name_filter import NameFilter
 from probe.recording.task import GradientUse, Task
@@ -21,7 +22,7 @@ from probe.tasks.values import ValuesTask
 
 
 class StepParts(NamedTuple):
-    """The parts of a step that tasks are built of.
+    """The parts of a step from which its task is built.
 
     Attributes:
         settings: the settings.
@@ -29,6 +30,8 @@ class StepParts(NamedTuple):
         wait: waits for asynchronous work; raises a pending error of the training.
         writer: the files of the step.
         name_filter: selects calls by name.
+        stacks: the texts of call stacks.
+        hits: the number of findings in earlier steps.
     """
 
     settings: Settings
@@ -36,6 +39,8 @@ class StepParts(NamedTuple):
     wait: Callable[[], None]
     writer: DumpWriter
     name_filter: NameFilter
+    stacks: CallStacks
+    hits: int
 
     def queue(self, accept: Callable[[Entry], None], complete_only: bool = False) -> MeasurementQueue:
         """Return a queue that passes entries on to ``accept``."""
@@ -67,7 +72,7 @@ def _structure(parts: StepParts) -> tuple[Task, MeasurementQueue]:
 def _nan_check(parts: StepParts) -> tuple[Task, MeasurementQueue]:
     measurer = parts.measurers.measurer
     assert isinstance(measurer, ExtremaMeasurer)
-    finder = FirstNonFinite(measurer, parts.writer, parts.settings)
+    finder = FirstNonFinite(measurer, parts.writer, parts.stacks, parts.settings, parts.hits)
     queue = finder.queue = parts.queue(finder.accept, complete_only=True)
     return NanCheck(finder, queue, parts.writer.array, parts.settings.data_mode), queue
 

@@ -33,7 +33,7 @@ class DebugTask(Task):
         self._names: set[str] = set()
 
     def new_names(self, name: str) -> tuple[str, str]:
-        """Return the names of the value that is saved now under a name, and of its gradient."""
+        """Return the names of the value that is saved now, and of its gradient."""
         while True:  # "w_grad" may be saved beside "w"
             names = naming.debug_names(name, next(self._counters[naming.debug_names(name, 0)]))
             if self._names.isdisjoint(names):
@@ -45,7 +45,7 @@ class DebugTask(Task):
         self.put(name, self._describe(value, name, self._sink, Role.OUTPUT))
 
     def put(self, name: str, shape: Any) -> None:
-        """Record what is known of a value, in place of what was known before."""
+        """Record the known records of a value. They replace those of an earlier call."""
         self._queue.put(Entry(name, shape, Kind.DEBUG_VALUE))
 
     def gradient_of(self, place: str, tensor: Any) -> Any:

@@ -5,18 +5,19 @@
 from __future__ import annotations
 
 import logging
-import math
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from probe.config.settings import Settings
 from probe.entry import Entry, Kind
 from probe.errors import NonFiniteError
-from probe.measure.extrema import ExtremaMeasurer, TensorExtrema
+from probe.measure.extrema import ExtremaMeasurer, Severity, TensorExtrema, severity
 from probe.measure.measurer import ArraySink, Role
 from probe.naming import COLLECTIVE, may_modify_inputs
 from probe.pytree import leaves
 from probe.recording.call import Call
+from probe.recording.call_stacks import CallStacks
 from probe.recording.measurement_queue import MeasurementQueue
 from probe.store.dump_writer import DumpWriter
 from probe.tasks.values import ValuesTask
@@ -48,34 +49,61 @@ class NanCheck(ValuesTask):
         """Return whether a call was found."""
         return bool(self._finder.found)
 
-    def end_step(self) -> str:
-        """Return a warning where NaN/Inf was seen, but no recorded call produced it."""
-        return self._finder.unexplained()
+    def end_step(self) -> list[str]:
+        """Return warnings where NaN/Inf was seen, but no recorded call produced it."""
+        return self._finder.warnings()
+
+
+class _LastEntries(dict[str, Entry]):
+    """The last N entries by name."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+
+    def add(self, entry: Entry) -> None:
+        """Add an entry, or further keys to one, as to those of parameters."""
+        if entry.name in self:
+            self[entry.name].parts.update(entry.parts)
+            return
+        self[entry.name] = entry
+        if len(self) > self._most:
+            del self[next(iter(self))]
 
 
 class FirstNonFinite:
-    """Keeps the last N entries in memory. When a call produces NaN/Inf from finite inputs, writes it and those N.
+    """Keeps the last N entries in memory. When a call produces NaN/Inf, writes it and those N.
+
+    * A call is found whose output is worse than its inputs; the order is finite, -inf, Inf, NaN.
+    * Attention masks: a Cell may make -inf, and a number of -inf may be an argument.
+    * A backward is found that receives NaN/Inf although the recorded backward before it returned finite gradients:
+      an operation between them is not recorded.
 
     Args:
         measurer: measures the tensors.
         writer: the files of the step.
+        stacks: the texts of call stacks.
         settings: how many entries are kept, and whether the training is to be stopped.
+        hits: the number of findings in earlier steps.
 
     Attributes:
         found: the name of the entry that was found, or "".
+        queue: hands entries to this object, and takes an error for the training.
     """
 
-    queue: MeasurementQueue  # the queue hands entries to this object, which hands it an error for the training
+    queue: MeasurementQueue
 
-    def __init__(self, measurer: ExtremaMeasurer, writer: DumpWriter, settings: Settings) -> None:
-        self._measurer, self._writer = measurer, writer
-        self._raises = settings.on_nan == "raise"
-        self._most = settings.last_calls
-        self._kept: dict[str, Entry] = {}
+    def __init__(
+        self, measurer: ExtremaMeasurer, writer: DumpWriter, stacks: CallStacks, settings: Settings, hits: int
+    ) -> None:
+        self._measurer, self._writer, self._stacks = measurer, writer, stacks
+        self._raises = settings.on_nan == "raise" and hits + 1 == settings.max_hits
+        self._kept = _LastEntries(settings.last_calls)
         self._nonfinite_inputs: set[str] = set()  # forward entries with NaN/Inf inputs, and the Cells that contain them
         self._pending_parameter_gradients: dict[str, Entry] = {}  # by Cell, until the Cell's backward comes
         self._backward_was_clean: dict[str, bool] = {}  # by Cell: its backward received finite values only
-        self._first_nonfinite_input = ""
+        self._cell_stacks: dict[str, int] = {}  # by Cell: it explains the gradients of its parameters
+        self._warnings: list[str] = []
         self.found = ""
 
     def accept(self, entry: Entry) -> None:
@@ -84,31 +112,29 @@ class FirstNonFinite:
             if not self.found and isinstance(entry.parts, dict):
                 self._accept(entry, entry.parts)
 
-    def unexplained(self) -> str:
-        """Return a warning where NaN/Inf was seen and no recorded call produced it, or ""."""
-        pending = (entry.name for entry in self._pending_parameter_gradients.values())
-        name = self._first_nonfinite_input or next(pending, "")
-        if not name or self.found:
-            return ""
-        return (
-            f"{name} received NaN/Inf, but no recorded call produced it. It may come from the data, a weight, or a "
-            "call that is not recorded."
-        )
+    def warnings(self) -> list[str]:
+        """Return what is to be said about a step without a finding."""
+        for entry in self._pending_parameter_gradients.values():
+            self._warn_unexplained(entry)
+        return [] if self.found else self._warnings[:2]
 
     def _accept(self, entry: Entry, parts: dict[str, Any]) -> None:
+        is_first_backward = entry.is_backward and "input" in parts and not self._backward_was_clean
+        if is_first_backward and not all(leaf.is_ones for leaf in _extrema_in(parts["input"])):
+            self._warnings.append(
+                "The loss is computed outside of the recorded calls: NaN/Inf that it makes is not found. The first "
+                f"gradient of the step arrives at {entry.name}."
+            )
+        if entry.kind is Kind.CELL and not entry.is_backward:
+            self._cell_stacks[entry.key] = entry.stack
         if self._measurer.saw_nonfinite and self._check(entry, parts):
             return
-        if entry.kind is Kind.CELL and "input" in parts:
-            clean = entry.forward not in self._nonfinite_inputs and _all_finite(parts["input"])
-            self._backward_was_clean[entry.key] = clean
-        _release(parts)
-        known = self._kept.get(entry.name)
-        if known is not None:  # further keys of an entry, as of parameters_grad
-            known.parts.update(parts)
-            return
-        self._kept[entry.name] = entry
-        if len(self._kept) > self._most:
-            del self._kept[next(iter(self._kept))]
+        if entry.is_backward and "input" in parts:
+            clean = entry.forward not in self._nonfinite_inputs and not _worst(parts["input"])
+            self._backward_was_clean[entry.key] = clean and not _worst(parts.get("output"))
+        for leaf in _extrema_in(parts):
+            leaf.release()
+        self._kept.add(entry)
 
     def _check(self, entry: Entry, parts: dict[str, Any]) -> bool:
         """Return whether this entry produced NaN/Inf, or may turn out to have; if it did, it is written."""
@@ -118,41 +144,64 @@ class FirstNonFinite:
         if not entry.is_backward and _FIRST_OUTPUT_ONLY.search(entry.key):
             outputs = [part[:1] for part in outputs if part]
         gradient = self._pending_parameter_gradients.pop(entry.key, None) if entry.is_backward else None
-        unwritten = not entry.is_backward and _UNWRITTEN.search(entry.key)
-        if unwritten or (gradient is None and _all_finite(outputs)):
+        after = Severity.FINITE if not entry.is_backward and _UNWRITTEN.search(entry.key) else _worst(outputs)
+        if gradient is None and after is Severity.FINITE:
             return False
-        inputs = [parts.get(key) for key in _INPUTS[entry.is_backward]]
-        if entry.forward in self._nonfinite_inputs or not _all_finite(inputs):
-            self._note_nonfinite_inputs(entry)
-            return False
-        if entry.kind is Kind.CELL and not entry.is_backward and all(map(_finite_or_masked, leaves(outputs))):
+        before = _worst([parts.get(key) for key in _INPUTS[entry.is_backward]])
+        given = entry.forward in self._nonfinite_inputs or (before >= after and gradient is None)
+        if given or before is Severity.NAN or (before is Severity.INF and self._nonfinite_inputs):
+            return self._check_arrival(entry, before)
+        if after is Severity.NEGATIVE_INF and entry.kind is Kind.CELL and not entry.is_backward:
             return False
         if gradient is not None:
             self._kept[entry.name] = entry
-            _release(parts)
-        self._write(gradient or entry)
+        nan_of_inf = after is Severity.NAN and before is not Severity.FINITE
+        message = f"First NaN/Inf: {(gradient or entry).name}. Its inputs are finite, its output is not."
+        if nan_of_inf:
+            message = f"First NaN: {entry.name}. Its inputs have Inf and no NaN, its output has NaN."
+        self._write(gradient or entry, message)
         return True
+
+    def _check_arrival(self, entry: Entry, before: Severity) -> bool:
+        """Return whether NaN/Inf arrives at a backward from an unrecorded operation; note unexplained NaN/Inf."""
+        if before <= Severity.NEGATIVE_INF:
+            return False
+        clean = self._backward_was_clean
+        unexplained = entry.forward not in self._nonfinite_inputs and not self._nonfinite_inputs
+        if entry.is_backward and unexplained and clean and all(clean.values()):
+            self._write(
+                entry, f"First NaN/Inf in the gradient that arrives at {entry.name}, after an unrecorded operation."
+            )
+            return True
+        if not self._nonfinite_inputs:
+            self._warn_unexplained(entry)
+        names = [name for parent in entry.parents for name in parent if name is not None]
+        self._nonfinite_inputs.update(name.replace(".backward", ".forward") for name in (entry.name, *names))
+        return False
 
     def _check_parameter_gradient(self, entry: Entry) -> bool:
         """Check a parameter's gradient against the backward of its Cell, which comes before or after it."""
-        if _all_finite(entry.parts) or not self._backward_was_clean.get(entry.key, True):
+        if not _worst(entry.parts) or not self._backward_was_clean.get(entry.key, True):
             return False
         if entry.key in self._backward_was_clean:
-            self._write(entry)
+            self._write(entry, f"First NaN/Inf: {entry.name}. The gradients that arrive at its Cell are finite.")
         else:
             self._pending_parameter_gradients.setdefault(entry.key, entry)
         return True
 
-    def _note_nonfinite_inputs(self, entry: Entry) -> None:
-        """Note that neither this call nor the Cells that contain it produced NaN/Inf."""
-        self._first_nonfinite_input = self._first_nonfinite_input or entry.name
-        names = [name for parent in entry.parents for name in parent if name is not None]
-        self._nonfinite_inputs.update(name.replace(".backward", ".forward") for name in (entry.name, *names))
+    def _warn_unexplained(self, entry: Entry) -> None:
+        self._warnings.append(
+            f"{entry.name} received NaN/Inf, but no recorded call produced it. It may come from the data, a weight, or "
+            f"a call that is not recorded.{self._line(entry)}"
+        )
 
-    def _write(self, entry: Entry) -> None:
+    def _line(self, entry: Entry) -> str:
+        line = self._stacks.user_line(max(entry.stack, self._cell_stacks.get(entry.key, -1)))
+        return f" {line}" if line else ""
+
+    def _write(self, entry: Entry, message: str) -> None:
         self.found = entry.name
-        extrema = [leaf for leaf in leaves(entry.parts) if isinstance(leaf, TensorExtrema)]
-        if [leaf for leaf in extrema if not leaf.complete(self._measurer.host)]:
+        if [leaf for leaf in _extrema_in(entry.parts) if not leaf.complete(self._measurer.host)]:
             entry.parts["error"] = "a tensor was modified in place during the call; only its Max and Min are known"
         for kept in (*self._kept.values(), entry):
             self._writer.write(kept)
@@ -160,31 +209,24 @@ class FirstNonFinite:
                 self._writer.write_stack(kept.forward, kept.stack)  # it explains the backward
         self._kept.clear()
         self._writer.write_documents(end_of_step=True)
-        message = f"First NaN/Inf: {entry.name}. Its inputs are finite, its output is not."
         if entry.name.partition(".")[0] in COLLECTIVE:
             message += " (a collective: the value came from another rank or from the reduction)"
-        _log.warning("%s Its record and the calls before it are in %s", message, self._writer.folder)
+        message += self._line(entry)
+        _log.warning("%s; its record and the calls before it are in %s", message, self._writer.folder)
         if self._raises:
             self.queue.raise_later(NonFiniteError(f"{message} ({self._writer.folder})"))
 
 
-def _release(parts: dict[str, Any]) -> None:
-    for leaf in leaves(parts):
-        if type(leaf) is TensorExtrema:
-            leaf.release()
+def _extrema_in(value: Any) -> Iterator[TensorExtrema]:
+    return (leaf for leaf in leaves(value) if type(leaf) is TensorExtrema)
 
 
-def _all_finite(value: Any) -> bool:
-    return all(map(_is_finite, leaves(value)))
+def _worst(value: Any) -> Severity:
+    return max(map(_severity, leaves(value)), default=Severity.FINITE)
 
 
-def _finite_or_masked(leaf: Any) -> bool:
-    """Return whether a value is finite, or only -inf (attention masks contain -inf on purpose)."""
-    return not isinstance(leaf, TensorExtrema) or leaf.is_finite or leaf.only_negative_inf
-
-
-def _is_finite(leaf: Any) -> bool:
+def _severity(leaf: Any) -> Severity:
     if isinstance(leaf, TensorExtrema):
-        return leaf.is_finite
-    number = getattr(leaf, "value", leaf)  # an argument of -inf is given on purpose
-    return not isinstance(number, float) or math.isfinite(number)
+        return leaf.severity
+    number = getattr(leaf, "value", leaf)
+    return severity((number, number)) if isinstance(number, float) else Severity.FINITE

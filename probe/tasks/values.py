@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Tasks "statistics" and "tensor": every call with the numbers, and perhaps the arrays, of its tensors."""
+"""Tasks "statistics" and "tensor": every call with the statistics, and perhaps the arrays, of its tensors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ValuesTask(Task):
 
     Args:
         queue: measures tensors.
-        sink_of: entry name -> the sink of its arrays, or None where they are not written.
+        sink_of: entry name -> the sink of its arrays, or None if they are not written.
         modes: the setting ``data_mode``.
     """
 

@@ -64,23 +64,40 @@ def test_an_import_upwards_is_found(copy, module, line, broken):
     assert broken in said
 
 
-def test_an_import_cycle_of_two_modules_is_found(copy):
-    assert "No cycles are allowed in probe.config" not in check(copy)[1]
-    with open(copy / "probe" / "config" / "validators.py", "a") as file:
-        file.write("\n\ndef late():\n    from probe.config import settings\n")
-    code, said = check(copy)
-    assert code == 1
-    assert "No cycles are allowed in probe.config" in said
-
-
-def test_a_module_without_a_floor_is_found(tmp_path):
+@pytest.fixture
+def empty(tmp_path):
+    """The modules of probe/ without their text, and the rules."""
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    for path in [*ROOT.glob("probe/*.py"), *ROOT.glob("probe/*/*.py"), *ROOT.glob("probe/*/*/*.py")]:
-        empty = tmp_path / path.relative_to(ROOT)
-        empty.parent.mkdir(parents=True, exist_ok=True)
-        empty.touch()
-    assert check(tmp_path)[0] == 0
-    (tmp_path / "probe" / "extra.py").touch()
-    code, said = check(tmp_path)
+    for path in (ROOT / "probe").rglob("*.py"):
+        module = tmp_path / path.relative_to(ROOT)
+        module.parent.mkdir(parents=True, exist_ok=True)
+        module.touch()
+    return tmp_path
+
+
+def test_modules_without_imports_keep_all_rules(empty):
+    assert check(empty)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "package"),
+    [
+        ("config/settings.py", "config/validators.py", "probe.config"),
+        ("store/journal.py", "store/documents.py", "probe.store"),
+        ("config/settings.py", "process/rank.py", "probe"),
+    ],
+)
+def test_an_import_cycle_is_found(empty, first, second, package):
+    for importer, imported in ((first, second), (second, first)):
+        name = imported.removesuffix(".py").replace("/", ".")
+        (empty / "probe" / importer).write_text(f"def late():\n    import probe.{name}\n")
+    code, said = check(empty)
+    assert code == 1
+    assert f"No cycles are allowed in {package}." in said
+
+
+def test_a_module_without_a_floor_is_found(empty):
+    (empty / "probe" / "extra.py").touch()
+    code, said = check(empty)
     assert code == 1
     assert "- probe.extra" in said

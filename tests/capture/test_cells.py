@@ -155,6 +155,7 @@ def test_a_copy_of_a_cell_made_while_recording_has_no_hooks(debug):
     assert dump.names("Inner.forward") == ["Cell.1.Inner.forward.0"]
 
 
+@pytest.mark.slow
 def test_a_model_can_be_exported_while_recording(debug, tmp_path):
     net = nn.SequentialCell(nn.Dense(3, 2), nn.ReLU())
 
@@ -285,6 +286,7 @@ def test_a_cell_with_two_names_is_recorded_under_the_first_without_a_warning(deb
     assert caplog.messages == []
 
 
+@pytest.mark.slow
 def test_parameters_that_the_forward_or_the_optimizer_updates_are_as_without_probe(debug):
     for name in ("assigns", "norms"):
         values = []

@@ -15,6 +15,8 @@ from mindspore import jit, nn, ops
 
 from tests.support.tensors import tensor
 
+pytestmark = pytest.mark.slow
+
 X = tensor(np.arange(6.0).reshape(2, 3) * 0.1)
 
 
@@ -78,7 +80,6 @@ for mine, bare, later in zip(under, ms.value_and_grad(plain)(X), gradient(X)):
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("compiled_before", [False, True])
 def test_a_traced_function_gives_the_same_numbers(tmp_path, compiled_before):
     # a program of its own: MindSpore's tracing fails below frames that have no source, as those of python -m pytest

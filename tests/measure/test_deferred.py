@@ -13,6 +13,8 @@ import pytest
 from probe import SettingsError
 from tests.support import nets
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("task", ["statistics", "tensor"])
 def test_async_dump_records_the_same_numbers(debug, task, tmp_path):

@@ -15,6 +15,8 @@ import pytest
 
 from tests.support import nets
 
+pytestmark = pytest.mark.slow
+
 RNG = np.random.RandomState(5)
 VALUES = {
     "float": RNG.randn(40, 30).astype(np.float32),
@@ -63,7 +65,6 @@ def test_records_measured_on_the_device_equal_those_of_the_host(debug, name):
     assert {key: (host[key], device[key]) for key in host if not agree(device[key], host[key])} == {}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("task", ["statistics", "tensor"])
 def test_measuring_on_the_device_changes_no_bit_of_a_training(debug, task):
     results, dumps = {}, {}
@@ -144,7 +145,6 @@ print(caught, y.asnumpy().sum())
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["synchronous", "asynchronous"])
 @pytest.mark.parametrize("whose", ["theirs", "ours"])
 def test_an_error_of_the_training_reaches_it_once_and_an_error_of_probe_never(tmp_path, mode, whose):

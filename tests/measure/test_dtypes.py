@@ -28,6 +28,7 @@ DTYPES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("values", [[1, 0, 3], 1, []], ids=["vector", "scalar", "empty"])
 def test_every_dtype_is_recorded_and_stored(debug, monkeypatch, dtype, values):

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from probe.measure.describe import ValueDescriber
 from probe.measure.host import HostMeasurer
+from probe.measure.measurer import Role
 from probe.store.documents import encode
 from tests.support.examples import MANY
 
@@ -55,12 +56,12 @@ def test_random_arguments_become_valid_json():
     @MANY
     @given(ARGUMENTS)
     def attempt(argument):
-        text = encode(describe(argument, "name", None), "   ")
+        text = encode(describe(argument, "name", None, Role.INPUT), "   ")
         json.loads(text)
 
     attempt()
 
 
 def test_a_number_too_long_for_text_is_recorded_by_its_number_of_bits():
-    text = encode(ValueDescriber(HostMeasurer(md5=False)).value(10**5000, "name", None), "")
+    text = encode(ValueDescriber(HostMeasurer(md5=False)).value(10**5000, "name", None, Role.INPUT), "")
     assert json.loads(text) == {"type": "int", "value": "a number of 16610 bits"}

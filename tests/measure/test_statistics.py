@@ -37,6 +37,7 @@ def _check(array):
     assert errors["Norm"] <= 2e-7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", arrays.KINDS)
 @pytest.mark.parametrize("dtype", arrays.DTYPES)
 def test_mean_and_norm_are_within_2e_7_of_double_precision(dtype, kind):
@@ -44,6 +45,7 @@ def test_mean_and_norm_are_within_2e_7_of_double_precision(dtype, kind):
         _check(arrays.make(kind, arrays.DTYPES[dtype], size))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16])
 def test_the_bound_holds_for_16_million_elements(dtype):
     _check(np.full(16_000_001, 0.7, dtype))

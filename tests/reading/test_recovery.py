@@ -14,6 +14,7 @@ import pytest
 from probe.__main__ import main
 from probe.reading.recover import recover
 from probe.store.documents import JsonDocuments
+from probe.store.journal import Journal
 
 HEADER = {"task": "statistics", "level": "mix", "framework": "mindspore", "dump_data_dir": None}
 STACKS = [["File a, line 1, in f, \n x()"], ["File b, line 2, in g, \n yä()"]]
@@ -110,11 +111,11 @@ def attempt(folder, journal):
 
 @pytest.mark.parametrize("wrong", ["nothing", "text", "number"])
 def test_an_invalid_record_is_refused_and_the_journal_is_kept(tmp_path, wrong):
-    from probe.store.journal import MAGIC, _framed
-
     first = json.dumps({"header": HEADER, "extra_info": True})
     bad = {"nothing": "{}", "text": '{"name": "a", "entry": "b"}', "number": '{"name": "a", "stack": "b"}'}[wrong]
-    (tmp_path / "dump.journal").write_bytes(MAGIC + _framed(first) + _framed(bad))
+    journal = Journal(str(tmp_path), first)
+    journal.append(bad)
+    journal.close()
     (outcome,) = recover(str(tmp_path))
     assert "cannot be recovered, it is kept" in outcome.text
     assert not outcome.well

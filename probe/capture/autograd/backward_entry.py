@@ -18,11 +18,11 @@ from probe.pytree import TensorTree
 from probe.recording.call import Call
 from probe.recording.step_recorder import StepRecorder
 
-#: pairs of (place of a gradient in a hook's ``gi``, leaf): those that go to inputs, those that go to results
+#: two lists of (place of a gradient in a hook's ``gi``, leaf): gradients of inputs, gradients of results
 _Found = tuple[list[tuple[int, int]], list[tuple[int, int]]]
 
 
-#: last sequence number, order, what closes the entry
+#: last sequence number, order, the function that closes the entry
 _Open = tuple[int, int, Callable[[], None]]
 
 
@@ -74,12 +74,12 @@ class BackwardEntry:
 
     * A contribution that has several edges is summed.
     * An output that the call also uses itself: the contributions from inside are subtracted.
-    * An output that is an input has null in both places: the graph cannot tell whose users they are.
+    * An output that is an input has null in both places: its users cannot be told from the users of the input.
 
     Args:
         recorder: the recorder of the step.
         call: the call.
-        inputs: where its inputs stood in the graph.
+        inputs: the places of its inputs in the graph.
         outputs: its output tensors.
         open_entries: closes the entry when nothing more can arrive.
         order: the number of this entry in the order of attaching.
@@ -107,8 +107,8 @@ class BackwardEntry:
         """Hook the call's part of the graph. The hooks live as long as the graph and hold neither of these.
 
         Args:
-            graph: that part.
-            inputs: where the inputs stood.
+            graph: the call's part of the graph.
+            inputs: the places of the inputs in the graph.
             compiled: reads the edges of compiled functions' nodes.
         """
         last = graph.last
@@ -196,7 +196,7 @@ class BackwardEntry:
             total.add(gradient)
 
     def close(self) -> None:
-        """End the entry; it has no effect on one that has ended."""
+        """End the entry. A second call has no effect."""
         state, self._state = self._state, _State.CLOSED
         if state is not _State.OPEN:
             return
@@ -214,7 +214,7 @@ class BackwardEntry:
 
 
 def _finder(inner: InnerNode, inputs: list[tuple[int, int]], compiled: CompiledNodes) -> Callable[[], _Found]:
-    """Return a function that tells, in the hook of a node, which gradients go to inputs and which to results."""
+    """Return a function for the hook of a node. It returns the gradients of inputs and those of results."""
     found = inputs, inner.results
     if not is_compiled(inner.node):
         return lambda: found

@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Where the inputs of a call stand in the graph, and the part of the graph that the call has made."""
+"""The places of a call's inputs in the graph, and the part of the graph that the call has made."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from probe.pytree import TensorTree
 
 
 class GraphInputs:
-    """Where a call's inputs stood in the graph before it ran (an in-place call moves them).
+    """The places of a call's inputs in the graph before it ran (an in-place call moves them).
 
     Args:
         tree: the tensors among the inputs.
         nodes: access to the graph.
-        is_compiled: whether the call is one of a compiled function.
+        is_compiled: whether a compiled function is called.
 
     Attributes:
         tree: see above.
-        keys: place in the graph -> the input leaves that stand there.
+        keys: place in the graph -> the input leaves at this place.
         non_differentiable: leaves of a dtype that has no gradient.
-        min_sequence_nr: the call's own nodes have higher sequence numbers than this.
+        min_sequence_nr: the call's own nodes have higher sequence numbers.
         is_compiled: see above.
     """
 
@@ -34,7 +34,7 @@ class GraphInputs:
         self.keys: dict[Key, list[int]] = {}
         self.non_differentiable: set[int] = set()
         self.min_sequence_nr = -1
-        self._held: list[Node] = []  # so that no other node takes over an identity during the call
+        self._held: list[Node] = []  # else another node could take over an identity during the call
         for leaf, tensor in enumerate(tree.tensors):
             node = tensor._grad_node
             if node is not None:
@@ -72,14 +72,14 @@ class CallGraph:
 
     Args:
         nodes: access to the graph.
-        inputs: where the inputs stood before the call.
+        inputs: the places of the inputs before the call.
         results: the output tensors.
         result_nodes: the node of each output tensor, or None.
 
     Attributes:
         inner: the nodes that the call has made.
         arrivals: the nodes where gradients of its results arrive, with (index, output leaf) pairs.
-        shared: places of results that are inputs: the graph cannot tell whose users they are.
+        shared: places of results that are inputs; their users cannot be told apart.
     """
 
     def __init__(
@@ -95,13 +95,13 @@ class CallGraph:
             key = nodes.identify(node), results[leaf]._output_index
             if key in inputs.keys:
                 self.shared.add(key)
-            elif key not in places:  # given out twice: the whole gradient stands in the first place
+            elif key not in places:  # returned twice: the whole gradient belongs to the first place
                 places[key] = leaf
                 arrivals.setdefault(key[0], (node, []))[1].append((key[1], leaf))
         self.arrivals = list(arrivals.values())
         if places:
             self._walk(nodes, inputs, places)
-        else:  # nothing but inputs given back: an empty entry still says that a gradient came through
+        else:  # only inputs are returned: an empty entry still shows that a gradient came through
             self.arrivals = [(next(node for node in result_nodes if node is not None), [])]
 
     @property

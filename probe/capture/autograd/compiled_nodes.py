@@ -5,8 +5,8 @@
 A node has an edge for each tensor of the arguments, in the order of the signature, and then one for each Parameter
 that the function uses. A tuple, list or dict without gradients has none: it is compiled as a constant.
 
-MindSpore removes edges that need no gradient while it computes the gradients. A hook is given only the others. So the
-edges are read in the hook, where they are those that the gradients go to.
+MindSpore removes edges that need no gradient while it computes the gradients. A hook receives only the gradients of the
+other edges. So the edges are read in the hook: there they match the gradients.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from probe.capture.autograd.call_graph import GraphInputs
 from probe.capture.autograd.nodes import LEAF, Key, Node
 from probe.pytree import leaves as leaves_of
 
-#: stands in the name of such a node, and of no operation's
+#: part of the name of every such node, and of no other node's
 _NAME = "bprop_builder"
 
 #: (place of the gradient in a hook's ``gi``, input leaf); None where the mapping cannot be proven
@@ -53,11 +53,11 @@ class CompiledNodes:
         self._numbers = itertools.count()
 
     def release(self) -> None:
-        """Hold no node any more: no gradient is recorded from now on."""
+        """Release all nodes: no gradient is recorded from now on."""
         self._held.clear()
 
     def edges(self, node: Node) -> Callable[[], list[Key | None]]:
-        """Return a function that reads, once and in the node's hook, the edges that the gradients go to."""
+        """Return a function that reads the edges of the gradients. It is called once, in the node's hook."""
         number, held = next(self._numbers), self._held
         held[number] = node
 
@@ -68,7 +68,7 @@ class CompiledNodes:
         return read
 
     def places(self, node: Node, inputs: GraphInputs) -> Callable[[int], Places]:
-        """Return a function that maps, in the node's hook, so many gradients to the input leaves of the call."""
+        """Return a function that maps a number of gradients to the input leaves of the call, in the node's hook."""
         before, read = self._keys(node), self.edges(node)
         leaves, packed = self._align(node, before, inputs)
         wanted = {leaf for known in inputs.keys.values() for leaf in known} - inputs.non_differentiable
@@ -133,7 +133,7 @@ class CompiledNodes:
 
 
 def _follow(before: list[Key | None], after: list[Key | None], leaves: dict[int, int]) -> Places:
-    """Return where the leaves' edges have moved; None where only some of the edges of one tensor are left."""
+    """Return the new places of the leaves' edges; None if only some of the edges of one tensor are left."""
     found = []
     for key in {before[place] for place in leaves}:
         old = [place for place, known in enumerate(before) if known == key]

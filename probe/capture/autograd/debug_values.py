@@ -16,7 +16,7 @@ from probe.tasks.debug import DebugTask
 
 
 class DebugValueHooks:
-    """Records values, and watches their gradients without putting anything into the graph.
+    """Records values and their gradients, and inserts nothing into the graph.
 
     Args:
         nodes: access to the graph.
@@ -50,7 +50,7 @@ class DebugValueHooks:
             update()
 
     def remove(self) -> None:
-        """Remove the hooks on leaves of the graph; all others go with the graph."""
+        """Remove the hooks on leaves of the graph. All others are freed with the graph."""
         handles, self._handles = self._handles, []
         with preserve_hook_version(), contextlib.ExitStack() as every:
             for handle in handles:
@@ -62,7 +62,7 @@ class DebugValueHooks:
         pending = PendingRecord()
 
         def arrived(gradient: Any) -> None:
-            if recorder.closed or pending.record is not None or gradient is None:  # of a second pass, or of none
+            if recorder.closed or pending.record is not None or gradient is None:  # a second pass, or no gradient
                 return
             recorder.synchronize()
             with recorder.guard("reading a gradient", key=place):

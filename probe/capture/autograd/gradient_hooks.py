@@ -37,7 +37,7 @@ class GradientHooks:
         self._orders = itertools.count()
         self._compiled = CompiledNodes(nodes.identify)
         self._open_entries = OpenBackwardEntries()
-        #: stands for the inputs of a call of which only the order of its backward is recorded
+        #: the inputs of every call, if only the order of backward entries is recorded
         self._no_inputs = GraphInputs(TensorTree(self._tensor, (), is_input=False), nodes)
 
     def find_inputs(
@@ -48,9 +48,9 @@ class GradientHooks:
         is_cell: bool = False,
         is_compiled: bool = False,
     ) -> GraphInputs | None:
-        """Return where the inputs of a call stand in the graph; None where no gradient is being recorded.
+        """Return the places of a call's inputs in the graph; None if no gradient is being recorded.
 
-        A Cell may use tensors that it was not given: only nodes made from now on are its own.
+        A Cell may use tensors that are not its arguments: only nodes made from now on are its own.
         """
         if not self._nodes.works or not self._nodes.grad_enabled():
             return None
@@ -90,18 +90,18 @@ class GradientHooks:
         self._open_entries.flush()
 
     def release(self) -> None:
-        """Hold no node any more: the step is over."""
+        """Release all nodes: the step is over."""
         self._compiled.release()
 
     def _places(self, node: Node, inputs: GraphInputs, outputs: Sequence[Any]) -> Callable[[int], Places] | None:
-        """Return a function that finds the gradients of the inputs, if this node alone stands before the outputs."""
+        """Return a function that finds the gradients of the inputs; None if the call has several nodes."""
         if is_compiled(node):
             return self._compiled.places(node, inputs) if inputs.is_compiled else None
         edges = self._direct(node, inputs, outputs)
         return None if edges is None else lambda count: edges
 
     def _direct(self, node: Node, inputs: GraphInputs, outputs: Sequence[Any]) -> list[tuple[int, int]] | None:
-        """Return (edge, input leaf) pairs if this node alone stands between inputs and outputs, else None."""
+        """Return (edge, input leaf) pairs if this is the only node between inputs and outputs, else None."""
         identify = self._nodes.identify
         identity = identify(node)
         if any((identity, tensor._output_index) in inputs.keys for tensor in outputs):
@@ -124,7 +124,7 @@ class GradientHooks:
 
 
 def _order_only(recorder: StepRecorder, call: Call) -> Callable[[Any], None]:
-    """Return the hook that notes the backward of a call when a gradient reaches its first result, whatever it is."""
+    """Return the hook that notes the backward of a call when any gradient reaches its first result."""
     seen = False
 
     def hook(go: Any) -> None:

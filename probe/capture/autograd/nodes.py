@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""The private node API of MindSpore's autograd, as far as probe uses it: the one place that knows its versions."""
+"""The private node API of MindSpore's autograd. Only this module knows its versions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from probe.executor import pynative_executor
 
-#: identifies one output of one node while somebody holds that node
+#: identifies one output of one node, while something holds that node
 Key = tuple[Any, int]
 Node = Any
 
@@ -22,16 +22,16 @@ _HOOK_COUNT = "_HOOK_VERSION"
 
 
 class AutogradNodes:
-    """Access to ``_grad_node`` and what hangs on it.
+    """Access to the graph nodes of tensors (``_grad_node``).
 
     Attributes:
-        works: whether this MindSpore's node API does what the self-test expects; where it does not, it is not used.
-        reason: what the self-test found, where it failed.
+        works: whether this MindSpore's node API passed the self-test; otherwise it is not used.
+        reason: why the self-test failed, or "".
         identify: node -> a value that is equal for two wrappers of the same node.
-        grad_enabled: tells whether calls are being recorded for a gradient right now.
-        synchronize: waits for asynchronous work. An error of the training that is pending is raised here, once; so it
-            is called before the tool looks at a tensor, and never where errors of the tool are caught.
-        continuous: the dtypes that have gradients. Nodes of others (argmax) are given one too when they are multiplied.
+        grad_enabled: returns whether MindSpore records the graph now.
+        synchronize: waits for asynchronous work. It raises a pending error of the training, once. So the tool calls
+            it before it reads a tensor, and never in a guard.
+        continuous: the dtypes that have gradients. Tensors of others (argmax) may have nodes too.
     """
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class AutogradNodes:
         self._view = mindspore.Tensor.view
         self._anchor = mindspore.Parameter(mindspore.Tensor([1.0, 2.0], mindspore.float32), name="probe_anchor")
         self.works, self.reason = False, ""
-        if self.grad_enabled():  # save() or start() in the middle of a forward: the self-test would take part in it
+        if self.grad_enabled():  # save() or start() inside a forward: the self-test would become part of its graph
             if hasattr(self._view(self._anchor, -1)._grad_node, "_unique_id"):
                 self.identify = _by_unique_id
             self.works = True
@@ -55,24 +55,24 @@ class AutogradNodes:
         try:
             self._test()
             self.works = True
-        except Exception as error:  # whatever a future MindSpore does here: forward data are still recorded
+        except Exception as error:  # a future MindSpore may raise anything here: forward data are still recorded
             self.reason = f"{type(error).__name__}: {error}"
 
     def key(self, tensor: Any) -> Key | None:
-        """Return the key of the graph's place that this tensor comes from, or None for a constant."""
+        """Return the place in the graph that this tensor comes from, or None for a constant."""
         node = tensor._grad_node
         return None if node is None else (self.identify(node), tensor._output_index)
 
     def newest_sequence_nr(self) -> int:
         """Return a number below the sequence number of every node made from now on.
 
-        It comes from a node of the tool's own parameter that nothing else is connected to.
+        It comes from a node of a parameter of the tool, which is connected to nothing else.
         """
         node = self._view(self._anchor, -1)._grad_node
         return LEAF if node is None else int(node._sequence_nr())
 
     def _test(self) -> None:
-        """Differentiate a known function and look at what the hooks are given."""
+        """Differentiate a known function and check the arguments of the hooks."""
         import mindspore
 
         seen: dict[str, Any] = {}
@@ -107,8 +107,8 @@ def _by_name(node: Node) -> Any:  # MindSpore below 2.9
 def preserve_hook_version() -> Iterator[None]:
     """Register and remove hooks without a trace in the count that MindSpore keys its compiled functions with.
 
-    Optimizers are such functions: each step would compile them once more and keep what was compiled (2.8 and 2.9). None
-    of our hooks is ever compiled: those of Cells are taken out while something is, and a parameter's runs outside.
+    Optimizers are such functions: otherwise each step would compile them again and keep the result (2.8 and 2.9). Our
+    hooks are never compiled: hooks of Cells are removed during a compilation, and hooks of parameters run outside.
     """
     from mindspore.common import hook_handle
 

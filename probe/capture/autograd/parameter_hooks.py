@@ -14,11 +14,11 @@ from probe.recording.task import GradientUse
 
 
 class ParameterHooks:
-    """A hook on every parameter of every recorded Cell, to the end of the step; active once the Cell was called.
+    """A hook on every parameter of every recorded Cell, until the end of the step; active once the Cell was called.
 
-    Such a hook stays through any number of backward passes, so one is enough; it is only called where the training
-    asks for that parameter's gradient. Those of one step are registered at the begin of the next, all at once, which is
-    several times faster than one by one between a training's operations.
+    One hook serves any number of backward passes. MindSpore calls it only if the training computes that parameter's
+    gradient. The hooks of one step are registered again at the begin of the next step, all at once. This is several
+    times faster than one by one between a training's operations.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class ParameterHooks:
         self._stale = False
 
     def begin(self, recorder: StepRecorder) -> None:
-        """Register the hooks of the last step again, unless they are."""
+        """Register the hooks of the last step again, unless they are registered."""
         if not self._handles:
             self._register(recorder, self._hooked)
 
@@ -48,17 +48,17 @@ class ParameterHooks:
                         self._handles.append(parameter.register_hook(_hook(recorder, self._called, key, name)))
 
     def remove(self) -> None:
-        """Take every hook away."""
+        """Remove every hook."""
         handles, self._handles = self._handles, []
         self._called = set()
         if self._stale:
             self.forget()
-        with preserve_hook_version(), contextlib.ExitStack() as every:  # one that fails does not keep the others
+        with preserve_hook_version(), contextlib.ExitStack() as every:  # one that fails does not stop the others
             for handle in handles:
                 every.callback(handle.remove)
 
     def forget(self) -> None:
-        """Release the parameters, at the end of the step where hooks are registered on them."""
+        """Release the parameters: now, or at the end of the step if hooks are registered on them."""
         self._stale = bool(self._handles)
         if not self._stale:
             self._hooked = {}

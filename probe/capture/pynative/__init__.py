@@ -1,3 +1,3 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""The files of a dump. Knows no MindSpore."""
+"""The capture backend of PyNative mode."""

@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""The hot path: one closure per listed API, which records its outermost calls on each thread."""
+"""The hot path: one wrapper per listed API, which records its outermost calls on each thread."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ApiHooks:
         self._context, self._is_compiled = context, is_compiled
 
     def wrap(self, key: str, original: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a function that does what the original does and records its outermost calls on each thread."""
+        """Return a wrapper of the original that records its outermost calls on each thread."""
         state, call = self._context.state, self.call
 
         def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -53,7 +53,7 @@ class ApiHooks:
             original: the function to run.
             args: its positional arguments.
             kwargs: its keyword arguments.
-            skip_args: how many leading arguments are no inputs (a Primitive's self).
+            skip_args: the number of leading arguments that are no inputs (a Primitive's self).
         """
         context = self._context
         recorder = context.recorder
@@ -65,7 +65,7 @@ class ApiHooks:
             return original(*args, **kwargs)
         try:
             result = original(*args, **kwargs)
-            self._synchronize(recorder, result)  # or an error of the training would come up when we read the result
+            self._synchronize(recorder, result)  # else reading the result would raise an error of the training
         except BaseException as error:
             context.fail(recorder, opened, error)
             raise

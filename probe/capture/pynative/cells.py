@@ -17,9 +17,9 @@ from probe.naming import CELL, clean
 
 
 def iter_cells(models: Any) -> Iterator[tuple[str, Any]]:
-    """Yield (dotted path, Cell) for the models and all Cells below them, but not for optimizers and what they hold.
+    """Yield (dotted path, Cell) for the models and all Cells below them, without optimizers and their Cells.
 
-    The Cells that MindSpore puts around a recomputed one are no Cells of the user's either.
+    The Cells that MindSpore puts around a recomputed Cell are left out too.
 
     The path of a model itself is "", or its index when several were given.
     """
@@ -36,10 +36,10 @@ def iter_cells(models: Any) -> Iterator[tuple[str, Any]]:
 
 
 class CellHooks:
-    """Watches the calls of the Cells of one set of models, by one patch of the method that runs any Cell.
+    """Watches the calls of the Cells of one set of models. One patch of the method that runs any Cell is enough.
 
-    Hooks of MindSpore's own would be one per Cell, and those after a call are not called when the Cell raises (below
-    2.9), when it is interrupted, nor when it has a bprop of its own.
+    MindSpore's forward hooks would be one per Cell. They are not called after a call that raises (below 2.9), that is
+    interrupted, or whose Cell defines its own bprop.
 
     Args:
         context: shared by the hooks of the capture.
@@ -55,9 +55,9 @@ class CellHooks:
 
         self._context, self._parameter_hooks = context, parameters
         roots = {id(model) for model in (models if isinstance(models, (list, tuple)) else [models])}
-        self._cells = [(path, cell) for path, cell in cells if id(cell) not in roots]  # held: so identities stay theirs
+        self._cells = [(path, cell) for path, cell in cells if id(cell) not in roots]  # held: identities stay unique
         self._keys = {id(cell): clean(f"{CELL}.{path}.{type(cell).__name__}") for path, cell in self._cells}
-        self._parameters: dict[str, dict[str, Any]] = {}  # each Cell's own, from its first call after a start
+        self._parameters: dict[str, dict[str, Any]] = {}  # each Cell's own, read at its first call after a start
         self._patches = PatchSet(
             [
                 Patch(nn.Cell, "__call__", self._call),
@@ -66,12 +66,12 @@ class CellHooks:
         )
 
     def install(self) -> None:
-        """Begin to watch."""
+        """Begin to watch calls."""
         self._parameters.clear()
         self._patches.install()
 
     def remove(self) -> None:
-        """Put MindSpore's method back."""
+        """Restore MindSpore's method."""
         self._patches.remove()
 
     def _call(self, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -98,7 +98,7 @@ class CellHooks:
         return functools.update_wrapper(__call__, original)
 
     def _run_pre_hooks(self, original: Callable[..., Any], cell: Any, args: Any, kwargs: Any) -> Any:
-        """Stand in for the method that runs the user's own pre-hooks: the recorded inputs are those it returns."""
+        """Wrap the method that runs the user's pre-hooks: its return values are the recorded inputs."""
         args, kwargs = original(cell, args, kwargs)
         key, recorder = self._keys.get(id(cell)), self._context.recorder
         if key is not None and recorder is not None:
@@ -132,7 +132,7 @@ class CellHooks:
 
 
 def is_cell_or_cells(value: Any) -> bool:
-    """Return whether a value is what ``start(model=)`` takes: a Cell, or a list or tuple of Cells."""
+    """Return whether a value is a valid ``start(model=)``: a Cell, or a list or tuple of Cells."""
     from mindspore import nn
 
     several: Sequence[Any] = value if isinstance(value, (list, tuple)) else [value]

@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Communication between ranks: inputs before the call, outputs as soon as the training has waited for it."""
+"""Communication between ranks: inputs before the call, outputs after the training has waited for it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from probe.recording.step_recorder import StepRecorder
 
 
 def is_collective(key: str) -> bool:
-    """Return whether entries of this name are of communication.
+    """Return whether calls with this key communicate.
 
     >>> is_collective("MintDistributed.all_reduce"), is_collective("Mint.add")
     (True, False)
@@ -29,7 +29,7 @@ class CollectiveHooks(ApiHooks):
     """Records calls that communicate.
 
     In-place collectives return no tensor; their output is their arguments after the call. The output of an asynchronous
-    one is recorded when the training waits for its handle; nobody waits in its place.
+    call is recorded when the training waits for its handle. The tool never waits for a handle itself.
 
     Args:
         context: shared by the hooks of the capture.
@@ -41,7 +41,7 @@ class CollectiveHooks(ApiHooks):
         self._handles = handles
 
     def wrap(self, key: str, original: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the stand-in of the original; see ``ApiHooks``."""
+        """Return a wrapper of the original; see ``ApiHooks``."""
         wrapper = super().wrap(key, original)
         return _EqualToOriginal(wrapper, original) if key.endswith((".isend", ".irecv")) else wrapper
 

@@ -22,8 +22,8 @@ class _TrackedHandle:
 
     Attributes:
         recorder: the recorder of the step.
-        handle: the handle, held so that no other takes over its identity.
-        calls: the recorded calls that it belongs to; MindSpore has one handle for all that need no waiting.
+        handle: the handle, held so that its identity stays unique.
+        calls: the recorded calls that it belongs to. MindSpore shares one handle among calls that need no waiting.
     """
 
     recorder: StepRecorder
@@ -54,10 +54,10 @@ class _AwaitedCall:
 
 
 class CommHandleTracker:
-    """Tracks every handle of a step, by whatever name the call was called. ``wait`` is patched while there are any.
+    """Tracks every handle of a step, also of calls that are not recorded. ``wait`` is patched while there are any.
 
     Attributes:
-        recorder: the recorder of the step, while something is recorded or could be.
+        recorder: the recorder of the step, while calls are recorded.
     """
 
     def __init__(self) -> None:
@@ -74,11 +74,11 @@ class CommHandleTracker:
         self._waits = PatchSet([Patch(kind, "wait", around(self._waited)) for kind in {CommHandle, *made}])
 
     def install(self) -> None:
-        """Begin to notice handles when they are made."""
+        """Begin to track new handles."""
         self._creation.install()
 
     def remove(self) -> None:
-        """Notice no new handles."""
+        """Track no new handles."""
         self._creation.remove()
 
     def find(self, result: Any) -> list[Any]:
@@ -87,7 +87,7 @@ class CommHandleTracker:
         return [item for item in items if isinstance(item, self._handle)]
 
     def has_tensors(self, result: Any) -> bool:
-        """Return whether a call returned tensors, and did not only change its arguments."""
+        """Return whether a call returned tensors, rather than only changed its arguments."""
         items = result if isinstance(result, (list, tuple)) else (result,)
         return any(isinstance(item, (self._tensor, list, tuple)) for item in items)
 
@@ -101,12 +101,12 @@ class CommHandleTracker:
                     self._track(recorder, handle).calls.append(awaited)
 
     def end_step(self) -> None:
-        """Track no more. Calls that the training has not waited for are marked."""
+        """Stop tracking. Mark the calls that the training has not waited for."""
         for awaited in self._clear():
             awaited.recorder.note_unfinished(awaited.call, "pending", "not waited for before step()")
 
     def detach(self) -> None:
-        """Track no more in a forked child: the communication is the parent's."""
+        """Stop tracking, in a forked child: the communication is the parent's."""
         self._lock = threading.RLock()
         self.recorder = None
         self._clear()
@@ -119,7 +119,7 @@ class CommHandleTracker:
         return list(awaited.values())
 
     def _track(self, recorder: StepRecorder, handle: Any) -> _TrackedHandle:
-        """Return the tracked handle, a new one where it is not tracked yet."""
+        """Return the tracked handle. Begin to track it if it is new."""
         with self._lock:
             tracked = self._tracked.get(id(handle))
             if tracked is None:
@@ -159,7 +159,7 @@ class CommHandleTracker:
         return result
 
     def _untrack(self, tracked: _TrackedHandle) -> bool:
-        """Track a handle no more; return False where somebody else has done so."""
+        """Stop tracking a handle. Return False if another thread has done so before."""
         with self._lock:
             known = self._tracked.pop(id(tracked.handle), None)
             with tracked.recorder.guard("following a communication"):

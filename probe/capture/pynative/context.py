@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""What the hooks of one capture share, and the begin and end of every call they see."""
+"""The state that the hooks of one capture share, and the begin and end of every call."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class CaptureContext:
         gradients: attaches hooks to graph nodes.
 
     Attributes:
-        recorder: calls are recorded there; None while nothing is recorded.
+        recorder: records the calls; None while nothing is recorded.
         state: the state of each thread.
-        hooks: the hooks that are removed for a moment while MindSpore compiles or copies a Cell.
-        replay_logs: the logs of each recomputed Cell, the newest last, as MindSpore keeps their arguments.
+        hooks: the hooks that are suspended while MindSpore compiles or copies a Cell.
+        replay_logs: the logs of each recomputed Cell by its identity, the newest last.
     """
 
     def __init__(self, gradients: GradientHooks) -> None:
@@ -45,7 +45,7 @@ class CaptureContext:
         cell: Any = None,
         is_compiled: bool = False,
     ) -> OpenCall | None:
-        """Begin a call; return None where nothing of it is recorded. Raises errors of the training.
+        """Begin a call; return None if nothing of it is recorded. Raises errors of the training.
 
         Args:
             recorder: the recorder of the step.
@@ -89,7 +89,7 @@ class CaptureContext:
         result: Any,
         parameters: Mapping[str, Any] | None = None,
     ) -> None:
-        """End a call that has returned. Raises ``NonFiniteError`` where a task asks for it."""
+        """End a call that has returned. Raises ``queue.pending_error``."""
         if not opened.is_repeated:
             recorder.end(opened.call, result, parameters)
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """jit functions; patches are removed while MindSpore compiles.
 
-A function that is compiled from its source is recorded as one call. A function whose bytecode is captured while it runs
-is not captured between start and stop: it runs as written, and the APIs in it are recorded.
+A function that is compiled from its source is recorded as one call. A function whose bytecode is captured is not
+captured between start and stop: it runs as written, and the APIs in it are recorded.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ def jit_patches(context: CaptureContext) -> PatchSet:
 
 
 def copy_patches(context: CaptureContext) -> PatchSet:
-    """Return the patch that lets a Cell be copied as it is: hooks in its copy would stay there."""
+    """Return the patch that keeps our hooks out of copies of a Cell, from which they could not be removed."""
     from mindspore import nn
 
     return PatchSet([Patch(nn.Cell, "__deepcopy__", around(functools.partial(_clean_copy, context)), absent=True)])
 
 
 def _find(name: str, *modules: str) -> Any:
-    """Return a class from the first module that has it: since 2.9, before."""
+    """Return a class from the first module that has it: the one since 2.9, then the one before."""
     for module in modules:
         with contextlib.suppress(ImportError, AttributeError):
             return getattr(importlib.import_module(module), name)
@@ -61,13 +61,13 @@ def _undisturbed(context: CaptureContext, original: Callable[..., Any], *args: A
 
 
 def _clean_copy(context: CaptureContext, original: Callable[..., Any] | None, cell: Any, memo: dict[int, Any]) -> Any:
-    """Copy a Cell without our hooks; Cell itself has no such method, copy.deepcopy does it."""
+    """Copy a Cell without our hooks. Cell itself has no such method; copy.deepcopy copies it."""
     with context.hooks.suspended():
         return copy.deepcopy(cell, memo) if original is None else original(cell, memo)
 
 
 def _do_nothing(original: Callable[..., Any], *args: Any) -> None:
-    """Stand in for the begin and the end of a capture."""
+    """Replace the begin and the end of a capture."""
 
 
 def _about_to_compile(context: CaptureContext, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -76,7 +76,7 @@ def _about_to_compile(context: CaptureContext, original: Callable[..., Any], *ar
 
 
 def _unseen(context: CaptureContext, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Run a compiled function without recording anything in it, and undisturbed from a compilation on."""
+    """Run a compiled function and record nothing inside it. Hooks that a compilation suspended come back after it."""
     state, was_suspended = context.state, context.hooks.is_suspended
     inside, state.in_recorded_call = state.in_recorded_call, True
     try:

@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""The Primitives that a model's Cells hold: for a while each instance gets a class of its own that is recorded."""
+"""The Primitives that a model's Cells hold: between start and stop each instance has a recorded subclass."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _log = logging.getLogger("probe")
 
 
 def find_primitives(cells: Iterable[Any]) -> list[tuple[str, Any]]:
-    """Return (attribute, Primitive) for every Primitive that these Cells hold; one held twice has its first name."""
+    """Return (attribute, Primitive) for every Primitive that these Cells hold. The first attribute names it."""
     from mindspore.ops import Primitive
 
     found: dict[int, tuple[str, Any]] = {}
@@ -28,7 +28,7 @@ def find_primitives(cells: Iterable[Any]) -> list[tuple[str, Any]]:
 
 
 class PrimitiveHooks:
-    """Swaps the classes of Primitive instances and swaps them back.
+    """Replaces the classes of Primitive instances, and restores them.
 
     Args:
         context: shared by the hooks of the capture.
@@ -53,7 +53,7 @@ class PrimitiveHooks:
                     _log.warning("the Primitive %s cannot be recorded: %s", own.__name__, error)
 
     def remove(self) -> None:
-        """Give every Primitive its own class back."""
+        """Restore the class of every Primitive."""
         for primitive, own, recorded in self._found:
             if type(primitive) is recorded:
                 primitive.__class__ = own

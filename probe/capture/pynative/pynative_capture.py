@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""The capture backend for PyNative mode: the one owner of everything that probe installs into MindSpore and a model."""
+"""The capture backend for PyNative mode. It owns everything that probe installs into MindSpore and a model."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from probe.tasks.debug import DebugTask
 
 _log = logging.getLogger("probe")
 
-#: thresholds of the garbage collector between start and stop: its scan of all objects would fall into the step
+#: thresholds of the garbage collector between start and stop: a scan of all objects would slow the step
 _RARE_COLLECTIONS = (200_000, 20, 100)
 
 
 class PyNativeCapture:
-    """Installs hooks at ``start``, removes them at ``stop``; parameter hooks wait for the end of the step.
+    """Installs hooks at ``start``, removes them at ``stop``. Parameter hooks stay until the end of the step.
 
     Args:
         settings: the settings.
@@ -73,7 +73,7 @@ class PyNativeCapture:
         self._model_hooks: list[CellHooks | PrimitiveHooks] = []
         self._restore = contextlib.ExitStack()
 
-    # -- what is watched ------------------------------------------------------------------------------------------
+    # -- functions, Cells and Primitives --------------------------------------------------------------------------
 
     def add(self, api: SupportedApi) -> None:
         """Record a function of the user's own too."""
@@ -83,11 +83,11 @@ class PyNativeCapture:
             self._context.hooks.add(self._custom[place])
 
     def drop(self, owner: Any, name: str) -> None:
-        """Record such a function no more."""
+        """Stop recording such a function."""
         self._context.hooks.discard(self._custom.pop((id(owner), name), None))
 
     def watch(self, models: Any) -> None:
-        """Watch the Cells and Primitives of these models in place of those before; cheap where they are the same."""
+        """Watch the Cells and Primitives of these models, instead of earlier ones. Cheap if nothing has changed."""
         cells = list(iter_cells(models))
         held = find_primitives(cell for _, cell in cells) if self._settings.apis else []
         found, old = cells + held, self._watched
@@ -138,7 +138,7 @@ class PyNativeCapture:
             undo.pop_all()
 
     def remove(self) -> None:
-        """Put everything back but the hooks that a backward may still need; it may be called twice."""
+        """Remove everything but the hooks that a backward may still need. It may be called twice."""
         self._uninstall()
         self._gradients.flush()
 
@@ -158,7 +158,7 @@ class PyNativeCapture:
         self._context.replay_logs.clear()
 
     def detach(self) -> None:
-        """Record nothing more in a forked child, and never again."""
+        """Stop recording for good, in a forked child."""
         self._context.recorder = None
         self._handles.detach()
         self._restore.close()
@@ -176,5 +176,5 @@ class PyNativeCapture:
 
 
 def _restore_collections(before: tuple[int, int, int]) -> None:
-    if gc.get_threshold() == _RARE_COLLECTIONS:  # else somebody has changed it since
+    if gc.get_threshold() == _RARE_COLLECTIONS:  # else the training has changed it since
         gc.set_threshold(*before)

@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Recompute runs a forward a second time inside the backward: the same calls again, not new ones; see replay.py."""
+"""Recompute runs a forward again inside the backward: these calls are repeated, not new; see ``ReplayLog``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def recompute_patches(context: CaptureContext) -> PatchSet:
     for owner, name, wrap in (
         ("_RecomputeCell", "construct", _first_run),
         ("_RecomputeCell", "bprop", _second_run),
-        # without reentry, since 2.8: the first run has the graph, the second only fills in its values
+        # without reentry, since 2.8: the first run makes the graph, the second only computes its values
         ("_RecomputationHook", "__enter__", _unseen_begin),
         ("_RecomputationHook", "__exit__", _unseen_end),
     ):
@@ -44,7 +44,7 @@ def _first_run(context: CaptureContext, original: Callable[..., Any], cell: Any,
 
 def _second_run(context: CaptureContext, original: Callable[..., Any], cell: Any, *args: Any, **kwargs: Any) -> Any:
     logs = context.replay_logs.get(id(cell))
-    with context.state.replaying(logs.pop() if logs else ReplayLog()):  # empty where the first run was not seen
+    with context.state.replaying(logs.pop() if logs else ReplayLog()):  # empty if the first run was not recorded
         return original(cell, *args, **kwargs)
 
 

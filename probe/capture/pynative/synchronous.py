@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""PyNative's asynchronous pipeline: making it synchronous while that is still possible."""
+"""Makes PyNative's asynchronous pipeline synchronous, while that is still possible."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from probe.executor import pynative_executor
 
 
 def enable_synchronous_execution() -> bool:
-    """Ask for synchronous execution; return whether it has come about.
+    """Request synchronous execution; return whether it is in force.
 
-    MindSpore decides with the first operation of the process. Afterwards it accepts the setting and ignores it, and
-    tells nobody, so this looks who does the work: the call, or the wait after it.
+    MindSpore decides with the first operation of the process. Later it accepts the setting and silently ignores it. So
+    the times of a call and of the wait after it are compared: the longer one did the work.
     """
     import mindspore
     from mindspore.ops.auto_generate import copy_op

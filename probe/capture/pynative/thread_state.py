@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Per-thread state: the calls that are running, and the logs of recomputed Cells.
 
-The calls of the first run of a recomputed Cell are logged; in the second run each is taken from the log, so that its
-gradients, which only the second run's graph has, stand under the first run's number.
+The calls of the first run of a recomputed Cell are logged. The second run takes each call from the log. So its
+gradients, which only the second run's graph has, get the first run's number.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class OpenCall:
 
     Attributes:
         call: the call.
-        is_repeated: it repeats a call that was recorded before, in a recomputed Cell.
+        is_repeated: it repeats a call that was recorded earlier, in a recomputed Cell.
         cell: the Cell that runs, or None.
-        graph_inputs: where its inputs stood in the graph, or None where its gradients are not watched.
+        graph_inputs: the places of its inputs in the graph, or None if its gradients are not watched.
     """
 
     call: Call
@@ -47,7 +47,7 @@ class ReplayLog:
         self._calls[key].append(call)
 
     def pop(self, key: str) -> Call | None:
-        """Return the call of the first run that is repeated now; None where the first run had none."""
+        """Return the call of the first run that is repeated now; None if the first run had none."""
         calls = self._calls.get(key)
         return calls.popleft() if calls else None
 
@@ -56,7 +56,7 @@ class ThreadState(threading.local):
     """One per capture; every thread sees its own values.
 
     Attributes:
-        in_recorded_call: a listed API is running, or the tool itself: listed APIs called now are not recorded.
+        in_recorded_call: a listed API is running, or the tool itself. Listed APIs that it calls are not recorded.
         cells: the Cell calls that are open, outermost first.
         logs: recomputed Cells that run for the first time; they log the calls inside them.
         replay: a recomputed Cell runs again: the calls of its first run.
@@ -86,14 +86,14 @@ class ThreadState(threading.local):
             self.replay = self.replay_stack.pop()
 
     def leave(self, depth: int, cell: Any) -> OpenCall | None:
-        """Remove the open call of a Cell, and the calls inside it that an exception has left open.
+        """Remove and return the open call of a Cell. Calls inside it that an exception has left open are removed too.
 
         Args:
             depth: the number of open calls before it.
             cell: the Cell.
         """
         opened = self.cells[depth] if depth < len(self.cells) else None
-        if opened is None or opened.cell is not cell:  # the recording began in the middle of this call
+        if opened is None or opened.cell is not cell:  # the recording began during this call
             return None
         del self.cells[depth:]
         return opened

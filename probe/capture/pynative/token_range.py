@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""token_range: records only forwards a to b of the model, as in a loop that makes one token after the other."""
+"""token_range: records only forwards a to b of the model, as in a loop that generates tokens."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from probe.recording.step_recorder import StepRecorder
 
 
 class TokenRange:
-    """Switches the recording on at the begin of one forward of the model, and off at the end of another.
+    """Starts the recording with one forward of the model, and stops it after another.
 
-    Its patch stands over all others. Between the forwards ``context.recorder`` is None.
+    Its patch is installed after all others. Outside these forwards ``context.recorder`` is None.
 
     Args:
         context: shared by the hooks of the capture.
@@ -39,7 +39,7 @@ class TokenRange:
         self._patches.install()
 
     def remove(self) -> None:
-        """Put MindSpore's method back."""
+        """Restore MindSpore's method."""
         self._patches.remove()
 
     def end(self) -> None:
