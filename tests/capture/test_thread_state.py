@@ -17,8 +17,16 @@ def call(name="a"):
     return Call(Kind.CELL, f"Cell.{name}", (f"Cell.{name}.forward.0", f"Cell.{name}.backward.0"), None)
 
 
-def opened(cell):
-    return OpenCall(call(cell), False, cell)
+#: stand for Cells
+CELLS = {name: object() for name in "abcd"}
+
+
+def opened(name):
+    return OpenCall(call(name), False, CELLS[name])
+
+
+def names(state):
+    return "".join(name for one in state.cells for name, cell in CELLS.items() if one.cell is cell)
 
 
 @pytest.fixture
@@ -40,7 +48,7 @@ def test_every_thread_has_a_state_of_its_own(state):
     thread.start()
     thread.join()
     assert seen == [(False, 0, 0, 0, None)]
-    assert [one.cell for one in state.cells] == ["a"]
+    assert names(state) == "a"
     assert len(state.logs) == 1
 
 
@@ -48,28 +56,28 @@ def test_the_innermost_open_cell_is_the_last(state):
     assert state.cell is None
     state.cells += [opened("a"), opened("b")]
     assert state.cell is state.cells[1].call
-    state.leave(1, "b")
+    state.leave(1, CELLS["b"])
     assert state.cell is state.cells[0].call
 
 
 def test_a_cell_is_left_with_the_calls_inside_it_that_an_exception_has_left_open(state):
     state.cells += [opened(name) for name in "abcd"]
-    left = state.leave(1, "b")
-    assert left is not None and left.cell == "b"
-    assert [one.cell for one in state.cells] == ["a"]
+    left = state.leave(1, CELLS["b"])
+    assert left is not None and left.cell is CELLS["b"]
+    assert names(state) == "a"
 
 
 @pytest.mark.parametrize(("depth", "cell"), [(0, "b"), (1, "a"), (2, "c"), (7, "a")])
 def test_a_cell_that_was_open_before_the_recording_began_is_not_left(state, depth, cell):
     state.cells += [opened("a"), opened("b")]
-    assert state.leave(depth, cell) is None
-    assert [one.cell for one in state.cells] == ["a", "b"]
+    assert state.leave(depth, CELLS[cell]) is None
+    assert names(state) == "ab"
 
 
 def test_a_cell_that_calls_itself_is_left_level_by_level(state):
     calls = [opened("a") for _ in range(3)]
     state.cells += calls
-    assert [state.leave(depth, "a") for depth in (2, 1, 0)] == calls[::-1]
+    assert [state.leave(depth, CELLS["a"]) for depth in (2, 1, 0)] == calls[::-1]
     assert state.cells == []
 
 
