@@ -65,7 +65,8 @@ class GradientSum:
             return self.array is not None
         array = self._read(total)
         self.dtype = str(total.dtype)
-        if self.array is not None and np.array_equal(array, self.array, equal_nan=array.dtype.kind in "fc"):
+        has_nan = array.dtype.kind in "fcV"  # V: bfloat16
+        if self.array is not None and np.array_equal(array, self.array, equal_nan=has_nan):
             return False
         self.array = np.array(array) if self.array is None else np.asarray(array - self.array)
         return True

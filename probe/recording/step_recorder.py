@@ -100,6 +100,8 @@ class StepRecorder:
             call.watched = self.task.gradients is not GradientUse.NONE and (
                 not self._filter.is_active or self._filter.may_record_backward(call)
             )
+            if kind is Kind.API and not (call.recorded or call.watched):
+                self._filter.end(call.forward)  # its end is not seen, and may be that of the scope
         if call is None or not (call.recorded or call.watched):
             return call
         self.synchronize()
@@ -125,6 +127,7 @@ class StepRecorder:
         with self.guard("recording an exception", call):
             if call.recorded and self.task.has_values:
                 call.parts["raised"] = naming.message_of(error)
+        with self.guard("recording an exception", call):
             self._finish_forward(call)
 
     def _record_outputs(self, call: Call, result: Any, parameters: Mapping[str, Any] | None) -> None:
