@@ -26,7 +26,7 @@ _NEVER = frozenset({"asnumpy"})
 
 @dataclass(frozen=True)
 class SupportedApi:
-    """One listed function as it stands in MindSpore.
+    """One listed function of the installed MindSpore.
 
     Attributes:
         owner: the module or class that it is called from.
@@ -43,10 +43,10 @@ def load_supported_apis(path: str | None) -> list[SupportedApi]:
     """Return the listed APIs that the installed MindSpore has.
 
     Args:
-        path: a list of the user's own, or None for the shipped one.
+        path: the user's list, or None for the shipped one.
 
     Raises:
-        SettingsError: when the list cannot be read or has another form.
+        SettingsError: when the list cannot be read or is malformed.
     """
     return list(_resolve(_read(path)))
 
@@ -93,5 +93,5 @@ def _namespace(section: str) -> Any:
 
 
 def _is_function(value: Any) -> bool:
-    """Return whether a value is a function: wrapping a class, a module or a Primitive would change its kind."""
+    """Return whether a value is a function. Wrapping a class, module or Primitive would change its type."""
     return callable(value) and not isinstance(value, (type, ModuleType)) and hasattr(value, "__name__")
