@@ -73,6 +73,7 @@ class PrecisionDebugger:
         # only dump_enable differs: keep the session; the next start() reads the file again
         if before and is_open and replace(before.settings, dump_enable=settings.dump_enable) == settings:
             self._session = before
+            before.note_reuse()
             return
         self._session = Session(settings, source, before)
         if before and is_open:

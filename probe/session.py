@@ -106,6 +106,15 @@ class Session:
         """The settings in force."""
         return self._run.settings
 
+    def note_reuse(self) -> None:
+        """Log why nothing more is recorded, where a debugger is made again with the same settings."""
+        wanted, step = self.settings.step, self._window.step
+        if isinstance(wanted, frozenset) and wanted and step > max(wanted):
+            _log.warning(
+                "step %d is next, and the setting step ends at %d: nothing is recorded. set_init_step(0) starts again",
+                *(step, max(wanted)),
+            )
+
     # -- start, stop, step ----------------------------------------------------------------------------------------
 
     @_serialized
@@ -130,12 +139,6 @@ class Session:
             needs = "token_range" if token_range is not None else f'level "{self.settings.level}" records Cells and'
             raise UsageError(f"start(): {needs} needs the model: debugger.start(model)")
         check_mode()
-        wanted = self.settings.step
-        if isinstance(wanted, frozenset) and wanted and self._window.step > max(wanted):
-            self._log_once(
-                f"step {self._window.step} and later ones are not in the setting step {sorted(wanted)}; "
-                "set_init_step(n) numbers the next step n"
-            )
         self._unless_disabled("recording", lambda: self._begin(token_range))
 
     def _begin(self, token_range: Any) -> None:
@@ -373,11 +376,6 @@ class Session:
             if kind not in self._run.logged:
                 self._run.logged.add(kind)
                 _log.error("%s failed and is off for this step; training continues: %s", doing, error, exc_info=error)
-
-    def _log_once(self, text: str) -> None:
-        if text not in self._run.logged:
-            self._run.logged.add(text)
-            _log.warning("%s", text)
 
     def _finish_at_sigterm(self) -> None:
         self._log_failure("the dump could not be finished", self.close)
