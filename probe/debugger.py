@@ -41,7 +41,7 @@ class PrecisionDebugger:
 
     Raises:
         SettingsError: when a setting is wrong; the message names the key, the value and the allowed values.
-        UsageError: when a debugger with other settings is recording.
+        UsageError: on several ranks, when ``dump_path`` holds another run's dump of this rank.
 
     Example::
 
