@@ -19,7 +19,7 @@ class RunReport:
         starts: the number of calls of start().
         steps: the number of calls of step().
         has_model: whether start() was given a model.
-        folders: the folders that dumps were written into, with their numbers of steps.
+        written: the folders that dumps were written into, with their steps.
         token_range: the last one that start() was given, or None.
         said: the line was said, or is not needed.
     """
@@ -27,7 +27,7 @@ class RunReport:
     def __init__(self) -> None:
         self.starts = self.steps = 0
         self.has_model = False
-        self.folders: dict[str, int] = {}
+        self.written: dict[str, set[int]] = {}
         self.token_range: object = None
         self.said = False
 
@@ -36,11 +36,11 @@ class RunReport:
         if self.said or settings.quiet or rank or settings.level == "debug" or settings.task == "nan_check":
             return
         self.said = True
-        if not self.folders:
+        if not self.written:
             _log.warning("nothing was recorded: %s", self._reason(settings, rank))
             return
-        for folder, steps in self.folders.items():
-            text = f"{steps} step{'s' * (steps != 1)} in {folder}; look with: probe show {folder}"
+        for folder, steps in self.written.items():
+            text = f"{len(steps)} step{'s' * (len(steps) > 1)} in {folder}; look with: probe show {folder}"
             if not self.steps:
                 text += " (step() was never called: everything counts as one step)"
             if _log.hasHandlers() and _log.isEnabledFor(logging.INFO):

@@ -13,13 +13,12 @@ import weakref
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from probe.capture.backend import CaptureBackend, check_mode, select_backend
+from probe.capture.backend import CaptureBackend, check_mode, check_start, select_backend
 from probe.capture.pynative.cells import is_cell_or_cells
 from probe.capture.pynative.synchronous import enable_synchronous_execution
 from probe.capture.support_ops import SupportedApi
 from probe.config.config_file import ConfigFile
 from probe.config.settings import Settings
-from probe.config.validators import is_range
 from probe.errors import ProbeError, SettingsError, UsageError
 from probe.naming import custom_key
 from probe.process.rank import is_scheduler
@@ -120,7 +119,7 @@ class Session:
     @_serialized
     def start(self, model: Any, token_range: Any, rank_id: Any) -> None:
         """Begin to record, if the settings select this step and rank."""
-        _check_start(model, token_range, rank_id)
+        check_start(model, token_range, rank_id)
         if model is not None:
             self._models = model
         self._run.ranks.given = rank_id
@@ -262,22 +261,20 @@ class Session:
         with recorder.guard("removing the hooks"):
             self._capture.end_step()
         try:
-            if wait or not recorder.queue.has_communication_in_flight:
-                recorder.queue.flush(end_of_step=True)
-            else:
-                recorder.queue.flush_incomplete()
+            can_wait = wait or not recorder.queue.has_communication_in_flight
+            recorder.queue.flush(end_of_step=True) if can_wait else recorder.queue.flush_incomplete()
         finally:
             self._write(recorder)
             with recorder.guard("ending the step"):
                 self._run.end_step(recorder)
-                if not recorder.writer.is_empty:
-                    self._report.folders[self._run.root] = self._report.folders.get(self._run.root, 0) + 1
 
     def _write(self, recorder: StepRecorder) -> None:
         with recorder.guard("writing the documents"):
             if recorder.write(end_of_step=True):
                 self._run.last_folder = recorder.writer.folder if self.settings.task == "statistics" else ""
                 _log.info("step %d is in %s", self._window.step, recorder.writer.folder)
+                if not recorder.writer.is_empty:
+                    self._report.written.setdefault(self._run.root, set()).add(self._window.step)
 
     # -- further methods of PrecisionDebugger -----------------------------------------------------------------------
 
@@ -400,17 +397,3 @@ class Session:
         if self._recorder is not None:
             self._recorder.detach()
             self._recorder = None
-
-
-def _check_start(model: Any, token_range: Any, rank_id: Any) -> None:
-    if token_range is not None and not is_range(token_range):
-        raise UsageError(
-            f"start(): token_range {token_range!r} is not allowed. Allowed: [a, b], the first and the last forward "
-            "of the model to record, counted from 0."
-        )
-    if model is not None and not is_cell_or_cells(model):
-        raise UsageError(
-            f"start(): model is {type(model).__name__}. Allowed: a mindspore.nn.Cell, or a list or tuple of Cells."
-        )
-    if rank_id is not None and (isinstance(rank_id, bool) or not isinstance(rank_id, int) or rank_id < 0):
-        raise UsageError(f"start(): rank_id {rank_id!r} is not allowed. Allowed: a whole number from 0.")
