@@ -144,7 +144,8 @@ class JsonDocuments:
     def _text(self, texts: dict[str, str]) -> str:
         if self._debug:
             return texts[""]
-        return "{\n" + ",\n".join(texts.values()) + f"\n{_ENTRY}}}" if texts else "{}"
+        inner = ",\n".join(texts.values())
+        return f"{{\n{inner}\n{_ENTRY}}}" if inner else "{}"
 
     def _append(self, name: str, texts: dict[str, str] | None, stack: int, construct: Iterable[Parent]) -> None:
         """Append an entry to the journal."""
