@@ -9,7 +9,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-
 #: indentation of a record in an entry's list (the common case)
 ITEM = "    "
 
