@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import mindspore as ms
 import numpy as np
@@ -80,6 +81,7 @@ def same(a, b):
 @pytest.mark.parametrize("settings", [{"measure": "device"}, {"async_dump": True}], ids=["device", "async_dump"])
 def test_records_under_mixed_precision_equal_the_hosts(debug, precision, settings, monkeypatch):
     monkeypatch.chdir(debug.path)  # O1 writes the rewritten network there
+    monkeypatch.setattr(sys, "path", [*sys.path])  # and adds folders of MindSpore to the path
     x = Tensor(np.linspace(-1.0, 1.0, 30).reshape(5, 6).astype(np.float32) * LARGE)
     net = build(precision)
     train = ms.value_and_grad(net, 0, net.trainable_params())
