@@ -5,7 +5,10 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
+import logging
 import weakref
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -17,6 +20,9 @@ if TYPE_CHECKING:
     from mindspore import nn
 
     from probe.session import Session
+
+
+_log = logging.getLogger("probe")
 
 
 class PrecisionDebugger:
@@ -35,7 +41,7 @@ class PrecisionDebugger:
 
     Raises:
         SettingsError: when a setting is wrong; the message names the key, the value and the allowed values.
-        UsageError: when a debugger with other settings is recording.
+        UsageError: on several ranks, when ``dump_path`` holds another run's dump of this rank.
 
     Example::
 
@@ -63,20 +69,20 @@ class PrecisionDebugger:
         source = ConfigFile(config_path, task=task, dump_path=dump_path, level=level, step=step)
         settings = source.load()
         before = self._living_session()
-        if before is not None and before.state is State.CLOSED:
-            before = None
+        is_open = before is not None and before.state is not State.CLOSED
         # only dump_enable differs: keep the session; the next start() reads the file again
-        if before is not None and replace(before.settings, dump_enable=settings.dump_enable) == settings:
+        if before and is_open and replace(before.settings, dump_enable=settings.dump_enable) == settings:
             self._session = before
+            before.note_reuse()
             return
-        if before is not None:
-            if before.state is State.RECORDING:
-                raise UsageError(
-                    "a PrecisionDebugger with other settings is recording; call its stop() before making another"
-                )
-            before.close()
+        self._session = Session(settings, source, before)
+        if before and is_open:
+            before.hand_over()
             atexit.unregister(before.close)
-        self._session = Session(settings, source, before.custom if before is not None else None)
+            _log.warning(
+                "a new PrecisionDebugger records into %s; the dump of the one before in %s is complete",
+                *(settings.dump_path, before.settings.dump_path),
+            )
         atexit.register(self._session.close)
         PrecisionDebugger._living = weakref.ref(self._session)
 
@@ -108,6 +114,31 @@ class PrecisionDebugger:
                 dump.
         """
         cls._session_of_process().start(model, token_range, rank_id)
+
+    @classmethod
+    @contextlib.contextmanager
+    def recording(
+        cls,
+        model: nn.Cell | list[nn.Cell] | tuple[nn.Cell, ...] | None = None,
+        token_range: list[int] | None = None,
+        rank_id: int | None = None,
+    ) -> Iterator[None]:
+        """Record inside a ``with`` block: ``start`` on entry, ``stop`` on exit, also on an exception.
+
+        ``step`` stays yours. The arguments and errors are those of ``start``.
+
+        Example::
+
+            for x, y in data:
+                with debugger.recording(model):
+                    loss, gradients = train_one_step(x, y)
+                debugger.step()
+        """
+        cls.start(model, token_range, rank_id)
+        try:
+            yield
+        finally:
+            cls.stop()
 
     @classmethod
     def stop(cls) -> None:

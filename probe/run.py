@@ -9,19 +9,19 @@ import logging
 from collections.abc import Callable
 
 from probe.config.settings import Settings
-from probe.errors import ProbeError
+from probe.errors import ProbeError, SettingsError
 from probe.measure.select import Measurers, select_measurers
-from probe.process.rank import RankResolver
+from probe.process.rank import RankResolver, has_siblings
 from probe.recording.call_stacks import CallStacks
 from probe.recording.name_filter import NameFilter
 from probe.recording.step_recorder import StepRecorder
-from probe.store import layout
+from probe.store import file_io, layout
 from probe.store.arrays import ArrayWriter
 from probe.store.disk_budget import DiskBudget
 from probe.store.documents import JsonDocuments
 from probe.store.dump_writer import DumpWriter
 from probe.store.error_log import ErrorLog
-from probe.store.folder_lock import FolderLocks
+from probe.store.run_folders import RunFolders
 from probe.tasks.build import StepParts, build_task
 
 _log = logging.getLogger("probe")
@@ -32,19 +32,21 @@ class Run:
 
     Args:
         settings: the settings of the run.
+        folders: the folders that this process writes.
 
     Attributes:
         settings: see above.
         ranks: tells the rank of this process.
-        locks: the folders of this run.
+        folders: see above.
+        root: the folder of this run: ``dump_path``, or one beside it.
         finished: the task has reached its goal: no further step is recorded.
         last_folder: the rank folder of the last step with statistics, or "".
         logged: messages that were logged already.
     """
 
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
-        self.ranks, self.locks = RankResolver(), FolderLocks()
+    def __init__(self, settings: Settings, folders: RunFolders) -> None:
+        self.settings, self.root = settings, settings.dump_path
+        self.ranks, self.folders = RankResolver(), folders
         self.finished, self.last_folder, self._hits = False, "", 0
         self.logged: set[str] = set()
         self._stacks, self._budget = CallStacks(), DiskBudget(settings.max_disk)
@@ -55,41 +57,59 @@ class Run:
         """Return the run that continues this one under other settings."""
         run = copy.copy(self)
         run.settings, run.finished, run._measurers, run._hits = settings, False, None, 0
-        if settings.dump_path != self.settings.dump_path:
-            run.locks = FolderLocks()
         return run
 
     def __repr__(self) -> str:
         return f"Run({self.settings.dump_path!r})"
 
-    def open_step(self, step: int, wait: Callable[[], None]) -> StepRecorder | None:
+    def check_dump_path(self) -> None:
+        """Make sure that ``dump_path`` can be written.
+
+        Raises:
+            SettingsError: when it cannot.
+            UsageError: when processes were launched together and it holds another run's dump of this rank.
+        """
+        path = self.settings.dump_path
+        problem = file_io.why_unwritable(path)
+        if problem:
+            raise SettingsError(f"dump_path: {path!r} cannot be written: {problem}. Choose another folder.")
+        if has_siblings():
+            self._root(layout.rank_name(self.ranks.rank()), -1)
+
+    def open_step(self, step: int, first_step: int, wait: Callable[[], None]) -> StepRecorder | None:
         """Return the recorder of a step, with its journal; None if the step cannot be recorded.
 
         Args:
             step: the number of the step.
+            first_step: the number that set_init_step() gave, or -1.
             wait: waits for asynchronous work.
 
         Raises:
             UsageError: when ``dump_path`` holds another run's dump, or another process writes there.
         """
         settings, name = self.settings, layout.rank_name(self.ranks.rank())
-        is_new = name not in self.locks
-        if is_new:
-            self.locks.check_unused(settings.dump_path, name, settings.overwrite)
-        folder = layout.rank_folder(settings.dump_path, step, name)
+        self.root, is_new = self._root(name, first_step)
+        if is_new and self.root != settings.dump_path:
+            aside = '%s holds the dump of another run; this run writes into %s ("overwrite": true would replace it)'
+            _log.warning(aside, settings.dump_path, self.root)
+        folder = self.folders.step_folder(self.root, step, name)
         recorder = self._new_recorder(folder, wait)
         try:
             with recorder.guard("making the journal"):
                 recorder.writer.open()
                 if is_new and settings.task != "nan_check":
-                    self.locks.lock(folder)
+                    self.folders.lock(folder)
         except ProbeError:
             if is_new:
-                self.locks.discard(name)
+                self.folders.forget(settings.dump_path, name)
                 raise
             _log.exception("step %d is not recorded", step)
             return None
         return recorder
+
+    def _root(self, name: str, first_step: int) -> tuple[str, bool]:
+        settings = self.settings
+        return self.folders.root(settings.dump_path, name, first_step, settings.overwrite, not has_siblings())
 
     def end_step(self, recorder: StepRecorder) -> None:
         """Close the recorder of a step, and log the names of settings that matched no call."""

@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""seed_all: makes a training reproducible."""
+"""seed_all: a training that repeats itself."""
 
 from __future__ import annotations
 
@@ -14,22 +14,12 @@ from typing import Any
 from probe.errors import UsageError
 
 _LARGEST = 2**32 - 1
-#: the attribute of a replacement that holds the original dropout, so that it can be restored
+#: marks the stand-in for a dropout, so that it is found again and taken out without remembering anything
 _MARK = "probe_stands_in_for"
-
-#: Primitives, whose keep_prob becomes 1: ops.dropout, dropout1d, dropout2d and dropout3d make one for each call
-_PRIMITIVES = ("Dropout", "Dropout2D", "Dropout3D")
-#: Cells, which return their input; this includes Cells that were made before
-_CELLS = ("Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "DropoutExt", "Dropout2dExt")
-#: functions that run a kernel of their own: (module, names)
-_FUNCTIONS = (
-    ("mindspore.ops.function.nn_func", ("dropout_ext", "dropout2d_ext")),
-    ("mindspore.mint.nn.functional", ("dropout", "dropout2d")),
-)
 
 
 def seed_all(seed: int = 1234, mode: bool = False, rm_dropout: bool = False) -> None:
-    """Make a training reproducible. Call it before the model and the data are made.
+    """Make a training repeat itself: call it before the model and the data are made.
 
     Args:
         seed: from 0 to 2**32 - 1, for Python, numpy, MindSpore, its initializers and generators; the seed of
@@ -75,21 +65,12 @@ def seed_all(seed: int = 1234, mode: bool = False, rm_dropout: bool = False) -> 
 
 
 def _dropouts() -> Iterator[tuple[Any, str, Callable[[Any], Any]]]:
-    """Yield (owner, name, original -> replacement) for every form of dropout that this MindSpore has."""
-    from mindspore.nn.layer import basic
-    from mindspore.ops import operations
-
-    for name in _PRIMITIVES:
-        if hasattr(operations, name):
-            yield getattr(operations, name), "__init__", _keeping_all
-    for name in _CELLS:
-        if hasattr(basic, name):
-            yield getattr(basic, name), "construct", _identity_of_cell
-    for path, names in _FUNCTIONS:
+    """Yield (owner, name, maker of the stand-in) for every form of dropout that this MindSpore has."""
+    for path, names, method, stand_in in _DROPOUTS:
         module = importlib.import_module(path)
-        for name in names:
+        for name in names.split():
             if hasattr(module, name):
-                yield module, name, _identity
+                yield (getattr(module, name), method, stand_in) if method else (module, name, stand_in)
 
 
 def _keeping_all(original: Callable[..., None]) -> Callable[..., None]:
@@ -112,3 +93,20 @@ def _identity(original: Callable[..., Any]) -> Callable[..., Any]:
         return input
 
     return dropout
+
+
+#: module, names in it, method that is replaced (none for a function), maker of its stand-in
+_DROPOUTS = (
+    # Primitives, whose keep_prob becomes 1: ops.dropout, dropout1d, dropout2d and dropout3d make one for each call
+    ("mindspore.ops.operations", "Dropout Dropout2D Dropout3D", "__init__", _keeping_all),
+    # Cells, which return their input, also those that were made before
+    (
+        "mindspore.nn.layer.basic",
+        "Dropout Dropout1d Dropout2d Dropout3d DropoutExt Dropout2dExt",
+        "construct",
+        _identity_of_cell,
+    ),
+    # functions that run a kernel of their own
+    ("mindspore.ops.function.nn_func", "dropout_ext dropout2d_ext", "", _identity),
+    ("mindspore.mint.nn.functional", "dropout dropout2d", "", _identity),
+)

@@ -7,24 +7,26 @@ from __future__ import annotations
 import enum
 import functools
 import logging
+import sys
 import threading
 import weakref
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from probe.capture.backend import CaptureBackend, check_mode, select_backend
+from probe.capture.backend import CaptureBackend, check_mode, check_start, select_backend
 from probe.capture.pynative.cells import is_cell_or_cells
 from probe.capture.pynative.synchronous import enable_synchronous_execution
 from probe.capture.support_ops import SupportedApi
 from probe.config.config_file import ConfigFile
 from probe.config.settings import Settings
-from probe.config.validators import is_range
 from probe.errors import ProbeError, SettingsError, UsageError
 from probe.naming import custom_key
 from probe.process.rank import is_scheduler
 from probe.process.signals import SigtermHandler, call_in_forked_child
 from probe.recording.step_recorder import StepRecorder
 from probe.run import Run
+from probe.run_report import RunReport
+from probe.store.run_folders import RunFolders
 from probe.tasks.debug import DebugTask
 from probe.window import StepWindow
 
@@ -76,16 +78,20 @@ class Session:
         state: see ``State``.
     """
 
-    def __init__(
-        self, settings: Settings, source: ConfigFile, custom: dict[tuple[int, str], SupportedApi] | None = None
-    ) -> None:
-        self.source, self.custom = source, dict(custom or {})
-        self.state = State.DETACHED if is_scheduler() else State.IDLE
-        self._window, self._run = StepWindow(), Run(settings)
+    def __init__(self, settings: Settings, source: ConfigFile, before: Session | None = None) -> None:
+        self.source = source
+        continues = before is not None and before.state is not State.CLOSED
+        self.custom: dict[tuple[int, str], SupportedApi] = dict(before.custom) if before and continues else {}
+        self._report: RunReport = before._report if before and continues else RunReport()
+        self._run: Run = Run(settings, RunFolders() if before is None else before._run.folders)
+        self.state: State = State.DETACHED if is_scheduler() else State.IDLE
+        self._window = StepWindow()
         self._models: Any = None
         self._capture: CaptureBackend | None = None
         self._recorder: StepRecorder | None = None
         self._lock = threading.RLock()
+        if self.state is State.IDLE and self._window.wants(settings, self._run.ranks.rank()):
+            self._run.check_dump_path()
         self._sigterm = SigtermHandler(self._finish_at_sigterm, self._write_at_sigterm)
         call_in_forked_child(weakref.WeakMethod(self._detach))
         if settings.synchronize and not enable_synchronous_execution():
@@ -99,16 +105,31 @@ class Session:
         """The settings in force."""
         return self._run.settings
 
+    def note_reuse(self) -> None:
+        """Log why nothing more is recorded, where a debugger is made again with the same settings."""
+        wanted, step = self.settings.step, self._window.step
+        if isinstance(wanted, frozenset) and wanted and step > max(wanted):
+            _log.warning(
+                "step %d is next, and the setting step ends at %d: nothing is recorded. set_init_step(0) starts again",
+                *(step, max(wanted)),
+            )
+
     # -- start, stop, step ----------------------------------------------------------------------------------------
 
     @_serialized
     def start(self, model: Any, token_range: Any, rank_id: Any) -> None:
         """Begin to record, if the settings select this step and rank."""
-        _check_start(model, token_range, rank_id)
+        check_start(model, token_range, rank_id)
         if model is not None:
             self._models = model
         self._run.ranks.given = rank_id
-        self._with_reloaded_settings(lambda: self._start(token_range))
+        report = self._report
+        report.starts, report.has_model, report.token_range = report.starts + 1, self._models is not None, token_range
+        try:
+            self._with_reloaded_settings(lambda: self._start(token_range))
+        except ProbeError:
+            report.said = True  # the error tells it
+            raise
 
     def _start(self, token_range: Any) -> None:
         if self.settings.level == "debug" or self._run.finished:
@@ -144,7 +165,7 @@ class Session:
             for api in self.custom.values():
                 self._capture.add(api)
         if self._recorder is None:
-            self._recorder = self._run.open_step(self._window.step, self._capture.wait)
+            self._recorder = self._run.open_step(self._window.step, self._window.init_step, self._capture.wait)
         return self._recorder
 
     @_serialized
@@ -168,6 +189,7 @@ class Session:
     @_serialized
     def step(self) -> None:
         """End the step: write its documents, reset the counters, begin the next step."""
+        self._report.steps += 1
         try:
             self.stop()
         finally:
@@ -175,6 +197,8 @@ class Session:
                 self._end_step()  # may raise a pending error of the training; the step is over nevertheless
             finally:
                 self._window.advance()
+                if "ipykernel" in sys.modules:  # a notebook has no end
+                    self._report.say(self.settings, self._run.ranks.rank())
 
     @_serialized
     def begin_at(self, step: Any) -> None:
@@ -204,16 +228,23 @@ class Session:
             self._recorder = None
 
     def close(self) -> None:
-        """Complete the open step and release everything. It may be called twice."""
+        """Complete the open step, release everything, and say where the dump is; it may be called twice."""
         with self._lock:
-            if self.state is State.CLOSED:
-                return
-            try:
-                self.stop()
-            finally:
-                self._end_step(wait=False)
-                self._run.locks.release()
-                self.state = State.CLOSED
+            is_detached = self.state is State.DETACHED
+            self.hand_over()
+            self._run.folders.release()
+            if not is_detached:
+                self._report.say(self.settings, self._run.ranks.rank())
+
+    def hand_over(self) -> None:
+        """Complete the open step: another session continues."""
+        with self._lock:
+            if self.state is not State.CLOSED:
+                try:
+                    self.stop()
+                finally:
+                    self._end_step(wait=False)
+                    self.state = State.CLOSED
 
     def _end_step(self, wait: bool = True) -> None:
         """End the step.
@@ -230,10 +261,8 @@ class Session:
         with recorder.guard("removing the hooks"):
             self._capture.end_step()
         try:
-            if wait or not recorder.queue.has_communication_in_flight:
-                recorder.queue.flush(end_of_step=True)
-            else:
-                recorder.queue.flush_incomplete()
+            can_wait = wait or not recorder.queue.has_communication_in_flight
+            recorder.queue.flush(end_of_step=True) if can_wait else recorder.queue.flush_incomplete()
         finally:
             self._write(recorder)
             with recorder.guard("ending the step"):
@@ -244,6 +273,8 @@ class Session:
             if recorder.write(end_of_step=True):
                 self._run.last_folder = recorder.writer.folder if self.settings.task == "statistics" else ""
                 _log.info("step %d is in %s", self._window.step, recorder.writer.folder)
+                if not recorder.writer.is_empty:
+                    self._report.written.setdefault(self._run.root, set()).add(self._window.step)
 
     # -- further methods of PrecisionDebugger -----------------------------------------------------------------------
 
@@ -362,21 +393,7 @@ class Session:
         self.state, self._lock = State.DETACHED, threading.RLock()
         if self._capture is not None:
             self._capture.detach()
-        self._run.locks.release()
+        self._run.folders.release()
         if self._recorder is not None:
             self._recorder.detach()
             self._recorder = None
-
-
-def _check_start(model: Any, token_range: Any, rank_id: Any) -> None:
-    if token_range is not None and not is_range(token_range):
-        raise UsageError(
-            f"start(): token_range {token_range!r} is not allowed. Allowed: [a, b], the first and the last forward "
-            "of the model to record, counted from 0."
-        )
-    if model is not None and not is_cell_or_cells(model):
-        raise UsageError(
-            f"start(): model is {type(model).__name__}. Allowed: a mindspore.nn.Cell, or a list or tuple of Cells."
-        )
-    if rank_id is not None and (isinstance(rank_id, bool) or not isinstance(rank_id, int) or rank_id < 0):
-        raise UsageError(f"start(): rank_id {rank_id!r} is not allowed. Allowed: a whole number from 0.")

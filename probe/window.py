@@ -8,11 +8,16 @@ from probe.config.settings import Settings
 
 
 class StepWindow:
-    """Counts steps. The number of a step is the loop count plus the init step."""
+    """Counts steps. The number of a step is the loop count plus the init step.
+
+    Attributes:
+        init_step: the number that ``begin_at`` gave, or -1.
+    """
 
     def __init__(self) -> None:
         self._first = 0
         self._loop = 0
+        self.init_step = -1
 
     @property
     def step(self) -> int:
@@ -25,7 +30,7 @@ class StepWindow:
 
     def begin_at(self, step: int) -> None:
         """Begin to count at ``step``."""
-        self._first, self._loop = step, 0
+        self._first, self._loop, self.init_step = step, 0, step
 
     def wants(self, settings: Settings, rank: int | None) -> bool:
         """Return whether the current step of this rank is to be recorded; without ranks there is only one."""

@@ -27,7 +27,7 @@ net, step = nets.build("gpt")
 if with_probe:
     import json
     with open("config.json", "w") as file:
-        json.dump(settings, file)
+        json.dump({**settings, "quiet": True}, file)
     debugger = PrecisionDebugger(config_path="config.json")
 for i in range(2):
     if with_probe:

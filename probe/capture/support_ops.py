@@ -4,15 +4,17 @@
 
 from __future__ import annotations
 
-import os
+import functools
+import pkgutil
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from probe.config import file_reader
-from probe.config.messages import nearest, shorten
-from probe.errors import SettingsError
+from probe.config.messages import errors_about, refuse
+from probe.config.validators import names as list_of_names
 from probe.naming import PREFIXES, clean
 
 _FILE = "support_ops.yaml"
@@ -50,68 +52,43 @@ def load_supported_apis(path: str | None) -> list[SupportedApi]:
 
 
 def _read(path: str | None) -> dict[str, list[str]]:
-    listed = _shipped() if path is None else _users(path)
-    key = f"support_ops: {path}" if path else "support_ops"
-    sections: dict[str, list[str]] = {}
-    for given, names in listed.items():
-        section = _ALIASES.get(given, given)
-        if section not in PREFIXES:
-            near = nearest(section, PREFIXES)
-            hint = f" Did you mean {near!r}?" if near else ""
-            raise SettingsError(f"{key}: unknown section {shorten(section)}. Allowed: {', '.join(PREFIXES)}.{hint}")
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise SettingsError(f"{key}: section {section!r} must be a list of names")
-        sections[section] = names
-    return sections
-
-
-def _users(path: str) -> dict[Any, Any]:
-    """Return the content of the user's list. libyaml is faster, but deep nesting makes it crash."""
-    data = file_reader.read_bytes("support_ops", path)
-    try:
-        return file_reader.parse(data, is_json=path.lower().endswith(".json"))
-    except SettingsError as error:
-        raise SettingsError(f"support_ops: {path}: {error} Sections of names: {', '.join(PREFIXES)}") from error
+    """Return the names of each section. libyaml reads faster than our reader, but deep nesting makes it crash."""
+    listed = {}
+    with errors_about("support_ops"):
+        for given, names in (file_reader.read(path) if path else _shipped()).items():
+            section = _ALIASES.get(given, given)
+            if section not in PREFIXES:
+                refuse("unknown section", section, ", ".join(PREFIXES), PREFIXES)
+            listed[section] = [*list_of_names(section, names)]
+    return listed
 
 
 def _shipped() -> dict[Any, Any]:
     """Return the content of the list inside the installed package, or at the top of a checkout."""
     import yaml
 
-    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    inside = os.path.join(package, _FILE)
-    path = inside if os.path.exists(inside) else os.path.join(os.path.dirname(package), _FILE)
-    with open(path, encoding="utf-8") as file:
-        return dict(yaml.load(file, getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+    package = Path(__file__).resolve().parent.parent
+    path = next(folder / _FILE for folder in (package, package.parent) if (folder / _FILE).exists())
+    return dict(yaml.load(path.read_text("utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
 
 
 def _resolve(sections: dict[str, list[str]]) -> Iterator[SupportedApi]:
     seen: set[tuple[int, str]] = set()
     for section, names in sections.items():
         namespace = _namespace(section)
-        if namespace is None:
-            continue
         for dotted in names:
             *path, name = dotted.split(".")
-            owner = namespace
-            for part in path:
-                owner = getattr(owner, part, None)
-            if name in _NEVER or not _is_function(getattr(owner, name, None)) or (id(owner), name) in seen:
-                continue
-            seen.add((id(owner), name))
-            yield SupportedApi(owner, name, clean(f"{PREFIXES[section]}.{name}"))
+            owner = functools.reduce(lambda owner, part: getattr(owner, part, None), path, namespace)
+            function = None if owner is None or name in _NEVER else getattr(owner, name, None)
+            if _is_function(function) and (id(owner), name) not in seen:
+                seen.add((id(owner), name))
+                yield SupportedApi(owner, name, clean(f"{PREFIXES[section]}.{name}"))
 
 
 def _namespace(section: str) -> Any:
-    import importlib
-
-    import mindspore
-
-    if section == "tensor":
-        return mindspore.Tensor
     try:
-        return importlib.import_module(f"mindspore.{section}")
-    except ImportError:
+        return pkgutil.resolve_name(f"mindspore.{'Tensor' if section == 'tensor' else section}")
+    except (ImportError, AttributeError):
         return None
 
 

@@ -1,42 +1,32 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""The wording of settings errors: values in short form, and the nearest right spelling."""
+"""The wording of settings errors: values in short form, the nearest right spelling, and the place."""
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import reprlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NoReturn
 
 from probe.errors import SettingsError
 
-#: longest value, in characters, that a message shows in full
+#: longest text, in characters, that a message shows in full
 _LONGEST = 160
-#: longest word for which a right spelling is searched
-_LONGEST_WORD = 60
-#: longest number, in digits, that a message shows in full
-_LONGEST_NUMBER = 40
+#: errors of Python that a file, or a value of a wrong kind or size, can cause
+_CAUSED = (ArithmeticError, AttributeError, LookupError, MemoryError, OSError, RuntimeError, TypeError, ValueError)
 
 
 class _ShortRepr(reprlib.Repr):
     """Python's notation of a value, with long and deep values cut. Its size never depends on the value's."""
 
+    #: Python refuses to write numbers of more than 4,300 digits; this one then writes the kind of the value
+    repr_int = reprlib.Repr.repr_instance
+
     def __init__(self) -> None:
         super().__init__()
-        self.maxlevel = 3
-        self.maxlist = self.maxtuple = self.maxset = self.maxfrozenset = self.maxdict = 6
-        self.maxstring = self.maxother = 80
-
-    def repr_int(self, x: int, level: int) -> str:
-        """Python refuses to write numbers of more than 4,300 digits."""
-        digits = int(x.bit_length() * 0.30103) + 1
-        return repr(x) if digits <= _LONGEST_NUMBER else long_number(digits)
-
-
-def long_number(digits: int) -> str:
-    """Return the text that messages show in place of a long number."""
-    return f"<a number of {digits} digits>"
+        self.maxlevel, self.maxstring, self.maxother = 3, 80, 80
 
 
 def shorten(value: object) -> str:
@@ -45,7 +35,7 @@ def shorten(value: object) -> str:
     >>> shorten("x" * 1000) == "'" + "x" * 37 + "..." + "x" * 38 + "'"
     True
     """
-    return _cut(_ShortRepr().repr(value))
+    return printable(_ShortRepr().repr(value))
 
 
 def printable(text: str) -> str:
@@ -54,23 +44,31 @@ def printable(text: str) -> str:
     >>> printable("dump\ud800")
     'dump\\ud800'
     """
-    return _cut(text.encode("utf-8", "backslashreplace").decode("utf-8"))
-
-
-def _cut(text: str) -> str:
+    text = text.encode("utf-8", "backslashreplace").decode("utf-8")
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]}...{text[-_LONGEST // 2 :]}"
 
 
 def nearest(word: object, spellings: Iterable[str]) -> str:
     """Return the spelling that is nearest to a word, or an empty text."""
-    if not isinstance(word, str) or len(word) > _LONGEST_WORD:
-        return ""
-    found = difflib.get_close_matches(word, list(spellings), n=1, cutoff=0.5)
+    found = difflib.get_close_matches(word, spellings, 1, 0.5) if isinstance(word, str) and len(word) < 60 else []
     return found[0] if found else ""
 
 
-def refuse(key: str, value: Any, allowed: str, near: object = None, spellings: Iterable[str] = ()) -> NoReturn:
+def refuse(key: str, value: Any, allowed: str, spellings: Iterable[str] = ()) -> NoReturn:
     """Raise a SettingsError that names the key, the value, the allowed values and the nearest right spelling."""
-    guess = nearest(near, spellings)
-    hint = f" Did you mean {guess!r}?" if guess and guess != value else ""
+    guess = nearest(value, spellings)
+    hint = f" Did you mean {guess!r}?" if guess not in ("", value) else ""
     raise SettingsError(f"{key}: {shorten(value)} is not allowed. Allowed: {allowed}.{hint}")
+
+
+@contextlib.contextmanager
+def errors_about(place: str) -> Iterator[None]:
+    """Put a place in front of every settings error. Errors of Python become one too: no file may end a training."""
+    prefix = f"{printable(place)}: " if place else ""
+    try:
+        yield
+    except SettingsError as error:
+        error.args = (f"{prefix}{error}",)
+        raise
+    except _CAUSED as error:
+        raise SettingsError(f"{prefix}cannot be used: {printable(repr(error))}") from error

@@ -4,15 +4,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Union
 
 from probe.config import file_reader, validators
-from probe.config.messages import nearest, printable, refuse
+from probe.config.messages import errors_about, nearest, printable, refuse
 from probe.config.validators import DATA_MODES, LEVELS, MEASURES, TASKS, ArrayCondition, DimSlice, StepSelection
 from probe.errors import SettingsError
 from probe.naming import is_full_name
@@ -21,31 +20,20 @@ _log = logging.getLogger("probe")
 
 PathLike = Union[str, "os.PathLike[str]"]
 
-#: tasks and levels of msprobe that probe does not have, with the text for the message
-_MSPROBE_TASK = "is a task of msprobe that probe does not have."
-_MSPROBE_TASKS = {
-    **dict.fromkeys("acc_check diff_check exception_dump free_benchmark grad_probe run_ut".split(), _MSPROBE_TASK),
-    "overflow_check": f'{_MSPROBE_TASK} For NaN and Inf use "nan_check".',
-}
-_MSPROBE_LEVELS = {"L2": "(kernels) is a level of msprobe that probe does not have."}
-#: further keys of msprobe's settings files: accepted, without effect here
-_FOREIGN = frozenset(
-    "seed is_deterministic enable_dataloader acl_config run_ut grad_probe free_benchmark overflow_check acc_check "
-    "backward_input file_format risk_level custom_op_namespaces load "
-    "exception_dump diff_check check_mode error_data_path white_list black_list fuzz_stage fuzz_device fuzz_level "
-    "pert_mode handler_type if_preheat preheat_step max_sample pert_type overflow_nums param_list bounds nfs_path "
-    "request_id diff_nums device op_debug_mode online_run_ut host port jit_level output_path".split()
+#: tasks of msprobe that probe does not have
+_MSPROBE_TASKS = tuple("acc_check diff_check exception_dump free_benchmark grad_probe overflow_check run_ut".split())
+#: keys of msprobe's settings files: accepted, without effect here
+_FOREIGN = frozenset(_MSPROBE_TASKS).union(
+    "seed is_deterministic enable_dataloader acl_config backward_input file_format risk_level custom_op_namespaces "
+    "load check_mode error_data_path white_list black_list fuzz_stage fuzz_device fuzz_level pert_mode handler_type "
+    "if_preheat preheat_step max_sample pert_type overflow_nums param_list bounds nfs_path request_id diff_nums device "
+    "op_debug_mode online_run_ut host port jit_level output_path".split()
 )
 
 
-def _top(validator: validators.Validator) -> dict[str, Any]:
-    """Return the metadata of a setting at the top of the file."""
-    return {"validator": validator, "tasks": ()}
-
-
-def _under(validator: validators.Validator, *tasks: str) -> dict[str, Any]:
-    """Return the metadata of a setting under a task's name; without ``tasks``, of every task."""
-    return {"validator": validator, "tasks": tasks or TASKS}
+def _row(validator: validators.Validator, *tasks: str) -> dict[str, Any]:
+    """Return the metadata of a setting under the names of tasks; without ``tasks``, of one at the top of the file."""
+    return {"validator": validator, "tasks": tasks}
 
 
 @dataclass(frozen=True)
@@ -87,36 +75,36 @@ class Settings:
         max_hits: task "nan_check": number of findings after which watching ends, at most one per step; 0: no limit.
     """
 
-    task: str = field(default="statistics", metadata=_top(validators.choice(*TASKS, msprobe=_MSPROBE_TASKS)))
-    dump_path: str = field(default="./dump_path", metadata=_top(validators.dump_path))
-    rank: frozenset[int] = field(default=frozenset(), metadata=_top(validators.numbers))
-    step: frozenset[int] | StepSelection = field(default=frozenset(), metadata=_top(validators.steps))
-    level: str = field(default="L1", metadata=_top(validators.choice(*LEVELS, msprobe=_MSPROBE_LEVELS)))
-    extra_info: bool = field(default=True, metadata=_top(validators.boolean))
-    support_ops: str | None = field(default=None, metadata=_top(validators.path))
-    overwrite: bool = field(default=False, metadata=_top(validators.boolean))
-    synchronize: bool = field(default=False, metadata=_top(validators.boolean))
-    measure: str = field(default="auto", metadata=_top(validators.choice(*MEASURES)))
-    max_disk: int | None = field(default=None, metadata=_top(validators.size))
-    async_dump: bool = field(default=False, metadata=_top(validators.boolean))
-    precision: str = field(default="high", metadata=_top(validators.choice("high", "low")))
-    exact_dtypes: bool = field(default=False, metadata=_top(validators.boolean))
-    dump_enable: bool = field(default=True, metadata=_top(validators.boolean))
-    quiet: bool = field(default=False, metadata=_top(validators.boolean))
+    task: str = field(default="statistics", metadata=_row(validators.choice(*TASKS, msprobe=_MSPROBE_TASKS)))
+    dump_path: str = field(default="./dump_path", metadata=_row(validators.dump_path))
+    rank: frozenset[int] = field(default=frozenset(), metadata=_row(validators.numbers))
+    step: frozenset[int] | StepSelection = field(default=frozenset(), metadata=_row(validators.steps))
+    level: str = field(default="L1", metadata=_row(validators.choice(*LEVELS, msprobe=("L2",))))
+    extra_info: bool = field(default=True, metadata=_row(validators.boolean))
+    support_ops: str | None = field(default=None, metadata=_row(validators.path))
+    overwrite: bool = field(default=False, metadata=_row(validators.boolean))
+    synchronize: bool = field(default=False, metadata=_row(validators.boolean))
+    measure: str = field(default="auto", metadata=_row(validators.choice(*MEASURES)))
+    max_disk: int | None = field(default=None, metadata=_row(validators.size))
+    async_dump: bool = field(default=False, metadata=_row(validators.boolean))
+    precision: str = field(default="high", metadata=_row(validators.choice("high", "low")))
+    exact_dtypes: bool = field(default=False, metadata=_row(validators.boolean))
+    dump_enable: bool = field(default=True, metadata=_row(validators.boolean))
+    quiet: bool = field(default=False, metadata=_row(validators.boolean))
 
-    scope: tuple[str, ...] = field(default=(), metadata=_under(validators.names))
-    list: tuple[str, ...] = field(default=(), metadata=_under(validators.patterns))
-    exclude: tuple[str, ...] = field(default=(), metadata=_under(validators.patterns))
-    tensor_list: tuple[str, ...] = field(default=(), metadata=_under(validators.patterns))
-    data_mode: frozenset[str] = field(default=frozenset(DATA_MODES[1:]), metadata=_under(validators.modes))
-    summary_mode: str | tuple[str, ...] = field(default="statistics", metadata=_under(validators.summary))
-    when: ArrayCondition | None = field(default=None, metadata=_under(validators.condition))
-    sample_mode: int = field(default=0, metadata=_under(validators.sample_mode))
-    sample_num: int = field(default=100, metadata=_under(validators.count))
-    slice: tuple[DimSlice, ...] = field(default=(), metadata=_under(validators.pieces))
-    last_calls: int = field(default=10, metadata=_under(validators.count, "nan_check"))
-    on_nan: str = field(default="continue", metadata=_under(validators.choice("continue", "raise"), "nan_check"))
-    max_hits: int = field(default=1, metadata=_under(validators.count, "nan_check"))
+    scope: tuple[str, ...] = field(default=(), metadata=_row(validators.names, *TASKS))
+    list: tuple[str, ...] = field(default=(), metadata=_row(validators.patterns, *TASKS))
+    exclude: tuple[str, ...] = field(default=(), metadata=_row(validators.patterns, *TASKS))
+    tensor_list: tuple[str, ...] = field(default=(), metadata=_row(validators.patterns, *TASKS))
+    data_mode: frozenset[str] = field(default=frozenset(DATA_MODES[1:]), metadata=_row(validators.modes, *TASKS))
+    summary_mode: str | tuple[str, ...] = field(default="statistics", metadata=_row(validators.summary, *TASKS))
+    when: ArrayCondition | None = field(default=None, metadata=_row(validators.condition, *TASKS))
+    sample_mode: int = field(default=0, metadata=_row(validators.sample_mode, *TASKS))
+    sample_num: int = field(default=100, metadata=_row(validators.count, *TASKS))
+    slice: tuple[DimSlice, ...] = field(default=(), metadata=_row(validators.pieces, *TASKS))
+    last_calls: int = field(default=10, metadata=_row(validators.count, "nan_check"))
+    on_nan: str = field(default="continue", metadata=_row(validators.choice("continue", "raise"), "nan_check"))
+    max_hits: int = field(default=1, metadata=_row(validators.count, "nan_check"))
 
     @property
     def saves_arrays(self) -> bool:
@@ -163,90 +151,53 @@ def load(config_path: PathLike | None = None, **arguments: Any) -> Settings:
             For a file that cannot be parsed it names the line and the remedy.
     """
     given = {key: value for key, value in arguments.items() if value is not None}
-    values: dict[str, Any] = {}
-    sections: dict[str, dict[str, Any]] = {}
     file = "" if config_path is None else validators.path("config_path", config_path)
-    if file:
-        content = _read(file)
-        with _errors_about(file):
-            values, sections = _validated(content, file)
-    values.update(_section(given, TOP_ROWS, "", []))
+    if file and not file.lower().endswith((".json", ".yaml", ".yml")):
+        refuse("config_path", file, "a .json, .yaml or .yml file")
+    content = file_reader.read(file) if file else {}
+    with errors_about(file):
+        values = _section(content, TOP_ROWS)
+        sections = {task: _section(content.get(task), rows, f"{task}.") for task, rows in TASK_ROWS.items()}
+        _warn_of_foreign_keys(content, file)
+    values.update(_section(given, TOP_ROWS))
     if "dump_path" not in values:
         values["dump_path"] = validators.dump_path("dump_path", Settings.dump_path)
-    values.update(sections.get(values.get("task", Settings.task), {}))
-    with _errors_about(f"{file} with the given {', '.join(given)}" if file and given else file):
+    values.update(sections[values.get("task", Settings.task)])
+    with errors_about(f"{file} with the given {', '.join(given)}" if file and given else file):
         return _combined(Settings(**values))
 
 
-def _read(file: str) -> dict[Any, Any]:
-    if not file.lower().endswith(file_reader.ENDINGS):
-        refuse("config_path", file, "a .json, .yaml or .yml file")
-    data = file_reader.read_bytes("config_path", file)
-    with _errors_about(file):
-        return file_reader.parse(data, is_json=file.lower().endswith(".json"))
-
-
-@contextlib.contextmanager
-def _errors_about(place: str) -> Iterator[None]:
-    """Put a place in front of every settings error. Turn all other exceptions into one: no file may end a training."""
-    try:
-        yield
-    except SettingsError as error:
-        error.args = (f"{printable(place)}: {error}" if place else str(error),)
-        raise
-    except Exception as error:
-        text = printable(f"{type(error).__name__}: {error}")
-        raise SettingsError(f"{printable(place)}: the settings cannot be used: {text}") from error
-
-
-def _validated(content: Mapping[Any, Any], file: str) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """Return the checked values at the top of a file, and those under each task's name."""
-    unserved: list[str] = []
-    top = _section(content, TOP_ROWS, "", unserved)
-    under = {}
-    for task, rows in TASK_ROWS.items():
-        section = content.get(task)
-        if section is not None and not isinstance(section, Mapping):
-            refuse(task, section, "an object with the keys " + ", ".join(rows))
-        under[task] = _section(section or {}, rows, task, unserved)
-    if unserved:
-        names = ", ".join(sorted(unserved))
-        _log.warning("%s: these keys of msprobe have no effect in probe: %s", printable(file), names)
-    return top, under
-
-
-def _section(given: Mapping[Any, Any], rows: _Rows, task: str, unserved: list[str]) -> dict[str, Any]:
-    """Return the checked values of one section; ``task`` is its name, or empty for the top of the file."""
-    values: dict[str, Any] = {}
-    for key, value in given.items():
+def _section(given: Any, rows: _Rows, prefix: str = "") -> dict[str, Any]:
+    """Return the checked values of one section; ``prefix`` is "tensor." under a task's name, or empty at the top."""
+    if not isinstance(given, (Mapping, type(None))):
+        refuse(prefix[:-1], given, "an object with the keys " + ", ".join(rows))
+    values = {}
+    for key, value in (given or {}).items():
         if key in rows:
             if value is not None:  # msprobe's users write null for the default
-                values[key] = rows[key](_dotted(task, key), value)
-        elif key in _FOREIGN:
-            if value not in (None, False, [], {}):
-                unserved.append(_dotted(task, key))
-        elif task or key not in TASKS:
-            _refuse_key(key, rows, task)
+                values[key] = rows[key](prefix + key, value)
+        elif key not in _FOREIGN and (prefix or key not in TASKS):
+            _refuse_key(key, rows, prefix)
     return values
 
 
-def _dotted(task: str, key: str) -> str:
-    return f"{task}.{key}" if task else key
+def _warn_of_foreign_keys(content: Mapping[Any, Any], file: str) -> None:
+    sections = {"": content, **{f"{task}.": content.get(task) or {} for task in TASKS}}
+    found = [(prefix, key) for prefix, section in sections.items() for key in section if key in _FOREIGN]
+    names = [prefix + key for prefix, key in found if sections[prefix][key] not in (None, False, [], {})]
+    if names:
+        _log.warning("%s: these keys of msprobe have no effect in probe: %s", printable(file), ", ".join(sorted(names)))
 
 
-def _refuse_key(key: Any, rows: _Rows, task: str) -> None:
+def _refuse_key(key: Any, rows: _Rows, prefix: str) -> None:
     """Raise for a key that is unknown, or in the wrong place."""
-    here = [*rows] if task else [*rows, *TASKS]
-    elsewhere = {name: _place(name) for name in [*(f.name for f in fields(Settings)), *TASKS] if name not in here}
-    if key in elsewhere:
-        raise SettingsError(f"{_dotted(task, key)}: wrong place. The key {key!r} belongs {elsewhere[key]}.")
-    guess = nearest(key, [*here, *elsewhere])
-    hint = f" Did you mean {guess!r}, {elsewhere[guess]}?" if guess in elsewhere else ""
-    try:
-        refuse(f"unknown key in {task or 'the settings'}", key, ", ".join(here), key, () if hint else here)
-    except SettingsError as error:
-        error.args = (f"{error}{hint}",)
-        raise
+    here = rows if prefix else {**rows, **TASK_ROWS}
+    places = {name: _place(name) for name in {**TOP_ROWS, **TASK_ROWS, **TASK_ROWS["nan_check"]} if name not in here}
+    if key in places:
+        raise SettingsError(f"{prefix}{key}: wrong place. The key {key!r} belongs {places[key]}.")
+    guess = nearest(key, [*here, *places])
+    hint = f" Did you mean {guess!r} {places.get(guess, 'here')}?" if guess else ""
+    raise SettingsError(f"unknown key {printable(f'{prefix}{key}')!r}. Allowed: {', '.join(here)}.{hint}")
 
 
 def _place(key: str) -> str:
@@ -254,40 +205,34 @@ def _place(key: str) -> str:
     tasks = [task for task, rows in TASK_ROWS.items() if key in rows]
     if not tasks:
         return "at the top of the file"
-    example = f'{{"{tasks[0]}": {{"{key}": ...}}}}'
-    return f"under the name of the task, as in {example}" if len(tasks) > 1 else f"under {tasks[0]!r}: {example}"
+    name = "the name of the task" if len(tasks) > 1 else repr(tasks[0])
+    return f'under {name}, as in {{"{tasks[0]}": {{"{key}": ...}}}}'
 
 
 def _combined(settings: Settings) -> Settings:
     """Check settings against each other."""
-    task = settings.task
-    if task == "structure" and settings.level == "L1":
+    if settings.task == "structure" and settings.level == "L1":
         _log.warning('task "structure" needs the Cells: level "L1" becomes "mix"')
         settings = replace(settings, level="mix")
     _check_scope(settings)
-    if task == "nan_check" and len(settings.data_mode) != len(DATA_MODES) - 1:
+    if settings.task == "nan_check" and len(settings.data_mode) != len(DATA_MODES) - 1:
         refuse("nan_check.data_mode", sorted(settings.data_mode), "['all']: nan_check looks at every input and output")
     if settings.async_dump and settings.checksums:
         refuse("async_dump", True, 'false where summary_mode is or has "md5"')
-    if settings.level == "debug" and task not in TASKS[:2]:
-        refuse("task", task, '"statistics" and "tensor" at level "debug"')
+    if settings.level == "debug" and settings.task not in TASKS[:2]:
+        refuse("task", settings.task, '"statistics" and "tensor" at level "debug"')
     return settings
 
 
 #: full names, as messages show them
-_FULL_NAMES = {
-    "L0": "Cell.fc.Dense.forward.0",
-    "L1": "Functional.relu.0.forward",
-    "mix": "Functional.relu.0.forward or Cell.fc.Dense.forward.0",
-}
+_FULL_NAMES = "Functional.relu.0.forward (not at L0), Cell.fc.Dense.forward.0 (not at L1)"
 
 
 def _check_scope(settings: Settings) -> None:
-    if not settings.scope or settings.level == "debug":
-        return
     key, level = f"{settings.task}.scope", settings.level
-    if len(settings.scope) != 2:
-        refuse(key, [*settings.scope], "two full names: the first and the last call to record")
-    for name in settings.scope:
+    scope = () if level == "debug" else settings.scope
+    if len(scope) not in (0, 2):
+        refuse(key, scope, "two full names: the first and the last call to record")
+    for name in scope:
         if not is_full_name(name, level):
-            refuse(key, name, f"at level {level} a full name such as {_FULL_NAMES[level]}")
+            refuse(key, name, f"full names of level {level}, such as {_FULL_NAMES}")

@@ -1,22 +1,19 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Which arrays are written, and how much of them."""
+"""Settings ``when``, ``slice`` and ``sample_mode``: select the arrays and the elements to write."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from probe.config.settings import Settings
-from probe.config.validators import DimSlice
 from probe.measure.statistic_table import STATISTICS, SelectedStatistics
-from probe.measure.statistics import statistics
+from probe.measure.statistics import FOUR, statistics
 from probe.measure.tensor_reader import Array
 
-_SIGNS: dict[str, Callable[[Any, Any], bool]] = {
+_SIGNS = {
     ">": operator.gt,
     ">=": operator.ge,
     "<": operator.lt,
@@ -30,33 +27,28 @@ class ArrayFilter:
     """Decides by the settings ``when``, ``slice``, ``sample_mode`` and ``sample_num``."""
 
     def __init__(self, settings: Settings) -> None:
-        self._when = settings.when
-        self._chosen = (
-            SelectedStatistics([settings.when.stat]) if settings.when is not None and settings.when.stat else None
+        self._when, self._slices = settings.when, settings.slice
+        self._statistics = (
+            SelectedStatistics([settings.when.stat]) if settings.when and settings.when.stat else statistics
         )
-        self._pieces = settings.slice
         self._sample = settings.sample_num if settings.sample_mode else -1
 
     def wants(self, array: Array) -> bool:
         """Return whether an array is written."""
         if self._when is None:
             return True
-        if self._chosen is None:
-            return any(key.endswith("_count") for key in statistics(array))
-        number = self._chosen(array)[STATISTICS[self._when.stat].key]
-        return number is not None and _SIGNS[self._when.sign](number, self._when.number)
+        numbers = self._statistics(array)
+        if not self._when.stat:
+            return len(numbers) > len(FOUR)
+        number = numbers[STATISTICS[self._when.stat].key]
+        return number is not None and bool(_SIGNS[self._when.sign](number, self._when.number))
 
     def part(self, array: Array) -> Array:
-        """Return what is written of it; samples stand in one row."""
-        for piece in self._pieces:
-            array = _cut(array, piece)
+        """Return the part of an array that is written; samples stand in one row."""
+        for one in self._slices:
+            if one.dim < array.ndim and one.size in (None, array.shape[one.dim]):
+                array = array[(slice(None),) * one.dim + (slice(one.begin, one.end),)]
         if self._sample < 0 or array.size <= self._sample:
             return array
         places = np.linspace(0, array.size - 1, self._sample).round().astype(np.int64)
         return np.asarray(array.reshape(-1)[places])
-
-
-def _cut(array: Array, piece: DimSlice) -> Array:
-    if piece.dim >= array.ndim or (piece.size is not None and array.shape[piece.dim] != piece.size):
-        return array
-    return array[(slice(None),) * piece.dim + (slice(piece.begin, piece.end),)]

@@ -11,7 +11,7 @@ import numpy as np
 
 from probe.measure.measurer import ArraySink, Role
 from probe.measure.records import PendingRecord, ScalarRecord, TensorRecord
-from probe.measure.statistics import numpy_statistics
+from probe.measure.statistics import FOUR, statistics
 from probe.naming import escape_formula
 from probe.pytree import MAX_ITEMS, tree_map
 
@@ -79,7 +79,9 @@ class ValueDescriber:
         if isinstance(value, np.ndarray):
             return _array(value, name, sink)
         if isinstance(value, np.generic):
-            return {"type": type(value).__name__, "value": _json_value(value.item())}
+            item = value.item()
+            plain = isinstance(item, (bool, int, float))
+            return {"type": type(value).__name__, "value": item if plain else escape_formula(str(item))}
         if isinstance(value, self._p2p):
             return self._point_to_point(value, name, sink, role)
         # subclasses: enums, numpy-like scalars
@@ -98,8 +100,9 @@ class ValueDescriber:
 
 
 def _array(value: np.ndarray[Any, Any], name: str, sink: ArraySink | None) -> Shape:
-    record = {"type": "numpy.ndarray", "dtype": str(value.dtype), "shape": list(value.shape)}
-    record.update(numpy_statistics(value))
+    record: dict[str, Any] = {"type": "numpy.ndarray", "dtype": str(value.dtype), "shape": list(value.shape)}
+    numbers = statistics(value)
+    record.update((key, numbers[key]) for key in FOUR)
     saved = sink(name, value) if sink is not None and value.dtype.kind not in "OSU" else ""
     if saved:
         record["data_name"] = saved
@@ -115,7 +118,3 @@ def _whole(value: Any) -> int | None:
         return None if value is None else int(value)
     except (TypeError, ValueError):
         return None
-
-
-def _json_value(value: Any) -> Any:
-    return value if isinstance(value, (bool, int, float)) else escape_formula(str(value))

@@ -4,25 +4,42 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+import operator
+from collections.abc import Iterator
+from functools import partial
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 from probe.measure.deferred import DeferredMeasurer
 from probe.measure.host import HostMeasurer
 from probe.measure.measurer import ArraySink, Guard, Role
 from probe.measure.records import PendingRecord, tensor_record
-from probe.measure.statistics import Number, Numbers
+from probe.measure.statistics import FOUR, Number, Numbers, nonfinite_numbers
 
+#: a batch is measured when its copies have this many bytes, as they wait in the device's memory
+MOST_BYTES = 64 << 20
 #: the divisor of a tensor of zeros, in place of its largest magnitude
 _TINY = 1e-37
 #: instances of our own, as the listed functions may be patched
 _PRIMITIVES = (
     "Cast Stack ReduceMax ReduceMin ReduceSum ReduceMean IsNan IsInf RealDiv Maximum Square Abs Equal Less Greater"
 )
+#: kind -> the dtypes that are reduced; tensors of others are copied
+_KINDS = {"float": "float16 bfloat16 float32", "int": "int8 int16 int32 int64 uint8", "bool": "bool_"}
+_dtype_and_size = operator.attrgetter("_dtype", "_nbytes")
+
+
+class _Reduced(NamedTuple):
+    """A tensor whose scalars are still on the device."""
+
+    pending: PendingRecord
+    dtype: str
+    shape: tuple[int, ...]
+    kind: str
+    floats: list[Any]
+    integers: list[Any]
 
 
 class DeviceMeasurer(DeferredMeasurer):
@@ -42,140 +59,97 @@ class DeviceMeasurer(DeferredMeasurer):
 
         super().__init__(host)
         self._chosen = host.chosen
-        self._ms = mindspore
-        names = "float16 bfloat16 float32" if reduces else ""
-        self._floating = frozenset(getattr(mindspore, name) for name in names.split())
-        names = "bool_ int8 int16 int32 int64 uint8" if reduces else ""
-        self._whole = frozenset(getattr(mindspore, name) for name in names.split())
+        kinds = _KINDS if reduces else {}
+        self._kinds = {getattr(mindspore, name): kind for kind, names in kinds.items() for name in names.split()}
         self._ops = SimpleNamespace(**{name: getattr(operations, name)() for name in _PRIMITIVES.split()})
+        self._ms = mindspore
         self._tiny = mindspore.Tensor(_TINY, mindspore.float32)
-        self._floats: list[Any] = []
-        self._integers: list[Any] = []
-        self._tasks: list[tuple[PendingRecord, str, tuple[int, ...], str]] = []
+        self._bytes = 0
+        self._reduced: list[_Reduced] = []
 
     @property
     def has_pending(self) -> bool:
         """Whether numbers wait to be fetched, or copies to be measured."""
-        return bool(self._tasks) or super().has_pending
+        return bool(self._reduced) or super().has_pending
 
     @property
     def is_full(self) -> bool:
         """Whether a batch is complete."""
-        return len(self._tasks) >= self.most or super().is_full
+        return self._bytes > MOST_BYTES or len(self._reduced) >= self.most or super().is_full
 
     def tensor(self, tensor: Any, name: str, sink: ArraySink | None, role: Role) -> Any:
         """Return the record of one tensor, known after ``complete``."""
-        dtype, empty = self._retry_to_find_culprit(_kind, tensor)
-        if sink is not None or empty or not (dtype in self._floating or dtype in self._whole):
+        dtype, size = self._retry_to_find_culprit(_dtype_and_size, tensor)
+        if not size:
+            return self._measurer.tensor(tensor, name, sink, role)
+        if sink is not None or dtype not in self._kinds:
             return super().tensor(tensor, name, sink, role)
-        kind = "float" if dtype in self._floating else "bool" if dtype == self._ms.bool_ else "int"
-        run = functools.partial(self._own.run, self._reduce, kind)
-        floats, integers = self._retry_to_find_culprit(run, tensor)
-        self._floats += floats
-        self._integers += integers
+        kind = self._kinds[dtype]
+        scalars = self._retry_to_find_culprit(partial(self._own.run, self._reduce, kind), tensor)
         pending = PendingRecord()
-        self._tasks.append((pending, str(dtype), tensor._shape, kind))
+        self._reduced.append(_Reduced(pending, str(dtype), tensor._shape, kind, *scalars))
         return pending
 
     def complete(self, guard: Guard) -> None:
         """Fetch the waiting numbers, all of a kind at once, and measure the copies."""
-        tasks, floats, integers = self._tasks, self._floats, self._integers
-        self._tasks, self._floats, self._integers = [], [], []
+        reduced, self._reduced, self._bytes = self._reduced, [], 0
         super().complete(guard)
-        if not tasks:
-            return
         with guard("fetching numbers from the device"):
-            singles, wholes = self._fetch(floats), self._fetch(integers)
-            chosen = self._chosen
-            for pending, dtype, shape, kind in tasks:
-                numbers = _numbers(kind, singles, wholes)
-                chosen_numbers = numbers if chosen is None else self._choice(numbers, shape, wholes)
-                pending.record = tensor_record(dtype, shape, chosen_numbers)
+            floats = self._fetch([scalar for one in reduced for scalar in one.floats])
+            integers = self._fetch([scalar for one in reduced for scalar in one.integers])
+            for one in reduced:
+                numbers = self._numbers(one, floats, integers)
+                one.pending.record = tensor_record(one.dtype, one.shape, numbers)
 
     def forget(self) -> None:
         """Release remembered values, copies and numbers; the step is over."""
-        self._tasks, self._floats, self._integers = [], [], []
+        self._reduced, self._bytes = [], 0
         super().forget()
 
-    def _fetch(self, scalars: Sequence[Any]) -> Iterator[Any]:
-        return iter(self._own.run(self._ops.Stack, tuple(scalars)).asnumpy().tolist() if scalars else ())
+    def _copied(self, tensor: Any) -> Any:
+        self._bytes += tensor._nbytes
+        return super()._copied(tensor)
 
-    def _choice(self, four: Numbers, shape: tuple[int, ...], counts: Iterator[int]) -> Numbers:
-        """Return the chosen statistics of one tensor, from the four and from the counts made on the device."""
-        assert self._chosen is not None
-        numbers: Numbers = {}
-        for entry in self._chosen.table:
-            counted = entry.device is not None
-            numbers[entry.key] = next(counts) if counted else four.get(entry.key, math.prod(shape))
-        return numbers
+    def _fetch(self, scalars: list[Any]) -> Iterator[Any]:
+        return iter(self._own.run(self._ops.Stack, tuple(scalars)).asnumpy().tolist() if scalars else ())
 
     def _reduce(self, kind: str, tensor: Any) -> tuple[list[Any], list[Any]]:
         """Return the float32 and the integer scalars that ``_numbers`` reads later, all still on the device."""
-        floats, integers = self._four(kind, tensor)
-        if self._chosen is not None:
-            values = self._ops.Cast(tensor, self._ms.float32)
-            for entry in self._chosen.table:
-                if entry.device is not None:
-                    name, other = entry.device
-                    find = getattr(self._ops, name)
-                    where = find(values) if other is None else find(values, other)
-                    found = self._ops.Cast(where, self._ms.float32)
-                    integers.append(self._ops.Cast(self._ops.ReduceSum(found), self._ms.int64))
-        return floats, integers
-
-    def _four(self, kind: str, tensor: Any) -> tuple[list[Any], list[Any]]:
-        floats: list[Any] = []
-        integers: list[Any] = []
-        single, double = self._ms.float32, self._ms.int64
-        values = self._ops.Cast(tensor, single)
+        ops, values = self._ops, self._ops.Cast(tensor, self._ms.float32)
+        floats = []
         if kind == "float":
-            largest, smallest = self._ops.ReduceMax(values), self._ops.ReduceMin(values)
-            strange = self._ops.IsNan(values), self._ops.IsInf(values)
-            integers += [
-                self._ops.Cast(self._ops.ReduceSum(self._ops.Cast(found, single)), double) for found in strange
-            ]
-            floats += [largest, smallest]
+            integers = [self._count(ops.IsNan(values)), self._count(ops.IsInf(values))]
         else:
-            whole = self._ops.Cast(tensor, double)
-            integers += [self._ops.ReduceMax(whole), self._ops.ReduceMin(whole)]
-            if kind == "bool":
-                return floats, integers
-            largest, smallest = self._ops.ReduceMax(values), self._ops.ReduceMin(values)
-        scale = self._ops.Maximum(self._ops.Maximum(self._ops.Abs(largest), self._ops.Abs(smallest)), self._tiny)
-        unit = self._ops.RealDiv(values, scale)
-        floats += [scale, self._ops.ReduceMean(unit), self._ops.ReduceSum(self._ops.Square(unit))]
+            whole = ops.Cast(tensor, self._ms.int64)
+            integers = [ops.ReduceMax(whole), ops.ReduceMin(whole)]
+        if kind != "bool":
+            largest, smallest = ops.ReduceMax(values), ops.ReduceMin(values)
+            scale = ops.Maximum(ops.Maximum(ops.Abs(largest), ops.Abs(smallest)), self._tiny)
+            unit = ops.RealDiv(values, scale)
+            floats = [largest, smallest, scale, ops.ReduceMean(unit), ops.ReduceSum(ops.Square(unit))]
+        for entry in self._chosen.table if self._chosen is not None else ():
+            if entry.device:
+                name, *others = entry.device
+                integers.append(self._count(getattr(ops, name)(values, *others)))
         return floats, integers
 
+    def _count(self, found: Any) -> Any:
+        return self._ops.Cast(self._ops.ReduceSum(self._ops.Cast(found, self._ms.float32)), self._ms.int64)
 
-def _kind(tensor: Any) -> tuple[Any, bool]:
-    return tensor._dtype, not tensor._nbytes
-
-
-def _numbers(kind: str, floats: Iterator[float], integers: Iterator[int]) -> Numbers:
-    """Return the numbers of one tensor from the fetched scalars, in the order of ``_reduce``."""
-    first, second = itertools.islice(integers, 2)
-    if kind == "bool":
-        return {"Max": bool(first), "Min": bool(second), "Mean": None, "Norm": None}
-    largest: Number = first
-    smallest: Number = second
-    if kind == "float":
-        largest, smallest = itertools.islice(floats, 2)
-    scale, mean, square = itertools.islice(floats, 3)
-    numbers: Numbers = {"Max": largest, "Min": smallest, "Mean": mean * scale, "Norm": math.sqrt(square) * scale}
-    if kind == "float" and (first or second):
-        numbers = _nonfinite(int(first), int(second), largest or 0.0, smallest or 0.0)
-    return numbers
-
-
-def _nonfinite(nans: int, infinities: int, largest: float, smallest: float) -> Numbers:
-    numbers: Numbers = {"Max": largest, "Min": smallest, "Mean": largest + smallest, "Norm": math.inf}
-    if nans:
-        numbers = dict.fromkeys(("Max", "Min", "Mean", "Norm"), math.nan)
-        numbers["nan_count"] = nans
-    elif math.isfinite(largest):
-        numbers["Mean"] = -math.inf
-    elif math.isfinite(smallest):
-        numbers["Mean"] = math.inf
-    if infinities:
-        numbers["inf_count"] = infinities
-    return numbers
+    def _numbers(self, one: _Reduced, floats: Iterator[float], integers: Iterator[int]) -> Numbers:
+        """Return the numbers of one tensor from the fetched scalars, in the order of ``_reduce``."""
+        first, second = next(integers), next(integers)
+        if one.kind == "bool":
+            four: Numbers = dict(zip(FOUR, (bool(first), bool(second), None, None)))
+        else:
+            largest, smallest, scale, mean, square = itertools.islice(floats, 5)
+            ends: tuple[Number, Number] = (first, second) if one.kind == "int" else (largest, smallest)
+            four = dict(zip(FOUR, (*ends, mean * scale, math.sqrt(square) * scale)))
+            if one.kind == "float" and (first or second):
+                four = nonfinite_numbers(largest, smallest, largest + smallest, first, second)
+        if self._chosen is None:
+            return four
+        return {
+            entry.key: next(integers) if entry.device else four.get(entry.key, math.prod(one.shape))
+            for entry in self._chosen.table
+        }

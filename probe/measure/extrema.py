@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from probe.measure.host import HostMeasurer
 from probe.measure.measurer import ArraySink, Role
 from probe.measure.records import TensorRecord, tensor_record
-from probe.measure.statistics import magnitudes
+from probe.measure.statistics import as_real
 from probe.measure.tensor_reader import Array, TensorReader
 
 _FLOAT = np.dtype(np.float32)
@@ -32,10 +33,11 @@ class Severity(enum.IntEnum):
     NAN = 3
 
 
+@dataclass(eq=False, repr=False)
 class TensorExtrema:
     """A tensor's maximum and minimum; its values until ``release()``.
 
-    Args:
+    Attributes:
         array: the values; None for those that the tensor has.
         tensor: the tensor, held because the array may be its memory.
         read: tensor -> array.
@@ -44,62 +46,56 @@ class TensorExtrema:
         shape: the tensor's shape.
         name: the file name of its array.
         sink: writes the array.
+        record: the record with all numbers, once ``complete`` has taken them.
     """
 
-    __slots__ = ("_array", "_dtype", "_extrema", "_name", "_read", "_record", "_shape", "_sink", "_tensor")
-
-    def __init__(
-        self,
-        array: Array | None,
-        tensor: Any,
-        read: Callable[[Any], Array],
-        extrema: Extrema | None,
-        dtype: Any,
-        shape: tuple[int, ...],
-        name: str,
-        sink: ArraySink | None,
-    ) -> None:
-        self._array, self._tensor, self._read, self._extrema = array, tensor, read, extrema
-        self._dtype, self._shape, self._name, self._sink = dtype, shape, name, sink
-        self._record: TensorRecord | None = None
+    array: Array | None
+    tensor: Any
+    read: Callable[[Any], Array]
+    extrema: Extrema | None
+    dtype: Any
+    shape: tuple[int, ...]
+    name: str
+    sink: ArraySink | None
+    record: TensorRecord | None = None
 
     @property
     def severity(self) -> Severity:
         """The worst kind of value in the tensor."""
-        if self._extrema is None:
+        if self.extrema is None:
             array = self._values()
-            self._extrema = None if array is None else _extrema(array)
-        return Severity.FINITE if self._extrema is None else severity(self._extrema)
+            self.extrema = None if array is None else _extrema(array)
+        return Severity.FINITE if self.extrema is None else severity(self.extrema)
 
     @property
     def is_ones(self) -> bool:
         """Whether the tensor is one number, or every element is 1: such is the gradient that a backward starts with."""
-        return self.severity is Severity.FINITE and (not self._shape or self._extrema == (1.0, 1.0))
+        return self.severity is Severity.FINITE and (not self.shape or self.extrema == (1.0, 1.0))
 
     def _values(self) -> Array | None:
-        return self._array if self._array is not None or self._tensor is None else self._read(self._tensor)
+        return self.array if self.array is not None or self.tensor is None else self.read(self.tensor)
 
     def text(self, pad: str) -> str:
         """Return the text of the record; see ``TensorRecord``."""
-        if self._record is not None:
-            return self._record.text(pad)
-        largest, smallest = self._extrema or (None, None)
+        if self.record is not None:
+            return self.record.text(pad)
+        largest, smallest = self.extrema or (None, None)
         numbers = {"Max": largest, "Min": smallest, "Mean": None, "Norm": None}
-        return tensor_record(str(self._dtype), self._shape, numbers).text(pad)
+        return tensor_record(str(self.dtype), self.shape, numbers).text(pad)
 
     def release(self) -> None:
         """Release the values and keep the extrema."""
-        self._array = self._tensor = None
+        self.array = self.tensor = None
 
     def complete(self, host: HostMeasurer) -> bool:
         """Take all numbers and write the array; return False where the values were modified meanwhile."""
         array = self._values()
         if array is not None:
-            if self._extrema is not None and repr(_extrema(array)) != repr(self._extrema):
+            if self.extrema is not None and repr(_extrema(array)) != repr(self.extrema):
                 self.release()
                 return False
-            array = array.reshape(self._shape)
-            self._record = host.array(array, str(self._dtype), self._name, self._sink)
+            array = array.reshape(self.shape)
+            self.record = host.array(array, str(self.dtype), self.name, self.sink)
             self.release()
         return True
 
@@ -118,11 +114,9 @@ def _extrema(array: Array) -> Extrema:
     kind = array.dtype.kind
     if array.size == 0 or kind == "b":
         return None, None
-    flat = (magnitudes(array) if kind == "c" else array).ravel(order="K")
+    flat = as_real(array).ravel(order="K")
     if kind == "c" and not np.isfinite(flat).all():  # or only the absolute value is not finite
         flat = array.ravel().view(array.real.dtype)
-    if kind in "fV" and flat.dtype.itemsize == 2:
-        flat = flat.astype(np.float32)
     return _maximum(flat).item(), _minimum(flat).item()
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from probe.measure.tensor_reader import Array, to_numpy
+from probe.measure.measurer import ArraySink, Measurer
+from probe.measure.tensor_reader import Array
 
 
 class GradientSum:
@@ -29,12 +30,7 @@ class GradientSum:
 
     __slots__ = ("_copies", "_copy", "_may_read", "_minuend", "_read", "array", "dtype")
 
-    def __init__(
-        self,
-        read: Callable[[Any], Array] = to_numpy,
-        copy: Callable[[Any], Any] = lambda tensor: tensor,
-        may_read: Callable[[], bool] = lambda: True,
-    ) -> None:
+    def __init__(self, read: Callable[[Any], Array], copy: Callable[[Any], Any], may_read: Callable[[], bool]) -> None:
         self._read, self._copy, self._may_read = read, copy, may_read
         self._copies: list[Any] = []
         self._minuend: Any = None
@@ -55,26 +51,18 @@ class GradientSum:
 
     def subtract_from(self, total: Any) -> bool:
         """Become ``total`` without this sum; return whether anything is left, as far as that is known."""
-        if not self._may_read():
-            self._minuend = self._copy(total)
-            return True
-        self.resolve()
-        return self._subtract_from(total)
+        may_read = self._may_read()
+        self._minuend = total if may_read else self._copy(total)
+        return self.resolve() if may_read else True
 
     def resolve(self) -> bool:
         """Read the terms that were copied; return whether the sum holds anything."""
         copies, self._copies = self._copies, []
         for term in copies:
             self._add(term)
-        minuend, self._minuend = self._minuend, None
-        return self.array is not None if minuend is None else self._subtract_from(minuend)
-
-    def _add(self, tensor: Any) -> None:
-        array = self._read(tensor)
-        self.dtype = str(tensor.dtype)
-        self.array = np.array(array) if self.array is None else np.asarray(self.array + array)
-
-    def _subtract_from(self, total: Any) -> bool:
+        total, self._minuend = self._minuend, None
+        if total is None:
+            return self.array is not None
         array = self._read(total)
         self.dtype = str(total.dtype)
         has_nan = array.dtype.kind in "fcV"  # V: bfloat16
@@ -82,3 +70,14 @@ class GradientSum:
             return False
         self.array = np.array(array) if self.array is None else np.asarray(array - self.array)
         return True
+
+    def record(self, measurer: Measurer, name: str, sink: ArraySink | None) -> Any:
+        """Return the record of the sum, or None where nothing is left of it; tensors may be read now."""
+        if not self.resolve() or self.array is None:
+            return None
+        return measurer.array(self.array, self.dtype, name, sink)
+
+    def _add(self, tensor: Any) -> None:
+        array = self._read(tensor)
+        self.dtype = str(tensor.dtype)
+        self.array = np.array(array) if self.array is None else np.asarray(self.array + array)

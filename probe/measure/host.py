@@ -4,20 +4,18 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from probe.measure.array_filter import ArrayFilter
 from probe.measure.measurer import ArraySink, Role
 from probe.measure.records import TensorRecord, finite_record, tensor_record
-from probe.measure.statistics import Numbers, crc32, statistics
-from probe.measure.statistics import finite_statistics as four_of
+from probe.measure.statistic_table import SelectedStatistics
+from probe.measure.statistics import Numbers, crc32, finite_statistics, statistics
 from probe.measure.tensor_reader import Array, TensorReader, to_storable
-
-if TYPE_CHECKING:
-    from probe.measure.array_filter import ArrayFilter
-    from probe.measure.statistic_table import SelectedStatistics
 
 #: cache of records keyed by tensor bytes: tensors of at most this many bytes, and this many records
 _SMALL = 2048
@@ -49,7 +47,7 @@ class HostMeasurer:
         self._float = mindspore.float32
         self.read = TensorReader()
         self._memo: dict[tuple[bytes, Any, tuple[int, ...]], TensorRecord] = {}
-        self._dtype_names: dict[Any, str] = {}
+        self._name: Callable[[Any], str] = functools.lru_cache(maxsize=None)(str)
 
     def tensor(self, tensor: Any, name: str, sink: ArraySink | None, role: Role) -> TensorRecord:
         """Return the record of one tensor."""
@@ -62,7 +60,7 @@ class HostMeasurer:
                     return self._memo.get(key) or self._remember(key, tensor)
             elif dtype is self._float and self._shortest:  # the same as below, by the shortest way
                 flat = self.read.flat(tensor, _FLOAT)
-                four = None if flat is None else four_of(flat)
+                four = None if flat is None else finite_statistics(flat)
                 if four is not None:
                     return finite_record("Float32", tensor._shape, *four)
         return self.array(self.read(tensor), self._name(dtype), name, sink)
@@ -82,17 +80,10 @@ class HostMeasurer:
         numbers = self._statistics(array)
         if not self._md5 and sink is None:
             return tensor_record(dtype, array.shape, numbers)
-        if sink is not None and self._kept is not None and not self._kept.wants(array):
-            sink = None
         array = array if self._exact else to_storable(array)
-        further = {"md5": crc32(array)} if self._md5 else {}
-        saved = sink(name, array if self._kept is None else self._kept.part(array)) if sink is not None else ""
-        if saved:
-            further["data_name"] = saved
-        return tensor_record(dtype, array.shape, numbers, further)
-
-    def _name(self, dtype: Any) -> str:
-        name = self._dtype_names.get(dtype)
-        if name is None:
-            name = self._dtype_names[dtype] = str(dtype)
-        return name
+        texts = {"md5": crc32(array)} if self._md5 else {}
+        if sink is not None and (self._kept is None or self._kept.wants(array)):
+            saved = sink(name, array if self._kept is None else self._kept.part(array))
+            if saved:
+                texts["data_name"] = saved
+        return tensor_record(dtype, array.shape, {**numbers, **texts})

@@ -60,30 +60,3 @@ class Measurer(Protocol):
 
     def forget(self) -> None:
         """Release remembered values; the step is over."""
-
-
-class CopyingMeasurer(Protocol):
-    """Copies tensors without waiting, and measures the copies later."""
-
-    @property
-    def has_pending(self) -> bool:
-        """Return whether some copies are not measured yet."""
-
-    @property
-    def is_full(self) -> bool:
-        """Return whether enough copies wait to measure them."""
-
-    def tensor(self, tensor: Any, name: str, sink: ArraySink | None, role: Role) -> Any:
-        """Return the pending record of one tensor as it is now."""
-
-    def copy(self, tensor: Any) -> Any:
-        """Return a copy of a tensor, taken in the order of the program."""
-
-    def sum_later(self, total: Any, name: str, sink: ArraySink | None) -> Any:
-        """Return the pending record of a ``GradientSum``."""
-
-    def complete(self, guard: Guard) -> None:
-        """Complete the pending records; asynchronous work must have ended."""
-
-    def forget(self) -> None:
-        """Release remembered values and copies; the step is over."""

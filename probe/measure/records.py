@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import functools
 import json
+from collections.abc import Mapping
 from typing import Any
 
-from probe.measure.statistics import Numbers
 from probe.pytree import tree_map
 
 #: indentation of a record in an entry's list (the common case)
@@ -32,10 +32,8 @@ class TensorRecord:
         return self._here if pad == ITEM else self._here.replace(f"\n{ITEM}", f"\n{pad}")
 
 
-def tensor_record(
-    dtype: str, shape: tuple[int, ...], numbers: Numbers, further: dict[str, str] | None = None
-) -> TensorRecord:
-    """Return the record of a tensor with these numbers and further texts.
+def tensor_record(dtype: str, shape: tuple[int, ...], values: Mapping[str, Any]) -> TensorRecord:
+    """Return the record of a tensor with these numbers and texts.
 
     >>> print(tensor_record("Float32", (), {"Max": 1.0, "Min": 1.0, "Mean": 1.0, "Norm": 1.0}).text(""))
     {
@@ -48,8 +46,7 @@ def tensor_record(
      "Norm": 1.0
     }
     """
-    items = [*numbers.items(), *further.items()] if further else numbers.items()
-    texts = [f',\n{ITEM} "{key}": {_number(value)}' for key, value in items]
+    texts = [f',\n{ITEM} "{key}": {_text(value)}' for key, value in values.items()]
     return TensorRecord(f"{_head(dtype, shape)}{''.join(texts)}\n{ITEM}}}")
 
 
@@ -122,7 +119,7 @@ def resolve(value: Any) -> Any:
     return tree_map(lambda leaf, _: leaf.record if type(leaf) is PendingRecord else leaf, value)
 
 
-def _number(value: Any) -> str:
+def _text(value: Any) -> str:
     if type(value) is float and value - value == 0.0:  # finite
         return repr(value)
     return json.dumps(value)

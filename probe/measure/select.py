@@ -12,7 +12,7 @@ from probe.measure.deferred import DeferredMeasurer
 from probe.measure.device import DeviceMeasurer
 from probe.measure.extrema import ExtremaMeasurer
 from probe.measure.host import HostMeasurer
-from probe.measure.measurer import CopyingMeasurer, Measurer
+from probe.measure.measurer import Measurer
 from probe.measure.statistic_table import SelectedStatistics
 
 
@@ -20,7 +20,7 @@ class Measurers(NamedTuple):
     """The measurer of a run, and the one that serves while tensors may not be read."""
 
     measurer: Measurer
-    copier: CopyingMeasurer
+    copier: DeferredMeasurer
 
 
 def select_measurers(settings: Settings) -> Measurers:
@@ -35,4 +35,4 @@ def select_measurers(settings: Settings) -> Measurers:
         device = DeviceMeasurer(host, reduces=not settings.checksums)
         return Measurers(device, device)
     measurer = ExtremaMeasurer(host) if settings.task == "nan_check" else host
-    return Measurers(measurer, DeferredMeasurer(measurer, may_query=False))
+    return Measurers(measurer, DeferredMeasurer(measurer))

@@ -7,10 +7,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-import ml_dtypes
 import numpy as np
 
-from probe.measure.statistics import Numbers, magnitudes, statistics
+from probe.measure.statistics import Numbers, as_real, statistics
 from probe.measure.tensor_reader import Array
 
 
@@ -19,14 +18,14 @@ class Statistic(NamedTuple):
 
     Attributes:
         key: its key in a record.
-        host: an array of real numbers -> how many there are; None for one of the four that ``statistics`` gives.
-        device: the Primitive that says where they are in a Float32 tensor, and what it compares with; None where the
-            four or the shape tell.
+        host: an array of real numbers -> the number of such elements; None for one of the four of ``statistics``.
+        device: the Primitive that finds such elements in a Float32 tensor, and its further operand, as
+            ``("Equal", 0.0)``; empty where the four or the shape tell their number.
     """
 
     key: str
     host: Callable[[Array], int] | None = None
-    device: tuple[str, float | None] | None = None
+    device: tuple[Any, ...] = ()
 
 
 def _count(predicate: Callable[[Array], Any]) -> Callable[[Array], int]:
@@ -41,7 +40,7 @@ STATISTICS = {
     "avg": Statistic("Mean"),
     "l2norm": Statistic("Norm"),
     "count": Statistic("count", lambda array: int(array.size)),
-    "nan count": Statistic("nan_count", _count(np.isnan), ("IsNan", None)),
+    "nan count": Statistic("nan_count", _count(np.isnan), ("IsNan",)),
     "negative inf count": Statistic("negative_inf_count", _count(lambda a: a == -np.inf), ("Equal", -np.inf)),
     "positive inf count": Statistic("positive_inf_count", _count(lambda a: a == np.inf), ("Equal", np.inf)),
     "negative zero count": Statistic("negative_zero_count", _count(lambda a: a < 0), ("Less", 0.0)),
@@ -54,9 +53,9 @@ class SelectedStatistics:
     """Takes the chosen statistics of an array.
 
     Args:
-        names: keys of ``TABLE``.
+        names: keys of ``STATISTICS``.
 
-    >>> Chosen(["max", "zero count"])(np.array([0.0, 2.0], np.float32))
+    >>> SelectedStatistics(["max", "zero count"])(np.array([0.0, 2.0], np.float32))
     {'Max': 2.0, 'zero_count': 1}
     """
 
@@ -68,8 +67,5 @@ class SelectedStatistics:
     def __call__(self, array: Array) -> Numbers:
         """Return the chosen statistics; the elements of a complex array are counted by their absolute values."""
         four = statistics(array) if self._four else {}
-        if array.dtype.kind == "c":
-            array = magnitudes(array)
-        elif array.dtype == ml_dtypes.bfloat16:
-            array = array.astype(np.float32)
+        array = as_real(array)
         return {entry.key: four.get(entry.key) if entry.host is None else entry.host(array) for entry in self.table}

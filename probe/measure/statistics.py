@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import math
 import operator
+import zlib
 from collections.abc import Callable, Sequence
-from typing import Any, Union
+from typing import Union
 
-import ml_dtypes
 import numpy as np
 from numpy.core import multiarray
 
@@ -17,24 +17,25 @@ from probe.measure.tensor_reader import Array
 
 Number = Union[int, float, bool, None]
 Numbers = dict[str, Number]
+#: the keys of the four numbers
+FOUR = ("Max", "Min", "Mean", "Norm")
 
 _maximum, _minimum, _add, _multiply = np.maximum.reduce, np.minimum.reduce, np.add.reduce, np.multiply
 #: np.einsum without its Python frames, which take as long as it does
 _einsum = getattr(multiarray, "c_einsum", np.einsum)
-_HALVES = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
 _SINGLE = np.dtype(np.float32)
 #: up to so many numbers Python is faster than numpy
-_FEW = 48
+_PYTHON_MAX_SIZE = 48
 #: up to so many numbers adding in float64 is as fast as adding rows in float32
-_SHORT = 6144
-#: numbers that are added in float32; longer rows lose digits: 128 give an error of 2.7e-7
-_ROW = 64
-#: read at once: what the first of the four reductions brings into the cache the others find there
-_BLOCK = 262144
-#: between these the squares of a float32 row neither overflow nor lose what counts to underflow
+_FLOAT64_MAX_SIZE = 6144
+#: numbers that are added in float32: longer rows lose digits: 128 give an error of 2.7e-7
+_ROW_LENGTH = 64
+#: elements that are read at once: the first of the four reductions brings them into the cache for the others
+_CACHE_BLOCK = 262144
+#: between these the squares of a float32 row neither overflow nor lose digits to underflow
 _LOW, _HIGH = 1e-12, 1e18
 #: above this the sum of squares of a float64 array lost nothing to underflow
-_TINY = 1e-280
+_LOSSLESS_SQUARE = 1e-280
 _LARGEST = float(np.finfo(np.float64).max)
 
 
@@ -55,16 +56,20 @@ def statistics(array: Array) -> Numbers:
     if kind == "f" and array.size and array.dtype.itemsize > 2:
         return float_statistics(array.ravel(order="K"))
     if array.size == 0 or kind not in "biufcV":
-        return {"Max": None, "Min": None, "Mean": None, "Norm": None}
+        return dict.fromkeys(FOUR)
     if kind == "b":
         return {"Max": bool(array.any()), "Min": bool(array.all()), "Mean": None, "Norm": None}
     if kind in "iu":
         return _integers(array)
-    if kind == "c":
-        array = magnitudes(array)
-    elif array.dtype in _HALVES:
-        array = array.astype(np.float32)
-    return float_statistics(array.ravel(order="K"))
+    return float_statistics(as_real(array).ravel(order="K"))
+
+
+def as_real(array: Array) -> Array:
+    """Return an array whose elements numpy can compare: |x| of complex ones, float32 of two-byte floats."""
+    dtype = array.dtype
+    if dtype.kind == "c":
+        return magnitudes(array)
+    return array.astype(np.float32) if dtype.itemsize == 2 and dtype.kind in "fV" else array
 
 
 def magnitudes(array: Array) -> Array:
@@ -86,7 +91,19 @@ def _integers(array: Array) -> Numbers:
 def float_statistics(flat: Array) -> Numbers:
     """Return the same for a flat array of at least one float32 or float64."""
     four = finite_statistics(flat)
-    return _nonfinite(flat) if four is None else dict(zip(("Max", "Min", "Mean", "Norm"), four))
+    if four is not None:
+        return dict(zip(FOUR, four))
+    nans, infinities = int(np.count_nonzero(np.isnan(flat))), int(np.count_nonzero(np.isinf(flat)))
+    with np.errstate(all="ignore"):
+        mean = math.nan if nans else float(_add(flat.astype(np.float64)))
+    return nonfinite_numbers(float(_maximum(flat)), float(_minimum(flat)), mean, nans, infinities)
+
+
+def nonfinite_numbers(largest: float, smallest: float, mean: float, nans: int, infinities: int) -> Numbers:
+    """Return the numbers of a tensor with NaN/Inf. With a NaN, all four are NaN."""
+    four = (largest, smallest, mean, math.inf) if not nans else (math.nan,) * 4
+    counts = {"nan_count": nans, "inf_count": infinities}
+    return {**dict(zip(FOUR, four)), **{key: count for key, count in counts.items() if count}}
 
 
 def finite_statistics(flat: Array) -> tuple[float, float, float, float] | None:
@@ -96,24 +113,24 @@ def finite_statistics(flat: Array) -> tuple[float, float, float, float] | None:
     function that differs between versions of Python. So the same bits give the same numbers on all x86-64 processors.
     """
     size = flat.size
-    if size <= _FEW:
+    if size <= _PYTHON_MAX_SIZE:
         values = flat.tolist()
         try:
             total, square = math.fsum(values), math.fsum(map(operator.mul, values, values))
         except (OverflowError, ValueError):  # a partial sum leaves the range, or inf - inf
             square = math.inf
-        if _TINY < square < math.inf or not any(values):
+        if _LOSSLESS_SQUARE < square < math.inf or not any(values):
             # a zero has one sign here: which of 0.0 and -0.0 is the largest depends on the processor
             return max(values) + 0.0, min(values) + 0.0, total / size, math.sqrt(square)
-    if size <= _BLOCK:
+    if size <= _CACHE_BLOCK:
         largest, smallest, total, square = _block(flat, size)
     else:
-        blocks = [flat[start : start + _BLOCK] for start in range(0, size, _BLOCK)]
+        blocks = [flat[start : start + _CACHE_BLOCK] for start in range(0, size, _CACHE_BLOCK)]
         ends, others, totals, squares = zip(*[_block(block, block.size) for block in blocks])
         # numpy's, as Python's max does not propagate NaN
         largest, smallest = float(_maximum(ends)), float(_minimum(others))
         total, square = _sums(totals, squares)
-    if total - total == 0.0 and _TINY < square < math.inf:  # also only where all elements are finite
+    if total - total == 0.0 and _LOSSLESS_SQUARE < square < math.inf:  # also only where all elements are finite
         return largest + 0.0, smallest + 0.0, total / size, math.sqrt(square)
     if largest - largest != 0.0 or smallest - smallest != 0.0:
         return None
@@ -124,7 +141,7 @@ def _block(flat: Array, size: int) -> tuple[float, float, float, float]:
     """Max, Min, sum and sum of squares of up to a block; the sums are NaN where an element is not finite."""
     largest, smallest = float(_maximum(flat)), float(_minimum(flat))
     magnitude = largest if largest > -smallest else -smallest
-    if size > _SHORT and _LOW < magnitude < _HIGH and flat.dtype == _SINGLE:
+    if size > _FLOAT64_MAX_SIZE and _LOW < magnitude < _HIGH and flat.dtype == _SINGLE:
         return largest, smallest, *_by_rows(flat, size)
     if largest - largest != 0.0 or smallest - smallest != 0.0:
         return largest, smallest, math.nan, math.nan
@@ -147,8 +164,8 @@ def _by_rows(flat: Array, size: int) -> tuple[float, float]:
 
     ``einsum`` adds four partial sums on every processor; it has no faster variant that numpy would choose at run time.
     """
-    rest = size % _ROW
-    rows = flat[: size - rest].reshape(-1, _ROW) if rest else flat.reshape(-1, _ROW)
+    rest = size % _ROW_LENGTH
+    rows = flat[: size - rest].reshape(-1, _ROW_LENGTH) if rest else flat.reshape(-1, _ROW_LENGTH)
     total = float(_add(_einsum("ij->i", rows), dtype=np.float64))
     square = float(_add(_einsum("ij,ij->i", rows, rows), dtype=np.float64))
     if not rest:
@@ -158,7 +175,7 @@ def _by_rows(flat: Array, size: int) -> tuple[float, float]:
 
 
 def _in_blocks(sums: Callable[[Array], tuple[float, float]], flat: Array) -> tuple[float, float]:
-    return _sums(*zip(*[sums(flat[start : start + _BLOCK]) for start in range(0, flat.size, _BLOCK)]))
+    return _sums(*zip(*[sums(flat[start : start + _CACHE_BLOCK]) for start in range(0, flat.size, _CACHE_BLOCK)]))
 
 
 def _sums(totals: Sequence[float], squares: Sequence[float]) -> tuple[float, float]:
@@ -177,32 +194,10 @@ def _scaled(flat: Array, magnitude: float) -> tuple[float, float]:
     return total / flat.size * magnitude, min(math.sqrt(square) * magnitude, _LARGEST)
 
 
-def _nonfinite(flat: Array) -> Numbers:
-    largest, smallest = float(_maximum(flat)), float(_minimum(flat))
-    nans = int(np.count_nonzero(np.isnan(flat)))
-    infinities = int(np.count_nonzero(np.isinf(flat)))
-    with np.errstate(all="ignore"):
-        mean = math.nan if nans else float(np.add.reduce(flat.astype(np.float64)))
-    norm = math.nan if nans else math.inf
-    numbers: Numbers = {"Max": largest, "Min": smallest, "Mean": mean, "Norm": norm}
-    if nans:
-        numbers["nan_count"] = nans
-    if infinities:
-        numbers["inf_count"] = infinities
-    return numbers
-
-
 def crc32(array: Array) -> str:
     """Return the CRC-32 of the array's bytes in C order, eight hex digits (the field calls it md5).
 
     >>> crc32(np.zeros(1, np.float32))
     '2144df1c'
     """
-    import zlib
-
     return f"{zlib.crc32(np.ascontiguousarray(array).view(np.uint8).data):08x}" if array.size else "00000000"
-
-
-def numpy_statistics(array: Array) -> dict[str, Any]:
-    """Return the four numbers of an array of any dtype that numpy knows, None where it has none."""
-    return {key: value for key, value in statistics(array).items() if not key.endswith("_count")}

@@ -1,10 +1,11 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors as numpy arrays that lose nothing, also where numpy has no name for the dtype."""
+"""Tensors as numpy arrays that lose nothing, also for dtypes that numpy has no name for."""
 
 from __future__ import annotations
 
 import ctypes
+from types import ModuleType
 from typing import Any
 
 import ml_dtypes
@@ -20,7 +21,7 @@ _READ_ONLY = 0x100  # PyBUF_READ
 def to_numpy(tensor: Any) -> Array:
     """Return the values of a tensor by MindSpore's own way, bfloat16 as ``ml_dtypes.bfloat16``.
 
-    The array shares the tensor's memory where it can: never write into it, and copy what must outlive the call.
+    The array shares the tensor's memory if possible: never write into it, and copy it to keep it after the call.
     """
     array: Array = tensor.asnumpy()
     if array.dtype.kind == _FOREIGN_KIND and array.dtype.itemsize == 2:
@@ -31,8 +32,8 @@ def to_numpy(tensor: Any) -> Array:
 class TensorReader:
     """Reads tensors, on CPU straight from their memory: the first ``asnumpy`` of a fresh tensor costs far more.
 
-    What it returns owns nothing: use it at once, while holding the tensor. Where this MindSpore's pointers do not
-    show what ``asnumpy`` shows, ``asnumpy`` is asked.
+    The arrays own nothing: use them at once, while holding the tensor. If the pointers of this MindSpore do not show
+    the values of ``asnumpy``, ``asnumpy`` is used.
     """
 
     def __init__(self) -> None:
@@ -48,7 +49,7 @@ class TensorReader:
         # the functions below Tensor's methods: no Python frame, and nothing that could be patched
         self._contiguous, self._address, self._stride = TensorPy.is_contiguous, TensorPy._data_ptr, TensorPy.stride
         self._direct = mindspore.get_context("device_target") == "CPU"
-        self._direct = self._direct and self._agrees()
+        self._direct = self._direct and self._agrees(mindspore)
 
     def __call__(self, tensor: Any) -> Array:
         """Return the values of a tensor, read-only where they are its own memory."""
@@ -90,23 +91,12 @@ class TensorReader:
             return None
         return np.frombuffer(self._view(address, size, _READ_ONLY), dtype)
 
-    def _agrees(self) -> bool:
-        """Look whether pointers show what MindSpore shows, for fresh results, views and what came from the host."""
-        import mindspore
-
+    def _agrees(self, mindspore: ModuleType) -> bool:
+        """Return whether pointers show the values of ``asnumpy``: of fresh results, views and values from the host."""
         host = mindspore.Tensor(np.arange(6, dtype=np.float32).reshape(2, 3))
         fresh = host * 2.0
-        tensors = [
-            host,
-            fresh,
-            fresh[1:],
-            fresh[:, 1:],
-            fresh.transpose(1, 0),
-            fresh.expand_dims(0).broadcast_to((2, 2, 3)),
-            mindspore.Parameter(fresh),
-            host.astype(mindspore.bfloat16),
-        ]
-        self._direct = True
+        views = [fresh[1:], fresh[:, 1:], fresh.transpose(1, 0), fresh.expand_dims(0).broadcast_to((2, 2, 3))]
+        tensors = [host, fresh, *views, mindspore.Parameter(fresh), host.astype(mindspore.bfloat16)]
         try:
             return all(np.array_equal(self(tensor), to_numpy(tensor)) for tensor in tensors)
         except Exception:  # private functions that are gone or changed: MindSpore's own way always works
@@ -114,5 +104,5 @@ class TensorReader:
 
 
 def to_storable(array: Array) -> Array:
-    """Return what numpy.save can write: bfloat16 becomes float32 (exact), all else stays as it is."""
+    """Return an array that numpy.save can write: bfloat16 becomes float32 (exact), all else stays as it is."""
     return array.astype(np.float32) if array.dtype == ml_dtypes.bfloat16 else array

@@ -14,8 +14,8 @@ Item = TypeVar("Item")
 _PATIENCE = 2.0
 
 
-def progress(items: Iterable[Item], what: str) -> Iterable[Item]:
-    """Return the items, and show how far they are where somebody looks and the extra "progress" (tqdm) is installed."""
+def progress(items: Iterable[Item], operation: str) -> Iterable[Item]:
+    """Return the items, and show the progress on a terminal, if the extra "progress" (tqdm) is installed."""
     if not sys.stderr.isatty():
         return items
     try:
@@ -24,10 +24,10 @@ def progress(items: Iterable[Item], what: str) -> Iterable[Item]:
         return items
 
     class Line(tqdm):  # type: ignore[type-arg]
-        """Without what all of a process's bars share: a thread, and a lock that a killed child may take along."""
+        """A bar that shares nothing with others: neither a thread, nor a lock that a killed child may hold."""
 
         monitor_interval = 0
         _lock = threading.RLock()
 
-    shown: Iterable[Item] = Line(items, desc=f"probe: {what}", delay=_PATIENCE, leave=False, unit="")
+    shown: Iterable[Item] = Line(items, desc=f"probe: {operation}", delay=_PATIENCE, leave=False, unit="")
     return shown

@@ -45,7 +45,6 @@ class RankResolver:
 
     def __init__(self) -> None:
         self.given: int | None = None
-        self._warned = False
 
     def rank(self) -> int | None:
         """Return the rank: the given one, else the launcher's, else that in the communicator, else None."""
@@ -55,9 +54,8 @@ class RankResolver:
         return communicator_rank() if launched is None else launched
 
     def disagreement(self) -> str:
-        """Return a warning, once, where the communicator reports another rank than the launcher, or ""."""
+        """Return a warning if the communicator reports another rank than the launcher, or ""."""
         launched, reported = launched_rank(), communicator_rank()
-        if self._warned or self.given is not None or None in (launched, reported) or launched == reported:
+        if self.given is not None or None in (launched, reported) or launched == reported:
             return ""
-        self._warned = True
         return f"the launcher says rank {launched}, the communicator rank {reported}; the folder stays rank{launched}"

@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""The ends of a process that it does not choose itself: SIGTERM, and a fork, which ends what is only the parent's."""
+"""SIGTERM, and forks: a forked child does not continue the recording of its parent."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from typing import Any
 
 
 class SigtermHandler:
-    """Saves a dump when SIGTERM comes, and hands the signal on to whoever had it before.
+    """Saves a dump when SIGTERM comes, and hands the signal on to the handler that had it before.
 
     Args:
-        finish: ends the recording and writes what there is: the process ends. Never raises.
-        save: writes what there is and goes on: a handler of the training's decides. Never raises.
+        finish: ends the recording and writes the dump: the process ends. Never raises.
+        save: writes the dump and goes on: a handler of the training's decides. Never raises.
     """
 
     def __init__(self, finish: Callable[[], None], save: Callable[[], None]) -> None:
@@ -27,22 +27,18 @@ class SigtermHandler:
         self._installed = self._busy = False
 
     def install(self) -> None:
-        """Take the signal, where that is possible: in the main thread, from a handler that Python knows."""
-        if self._installed or threading.current_thread() is not threading.main_thread():
-            return
+        """Take the signal, if that is possible: in the main thread, from a handler that Python knows."""
         before = signal.getsignal(signal.SIGTERM)
-        if before in (None, signal.SIG_IGN):
-            return
-        self._before, self._installed = before, True
-        signal.signal(signal.SIGTERM, self._on_signal)
+        if not self._installed and _in_main_thread() and before not in (None, signal.SIG_IGN):
+            self._before, self._installed = before, True
+            signal.signal(signal.SIGTERM, self._on_signal)
 
     def remove(self) -> None:
         """Give the signal back, unless somebody else has taken it since."""
-        if not self._installed or threading.current_thread() is not threading.main_thread():
-            return
-        self._installed = False
-        if signal.getsignal(signal.SIGTERM) == self._on_signal:
-            signal.signal(signal.SIGTERM, self._before)
+        if self._installed and _in_main_thread():
+            self._installed = False
+            if signal.getsignal(signal.SIGTERM) == self._on_signal:
+                signal.signal(signal.SIGTERM, self._before)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         if self._busy:  # a handler of the training's that calls the one it found, which is this one
@@ -60,6 +56,10 @@ class SigtermHandler:
                 os.kill(os.getpid(), number)
         finally:
             self._busy = False
+
+
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
 
 
 def call_in_forked_child(method: weakref.WeakMethod[Callable[[], None]]) -> None:

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from probe.entry import Entry
+from probe.measure.deferred import DeferredMeasurer
 from probe.measure.gradient_sum import GradientSum
-from probe.measure.measurer import ArraySink, CopyingMeasurer, Guard, MeasureError, Measurer, Role
+from probe.measure.measurer import ArraySink, Guard, MeasureError, Measurer, Role
 from probe.measure.records import resolve
 
 #: text found in every error raised by a MindSpore operation
@@ -45,7 +46,7 @@ class MeasurementQueue:
     def __init__(
         self,
         measurer: Measurer,
-        copier: CopyingMeasurer,
+        copier: DeferredMeasurer,
         wait: Callable[[], None],
         accept: Callable[[Entry], None],
         guard: Guard,
@@ -82,9 +83,7 @@ class MeasurementQueue:
         """Return the record of a sum, or None if the sum is empty."""
         if not self.may_read:
             return self._copier.sum_later(total, name, sink)
-        if not total.resolve() or total.array is None:
-            return None
-        return self._measurer.array(total.array, total.dtype, name, sink)
+        return total.record(self._measurer, name, sink)
 
     # -- entries ------------------------------------------------------------------------------------------------
 

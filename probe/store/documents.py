@@ -57,11 +57,12 @@ class JsonDocuments:
         self._entries: dict[str, dict[str, str]] = {}  # a value of debug.json has one text, under ""
         self._stacks: dict[int, list[str]] = {}
         self._construct: dict[str, str | None] = {}
-        self._written = -1
-        self._changes = 0
+        self._unwritten = 1  # changes since the documents were written; they are written once without any
 
-    def __len__(self) -> int:
-        return len(self._entries)
+    @property
+    def is_empty(self) -> bool:
+        """Whether no entry came."""
+        return not (self._entries or self._stacks or self._construct)
 
     def entry(self, name: str, parts: Any, stack: int = -1, construct: Iterable[Parent] = ()) -> None:
         """Add an entry, or further keys to the entry of this name.
@@ -93,12 +94,12 @@ class JsonDocuments:
     def stack(self, name: str, number: int) -> None:
         """Note the stack of a forward entry."""
         self._stacks.setdefault(number, []).append(name)
-        self._changes += 1
+        self._unwritten += 1
 
     def construct(self, places: Iterable[Parent]) -> None:
         """Note the Cell entries in which entries happened."""
         self._construct.update(places)
-        self._changes += 1
+        self._unwritten += 1
 
     def has_construct(self, name: str) -> bool:
         """Return whether construct.json will have this name as a key."""
@@ -116,14 +117,14 @@ class JsonDocuments:
         Raises:
             OSError: when one cannot be written; the one that stood there before is untouched, the journal remains.
         """
-        changes = self._changes
-        if changes != self._written:
+        changes = self._unwritten
+        if changes:
             self._write()
         if ends:
             self.journal.remove()
             self._journaled.clear()
-        written, self._written = changes != self._written, changes
-        return written
+        self._unwritten -= changes
+        return changes > 0
 
     def _write(self) -> None:
         file_io.make_dirs(self.folder)

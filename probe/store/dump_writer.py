@@ -34,6 +34,11 @@ class DumpWriter:
         """The rank folder."""
         return self._documents.folder
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was written."""
+        return self._documents.is_empty
+
     def has_parent(self, name: str) -> bool:
         """Return whether construct.json will have this name as a key."""
         return self._documents.has_construct(name)

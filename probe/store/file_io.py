@@ -68,3 +68,12 @@ def atomic_write(path: str) -> Iterator[IO[str]]:
     finally:
         with contextlib.suppress(OSError):  # after the renaming there is none
             os.remove(beside)
+
+
+def why_unwritable(folder: str) -> str:
+    """Return why a folder cannot be made or written, or ""."""
+    while not os.path.lexists(folder):
+        folder = os.path.dirname(folder)
+    if not os.path.isdir(folder):
+        return f"{folder} is no folder"
+    return "" if os.access(folder, os.W_OK | os.X_OK) else f"{folder} is not writable"

@@ -301,7 +301,7 @@ def test_an_unknown_section_in_the_list_of_apis_is_named(debug, tmp_path):
 
     listed = tmp_path / "mine.yaml"
     listed.write_text("opps: [tanh]\n")
-    with pytest.raises(SettingsError, match=r"unknown section 'opps'.*Did you mean 'ops'"):
+    with pytest.raises(SettingsError, match=r"unknown section: 'opps'.*Did you mean 'ops'"):
         debug(support_ops=str(listed)).start()
 
 

@@ -13,7 +13,7 @@ from tests.support.settings_files import BOTH
     ("content", "key", "place"),
     [
         ({"list": ["relu"]}, "list", 'under the name of the task, as in {"statistics": {"list": ...}}'),
-        ({"last_calls": 3}, "last_calls", 'under \'nan_check\': {"nan_check": {"last_calls": ...}}'),
+        ({"last_calls": 3}, "last_calls", 'under \'nan_check\', as in {"nan_check": {"last_calls": ...}}'),
         ({"statistics": {"max_hits": 3}}, "statistics.max_hits", "under 'nan_check'"),
         ({"statistics": {"level": "L0"}}, "statistics.level", "at the top of the file"),
         ({"statistics": {"tensor": {"list": []}}}, "statistics.tensor", "at the top of the file"),
@@ -29,8 +29,8 @@ def test_a_misplaced_key_is_told_where_it_belongs(error, name, content, key, pla
 
 def test_a_misspelled_key_in_the_wrong_place_is_told_both(error):
     message = error({"maxhits": 3})
-    assert "'maxhits' is not allowed" in message
-    assert "Did you mean 'max_hits', under 'nan_check'" in message
+    assert "unknown key 'maxhits'." in message
+    assert "Did you mean 'max_hits' under 'nan_check'" in message
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_task_of_msprobe_is_told_apart_from_a_typo(error, task):
 
 def test_a_level_of_msprobe_is_told_apart_from_a_typo(error):
     message = error({"level": "L2"})
-    assert "'L2' (kernels) is a level of msprobe that probe does not have. Allowed: 'L0', 'L1', 'mix'" in message
+    assert "'L2' is a level of msprobe that probe does not have. Allowed: 'L0', 'L1', 'mix'" in message
     assert "Did you mean" not in message
     assert "Did you mean 'L1'?" in error({"level": "l1"})
 

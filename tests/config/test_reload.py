@@ -75,7 +75,7 @@ def test_an_edit_that_cannot_be_used_never_reaches_the_training(debug, caplog, w
     assert sum("keeping the previous settings" in message for message in caplog.messages) == 1
 
 
-def test_an_edit_to_the_folder_of_another_run_is_refused_and_the_run_goes_on(debug, caplog, tmp_path):
+def test_an_edit_to_the_folder_of_another_run_writes_beside_it(debug, caplog, tmp_path):
     caplog.set_level(logging.WARNING, "probe")
     other = tmp_path / "other" / "step1" / "rank"
     other.mkdir(parents=True)
@@ -87,8 +87,9 @@ def test_an_edit_to_the_folder_of_another_run_is_refused_and_the_run_goes_on(deb
         debugger.start()
         ops.exp(X)
         debugger.step()
-    assert debug.dump(1).names("exp")
-    assert any("holds the dump of another run" in message for message in caplog.messages)
+    assert [path.name for path in (tmp_path / "other-2").iterdir()] == ["step1"]
+    assert (other / "dump.json").read_text() == "{}"
+    assert sum("holds the dump of another run" in message for message in caplog.messages) == 1
 
 
 def test_a_debugger_made_again_after_an_edit_continues_the_run(debug):

@@ -1,0 +1,130 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The folders of one process: two runs never share one. A second run writes beside the first, or replaces it."""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import itertools
+import os
+import re
+import shutil
+
+from probe.errors import UsageError
+from probe.store import journal, layout
+
+_STEP = re.compile(r"step(\d+)")
+
+
+class RunFolders:
+    """Finds the folder of each step, and locks the first one while the process lives or until ``release``."""
+
+    def __init__(self) -> None:
+        self._roots: dict[tuple[str, str], str] = {}  # dump_path, name of the rank folder -> where this run writes
+        self._written: set[str] = set()
+        self._locks: list[int] = []
+
+    def root(self, dump_path: str, name: str, first_step: int, overwrite: bool, steps_aside: bool) -> tuple[str, bool]:
+        """Return the folder that this run writes in place of ``dump_path``, and whether it is chosen just now.
+
+        Args:
+            dump_path: the setting.
+            name: the name of the rank folder.
+            first_step: the number that set_init_step() gave, or -1. Above every step on disk the run continues there.
+            overwrite: replace the dump of another run.
+            steps_aside: write beside the dump of another run, in ``{dump_path}-2``, ``-3``, …
+
+        Raises:
+            UsageError: when there is the dump of another run and neither is allowed, or its process lives.
+        """
+        known = self._roots.get((dump_path, name))
+        if known is not None:
+            return known, False
+        for number in itertools.count(1):
+            root = dump_path if number == 1 else f"{dump_path}-{number}"
+            found = self._of_other_runs(root, name)
+            if not found or first_step > max(found):
+                break
+            if overwrite:
+                for folder in found.values():
+                    _remove_dump(folder)
+                break
+            if not steps_aside:
+                raise UsageError(_refusal(found[max(found)]))
+        self._roots[dump_path, name] = root
+        return root, True
+
+    def step_folder(self, root: str, step: int, name: str) -> str:
+        """Return the rank folder of a step; one that this process has written before is replaced."""
+        folder = layout.rank_folder(root, step, name)
+        if folder in self._written and os.path.isdir(folder):
+            _remove_dump(folder)
+        self._written.add(folder)
+        return folder
+
+    def forget(self, dump_path: str, name: str) -> None:
+        """Give up a folder: another process was quicker."""
+        self._roots.pop((dump_path, name), None)
+
+    def lock(self, folder: str) -> None:
+        """Lock the first folder of a rank, so that no later process takes the run for a finished one."""
+        file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        journal.lock(file)
+        self._locks.append(file)
+
+    def release(self) -> None:
+        """Release all locks: the run is over, or goes on in the parent of this process."""
+        while self._locks:
+            os.close(self._locks.pop())
+
+    def _of_other_runs(self, root: str, name: str) -> dict[int, str]:
+        """Return the rank folders with dumps that this process has not written, by step."""
+        found = {}
+        for folder in glob.glob(layout.rank_folder(glob.escape(root), "*", name)):
+            step = _STEP.fullmatch(os.path.basename(os.path.dirname(folder)))
+            if step is None or folder in self._written or not os.path.isdir(folder):
+                continue
+            if _is_locked(folder) or _is_locked(os.path.join(folder, layout.JOURNAL)):
+                raise UsageError(journal.another_process(folder))
+            if _dump_files(folder):
+                found[int(step[1])] = folder
+        return found
+
+
+def _refusal(folder: str) -> str:
+    crashed = os.path.exists(os.path.join(folder, layout.JOURNAL))
+    return (
+        f"{folder} holds the dump of another run. Choose another dump_path, remove the folder, or set "
+        '"overwrite": true to replace it.'
+        + (" That run was killed: run `probe recover` to complete its last step." if crashed else "")
+    )
+
+
+def _is_locked(path: str) -> bool:
+    """Return whether a living process holds the lock of a file or folder."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return not journal.lock(file)
+    finally:
+        os.close(file)
+
+
+def _dump_files(folder: str) -> list[str]:
+    return [name for name in os.listdir(folder) if name in layout.DUMP_FILES or name.endswith(layout.TEMP_SUFFIX)]
+
+
+def _remove_dump(folder: str) -> None:
+    """Remove a dump, and its folders where nothing else is in them."""
+    for name in _dump_files(folder):
+        path = os.path.join(folder, name)
+        if os.path.isdir(path) and not os.path.islink(path):
+            shutil.rmtree(path)
+        else:
+            os.remove(path)
+    with contextlib.suppress(OSError):
+        os.rmdir(folder)
+        os.rmdir(os.path.dirname(folder))
