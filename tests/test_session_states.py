@@ -49,7 +49,7 @@ def records():
 
 def test_the_list_of_methods_is_complete():
     public = {name for name, item in vars(PrecisionDebugger).items() if isinstance(item, classmethod)}
-    assert {name for name in public if not name.startswith("_")} == {*METHODS, "close"}
+    assert {name for name in public if not name.startswith("_")} == {*METHODS, "close", "recording"}
 
 
 def test_the_repr_names_the_settings_and_the_state(debug):
@@ -254,13 +254,18 @@ def test_after_close_a_new_debugger_may_have_the_same_or_other_settings(debug, t
     assert [state(one) for one in (first, second, third)] == ["closed", "closed", "idle"]
 
 
-def test_after_close_the_dump_of_the_closed_one_is_another_runs(debug):
-    first = debug()
+def test_after_close_a_new_debugger_of_the_process_replaces_the_step_that_it_wrote(debug):
+    first = debug(task="tensor")
     first.start()
     ops.exp(X)
     first.close()
-    with pytest.raises(UsageError, match="holds the dump of another run"):
-        debug().start()
+    second = debug(task="tensor")
+    second.start()
+    ops.sin(X)
+    second.step()
+    assert list(debug.dump().data) == ["Functional.sin.0.forward"]
+    assert not list(debug.dump_path.rglob("Functional.exp*"))
+    assert not (debug.path / "dump-2").exists()
 
 
 def test_a_debugger_with_other_settings_closes_the_one_before(debug, tmp_path):

@@ -9,7 +9,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from probe.pytree import tree_map
 
 #: indentation of a record in an entry's list (the common case)
 ITEM = "    "
@@ -116,7 +115,11 @@ class PendingRecord:
 
 def resolve(value: Any) -> Any:
     """Return a JSON shape with every pending record replaced by the record that is known by now."""
-    return tree_map(lambda leaf, _: leaf.record if type(leaf) is PendingRecord else leaf, value)
+    if type(value) is dict:
+        return {key: resolve(item) for key, item in value.items()}
+    if type(value) is list:
+        return [resolve(item) for item in value]
+    return value.record if type(value) is PendingRecord else value
 
 
 def _text(value: Any) -> str:

@@ -33,7 +33,7 @@ KINDS = {
     "nearly constant": lambda rng, size, limits: rng.uniform(0.5, 1) * (1 + 1e-6 * rng.standard_normal(size)),
     "steps": _steps,
     "equal rows": lambda rng, size, limits: np.resize(rng.uniform(0.5, 1, 64), size),
-    "skewed": lambda rng, size, limits: np.minimum(np.exp(2 * rng.standard_normal(size)), 1e4),
+    "skewed": lambda rng, size, limits: 1 / (rng.random(size) + 1e-4),
     "mostly zeros": lambda rng, size, limits: rng.standard_normal(size) * (rng.random(size) < 0.001),
     "tiny": lambda rng, size, limits: rng.standard_normal(size) * 64 * float(limits.tiny),
     "subnormal": lambda rng, size, limits: rng.standard_normal(size) * 64 * float(limits.smallest_subnormal),
