@@ -192,7 +192,7 @@ def test_close_completes_a_step_of_saved_values(debug):
 
 @pytest.mark.parametrize("from_state", ["recording", "paused"])
 def test_close_removes_the_hooks_of_parameters(debug, from_state):
-    net = nn.Dense(3, 2)
+    net = nn.SequentialCell(nn.Dense(3, 2))
     debugger = debug(level="mix")
     debugger.start(net)
     ms.value_and_grad(net, None, net.trainable_params())(X)
