@@ -181,6 +181,28 @@ def test_close_completes_the_open_step_and_gives_everything_back(debug, from_sta
         assert not (debug.dump().folder / "dump.journal").exists()
 
 
+def test_close_completes_a_step_of_saved_values(debug):
+    debugger = debug(level="debug")
+    debugger.save(X, "x")
+    debugger.close()
+    rank = debug.dump_path / "step0" / "rank"
+    assert "x.0.debug" in json.loads((rank / "debug.json").read_text())["data"]
+    assert os.listdir(rank) == ["debug.json"]
+
+
+@pytest.mark.parametrize("from_state", ["recording", "paused"])
+def test_close_removes_the_hooks_of_parameters(debug, from_state):
+    net = nn.SequentialCell(nn.Dense(3, 2))
+    debugger = debug(level="mix")
+    debugger.start(net)
+    ms.value_and_grad(net, None, net.trainable_params())(X)
+    if from_state == "paused":
+        debugger.stop()
+    assert all(parameter.hooks() for parameter in net.trainable_params())
+    debugger.close()
+    assert not any(parameter.hooks() for parameter in net.trainable_params())
+
+
 @pytest.mark.parametrize("name", METHODS)
 def test_a_closed_debugger_says_so_when_it_is_used(debug, name):
     debugger = debug()

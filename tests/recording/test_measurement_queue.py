@@ -85,13 +85,14 @@ class Rig:
 
     def __init__(self, deferred=False, complete_only=False):
         self.accepted, self.entries, self.errors = [], [], []
-        self.waits, self.error, self.on_accept = 0, None, lambda entry: None
+        self.waits, self.error, self.on_accept, self.on_wait = 0, None, lambda entry: None, lambda: None
         self.copier = Copying()
         measurer = self.copier if deferred else Reading()
         self.queue = MeasurementQueue(measurer, self.copier, self._wait, self._accept, self._guard, complete_only)
 
     def _wait(self):
         self.waits += 1
+        self.on_wait()
         error, self.error = self.error, None
         if error is not None:
             raise error
@@ -501,6 +502,44 @@ def test_nothing_is_lost_while_two_threads_record_and_flush(hurried, kind):
     if kind == "in flight":
         first = list(dict.fromkeys(rig.names()))
         assert [entry for entry in first if entry[0] == "a"] == [f"a.{i}" for i in range(600)]
+
+
+@pytest.mark.parametrize("method", ["flush", "flush_incomplete"])
+def test_the_lock_is_held_while_entries_pass(method):
+    rig, free = Rig(), []
+
+    def attempt():
+        free.append(rig.queue.lock.acquire(blocking=False))
+        if free[-1]:
+            rig.queue.lock.release()
+
+    def look(entry):
+        thread = threading.Thread(target=attempt)
+        thread.start()
+        thread.join()
+
+    rig.on_accept = look
+    rig.put("a", 1.0)
+    rig.queue.communication_started()
+    rig.put("b", 2.0)
+    rig.queue.communication_finished(ok=False)
+    getattr(rig.queue, method)()
+    assert rig.names() == ["a", "b", "b"]
+    assert free == [False] * 3
+
+
+def test_a_communication_that_another_thread_starts_during_the_wait_is_not_read():
+    rig = Rig()
+    rig.queue.communication_started()
+    rig.put("a", 1.0)
+    rig.queue.communication_finished(ok=False)
+    rig.on_wait = rig.queue.communication_started
+    rig.queue.flush()
+    assert rig.accepted == [("a", output(None))]
+    rig.queue.communication_finished(ok=False)
+    rig.on_wait = lambda: None
+    rig.queue.flush()
+    assert rig.accepted[1:] == [("a", output(1.0))]
 
 
 @pytest.mark.parametrize(("deferred", "complete_only"), [(False, False), (True, False), (False, True)])
