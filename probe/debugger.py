@@ -76,7 +76,7 @@ class PrecisionDebugger:
         # only dump_enable differs: keep the session; the next start() reads the file again
         if before and is_open and replace(before.settings, dump_enable=settings.dump_enable) == settings:
             self._session = before
-            before.repeat_warnings()
+            before.continue_again()
             return
         PrecisionDebugger._folders = PrecisionDebugger._folders or RunFolders()
         self._session = Session(settings, source, PrecisionDebugger._folders, before)

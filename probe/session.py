@@ -85,7 +85,7 @@ class Session:
         self._report: RunReport = before._report if before and continues else RunReport()
         self._run: Run = Run(settings, folders)
         self.state: State = State.DETACHED if is_scheduler() else State.IDLE
-        self._window = StepWindow()
+        self._window, self._is_made_again = StepWindow(), False
         self._models: Any = None
         self._capture: CaptureBackend | None = None
         self._recorder: StepRecorder | None = None
@@ -107,8 +107,9 @@ class Session:
         """The folder of this run: ``dump_path``, or one beside it."""
         return self._run.root
 
-    def repeat_warnings(self) -> None:
-        """Log warnings that were logged already once more: the program makes its debugger again."""
+    def continue_again(self) -> None:
+        """Log warnings once more: the program makes its debugger again, as a notebook does."""
+        self._is_made_again = True
         self._run.logged.clear()
 
     # -- start, stop, step ----------------------------------------------------------------------------------------
@@ -139,11 +140,9 @@ class Session:
         check_mode()
         wanted = self.settings.step
         self._report.is_reached |= self.settings.dump_enable and (not wanted or self._window.step in wanted)
-        if isinstance(wanted, frozenset) and wanted and self._window.step > max(wanted):
-            self._log_once(
-                f"step {self._window.step} and later ones are not in the setting step {sorted(wanted)}; "
-                "set_init_step(n) numbers the next step n"
-            )
+        runs_again = self._is_made_again or "ipykernel" in sys.modules
+        if runs_again and isinstance(wanted, frozenset) and wanted and self._window.step > max(wanted):
+            self._log_once(f"the setting step ends with {max(wanted)}: no more is recorded. set_init_step(n) goes back")
         self._unless_disabled("recording", lambda: self._begin(token_range))
 
     def _begin(self, token_range: Any) -> None:
