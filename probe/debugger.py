@@ -5,22 +5,19 @@
 from __future__ import annotations
 
 import atexit
-import contextlib
 import logging
 import weakref
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from probe.config.config_file import ConfigFile
 from probe.config.settings import PathLike
-from probe.errors import UsageError
+from probe.errors import UsageError, raised_at_caller
 
 if TYPE_CHECKING:
     from mindspore import nn
 
     from probe.session import Session
-
 
 _log = logging.getLogger("probe")
 
@@ -29,8 +26,8 @@ class PrecisionDebugger:
     """Records the calls of a training, with their values, in ``{dump_path}/step{N}/rank{R}/``.
 
     A process has one debugger. With equal settings, a new debugger continues the old one. With different settings it
-    replaces the old one, whose files are completed first. All methods work on the object and on the class, so another
-    file can call ``PrecisionDebugger.stop()``.
+    replaces the old one, whose files are completed first, also between start and stop. All methods work on the object
+    and on the class, so another file can call ``PrecisionDebugger.stop()``.
 
     Args:
         config_path: a settings file in msprobe's form, .json or .yaml; without it the defaults apply.
@@ -40,8 +37,9 @@ class PrecisionDebugger:
         step: the steps to record: numbers, texts like "3", and ranges like "4-6".
 
     Raises:
-        SettingsError: when a setting is wrong; the message names the key, the value and the allowed values.
-        UsageError: on several ranks, when ``dump_path`` holds another run's dump of this rank.
+        SettingsError: when a setting is wrong, or ``dump_path`` cannot be written; the message names the key, the
+            value and the allowed values.
+        UsageError: when processes were launched together and ``dump_path`` holds another run's dump.
 
     Example::
 
@@ -56,6 +54,7 @@ class PrecisionDebugger:
     #: the current session; used by class-level calls such as PrecisionDebugger.stop()
     _living: ClassVar[weakref.ref[Session] | None] = None
 
+    @raised_at_caller
     def __init__(
         self,
         config_path: PathLike | None = None,
@@ -73,15 +72,16 @@ class PrecisionDebugger:
         # only dump_enable differs: keep the session; the next start() reads the file again
         if before and is_open and replace(before.settings, dump_enable=settings.dump_enable) == settings:
             self._session = before
-            before.note_reuse()
+            before.continue_again()
             return
         self._session = Session(settings, source, before)
+        if before:
+            atexit.unregister(before.close)
         if before and is_open:
             before.hand_over()
-            atexit.unregister(before.close)
             _log.warning(
                 "a new PrecisionDebugger records into %s; the dump of the one before in %s is complete",
-                *(settings.dump_path, before.settings.dump_path),
+                *(settings.dump_path, before.folder),
             )
         atexit.register(self._session.close)
         PrecisionDebugger._living = weakref.ref(self._session)
@@ -94,6 +94,7 @@ class PrecisionDebugger:
         )
 
     @classmethod
+    @raised_at_caller
     def start(
         cls,
         model: nn.Cell | list[nn.Cell] | tuple[nn.Cell, ...] | None = None,
@@ -116,13 +117,12 @@ class PrecisionDebugger:
         cls._session_of_process().start(model, token_range, rank_id)
 
     @classmethod
-    @contextlib.contextmanager
     def recording(
         cls,
         model: nn.Cell | list[nn.Cell] | tuple[nn.Cell, ...] | None = None,
         token_range: list[int] | None = None,
         rank_id: int | None = None,
-    ) -> Iterator[None]:
+    ) -> Recording:
         """Record inside a ``with`` block: ``start`` on entry, ``stop`` on exit, also on an exception.
 
         ``step`` stays yours. The arguments and errors are those of ``start``.
@@ -134,13 +134,10 @@ class PrecisionDebugger:
                     loss, gradients = train_one_step(x, y)
                 debugger.step()
         """
-        cls.start(model, token_range, rank_id)
-        try:
-            yield
-        finally:
-            cls.stop()
+        return Recording(cls, model, token_range, rank_id)
 
     @classmethod
+    @raised_at_caller
     def stop(cls) -> None:
         """End the recording and write the documents; ``start`` may follow, in the same step or the next.
 
@@ -150,11 +147,13 @@ class PrecisionDebugger:
         cls._session_of_process().stop()
 
     @classmethod
+    @raised_at_caller
     def step(cls) -> None:
         """End the step: its documents are complete, and the next start belongs to the next step. Implies ``stop``."""
         cls._session_of_process().step()
 
     @classmethod
+    @raised_at_caller
     def set_init_step(cls, step: int) -> None:
         """Number the next step ``step``, for a training that was resumed.
 
@@ -164,6 +163,7 @@ class PrecisionDebugger:
         cls._session_of_process().begin_at(step)
 
     @classmethod
+    @raised_at_caller
     def save(cls, variable: Any, name: str, save_backward: bool = True) -> None:
         """Record a value under a name, at level "debug"; at other levels do nothing. Needs no start and stop.
 
@@ -184,6 +184,7 @@ class PrecisionDebugger:
         cls._session_of_process().save(variable, name, save_backward)
 
     @classmethod
+    @raised_at_caller
     def estimate(cls) -> int:
         """Return the bytes on disk that a step like the last one would take with task "tensor", on this rank.
 
@@ -200,6 +201,7 @@ class PrecisionDebugger:
         return cls._session_of_process().estimate()
 
     @classmethod
+    @raised_at_caller
     def register_custom_api(cls, module: Any, api_name: str, api_prefix: str | None = None) -> None:
         """Record the calls of your own function too, at levels L1 and mix, from the next start on.
 
@@ -218,6 +220,7 @@ class PrecisionDebugger:
         cls._session_of_process().register(module, api_name, api_prefix)
 
     @classmethod
+    @raised_at_caller
     def restore_custom_api(cls, module: Any, api_name: str) -> None:
         """Stop recording a function that was registered with ``register_custom_api``.
 
@@ -227,6 +230,7 @@ class PrecisionDebugger:
         cls._session_of_process().restore(module, api_name)
 
     @classmethod
+    @raised_at_caller
     def close(cls) -> None:
         """Complete the open step and release everything. It may be called twice; all other methods then raise.
 
@@ -237,10 +241,10 @@ class PrecisionDebugger:
         """
         session = cls._living_session()
         if session is not None:
-            session.close()
-            atexit.unregister(session.close)
+            session.close()  # at exit it is closed again, and so it lives: it knows the folders of this process
 
     @classmethod
+    @raised_at_caller
     def forward_backward_dump_end(cls) -> None:
         """Do the same as ``stop``; the name is of older versions of msprobe."""
         cls._session_of_process().stop()
@@ -255,3 +259,23 @@ class PrecisionDebugger:
     @staticmethod
     def _living_session() -> Session | None:
         return PrecisionDebugger._living() if PrecisionDebugger._living is not None else None
+
+
+class Recording:
+    """The context that ``PrecisionDebugger.recording`` returns.
+
+    Args:
+        debugger: the class of the debugger.
+        arguments: those of ``start``.
+    """
+
+    def __init__(self, debugger: type[PrecisionDebugger], *arguments: Any) -> None:
+        self._debugger, self._arguments = debugger, arguments
+
+    @raised_at_caller
+    def __enter__(self) -> None:
+        self._debugger.start(*self._arguments)
+
+    @raised_at_caller
+    def __exit__(self, *error: object) -> None:
+        self._debugger.stop()

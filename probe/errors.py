@@ -4,6 +4,12 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
 
 class ProbeError(Exception):
     """Base of every exception that probe raises on purpose."""
@@ -19,3 +25,16 @@ class UsageError(ProbeError, RuntimeError):
 
 class NonFiniteError(ProbeError, ArithmeticError):
     """nan_check found NaN or Inf, and ``on_nan`` is "raise"."""
+
+
+def raised_at_caller(method: Method) -> Method:
+    """Let the traceback of a ``ProbeError`` end at the call of this method: the frames below are the tool's."""
+
+    @functools.wraps(method)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return method(*args, **kwargs)
+        except ProbeError as error:
+            raise error.with_traceback(None) from None
+
+    return cast(Method, run)

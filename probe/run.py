@@ -23,6 +23,7 @@ from probe.store.dump_writer import DumpWriter
 from probe.store.error_log import ErrorLog
 from probe.store.run_folders import RunFolders
 from probe.tasks.build import StepParts, build_task
+from probe.window import wants_rank
 
 _log = logging.getLogger("probe")
 
@@ -63,18 +64,20 @@ class Run:
         return f"Run({self.settings.dump_path!r})"
 
     def check_dump_path(self) -> None:
-        """Make sure that ``dump_path`` can be written.
+        """Make sure that ``dump_path`` can be written, if this rank records.
 
         Raises:
             SettingsError: when it cannot.
             UsageError: when processes were launched together and it holds another run's dump of this rank.
         """
-        path = self.settings.dump_path
+        path, rank = self.settings.dump_path, self.ranks.rank()
+        if not wants_rank(self.settings, rank):
+            return
         problem = file_io.why_unwritable(path)
         if problem:
             raise SettingsError(f"dump_path: {path!r} cannot be written: {problem}. Choose another folder.")
-        if has_siblings():
-            self._root(layout.rank_name(self.ranks.rank()), -1)
+        if has_siblings() and not self.settings.overwrite:
+            self.folders.refuse_other_runs(path, layout.rank_name(rank))
 
     def open_step(self, step: int, first_step: int, wait: Callable[[], None]) -> StepRecorder | None:
         """Return the recorder of a step, with its journal; None if the step cannot be recorded.
@@ -88,7 +91,10 @@ class Run:
             UsageError: when ``dump_path`` holds another run's dump, or another process writes there.
         """
         settings, name = self.settings, layout.rank_name(self.ranks.rank())
-        self.root, is_new = self._root(name, first_step)
+        steps_aside = not has_siblings()
+        self.root, is_new = self.folders.root(
+            settings.dump_path, name, step, first_step, settings.overwrite, steps_aside
+        )
         if is_new and self.root != settings.dump_path:
             aside = '%s holds the dump of another run; this run writes into %s ("overwrite": true would replace it)'
             _log.warning(aside, settings.dump_path, self.root)
@@ -106,10 +112,6 @@ class Run:
             _log.exception("step %d is not recorded", step)
             return None
         return recorder
-
-    def _root(self, name: str, first_step: int) -> tuple[str, bool]:
-        settings = self.settings
-        return self.folders.root(settings.dump_path, name, first_step, settings.overwrite, not has_siblings())
 
     def end_step(self, recorder: StepRecorder) -> None:
         """Close the recorder of a step, and log the names of settings that matched no call."""

@@ -13,14 +13,13 @@ import weakref
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from probe.capture.backend import CaptureBackend, check_mode, check_start, select_backend
-from probe.capture.pynative.cells import is_cell_or_cells
+from probe.arguments import check_init_step, check_save, check_start, custom_api
+from probe.capture.backend import CaptureBackend, check_mode, select_backend
 from probe.capture.pynative.synchronous import enable_synchronous_execution
 from probe.capture.support_ops import SupportedApi
 from probe.config.config_file import ConfigFile
 from probe.config.settings import Settings
 from probe.errors import ProbeError, SettingsError, UsageError
-from probe.naming import custom_key
 from probe.process.rank import is_scheduler
 from probe.process.signals import SigtermHandler, call_in_forked_child
 from probe.recording.step_recorder import StepRecorder
@@ -70,11 +69,11 @@ class Session:
     Args:
         settings: the settings.
         source: reads new settings, if their file is edited while the training runs.
-        custom: the user's functions that are recorded too.
+        before: the session that this one replaces.
 
     Attributes:
         source: see above.
-        custom: see above.
+        custom: the user's functions that are recorded too.
         state: see ``State``.
     """
 
@@ -85,34 +84,32 @@ class Session:
         self._report: RunReport = before._report if before and continues else RunReport()
         self._run: Run = Run(settings, RunFolders() if before is None else before._run.folders)
         self.state: State = State.DETACHED if is_scheduler() else State.IDLE
-        self._window = StepWindow()
+        self._window, self._is_made_again = StepWindow(), False
         self._models: Any = None
         self._capture: CaptureBackend | None = None
         self._recorder: StepRecorder | None = None
         self._lock = threading.RLock()
-        if self.state is State.IDLE and self._window.wants(settings, self._run.ranks.rank()):
+        if self.state is State.IDLE:
             self._run.check_dump_path()
-        self._sigterm = SigtermHandler(self._finish_at_sigterm, self._write_at_sigterm)
+        self._sigterm = SigtermHandler(lambda: self._at_sigterm(True), lambda: self._at_sigterm(False))
         call_in_forked_child(weakref.WeakMethod(self._detach))
-        if settings.synchronize and not enable_synchronous_execution():
-            _log.warning(
-                "synchronize has no effect: MindSpore already ran an operation. Make the PrecisionDebugger first, or "
-                "call mindspore.set_context(pynative_synchronize=True) at the top of the program"
-            )
+        if settings.synchronize:
+            enable_synchronous_execution()
 
     @property
     def settings(self) -> Settings:
         """The settings in force."""
         return self._run.settings
 
-    def note_reuse(self) -> None:
-        """Log why nothing more is recorded, where a debugger is made again with the same settings."""
-        wanted, step = self.settings.step, self._window.step
-        if isinstance(wanted, frozenset) and wanted and step > max(wanted):
-            _log.warning(
-                "step %d is next, and the setting step ends at %d: nothing is recorded. set_init_step(0) starts again",
-                *(step, max(wanted)),
-            )
+    @property
+    def folder(self) -> str:
+        """The folder of this run: ``dump_path``, or one beside it."""
+        return self._run.root
+
+    def continue_again(self) -> None:
+        """Log warnings once more: the program makes its debugger again, as a notebook does."""
+        self._is_made_again = True
+        self._run.logged.clear()
 
     # -- start, stop, step ----------------------------------------------------------------------------------------
 
@@ -132,12 +129,19 @@ class Session:
             raise
 
     def _start(self, token_range: Any) -> None:
+        if self._run.finished:
+            self._log_once("nan_check: max_hits is reached, nothing more is watched. A new run watches again")
         if self.settings.level == "debug" or self._run.finished:
             return
         if self._models is None and (self.settings.cells or token_range is not None):
             needs = "token_range" if token_range is not None else f'level "{self.settings.level}" records Cells and'
             raise UsageError(f"start(): {needs} needs the model: debugger.start(model)")
         check_mode()
+        wanted = self.settings.step
+        self._report.is_reached |= self.settings.dump_enable and (not wanted or self._window.step in wanted)
+        runs_again = self._is_made_again or "ipykernel" in sys.modules
+        if runs_again and isinstance(wanted, frozenset) and wanted and self._window.step > max(wanted):
+            self._log_once(f"the setting step ends with {max(wanted)}: no more is recorded. set_init_step(n) goes back")
         self._unless_disabled("recording", lambda: self._begin(token_range))
 
     def _begin(self, token_range: Any) -> None:
@@ -197,14 +201,13 @@ class Session:
                 self._end_step()  # may raise a pending error of the training; the step is over nevertheless
             finally:
                 self._window.advance()
-                if "ipykernel" in sys.modules:  # a notebook has no end
+                if "ipykernel" in sys.modules and self._report.is_reached:  # a notebook has no end
                     self._report.say(self.settings, self._run.ranks.rank())
 
     @_serialized
     def begin_at(self, step: Any) -> None:
         """Number the next step ``step``."""
-        if isinstance(step, bool) or not isinstance(step, int) or step < 0:
-            raise UsageError(f"set_init_step(): {step!r} is not allowed. Allowed: a whole number from 0.")
+        check_init_step(step)
         if self.state is State.RECORDING:
             raise UsageError("set_init_step(): call it before start() or after step()")
         self._end_step()
@@ -214,11 +217,6 @@ class Session:
     def begin_training(self) -> bool:
         """Discard the calls recorded before Model.train; return whether start() was given a model."""
         has_model = self.state is State.RECORDING and self._models is not None
-        self._discard()
-        return has_model
-
-    def _discard(self) -> None:
-        """Stop recording and discard this step: nothing of it is written."""
         self.state = State.IDLE
         if self._capture is not None:
             self._capture.remove()
@@ -226,6 +224,7 @@ class Session:
         if self._recorder is not None:
             self._recorder.discard()
             self._recorder = None
+        return has_model
 
     def close(self) -> None:
         """Complete the open step, release everything, and say where the dump is; it may be called twice."""
@@ -245,6 +244,7 @@ class Session:
                 finally:
                     self._end_step(wait=False)
                     self.state = State.CLOSED
+                    self._models = self._capture = None
 
     def _end_step(self, wait: bool = True) -> None:
         """End the step.
@@ -261,30 +261,32 @@ class Session:
         with recorder.guard("removing the hooks"):
             self._capture.end_step()
         try:
-            can_wait = wait or not recorder.queue.has_communication_in_flight
-            recorder.queue.flush(end_of_step=True) if can_wait else recorder.queue.flush_incomplete()
+            if wait or not recorder.queue.has_communication_in_flight:
+                recorder.queue.flush(end_of_step=True)
+            else:
+                recorder.queue.flush_incomplete()
         finally:
-            self._write(recorder)
+            is_written = self._write(recorder)
             with recorder.guard("ending the step"):
                 self._run.end_step(recorder)
+                if not recorder.writer.is_empty:
+                    self._report.add_step(self._window.step, self._run.root, is_written)
 
-    def _write(self, recorder: StepRecorder) -> None:
+    def _write(self, recorder: StepRecorder) -> bool:
+        """Write the documents; return whether they are on disk."""
         with recorder.guard("writing the documents"):
             if recorder.write(end_of_step=True):
                 self._run.last_folder = recorder.writer.folder if self.settings.task == "statistics" else ""
                 _log.info("step %d is in %s", self._window.step, recorder.writer.folder)
-                if not recorder.writer.is_empty:
-                    self._report.written.setdefault(self._run.root, set()).add(self._window.step)
+            return True
+        return False
 
     # -- further methods of PrecisionDebugger -----------------------------------------------------------------------
 
     @_serialized
     def save(self, variable: Any, name: str, save_backward: bool) -> None:
         """Record a value under a name at level "debug"; at other levels do nothing."""
-        if not isinstance(name, str) or not name:
-            raise UsageError(f"save(): name {name!r} is not allowed. Allowed: a text.")
-        if not isinstance(save_backward, bool):
-            raise UsageError(f"save(): save_backward {save_backward!r} is not allowed. Allowed: True, False.")
+        check_save(name, save_backward)
         self._with_reloaded_settings(lambda: self._save(variable, name, save_backward))
 
     def _save(self, variable: Any, name: str, save_backward: bool) -> None:
@@ -311,13 +313,7 @@ class Session:
     @_serialized
     def register(self, owner: Any, name: str, prefix: str | None) -> None:
         """Record a function of the user from now on."""
-        prefix = getattr(owner, "__name__", "Custom") if prefix is None else prefix
-        if not isinstance(prefix, str) or not prefix:
-            raise UsageError(f"register_custom_api(): api_prefix {prefix!r} is not allowed. Allowed: a text.")
-        function = getattr(owner, name, None) if isinstance(name, str) else None
-        if not callable(function) or isinstance(function, type) or is_cell_or_cells(function):
-            raise UsageError(f"register_custom_api(): {owner!r} has no function {name!r}.")
-        api = self.custom[id(owner), name] = SupportedApi(owner, name, custom_key(prefix, name))
+        api = self.custom[id(owner), name] = custom_api(owner, name, prefix)
         if self._capture is not None:
             self._capture.drop(owner, name)
             self._capture.add(api)
@@ -337,6 +333,8 @@ class Session:
         before = self._run
         reloaded = self._recorder is None and self._reload()
         try:
+            if reloaded:
+                self._run.check_dump_path()
             action()
         except ProbeError as error:
             if not reloaded:
@@ -374,26 +372,27 @@ class Session:
                 self._run.logged.add(kind)
                 _log.error("%s failed and is off for this step; training continues: %s", doing, error, exc_info=error)
 
-    def _finish_at_sigterm(self) -> None:
-        self._log_failure("the dump could not be finished", self.close)
+    def _log_once(self, text: str) -> None:
+        if text not in self._run.logged:
+            self._run.logged.add(text)
+            _log.warning("%s", text)
 
-    def _write_at_sigterm(self) -> None:
-        recorder = self._recorder
-        if recorder is not None:
-            self._log_failure("the dump could not be written", lambda: recorder.write(end_of_step=False))
-
-    def _log_failure(self, text: str, action: Callable[[], object]) -> None:
+    def _at_sigterm(self, ends: bool) -> None:
+        """Complete the dump, or bring its documents up to date if the process goes on."""
         try:
-            action()
+            if ends:
+                self.close()
+            elif self._recorder is not None:
+                self._recorder.write(end_of_step=False)
         except Exception as error:
-            _log.error("%s: %s: %s", text, type(error).__name__, error)
+            _log.error("the dump could not be written: %s: %s", type(error).__name__, error)
 
     def _detach(self) -> None:
         """Release everything in a forked child: the dump is the parent's."""
         self.state, self._lock = State.DETACHED, threading.RLock()
         if self._capture is not None:
             self._capture.detach()
-        self._run.folders.release()
+        self._run.folders.detach()
         if self._recorder is not None:
             self._recorder.detach()
             self._recorder = None

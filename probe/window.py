@@ -34,5 +34,9 @@ class StepWindow:
 
     def wants(self, settings: Settings, rank: int | None) -> bool:
         """Return whether the current step of this rank is to be recorded; without ranks there is only one."""
-        wants_step = settings.dump_enable and (not settings.step or self.step in settings.step)
-        return wants_step and (not settings.rank or rank is None or rank in settings.rank)
+        return wants_rank(settings, rank) and (not settings.step or self.step in settings.step)
+
+
+def wants_rank(settings: Settings, rank: int | None) -> bool:
+    """Return whether any step of this rank is to be recorded."""
+    return settings.dump_enable and (not settings.rank or rank is None or rank in settings.rank)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import logging
@@ -238,7 +239,7 @@ def test_a_full_disk_leaves_the_statistics_complete(tmp_path, size):
     finally:
         subprocess.run(["umount", str(disk)], check=True)
     assert watched.stdout == plain.stdout
-    said = [line for line in watched.stderr.splitlines() if line.startswith("probe")]
+    said = [line for line in watched.stderr.splitlines() if line.startswith("probe ")]
     assert len(said) == 1
     assert "nearly full" in said[0]
     records = [record for entry in dump.data.values() for record in records_of(entry)]
@@ -247,6 +248,43 @@ def test_a_full_disk_leaves_the_statistics_complete(tmp_path, size):
     assert 10 < arrays == sum("data_name" in record for record in records) < len(records)
     assert len(dump.stack) > 10
     assert len(dump.construct) > 270
+
+
+def test_a_full_disk_at_task_statistics_keeps_the_documents_before_and_names_the_steps_without(tough, caplog):
+    disk = tough.path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=200k", "tmpfs", str(disk)], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip("mounting a tmpfs needs root")
+    try:
+        debugger = tough(level="L1", dump_path=str(disk / "dump"))
+        x = nets.Tensor(1.0)
+        for step in range(12):
+            if step == 9:
+                shutil.rmtree(disk / "dump" / "step0")
+                shutil.rmtree(disk / "dump" / "step1")
+            debugger.start()
+            for _ in range(100):
+                x * 2.0
+            debugger.step()
+        debugger.close()
+        whole = []
+        for step in range(12):
+            with contextlib.suppress(FileNotFoundError):
+                whole += [step] if len(Dump(disk / "dump" / f"step{step}" / "rank").construct) == 100 else []
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+    lost = [step for step in range(2, 12) if step not in whole]
+    assert len(lost) > 5
+    assert 9 in whole  # the first step after there was room again
+    said = [record.message for record in caplog.records if "no documents" in record.message]
+    assert said[0] == f"step {lost[0]} has no documents: they could not be written"
+    ranges = said[1].removeprefix("these steps have no documents, they could not be written: ").split(", ")
+    ends = [(int(text.partition("-")[0]), int(text.rpartition("-")[2])) for text in ranges]
+    assert [step for first, last in ends for step in range(first, last + 1)] == lost
+    assert len(said) == 2
 
 
 def records_of(value):
@@ -295,7 +333,7 @@ def test_files_of_small_arrays_leave_room_for_the_documents(tmp_path):
         left = sorted(path.name for path in dumps[1].folder.iterdir())
     finally:
         subprocess.run(["umount", str(disk)], check=True)
-    assert [line for line in done.stderr.splitlines() if line.startswith("probe")] == [
+    assert [line for line in done.stderr.splitlines() if line.startswith("probe ")] == [
         line for line in done.stderr.splitlines() if "nearly full" in line
     ]
     assert [len(dump.data) for dump in dumps] == [400, 100]

@@ -61,7 +61,7 @@ def warnings_of(folder, which, settings):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    lines = (done.stdout + done.stderr).splitlines()
+    lines = [line for line in (done.stdout + done.stderr).splitlines() if not line.startswith("probe: ")]
     return {CHANGES.sub("", line) for line in lines if re.search("warn|deprecat", line, re.IGNORECASE)}
 
 

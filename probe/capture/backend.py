@@ -9,7 +9,6 @@ from typing import Any, Protocol
 
 from probe.capture.support_ops import SupportedApi
 from probe.config.settings import Settings
-from probe.config.validators import is_range
 from probe.errors import UsageError
 from probe.recording.step_recorder import StepRecorder
 from probe.tasks.debug import DebugTask
@@ -72,24 +71,3 @@ def check_mode() -> None:
             "start(): MindSpore runs in GRAPH_MODE, where calls cannot be seen. "
             "Call mindspore.set_context(mode=mindspore.PYNATIVE_MODE) first."
         )
-
-
-def check_start(model: Any, token_range: Any, rank_id: Any) -> None:
-    """Check the arguments of ``start``.
-
-    Raises:
-        UsageError: when one cannot be served; the message names it and the allowed values.
-    """
-    from probe.capture.pynative.cells import is_cell_or_cells
-
-    if token_range is not None and not is_range(token_range):
-        raise UsageError(
-            f"start(): token_range {token_range!r} is not allowed. Allowed: [a, b], the first and the last forward "
-            "of the model to record, counted from 0."
-        )
-    if model is not None and not is_cell_or_cells(model):
-        raise UsageError(
-            f"start(): model is {type(model).__name__}. Allowed: a mindspore.nn.Cell, or a list or tuple of Cells."
-        )
-    if rank_id is not None and (isinstance(rank_id, bool) or not isinstance(rank_id, int) or rank_id < 0):
-        raise UsageError(f"start(): rank_id {rank_id!r} is not allowed. Allowed: a whole number from 0.")

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import linecache
 import os
+import sys
 from types import CodeType, FrameType
 
 from probe.recording.call import Call
@@ -73,9 +74,10 @@ class CallStacks:
         """Return the innermost frame outside of the packages mindspore and probe, as one line, or ""."""
         if number < 0:
             return ""
-        inner = f"{os.sep}mindspore{os.sep}"
-        found = [line for line in self._by_number[number] if inner not in line.partition(", line ")[0]]
-        return found[0].replace(", \n ", ": ").rstrip(": ") if found else ""
+        inner = f"File {os.path.dirname(str(sys.modules['mindspore'].__file__))}{os.sep}"
+        found = [line for line in self._by_number[number] if not line.startswith(inner)]
+        place, _, source = found[0].partition(", \n ") if found else ("", "", "")
+        return f"{place}: {source}" if source else place
 
 
 def _format(frame: FrameType | None, last: FrameType | None) -> tuple[str, ...]:

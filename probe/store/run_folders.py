@@ -25,12 +25,15 @@ class RunFolders:
         self._written: set[str] = set()
         self._locks: list[int] = []
 
-    def root(self, dump_path: str, name: str, first_step: int, overwrite: bool, steps_aside: bool) -> tuple[str, bool]:
+    def root(
+        self, dump_path: str, name: str, step: int, first_step: int, overwrite: bool, steps_aside: bool
+    ) -> tuple[str, bool]:
         """Return the folder that this run writes in place of ``dump_path``, and whether it is chosen just now.
 
         Args:
             dump_path: the setting.
             name: the name of the rank folder.
+            step: the number of the step that is to be written.
             first_step: the number that set_init_step() gave, or -1. Above every step on disk the run continues there.
             overwrite: replace the dump of another run.
             steps_aside: write beside the dump of another run, in ``{dump_path}-2``, ``-3``, …
@@ -39,12 +42,12 @@ class RunFolders:
             UsageError: when there is the dump of another run and neither is allowed, or its process lives.
         """
         known = self._roots.get((dump_path, name))
-        if known is not None:
+        if known is not None and not self._is_of_other_run(layout.rank_folder(known, step, name)):
             return known, False
         for number in itertools.count(1):
             root = dump_path if number == 1 else f"{dump_path}-{number}"
             found = self._of_other_runs(root, name)
-            if not found or first_step > max(found):
+            if not found or min(first_step, step) > max(found):
                 break
             if overwrite:
                 for folder in found.values():
@@ -54,6 +57,12 @@ class RunFolders:
                 raise UsageError(_refusal(found[max(found)]))
         self._roots[dump_path, name] = root
         return root, True
+
+    def refuse_other_runs(self, dump_path: str, name: str) -> None:
+        """Raise a UsageError if there is the dump of another run."""
+        found = self._of_other_runs(dump_path, name)
+        if found:
+            raise UsageError(_refusal(found[max(found)]))
 
     def step_folder(self, root: str, step: int, name: str) -> str:
         """Return the rank folder of a step; one that this process has written before is replaced."""
@@ -74,20 +83,29 @@ class RunFolders:
         self._locks.append(file)
 
     def release(self) -> None:
-        """Release all locks: the run is over, or goes on in the parent of this process."""
+        """Release all locks: the run is over."""
         while self._locks:
             os.close(self._locks.pop())
+
+    def detach(self) -> None:
+        """Forget everything in a forked child: the folders are the parent's."""
+        self.release()
+        self._roots.clear()
+        self._written.clear()
+
+    def _is_of_other_run(self, folder: str) -> bool:
+        return folder not in self._written and os.path.isdir(folder) and bool(_dump_files(folder))
 
     def _of_other_runs(self, root: str, name: str) -> dict[int, str]:
         """Return the rank folders with dumps that this process has not written, by step."""
         found = {}
         for folder in glob.glob(layout.rank_folder(glob.escape(root), "*", name)):
             step = _STEP.fullmatch(os.path.basename(os.path.dirname(folder)))
-            if step is None or folder in self._written or not os.path.isdir(folder):
+            if step is None or folder in self._written or not os.path.isdir(folder):  # a locked one may be empty yet
                 continue
             if _is_locked(folder) or _is_locked(os.path.join(folder, layout.JOURNAL)):
                 raise UsageError(journal.another_process(folder))
-            if _dump_files(folder):
+            if self._is_of_other_run(folder):
                 found[int(step[1])] = folder
         return found
 
@@ -96,7 +114,7 @@ def _refusal(folder: str) -> str:
     crashed = os.path.exists(os.path.join(folder, layout.JOURNAL))
     return (
         f"{folder} holds the dump of another run. Choose another dump_path, remove the folder, or set "
-        '"overwrite": true to replace it.'
+        '"overwrite": true: it replaces the dump, or with set_init_step() above its last step continues it.'
         + (" That run was killed: run `probe recover` to complete its last step." if crashed else "")
     )
 

@@ -28,6 +28,10 @@ _INPUTS = ("input_args", "input_kwargs", "parameters"), ("input",)
 _OUTPUTS = ("output",), ("output", "output_kwargs")
 #: its kernel on CPU leaves some of its further outputs unwritten
 _FIRST_OUTPUT_ONLY = re.compile(r"\.BatchNorm$")
+#: these make -inf of masks whose elements are large negative numbers
+_MASK_APIS = re.compile(
+    r"\.(_{0,2}[ri]?(add|sub|mul)_{0,2}|cast|astype|to|type_as|half|float|bfloat16)$", re.IGNORECASE
+)
 #: these return memory that nobody has written
 _UNWRITTEN = re.compile(r"\.(new_)?empty(_like|_strided)?$")
 
@@ -75,7 +79,7 @@ class FirstNonFinite:
     """Keeps the last N entries in memory. When a call produces NaN/Inf, writes it and those N.
 
     * A call is found whose output is worse than its inputs; the order is finite, -inf, Inf, NaN.
-    * Attention masks: a Cell may make -inf, and a number of -inf may be an argument.
+    * Attention masks: a Cell, a sum, a product or a cast may make -inf, and a number of -inf may be an argument.
     * A backward is found that receives NaN/Inf although the recorded backward before it returned finite gradients:
       an operation between them is not recorded.
 
@@ -103,6 +107,7 @@ class FirstNonFinite:
         self._pending_parameter_gradients: dict[str, Entry] = {}  # by Cell, until the Cell's backward comes
         self._backward_was_clean: dict[str, bool] = {}  # by Cell: its backward received finite values only
         self._cell_stacks: dict[str, int] = {}  # by Cell: it explains the gradients of its parameters
+        self._first_inf: Entry | None = None  # the first that made Inf on purpose, as far as is known
         self._warnings: list[str] = []
         self.found = ""
 
@@ -147,24 +152,34 @@ class FirstNonFinite:
         after = Severity.FINITE if not entry.is_backward and _UNWRITTEN.search(entry.key) else _worst(outputs)
         if gradient is None and after is Severity.FINITE:
             return False
-        before = _worst([parts.get(key) for key in _INPUTS[entry.is_backward]])
+        inputs = [parts.get(key) for key in _INPUTS[entry.is_backward]]
+        before = _worst(inputs)
+        if before >= after > max((leaf.severity for leaf in _extrema_in(inputs)), default=Severity.FINITE):
+            self._first_inf = self._first_inf or entry  # a number of the user made it
+            return False
         given = entry.forward in self._nonfinite_inputs or (before >= after and gradient is None)
-        if given or before is Severity.NAN or (before is Severity.INF and self._nonfinite_inputs):
+        arrived = before is not Severity.FINITE and entry.is_backward
+        if given or arrived or before is Severity.NAN or (before is Severity.INF and self._nonfinite_inputs):
             return self._check_arrival(entry, before)
-        if after is Severity.NEGATIVE_INF and entry.kind is Kind.CELL and not entry.is_backward:
+        if after is Severity.NEGATIVE_INF and not entry.is_backward and _may_make_mask(entry):
+            self._first_inf = self._first_inf or entry
             return False
         if gradient is not None:
             self._kept[entry.name] = entry
-        nan_of_inf = after is Severity.NAN and before is not Severity.FINITE
-        message = f"First NaN/Inf: {(gradient or entry).name}. Its inputs are finite, its output is not."
-        if nan_of_inf:
-            message = f"First NaN: {entry.name}. Its inputs have Inf and no NaN, its output has NaN."
-        self._write(gradient or entry, message)
+        found, of_inf = gradient or entry, before is not Severity.FINITE
+        message = f"First NaN/Inf: {found.name}. Its inputs are finite, its output is not."
+        if of_inf and after is Severity.NAN:
+            message = f"First NaN: {found.name}. Its inputs have Inf and no NaN, its output has NaN."
+        elif of_inf:
+            message = f"First NaN/Inf: {found.name}. Its inputs have -inf, its output has inf."
+        self._write(found, message, of_inf)
         return True
 
     def _check_arrival(self, entry: Entry, before: Severity) -> bool:
         """Return whether NaN/Inf arrives at a backward from an unrecorded operation; note unexplained NaN/Inf."""
-        if before <= Severity.NEGATIVE_INF:
+        if before is Severity.FINITE or (before is Severity.NEGATIVE_INF and not entry.is_backward):
+            return False
+        if before is Severity.INF and not entry.is_backward and self._first_inf is not None:
             return False
         clean = self._backward_was_clean
         unexplained = entry.forward not in self._nonfinite_inputs and not self._nonfinite_inputs
@@ -199,7 +214,7 @@ class FirstNonFinite:
         line = self._stacks.user_line(max(entry.stack, self._cell_stacks.get(entry.key, -1)))
         return f" {line}" if line else ""
 
-    def _write(self, entry: Entry, message: str) -> None:
+    def _write(self, entry: Entry, message: str, of_inf: bool = False) -> None:
         self.found = entry.name
         if [leaf for leaf in _extrema_in(entry.parts) if not leaf.complete(self._measurer.host)]:
             entry.parts["error"] = "a tensor was modified in place during the call; only its Max and Min are known"
@@ -212,9 +227,15 @@ class FirstNonFinite:
         if entry.name.partition(".")[0] in COLLECTIVE:
             message += " (a collective: the value came from another rank or from the reduction)"
         message += self._line(entry)
+        if of_inf and self._first_inf is not None:
+            message += f" (the first Inf is of {self._first_inf.name}:{self._line(self._first_inf)})"
         _log.warning("%s; its record and the calls before it are in %s", message, self._writer.folder)
         if self._raises:
             self.queue.raise_later(NonFiniteError(f"{message} ({self._writer.folder})"))
+
+
+def _may_make_mask(entry: Entry) -> bool:
+    return entry.kind is Kind.CELL or _MASK_APIS.search(entry.key) is not None
 
 
 def _extrema_in(value: Any) -> Iterator[TensorExtrema]:

@@ -12,6 +12,7 @@ import pytest
 from mindspore import nn, ops
 
 from probe import PrecisionDebugger
+from tests.support.dumps import Dump
 from tests.support.tensors import tensor
 
 X = tensor([[1.0, -2.0], [3.0, 0.5]])
@@ -75,7 +76,7 @@ def test_an_edit_that_cannot_be_used_never_reaches_the_training(debug, caplog, w
     assert sum("keeping the previous settings" in message for message in caplog.messages) == 1
 
 
-def test_an_edit_to_the_folder_of_another_run_writes_beside_it(debug, caplog, tmp_path):
+def test_an_edit_to_the_folder_of_another_run_goes_on_beside_it(debug, caplog, tmp_path):
     caplog.set_level(logging.WARNING, "probe")
     other = tmp_path / "other" / "step1" / "rank"
     other.mkdir(parents=True)
@@ -87,9 +88,38 @@ def test_an_edit_to_the_folder_of_another_run_writes_beside_it(debug, caplog, tm
         debugger.start()
         ops.exp(X)
         debugger.step()
-    assert [path.name for path in (tmp_path / "other-2").iterdir()] == ["step1"]
     assert (other / "dump.json").read_text() == "{}"
-    assert sum("holds the dump of another run" in message for message in caplog.messages) == 1
+    assert Dump(tmp_path / "other-2" / "step1" / "rank").names("exp")
+    (message,) = [message for message in caplog.messages if "holds the dump of another run" in message]
+    assert f"this run writes into {tmp_path}/other-2" in message
+
+
+def test_an_edit_to_an_unusable_folder_is_refused_and_the_run_goes_on(debug, caplog, tmp_path):
+    caplog.set_level(logging.WARNING, "probe")
+    (tmp_path / "other").write_text("")
+    debugger = debug()
+    for step in range(2):
+        if step == 1:
+            _edit(debug.path / "config.json", dump_path=str(tmp_path / "other" / "dump"))
+        debugger.start()
+        ops.exp(X)
+        debugger.step()
+    assert debug.dump(1).names("exp")
+    assert sum("keeping the previous settings: dump_path" in message for message in caplog.messages) == 1
+
+
+def test_edits_from_one_folder_to_another_and_back_write_both(debug, caplog, tmp_path):
+    caplog.set_level(logging.WARNING, "probe")
+    a, b = str(tmp_path / "a"), str(tmp_path / "b")
+    debugger = debug(dump_path=a)
+    for step, folder in enumerate([a, b, a, b]):
+        _edit(debug.path / "config.json", dump_path=folder)
+        debugger.start()
+        ops.exp(X)
+        debugger.step()
+        assert Dump(f"{folder}/step{step}/rank").names("exp")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "config.json"]
+    assert not any("another run" in message for message in caplog.messages)
 
 
 def test_a_debugger_made_again_after_an_edit_continues_the_run(debug):

@@ -4,13 +4,16 @@
 
 from __future__ import annotations
 
+import logging
 import time
 
 from probe.executor import pynative_executor
 
+_log = logging.getLogger("probe")
 
-def enable_synchronous_execution() -> bool:
-    """Request synchronous execution; return whether it is in force.
+
+def enable_synchronous_execution() -> None:
+    """Request synchronous execution; log a warning where it is too late.
 
     MindSpore decides with the first operation of the process. Later it accepts the setting and silently ignores it. So
     the times of a call and of the wait after it are compared: the longer one did the work.
@@ -29,4 +32,8 @@ def enable_synchronous_execution() -> bool:
         called = time.perf_counter()
         wait()
         shares.append((called - start) / (time.perf_counter() - start))
-    return sorted(shares)[len(shares) // 2] > 0.5
+    if sorted(shares)[len(shares) // 2] <= 0.5:
+        _log.warning(
+            "synchronize has no effect: MindSpore already ran an operation. Make the PrecisionDebugger first, or "
+            "call mindspore.set_context(pynative_synchronize=True) at the top of the program"
+        )
