@@ -8,7 +8,6 @@ import itertools
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from types import TracebackType
 from typing import Any
 
 from probe import naming
@@ -297,9 +296,7 @@ class ErrorGuard:
     def __enter__(self) -> None:
         pass
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
         if not isinstance(error, Exception) or isinstance(error, ProbeError):
             return False
         self._recorder.report(self._operation, error, self._call, self._backward, self._key)

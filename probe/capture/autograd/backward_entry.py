@@ -7,6 +7,7 @@ from __future__ import annotations
 import bisect
 import enum
 import functools
+import itertools
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -28,9 +29,14 @@ _Open = tuple[int, int, Callable[[], None]]
 
 
 class OpenBackwardEntries:
-    """Closes backward entries when they can receive nothing more."""
+    """Closes backward entries when they can receive nothing more.
+
+    Attributes:
+        orders: numbers the entries in the order of attaching.
+    """
 
     def __init__(self) -> None:
+        self.orders = itertools.count()
         self._all: list[list[_Open]] = []
         self._thread = _ThreadEntries(self._all)
 
@@ -82,18 +88,11 @@ class BackwardEntry:
         call: the call.
         inputs: the places of its inputs in the graph.
         outputs: its output tensors.
-        open_entries: closes the entry when nothing more can arrive.
-        order: the number of this entry in the order of attaching.
+        opened: closes the entry when nothing more can arrive.
     """
 
     def __init__(
-        self,
-        recorder: StepRecorder,
-        call: Call,
-        inputs: GraphInputs,
-        outputs: TensorTree,
-        open_entries: OpenBackwardEntries,
-        order: int,
+        self, recorder: StepRecorder, call: Call, inputs: GraphInputs, outputs: TensorTree, opened: OpenBackwardEntries
     ) -> None:
         self._recorder, self._call = recorder, call
         self._in_layout, self._out_layout = outputs.slot_layout, inputs.tree.slot_layout
@@ -101,7 +100,7 @@ class BackwardEntry:
         self._outputs: list[Any] = [None] * len(self._out_layout.slots)
         self._inner_sums: dict[int, GradientSum] = {}
         self._input_sums: dict[int, GradientSum] = {}
-        self._open_entries, self._position = open_entries, (LEAF, order)
+        self._open_entries, self._position = opened, (LEAF, next(opened.orders))
         self._state, self._passes = _State.WAITING, 0
 
     def attach(self, graph: CallGraph, compiled: CompiledNodes) -> None:

@@ -8,7 +8,6 @@ A call that made one node is watched by one hook on it; any other call (a compos
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -34,19 +33,13 @@ class GradientHooks:
 
         self._nodes = nodes
         self._tensor: type = mindspore.Tensor
-        self._orders = itertools.count()
         self._compiled = CompiledNodes(nodes)
         self._open_entries = OpenBackwardEntries()
         #: the inputs of every call, if only the order of backward entries is recorded
         self._no_inputs = GraphInputs(TensorTree(self._tensor, (), is_input=False), nodes)
 
     def find_inputs(
-        self,
-        recorder: StepRecorder,
-        args: Sequence[Any],
-        kwargs: Mapping[str, Any],
-        is_cell: bool = False,
-        is_compiled: bool = False,
+        self, recorder: StepRecorder, args: Sequence[Any], kwargs: Mapping[str, Any], is_cell: bool, is_compiled: bool
     ) -> GraphInputs | None:
         """Return the places of a call's inputs in the graph; None if no gradient is being recorded.
 
@@ -83,7 +76,7 @@ class GradientHooks:
                 advance = functools.partial(self._open_entries.advance, made[0]._sequence_nr())
                 made[0].register_hook(_one_node(recorder, call, inputs, outputs, arrivals, places, advance))
                 return
-        entry = BackwardEntry(recorder, call, inputs, outputs, self._open_entries, next(self._orders))
+        entry = BackwardEntry(recorder, call, inputs, outputs, self._open_entries)
         entry.attach(CallGraph(self._nodes, inputs, outputs.tensors, nodes), self._compiled)
 
     def flush(self) -> None:

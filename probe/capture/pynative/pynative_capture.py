@@ -108,7 +108,7 @@ class PyNativeCapture:
     # -- start, stop, step ----------------------------------------------------------------------------------------
 
     def install(self, recorder: StepRecorder, model: Any = None, token_range: tuple[int, int] | None = None) -> None:
-        """Begin to record.
+        """Begin to record. After an error, ``remove`` undoes a part of it.
 
         Args:
             recorder: the recorder of the step.
@@ -116,19 +116,16 @@ class PyNativeCapture:
             token_range: the first and the last forward to record; None for everything.
         """
         self._uninstall()
-        with contextlib.ExitStack() as undo:
-            undo.callback(self.remove)
-            self._collect_rarely()
-            self._context.recorder = self._handles.recorder = recorder
-            self._context.state.cells.clear()
-            self._parameters.begin(recorder)
-            self._compilation.install()
-            if token_range is not None:
-                tokens = TokenRange(self._context, model, *token_range)
-                self._context.hooks.add(tokens)
-                self._restore.callback(self._context.hooks.discard, tokens)
-            self._context.hooks.install()
-            undo.pop_all()
+        self._collect_rarely()
+        self._context.recorder = self._handles.recorder = recorder
+        self._context.state.cells.clear()
+        self._parameters.begin(recorder)
+        self._compilation.install()
+        if token_range is not None:
+            tokens = TokenRange(self._context, model, *token_range)
+            self._context.hooks.add(tokens)
+            self._restore.callback(self._context.hooks.discard, tokens)
+        self._context.hooks.install()
 
     def remove(self) -> None:
         """Remove everything but the hooks that a backward may still need. It may be called twice."""
