@@ -1,13 +1,14 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Replaces attributes of MindSpore's modules and classes, and restores the originals."""
+"""Replaces attributes of MindSpore's modules and classes, and restores the originals, alone or in groups."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from types import ModuleType
-from typing import Any
+from typing import Any, Protocol
 
 _NOTHING = object()
 
@@ -70,35 +71,87 @@ class Patch:
 
     def remove(self) -> None:
         """Restore the original. A replacement that somebody else has installed since is left alone."""
-        names = self._module
-        if (vars(self._owner) if names is None else names).get(self._name) is not self._replacement:
-            return
-        if names is not None and self._own is not _NOTHING:
-            names[self._name] = self._own
+        names, replacement = self._module, self._replacement
+        if replacement is None or (vars(self._owner) if names is None else names).get(self._name) is not replacement:
             return
         if self._own is _NOTHING:  # inherited: Tensor's methods from TensorPy
             delattr(self._owner, self._name)
+        elif names is not None:
+            names[self._name] = self._own
         else:
             setattr(self._owner, self._name, self._own)
 
 
-class PatchSet:
-    """Patches that are installed and removed together. Both methods may be called twice."""
-
-    def __init__(self, patches: list[Patch]) -> None:
-        self._patches = patches
-        self._installed = False
+class Hooks(Protocol):
+    """Hooks in MindSpore or a model."""
 
     def install(self) -> None:
-        """Install all replacements."""
-        if not self._installed:
-            self._installed = True
-            for patch in self._patches:
-                patch.install()
+        """Install the hooks."""
 
     def remove(self) -> None:
-        """Restore all originals."""
-        if self._installed:
-            self._installed = False
-            for patch in reversed(self._patches):
-                patch.remove()
+        """Restore the original state."""
+
+
+class HookGroup:
+    """Installs hooks in their order and removes them in the reverse order. Both methods may be called twice.
+
+    Args:
+        hooks: the first hooks.
+
+    Attributes:
+        is_suspended: the hooks are removed until ``resume``.
+    """
+
+    def __init__(self, hooks: Iterable[Hooks] = ()) -> None:
+        self._hooks = list(hooks)
+        self._is_installed = self.is_suspended = False
+
+    def add(self, hooks: Hooks) -> None:
+        """Add hooks, and install them if the others are."""
+        self._hooks.append(hooks)
+        if self._is_installed:
+            hooks.install()
+
+    def discard(self, hooks: Hooks | None) -> None:
+        """Remove hooks and forget them."""
+        if hooks is not None and hooks in self._hooks:
+            self._hooks.remove(hooks)
+            hooks.remove()
+
+    def install(self) -> None:
+        """Install all hooks."""
+        self.is_suspended = False
+        if not self._is_installed:
+            self._is_installed = True
+            for hooks in self._hooks:
+                hooks.install()
+
+    def remove(self) -> None:
+        """Remove all hooks."""
+        self.is_suspended = False
+        if self._is_installed:
+            self._is_installed = False
+            for hooks in reversed(self._hooks):
+                hooks.remove()
+
+    def suspend(self) -> None:
+        """Remove the hooks until ``resume``."""
+        if self._is_installed:
+            self.remove()
+            self.is_suspended = True
+
+    def resume(self) -> None:
+        """Install again the hooks that ``suspend`` removed, unless ``remove`` was called meanwhile."""
+        if self.is_suspended:
+            self.install()
+
+    @contextlib.contextmanager
+    def suspended(self) -> Iterator[None]:
+        """Remove the hooks while something is compiled or copied."""
+        was_suspended = self.is_suspended
+        self.suspend()
+        try:
+            yield
+        finally:
+            if not was_suspended:
+                self.resume()

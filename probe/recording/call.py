@@ -4,10 +4,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import FrameType
 from typing import Any
 
-from probe.entry import Kind
+from probe.entry import Entry, Kind, Parent
 
 
 class Call:
@@ -43,3 +44,7 @@ class Call:
     def name(self, backward: bool) -> str:
         """Return the name of its entry of one direction."""
         return self.backward if backward else self.forward
+
+    def entry(self, parts: Any, backward: bool = False, stack: int = -1, parents: Sequence[Parent] = ()) -> Entry:
+        """Return its entry of one direction, or further keys for it."""
+        return Entry(self.name(backward), parts, self.kind, self.key, self.forward, backward, stack, parents)

@@ -23,8 +23,8 @@ class CallStacks:
     """Distinct stacks, numbered from 0 in the order of their first call."""
 
     def __init__(self) -> None:
-        self._numbers: dict[tuple[int, ...], int] = {}
-        self._codes: list[list[CodeType]] = []  # held, so that identities stay unique
+        #: identities of code objects and places in them -> number, and the code objects: identities stay unique
+        self._numbers: dict[tuple[int, ...], tuple[int, list[CodeType]]] = {}
         self._texts: dict[tuple[str, ...], int] = {}
         self._by_number: list[tuple[str, ...]] = []
 
@@ -53,18 +53,16 @@ class CallStacks:
         rest = cell.stack if cell is not None and frame is not None else -1
         parts.append(rest)
         key = tuple(parts)
-        number = self._numbers.get(key)
-        if number is None:
-            if len(self._codes) >= _MOST:  # a training that creates code objects all the time
+        found = self._numbers.get(key)
+        if found is None:
+            if len(self._numbers) >= _MOST:  # a training that creates code objects all the time
                 self._numbers.clear()
-                self._codes.clear()
-            self._codes.append(codes)
             text = _format(caller, known) + (self._by_number[rest] if rest >= 0 else ())
             number = self._texts.setdefault(text, len(self._texts))
             if number == len(self._by_number):
                 self._by_number.append(text)
-            self._numbers[key] = number
-        return number, caller
+            found = self._numbers[key] = number, codes
+        return found[0], caller
 
     def texts(self) -> list[tuple[str, ...]]:
         """Return the formatted stacks in the order of their numbers."""

@@ -18,10 +18,7 @@ class NameFilter:
     """
 
     def __init__(self, settings: Settings) -> None:
-        self._first: str | None = None
-        self._last: str | None = None
-        if settings.scope:
-            self._first, self._last = settings.scope
+        self._first, self._last = settings.scope or ("", "")
         self._list = settings.list
         self._tensor_list = settings.tensor_list
         self._exclude = settings.exclude
@@ -36,7 +33,7 @@ class NameFilter:
     def begin(self, call: Call, backward: bool = False) -> bool:
         """Return whether the call that begins now is recorded."""
         name = call.name(backward)
-        if self._first is not None:
+        if self._first:
             if name == self._first:
                 self.is_open = True
                 self._unseen.discard(name)
@@ -46,7 +43,7 @@ class NameFilter:
 
     def may_record_backward(self, call: Call) -> bool:
         """Return False if the backward of this call is surely not recorded. It has not begun yet."""
-        return self._first is not None or self._is_chosen(call, backward=True)
+        return bool(self._first) or self._is_chosen(call, backward=True)
 
     def end(self, name: str) -> None:
         """Note that a call has ended: after the last name of ``scope`` nothing more is recorded."""

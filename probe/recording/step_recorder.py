@@ -7,14 +7,14 @@ from __future__ import annotations
 import itertools
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
-from types import TracebackType
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from probe import naming
 from probe.config.settings import Settings
 from probe.entry import Entry, Kind, Parent
 from probe.errors import ProbeError
+from probe.pytree import SlotLayout
 from probe.recording.call import Call
 from probe.recording.call_stacks import CallStacks
 from probe.recording.measurement_queue import MeasurementQueue
@@ -22,10 +22,7 @@ from probe.recording.name_filter import NameFilter
 from probe.recording.task import GradientUse, Task
 from probe.store.dump_writer import DumpWriter
 
-_NAMES: dict[Kind, Callable[[str, int], tuple[str, str]]] = {
-    Kind.API: naming.call_names,
-    Kind.CELL: naming.cell_names,
-}
+_NAMES = {Kind.API: naming.call_names, Kind.CELL: naming.cell_names}
 
 
 class StepRecorder:
@@ -96,7 +93,8 @@ class StepRecorder:
         with self.guard("recording a call", key=key):
             if call is None:
                 call = Call(kind, key, _NAMES[kind](key, next(self._counters[key])), cell)
-                call.recorded = not self._filter.is_active or self._filter.begin(call)
+                is_chosen = not self._filter.is_active or self._filter.begin(call)
+                call.recorded = is_chosen and self.task.records_forward
             call.watched = self.task.gradients is not GradientUse.NONE and (
                 not self._filter.is_active or self._filter.may_record_backward(call)
             )
@@ -105,7 +103,7 @@ class StepRecorder:
         if call is None or not (call.recorded or call.watched):
             return call
         self.synchronize()
-        if repeats is None and call.recorded and self.task.records_forward:
+        if repeats is None and call.recorded:
             with self.guard("recording a call", call):
                 if self._has_stacks:
                     with self.queue.lock:
@@ -131,12 +129,12 @@ class StepRecorder:
             self._finish_forward(call)
 
     def _record_outputs(self, call: Call, result: Any, parameters: Mapping[str, Any] | None) -> None:
-        if call.recorded and self.task.records_forward and not self.closed:
+        if call.recorded and not self.closed:
             call.parts.update(self.task.outputs(call, result, parameters))
 
     def _finish_forward(self, call: Call) -> None:
         call.frame = None
-        if call.recorded and self.task.records_forward:
+        if call.recorded:
             parts, call.parts = call.parts, {}
             self._emit(call, parts, backward=False)
         self._filter.end(call.forward)
@@ -165,8 +163,8 @@ class StepRecorder:
 
     def _amend(self, call: Call) -> None:
         parts, call.parts = call.parts, {}
-        if parts and call.recorded and self.task.records_forward and self.task.has_values:
-            self._put(Entry(call.forward, parts, call.kind, call.key, call.forward))
+        if parts and call.recorded:
+            self._put(call.entry(parts))
 
     # -- backward -----------------------------------------------------------------------------------------------
 
@@ -174,9 +172,12 @@ class StepRecorder:
         """Return whether the backward entry that opens now is recorded."""
         return not self.closed and (not self._filter.is_active or self._filter.begin(call, backward=True))
 
-    def end_backward(self, call: Call, inputs: list[Any], outputs: list[Any], keywords: Mapping[str, Any]) -> None:
-        """End the backward entry: gradients of the outputs, of the positional and of the keyword inputs."""
-        self._emit(call, self.task.backward(inputs, outputs, keywords), backward=True)
+    def end_backward(
+        self, call: Call, in_layout: SlotLayout, inputs: list[Any], out_layout: SlotLayout, outputs: list[Any]
+    ) -> None:
+        """End the backward entry with the records of the gradients of the call's outputs, then of its inputs."""
+        filled = in_layout.fill(inputs), out_layout.fill(outputs), out_layout.fill_keywords(outputs)
+        self._emit(call, self.task.backward(*filled), backward=True)
         self._filter.end(call.backward)
 
     def note_unassigned_gradients(self, call: Call) -> None:
@@ -189,8 +190,7 @@ class StepRecorder:
 
     def note_later_pass(self, call: Call, passes: int) -> None:
         """Note that gradients reached a finished backward entry again, for the ``passes``-th time."""
-        if self.task.has_values:
-            self._put(Entry(call.backward, {"later_passes": passes}, call.kind, call.key, call.forward, True))
+        self._put(call.entry({"later_passes": passes}, backward=True))
 
     def parameter_gradient(self, key: str, parameter: str, gradient: Any) -> None:
         """Record a parameter's gradient under its Cell."""
@@ -256,19 +256,17 @@ class StepRecorder:
         note = {"error": naming.message_of(error)}
         if call is not None and not backward:
             call.parts.update(note)
-        elif call is not None and self.task.has_values:
-            self._put(Entry(call.backward, note, call.kind, call.key, call.forward, True))
+        elif call is not None:
+            self._put(call.entry(note, backward=True))
 
     # -- helpers ------------------------------------------------------------------------------------------------
 
     def _emit(self, call: Call, parts: dict[str, Any], backward: bool) -> None:
-        name = call.name(backward)
         with self.queue.lock:
-            if self.closed:
-                return
-            parents = self._new_parents(call, backward) if self._has_tree else ()
-            kept = parts if self.task.has_values else None
-            self.queue.put(Entry(name, kept, call.kind, call.key, call.forward, backward, call.stack, parents))
+            if not self.closed:
+                parents = self._new_parents(call, backward) if self._has_tree else ()
+                kept = parts if self.task.has_values else None
+                self.queue.put(call.entry(kept, backward, call.stack, parents))
 
     def _new_parents(self, call: Call, backward: bool) -> list[Parent]:
         """Return the items that construct.json lacks. Every parent is a key too, even without its own entry."""
@@ -282,7 +280,7 @@ class StepRecorder:
 
     def _put(self, entry: Entry) -> None:
         with self.queue.lock:
-            if not self.closed:
+            if self.task.has_values and not self.closed:
                 self.queue.put(entry)
 
 
@@ -298,9 +296,7 @@ class ErrorGuard:
     def __enter__(self) -> None:
         pass
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
         if not isinstance(error, Exception) or isinstance(error, ProbeError):
             return False
         self._recorder.report(self._operation, error, self._call, self._backward, self._key)

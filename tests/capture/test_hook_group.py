@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from probe.capture.hook_group import HookGroup
+from probe.capture.patches import HookGroup
 
 
 class Hooks:

@@ -6,13 +6,16 @@ from __future__ import annotations
 
 import bisect
 import enum
+import functools
+import itertools
 import threading
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from probe.capture.autograd.call_graph import CallGraph, GraphInputs, InnerNode
-from probe.capture.autograd.compiled_nodes import CompiledNodes, is_compiled
-from probe.capture.autograd.nodes import LEAF
+from probe.capture.autograd.call_graph import CallGraph, GraphInputs
+from probe.capture.autograd.compiled_nodes import CompiledNodes
+from probe.capture.autograd.nodes import LEAF, Key
 from probe.measure.gradient_sum import GradientSum
 from probe.pytree import TensorTree
 from probe.recording.call import Call
@@ -21,15 +24,19 @@ from probe.recording.step_recorder import StepRecorder
 #: two lists of (place of a gradient in a hook's ``gi``, leaf): gradients of inputs, gradients of results
 _Found = tuple[list[tuple[int, int]], list[tuple[int, int]]]
 
-
 #: last sequence number, order, the function that closes the entry
 _Open = tuple[int, int, Callable[[], None]]
 
 
 class OpenBackwardEntries:
-    """Closes backward entries when they can receive nothing more."""
+    """Closes backward entries when they can receive nothing more.
+
+    Attributes:
+        orders: numbers the entries in the order of attaching.
+    """
 
     def __init__(self) -> None:
+        self.orders = itertools.count()
         self._all: list[list[_Open]] = []
         self._thread = _ThreadEntries(self._all)
 
@@ -81,18 +88,11 @@ class BackwardEntry:
         call: the call.
         inputs: the places of its inputs in the graph.
         outputs: its output tensors.
-        open_entries: closes the entry when nothing more can arrive.
-        order: the number of this entry in the order of attaching.
+        opened: closes the entry when nothing more can arrive.
     """
 
     def __init__(
-        self,
-        recorder: StepRecorder,
-        call: Call,
-        inputs: GraphInputs,
-        outputs: TensorTree,
-        open_entries: OpenBackwardEntries,
-        order: int,
+        self, recorder: StepRecorder, call: Call, inputs: GraphInputs, outputs: TensorTree, opened: OpenBackwardEntries
     ) -> None:
         self._recorder, self._call = recorder, call
         self._in_layout, self._out_layout = outputs.slot_layout, inputs.tree.slot_layout
@@ -100,35 +100,30 @@ class BackwardEntry:
         self._outputs: list[Any] = [None] * len(self._out_layout.slots)
         self._inner_sums: dict[int, GradientSum] = {}
         self._input_sums: dict[int, GradientSum] = {}
-        self._open_entries, self._position = open_entries, (LEAF, order)
+        self._open_entries, self._position = opened, (LEAF, next(opened.orders))
         self._state, self._passes = _State.WAITING, 0
 
-    def attach(self, graph: CallGraph, inputs: GraphInputs, compiled: CompiledNodes) -> None:
-        """Hook the call's part of the graph. The hooks live as long as the graph and hold neither of these.
+    def attach(self, graph: CallGraph, compiled: CompiledNodes) -> None:
+        """Hook the call's part of the graph. The hooks live as long as the graph, and do not hold it.
 
         Args:
             graph: the call's part of the graph.
-            inputs: the places of the inputs in the graph.
             compiled: reads the edges of compiled functions' nodes.
         """
-        last = graph.last
+        last = min(graph.inner, key=lambda inner: inner.sequence_nr, default=None)
         self._position = (LEAF if last is None else last.sequence_nr), self._position[1]
-        edges: dict[int, int] = {}
-        for inner in graph.inner.values():
-            for _, key in inner.inputs:
-                leaf = inputs.keys[key][0]
-                edges[leaf] = edges.get(leaf, 0) + 1
-            for _, leaf in inner.results:
-                self._inner_sums.setdefault(leaf, self._recorder.queue.new_sum())
-        self._input_sums = {leaf: self._recorder.queue.new_sum() for leaf, count in edges.items() if count > 1}
+        met: Counter[int] = Counter()
+        find = functools.partial(_crossings, inputs=graph.inputs, results=graph.results)
         for place, (node, wanted) in enumerate(graph.arrivals):
             node.register_prehook(self._on_arrival(node._sequence_nr(), wanted, place == 0, last is None))
-        for inner in graph.inner.values():
-            leaves = [(edge, inputs.keys[key][0]) for edge, key in inner.inputs if key not in graph.shared]
-            leaves = [(edge, leaf) for edge, leaf in leaves if leaf not in inputs.non_differentiable]
-            if leaves or inner.results or inner is last:
-                find = _finder(inner, leaves, compiled)
-                inner.node.register_hook(self._on_node(inner.sequence_nr, find, inner is last))
+        for inner in graph.inner:
+            inputs, results = find(inner.keys)
+            met.update(leaf for _, leaf in inputs)
+            self._inner_sums.update((leaf, self._recorder.queue.new_sum()) for _, leaf in results)
+            if inputs or results or inner is last:
+                edges = compiled.edges(inner.node, inner.keys)
+                inner.node.register_hook(self._on_node(inner.sequence_nr, edges, find, inner is last))
+        self._input_sums = {leaf: self._recorder.queue.new_sum() for leaf, count in met.items() if count > 1}
 
     def _on_arrival(
         self, sequence_nr: int, wanted: list[tuple[int, int]], is_first: bool, is_last: bool
@@ -144,11 +139,13 @@ class BackwardEntry:
 
         return hook
 
-    def _on_node(self, sequence_nr: int, find: Callable[[], _Found], is_last: bool) -> Callable[[Any, Any], None]:
+    def _on_node(
+        self, sequence_nr: int, edges: Callable[[], list[Key | None]], find: Callable[..., _Found], is_last: bool
+    ) -> Callable[[Any, Any], None]:
         def hook(gi: Any, go: Any) -> None:
             is_wanted = self._begin(sequence_nr)
             with self._recorder.guard("reading a gradient", self._call, backward=True):
-                inputs, results = find()
+                inputs, results = find(edges())
                 if not is_wanted:
                     return
                 for place, leaf in results:
@@ -205,27 +202,11 @@ class BackwardEntry:
             for leaf, total in self._input_sums.items():
                 if total:
                     self._outputs[leaf] = recorder.task.gradient_sum(call, self._out_layout.slots[leaf], total)
-            contributions, keywords = (
-                self._out_layout.fill(self._outputs),
-                self._out_layout.fill_keywords(self._outputs),
-            )
-            recorder.end_backward(call, self._in_layout.fill(self._inputs), contributions, keywords)
+            recorder.end_backward(call, self._in_layout, self._inputs, self._out_layout, self._outputs)
         self._input_sums, self._inner_sums, self._inputs, self._outputs = {}, {}, [], []
 
 
-def _finder(inner: InnerNode, inputs: list[tuple[int, int]], compiled: CompiledNodes) -> Callable[[], _Found]:
-    """Return a function for the hook of a node. It returns the gradients of inputs and those of results."""
-    found = inputs, inner.results
-    if not is_compiled(inner.node):
-        return lambda: found
-    edges = compiled.edges(inner.node)
-    to_inputs, to_results = ({inner.keys[place]: leaf for place, leaf in pairs} for pairs in found)
-
-    def find() -> _Found:
-        keys = edges()
-        return (
-            [(place, to_inputs[key]) for place, key in enumerate(keys) if key in to_inputs],
-            [(place, to_results[key]) for place, key in enumerate(keys) if key in to_results],
-        )
-
-    return find
+def _crossings(keys: Sequence[Key | None], inputs: dict[Key, int], results: dict[Key, int]) -> _Found:
+    """Return the edges into inputs of the call, and those into its results, among the edges that lead to these keys."""
+    to_inputs = [(edge, inputs[key]) for edge, key in enumerate(keys) if key in inputs]
+    return to_inputs, [(edge, results[key]) for edge, key in enumerate(keys) if key in results]

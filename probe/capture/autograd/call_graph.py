@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from probe.capture.autograd.nodes import LEAF, AutogradNodes, Key, Node
 from probe.pytree import TensorTree
@@ -47,24 +47,18 @@ class GraphInputs:
                     self.min_sequence_nr = number
 
 
-class InnerNode:
-    """One node of the call, with its edges into the call's inputs and into its own results.
+class InnerNode(NamedTuple):
+    """One node of the call.
 
     Attributes:
         node: the node.
         sequence_nr: its sequence number.
         keys: the place in the graph that each edge leads to.
-        inputs: (edge, place in the graph) of the edges into inputs of the call.
-        results: (edge, output leaf) of the edges into results of the call.
     """
 
-    __slots__ = ("inputs", "keys", "node", "results", "sequence_nr")
-
-    def __init__(self, node: Node, sequence_nr: int) -> None:
-        self.node, self.sequence_nr = node, sequence_nr
-        self.keys: list[Key | None] = []
-        self.inputs: list[tuple[int, Key]] = []
-        self.results: list[tuple[int, int]] = []
+    node: Node
+    sequence_nr: int
+    keys: list[Key | None]
 
 
 class CallGraph:
@@ -79,52 +73,44 @@ class CallGraph:
     Attributes:
         inner: the nodes that the call has made.
         arrivals: the nodes where gradients of its results arrive, with (index, output leaf) pairs.
-        shared: places of results that are inputs; their users cannot be told apart.
+        inputs: place in the graph -> the input leaf whose gradients are read there. A result that is an input has none:
+            its users cannot be told apart.
+        results: place in the graph -> the output leaf.
     """
 
     def __init__(
         self, nodes: AutogradNodes, inputs: GraphInputs, results: Sequence[Any], result_nodes: Sequence[Node | None]
     ) -> None:
-        self.inner: dict[Any, InnerNode] = {}
-        self.shared: set[Key] = set()
+        self.inner: list[InnerNode] = []
+        self.results: dict[Key, int] = {}
+        shared: set[Key] = set()
         arrivals: dict[Any, tuple[Node, list[tuple[int, int]]]] = {}
-        places: dict[Key, int] = {}
         for leaf, node in enumerate(result_nodes):
             if node is None:
                 continue
             key = nodes.identify(node), results[leaf]._output_index
             if key in inputs.keys:
-                self.shared.add(key)
-            elif key not in places:  # returned twice: the whole gradient belongs to the first place
-                places[key] = leaf
+                shared.add(key)
+            elif key not in self.results:  # returned twice: the whole gradient belongs to the first place
+                self.results[key] = leaf
                 arrivals.setdefault(key[0], (node, []))[1].append((key[1], leaf))
         self.arrivals = list(arrivals.values())
-        if places:
-            self._walk(nodes, inputs, places)
+        if self.arrivals:
+            self._walk(nodes, inputs)
         else:  # only inputs are returned: an empty entry still shows that a gradient came through
             self.arrivals = [(next(node for node in result_nodes if node is not None), [])]
+        first = {key: leaves[0] for key, leaves in inputs.keys.items() if key not in shared}
+        self.inputs = {key: leaf for key, leaf in first.items() if leaf not in inputs.non_differentiable}
 
-    @property
-    def last(self) -> InnerNode | None:
-        """The node of the call that runs last in the backward."""
-        return min(self.inner.values(), key=lambda inner: inner.sequence_nr, default=None)
-
-    def _walk(self, nodes: AutogradNodes, inputs: GraphInputs, results: dict[Key, int]) -> None:
-        identify, todo = nodes.identify, [node for node, _ in self.arrivals]
+    def _walk(self, nodes: AutogradNodes, inputs: GraphInputs) -> None:
+        todo, seen = [node for node, _ in self.arrivals], set()
         while todo:
             node = todo.pop()
-            identity, number = identify(node), node._sequence_nr()
-            if identity in self.inner or number == LEAF or number <= inputs.min_sequence_nr:
+            identity, number = nodes.identify(node), node._sequence_nr()
+            if identity in seen or number == LEAF or number <= inputs.min_sequence_nr:
                 continue
-            inner = self.inner[identity] = InnerNode(node, number)
-            for edge, (source, index) in enumerate(node.next_functions):
-                key = None if source is None else (identify(source), index)
-                inner.keys.append(key)
-                if key is None:
-                    continue
-                if key in inputs.keys:
-                    inner.inputs.append((edge, key))
-                    continue
-                if key in results:
-                    inner.results.append((edge, results[key]))
-                todo.append(source)
+            seen.add(identity)
+            edges = node.next_functions
+            keys = nodes.keys(edges)
+            self.inner.append(InnerNode(node, number, keys))
+            todo += [source for (source, _), key in zip(edges, keys) if key is not None and key not in inputs.keys]

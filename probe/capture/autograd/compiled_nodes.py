@@ -14,10 +14,10 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from typing import Any, Optional
+from typing import Optional
 
 from probe.capture.autograd.call_graph import GraphInputs
-from probe.capture.autograd.nodes import LEAF, Key, Node
+from probe.capture.autograd.nodes import LEAF, AutogradNodes, Key, Node
 from probe.pytree import leaves as leaves_of
 
 #: part of the name of every such node, and of no other node's
@@ -41,13 +41,13 @@ class CompiledNodes:
     A hook that held its own node would keep it alive for ever, so the nodes are held here until their hooks run.
 
     Args:
-        identify: node -> a value that is equal for two wrappers of the same node.
+        nodes: access to the graph.
     """
 
-    def __init__(self, identify: Callable[[Node], Any]) -> None:
+    def __init__(self, nodes: AutogradNodes) -> None:
         import mindspore
 
-        self._identify = identify
+        self._nodes = nodes
         self._parameter: type = mindspore.Parameter
         self._held: dict[int, Node] = {}
         self._numbers = itertools.count()
@@ -56,20 +56,28 @@ class CompiledNodes:
         """Release all nodes: no gradient is recorded from now on."""
         self._held.clear()
 
-    def edges(self, node: Node) -> Callable[[], list[Key | None]]:
-        """Return a function that reads the edges of the gradients. It is called once, in the node's hook."""
+    def edges(self, node: Node, before: list[Key | None]) -> Callable[[], list[Key | None]]:
+        """Return a function that reads the edges of the gradients. It is called once, in the node's hook.
+
+        Args:
+            node: any node.
+            before: its edges now. Those of a node that is not compiled stay the same.
+        """
+        if not is_compiled(node):
+            return lambda: before
         number, held = next(self._numbers), self._held
         held[number] = node
 
         def read() -> list[Key | None]:
             node = held.pop(number, None)
-            return [] if node is None else self._keys(node)
+            return [] if node is None else self._nodes.keys(node.next_functions)
 
         return read
 
     def places(self, node: Node, inputs: GraphInputs) -> Callable[[int], Places]:
         """Return a function that maps a number of gradients to the input leaves of the call, in the node's hook."""
-        before, read = self._keys(node), self.edges(node)
+        before = self._nodes.keys(node.next_functions)
+        read = self.edges(node, before)
         leaves, packed = self._align(node, before, inputs)
         wanted = {leaf for known in inputs.keys.values() for leaf in known} - inputs.non_differentiable
 
@@ -82,10 +90,6 @@ class CompiledNodes:
             return _follow(before, after, {place: leaf for place, leaf in leaves.items() if leaf in wanted})
 
         return places
-
-    def _keys(self, node: Node) -> list[Key | None]:
-        edges = node.next_functions
-        return [None if source is None else (self._identify(source), index) for source, index in edges]
 
     def _align(self, node: Node, edges: list[Key | None], inputs: GraphInputs) -> tuple[dict[int, int] | None, bool]:
         """Return edge -> input leaf, or None where there is no way or more than one.
@@ -112,24 +116,21 @@ class CompiledNodes:
                 if may_be_constant:
                     longer[place] |= found
             ways = longer
-        rest = self._first_of_parameters(node, inputs)
+        rest = self._first_of_parameters(node, edges, inputs)
         fits = [way for place, found in ways.items() if place >= rest for way in found]
         if len({pairs for pairs, _ in fits}) != 1:
             return None, False
         return dict(fits[0][0]), any(packed for _, packed in fits)
 
-    def _first_of_parameters(self, node: Node, inputs: GraphInputs) -> int:
+    def _first_of_parameters(self, node: Node, edges: list[Key | None], inputs: GraphInputs) -> int:
         """Return the first place from which on all edges may be those of Parameters that the function uses."""
-        edges = list(node.next_functions)
-        for place in range(len(edges) - 1, -1, -1):
-            source, index = edges[place]
-            if source is None:
-                continue
-            known = inputs.keys.get((self._identify(source), index), ())
+        first = 0
+        for place, ((source, _), key) in enumerate(zip(node.next_functions, edges)):
+            known = () if key is None else inputs.keys.get(key, ())
             is_parameter = all(isinstance(inputs.tree.tensors[leaf], self._parameter) for leaf in known)
-            if source._sequence_nr() != LEAF or not is_parameter:
-                return place + 1
-        return 0
+            if source is not None and (source._sequence_nr() != LEAF or not is_parameter):
+                first = place + 1
+        return first
 
 
 def _follow(before: list[Key | None], after: list[Key | None], leaves: dict[int, int]) -> Places:

@@ -37,16 +37,14 @@ class DebugValueHooks:
             task.record_value(value_name, variable)
             if not backward:
                 return
-            gradients: list[Any] = []
 
             def update() -> None:
-                if gradients:
-                    task.put(gradient_name, gradients[0])
+                task.put(gradient_name, gradients)
 
             def watch(leaf: Any, place: str) -> PendingRecord | None:
                 return self._watch(recorder, task, leaf, place, update) if isinstance(leaf, self._tensor) else None
 
-            gradients.append(tree_map(watch, variable, gradient_name, self._tensor))
+            gradients = tree_map(watch, variable, gradient_name, self._tensor)
             update()
 
     def remove(self) -> None:

@@ -8,7 +8,6 @@ A call that made one node is watched by one hook on it; any other call (a compos
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -34,19 +33,13 @@ class GradientHooks:
 
         self._nodes = nodes
         self._tensor: type = mindspore.Tensor
-        self._orders = itertools.count()
-        self._compiled = CompiledNodes(nodes.identify)
+        self._compiled = CompiledNodes(nodes)
         self._open_entries = OpenBackwardEntries()
         #: the inputs of every call, if only the order of backward entries is recorded
         self._no_inputs = GraphInputs(TensorTree(self._tensor, (), is_input=False), nodes)
 
     def find_inputs(
-        self,
-        recorder: StepRecorder,
-        args: Sequence[Any],
-        kwargs: Mapping[str, Any],
-        is_cell: bool = False,
-        is_compiled: bool = False,
+        self, recorder: StepRecorder, args: Sequence[Any], kwargs: Mapping[str, Any], is_cell: bool, is_compiled: bool
     ) -> GraphInputs | None:
         """Return the places of a call's inputs in the graph; None if no gradient is being recorded.
 
@@ -72,7 +65,8 @@ class GradientHooks:
         if not made:
             return
         if inputs is self._no_inputs:
-            made[0].register_prehook(_order_only(recorder, call))
+            hook = _one_node(recorder, call, inputs, inputs.tree, [], lambda count: (), lambda: None)
+            made[0].register_prehook(lambda go: hook((), go))
             return
         if len(nodes) == 1 or len({self._nodes.identify(node) for node in made}) == 1:
             places = self._places(made[0], inputs, outputs.tensors)
@@ -82,8 +76,8 @@ class GradientHooks:
                 advance = functools.partial(self._open_entries.advance, made[0]._sequence_nr())
                 made[0].register_hook(_one_node(recorder, call, inputs, outputs, arrivals, places, advance))
                 return
-        entry = BackwardEntry(recorder, call, inputs, outputs, self._open_entries, next(self._orders))
-        entry.attach(CallGraph(self._nodes, inputs, outputs.tensors, nodes), inputs, self._compiled)
+        entry = BackwardEntry(recorder, call, inputs, outputs, self._open_entries)
+        entry.attach(CallGraph(self._nodes, inputs, outputs.tensors, nodes), self._compiled)
 
     def flush(self) -> None:
         """End every backward entry that has begun, on any thread."""
@@ -102,16 +96,14 @@ class GradientHooks:
 
     def _direct(self, node: Node, inputs: GraphInputs, outputs: Sequence[Any]) -> list[tuple[int, int]] | None:
         """Return (edge, input leaf) pairs if this is the only node between inputs and outputs, else None."""
-        identify = self._nodes.identify
-        identity = identify(node)
+        identity = self._nodes.identify(node)
         if any((identity, tensor._output_index) in inputs.keys for tensor in outputs):
             return None
         edges: list[tuple[int, int]] = []
         met: dict[Key, int] = {}
-        for place, (source, index) in enumerate(node.next_functions):
-            if source is None:
+        for place, key in enumerate(self._nodes.keys(node.next_functions)):
+            if key is None:
                 continue
-            key = (identify(source), index)
             leaves = inputs.keys.get(key)
             count = met[key] = met.get(key, 0) + 1
             if leaves is None or count > len(leaves):
@@ -121,22 +113,6 @@ class GradientHooks:
         if not edges or any(count != len(inputs.keys[key]) for key, count in met.items()):
             return None
         return edges
-
-
-def _order_only(recorder: StepRecorder, call: Call) -> Callable[[Any], None]:
-    """Return the hook that notes the backward of a call when any gradient reaches its first result."""
-    seen = False
-
-    def hook(go: Any) -> None:
-        nonlocal seen
-        if seen or recorder.closed:
-            return
-        seen = True
-        with recorder.guard("noting a backward", call, backward=True):
-            if recorder.begin_backward(call):
-                recorder.end_backward(call, [], [], {})
-
-    return hook
 
 
 def _one_node(
@@ -176,7 +152,6 @@ def _one_node(
             for place, leaf in found or ():
                 if gi[place] is not None:
                     contributions[leaf] = recorder.task.gradient(call, out_layout.slots[leaf], gi[place])
-            keywords = out_layout.fill_keywords(contributions)
-            recorder.end_backward(call, in_layout.fill(arrived), out_layout.fill(contributions), keywords)
+            recorder.end_backward(call, in_layout, arrived, out_layout, contributions)
 
     return hook

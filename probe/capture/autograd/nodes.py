@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from probe.executor import pynative_executor
@@ -58,10 +58,10 @@ class AutogradNodes:
         except Exception as error:  # a future MindSpore may raise anything here: forward data are still recorded
             self.reason = f"{type(error).__name__}: {error}"
 
-    def key(self, tensor: Any) -> Key | None:
-        """Return the place in the graph that this tensor comes from, or None for a constant."""
-        node = tensor._grad_node
-        return None if node is None else (self.identify(node), tensor._output_index)
+    def keys(self, edges: Iterable[tuple[Node | None, int]]) -> list[Key | None]:
+        """Return the place in the graph that each edge leads to, or None for a constant."""
+        identify = self.identify
+        return [None if source is None else (identify(source), index) for source, index in edges]
 
     def newest_sequence_nr(self) -> int:
         """Return a number below the sequence number of every node made from now on.
@@ -83,7 +83,7 @@ class AutogradNodes:
             (leaf, index), *_ = node.next_functions
             if hasattr(leaf, "_unique_id"):
                 self.identify = _by_unique_id
-            seen["leaf"] = (self.identify(leaf), index) == self.key(x)
+            seen["leaf"] = [(self.identify(leaf), index)] == self.keys([(x._grad_node, x._output_index)])
             seen["order"] = self.newest_sequence_nr() > node._sequence_nr() and leaf._sequence_nr() == LEAF
             node.register_prehook(lambda go: seen.__setitem__("pre", go[0].asnumpy().tolist()))
             node.register_hook(lambda gi, go: seen.__setitem__("hook", [t[0].asnumpy().tolist() for t in (gi, go)]))

@@ -10,7 +10,6 @@ from typing import Any
 
 from probe.capture.pynative.context import CaptureContext
 from probe.capture.pynative.thread_state import OpenCall
-from probe.entry import Kind
 from probe.recording.step_recorder import StepRecorder
 
 
@@ -55,29 +54,23 @@ class ApiHooks:
             kwargs: its keyword arguments.
             skip_args: the number of leading arguments that are no inputs (a Primitive's self).
         """
-        context = self._context
-        recorder = context.recorder
-        if recorder is None:
-            return original(*args, **kwargs)
-        inputs = args[skip_args:]
-        opened = context.begin(recorder, Kind.API, key, inputs, kwargs, is_compiled=self._is_compiled)
+        context, inputs = self._context, args[skip_args:]
+        opened = context.begin(key, inputs, kwargs, is_compiled=self._is_compiled)
         if opened is None:
             return original(*args, **kwargs)
         try:
             result = original(*args, **kwargs)
-            self._synchronize(recorder, result)  # else reading the result would raise an error of the training
+            self._synchronize(opened.recorder, result)  # else reading the result would raise an error of the training
         except BaseException as error:
-            context.fail(recorder, opened, error)
+            context.fail(opened, error)
             raise
         # a function that returns nothing has changed its first argument: gradients arrive there
-        context.watch_gradients(recorder, opened, inputs[:1] if result is None else result)
-        self._end(recorder, opened, args, kwargs, result)
+        context.watch_gradients(opened, inputs[:1] if result is None else result)
+        self._end(opened, args, kwargs, result)
         return result
 
     def _synchronize(self, recorder: StepRecorder, result: Any) -> None:
         recorder.synchronize()
 
-    def _end(
-        self, recorder: StepRecorder, opened: OpenCall, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
-    ) -> None:
-        self._context.end(recorder, opened, result)
+    def _end(self, opened: OpenCall, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+        self._context.end(opened, result)

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from probe.capture.autograd.parameter_hooks import ParameterHooks
-from probe.capture.patches import Patch, PatchSet, around
+from probe.capture.patches import HookGroup, Patch, around
 from probe.capture.pynative.context import CaptureContext
 from probe.capture.pynative.recompute import RECOMPUTE_MODULE
-from probe.entry import Kind
+from probe.capture.pynative.thread_state import OpenCall
 from probe.naming import CELL, clean
 
 
@@ -35,7 +35,7 @@ def iter_cells(models: Any) -> Iterator[tuple[str, Any]]:
                 yield ".".join(part for part in (str(index) if several else "", path) if part), cell
 
 
-class CellHooks:
+class CellHooks(HookGroup):
     """Watches the calls of the Cells of one set of models. One patch of the method that runs any Cell is enough.
 
     MindSpore's forward hooks would be one per Cell. They are not called after a call that raises (below 2.9), that is
@@ -53,30 +53,21 @@ class CellHooks:
     ) -> None:
         from mindspore import nn
 
+        pre_hooks = Patch(nn.Cell, "_run_forward_pre_hook", around(self._run_pre_hooks))
+        super().__init__([Patch(nn.Cell, "__call__", self._call), pre_hooks])
         self._context, self._parameter_hooks = context, parameters
         roots = {id(model) for model in (models if isinstance(models, (list, tuple)) else [models])}
         self._cells = [(path, cell) for path, cell in cells if id(cell) not in roots]  # held: identities stay unique
         self._keys = {id(cell): clean(f"{CELL}.{path}.{type(cell).__name__}") for path, cell in self._cells}
         self._parameters: dict[str, dict[str, Any]] = {}  # each Cell's own, read at its first call after a start
-        self._patches = PatchSet(
-            [
-                Patch(nn.Cell, "__call__", self._call),
-                Patch(nn.Cell, "_run_forward_pre_hook", around(self._run_pre_hooks)),
-            ]
-        )
 
     def install(self) -> None:
         """Begin to watch calls."""
         self._parameters.clear()
-        self._patches.install()
-
-    def remove(self) -> None:
-        """Restore MindSpore's method."""
-        self._patches.remove()
+        super().install()
 
     def _call(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        keys, context, state = self._keys, self._context, self._context.state
-        end, fail = self._end, self._fail
+        keys, context, state, end = self._keys, self._context, self._context.state, self._end
 
         def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
             key = keys.get(id(self))
@@ -86,13 +77,17 @@ class CellHooks:
             depth = len(state.cells)
             try:
                 if not self._forward_pre_hook:
-                    context.begin(recorder, Kind.CELL, key, args, kwargs, self)
+                    context.begin(key, args, kwargs, self)
                 output = original(self, *args, **kwargs)
                 recorder.synchronize()
             except BaseException as error:
-                fail(depth, self, error)
+                opened = state.leave(depth, self)
+                if opened is not None and context.recorder is not None:
+                    context.fail(opened, error)
                 raise
-            end(depth, self, key, output)
+            opened = state.leave(depth, self)
+            if opened is not None and context.recorder is not None:
+                end(opened, key, output)
             return output
 
         return functools.update_wrapper(__call__, original)
@@ -100,28 +95,19 @@ class CellHooks:
     def _run_pre_hooks(self, original: Callable[..., Any], cell: Any, args: Any, kwargs: Any) -> Any:
         """Wrap the method that runs the user's pre-hooks: its return values are the recorded inputs."""
         args, kwargs = original(cell, args, kwargs)
-        key, recorder = self._keys.get(id(cell)), self._context.recorder
-        if key is not None and recorder is not None:
-            self._context.begin(recorder, Kind.CELL, key, args, kwargs, cell)
+        key = self._keys.get(id(cell))
+        if key is not None:
+            self._context.begin(key, args, kwargs, cell)
         return args, kwargs
 
-    def _end(self, depth: int, cell: Any, key: str, output: Any) -> None:
-        context = self._context
-        opened, recorder = context.state.leave(depth, cell), context.recorder
-        if opened is None or recorder is None:
-            return
+    def _end(self, opened: OpenCall, key: str, output: Any) -> None:
         parameters: dict[str, Any] = {}
-        with recorder.guard("watching the gradients of a Cell", opened.call):
-            parameters = self._own_parameters(cell, key)
+        with opened.recorder.guard("watching the gradients of a Cell", opened.call):
+            parameters = self._own_parameters(opened.cell, key)
             if opened.call.watched and not opened.is_repeated:
-                self._parameter_hooks.watch(recorder, key, parameters)
-        context.watch_gradients(recorder, opened, output)
-        context.end(recorder, opened, output, parameters)
-
-    def _fail(self, depth: int, cell: Any, error: BaseException) -> None:
-        opened, recorder = self._context.state.leave(depth, cell), self._context.recorder
-        if opened is not None and recorder is not None:
-            self._context.fail(recorder, opened, error)
+                self._parameter_hooks.watch(opened.recorder, key, parameters)
+        self._context.watch_gradients(opened, output)
+        self._context.end(opened, output, parameters)
 
     def _own_parameters(self, cell: Any, key: str) -> dict[str, Any]:
         parameters = self._parameters.get(key)

@@ -49,15 +49,13 @@ class CollectiveHooks(ApiHooks):
         if not self._handles.find(result):
             recorder.synchronize()
 
-    def _end(
-        self, recorder: StepRecorder, opened: OpenCall, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
-    ) -> None:
+    def _end(self, opened: OpenCall, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         outcome = result if self._handles.has_tensors(result) else (*args, *kwargs.values())
         handles = self._handles.find(result)
         if not handles:
-            self._context.end(recorder, opened, outcome)
-        elif not opened.is_repeated and opened.call.recorded:
-            self._handles.follow(recorder, handles, opened.call, outcome)
+            self._context.end(opened, outcome)
+        elif not opened.is_repeated:
+            self._handles.follow(opened.recorder, handles, opened.call, outcome)
 
 
 class _EqualToOriginal:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from probe.capture.autograd.gradient_hooks import GradientHooks
-from probe.capture.hook_group import HookGroup
+from probe.capture.patches import HookGroup
 from probe.capture.pynative.thread_state import OpenCall, ReplayLog, ThreadState
 from probe.entry import Kind
 from probe.recording.step_recorder import StepRecorder
@@ -36,37 +36,31 @@ class CaptureContext:
         self._gradients = gradients
 
     def begin(
-        self,
-        recorder: StepRecorder,
-        kind: Kind,
-        key: str,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        cell: Any = None,
-        is_compiled: bool = False,
+        self, key: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], cell: Any = None, is_compiled: bool = False
     ) -> OpenCall | None:
         """Begin a call; return None if nothing of it is recorded. Raises errors of the training.
 
         Args:
-            recorder: the recorder of the step.
-            kind: API or Cell.
             key: the names of its entries without number and direction.
             args: its positional inputs.
             kwargs: its keyword inputs.
             cell: the Cell that is called.
             is_compiled: whether it is a compiled function.
         """
-        state, repeated = self.state, None
-        if state.replay is not None:
-            repeated = state.replay.pop(key)
+        state, recorder, repeated = self.state, self.recorder, None
+        if recorder is None:
+            return None
+        if state.replays:
+            repeated = state.replays[-1].pop(key)
             if repeated is None:
                 return None
+        kind = Kind.API if cell is None else Kind.CELL
         call = recorder.begin(kind, key, args, kwargs, state.cell, repeated)
         if call is None:
             return None
         for log in state.logs:
             log.add(key, call)
-        opened = OpenCall(call, repeated is not None, cell)
+        opened = OpenCall(recorder, call, repeated is not None, cell)
         if cell is not None:
             state.cells.append(opened)
         elif not (call.recorded or call.watched):
@@ -76,24 +70,18 @@ class CaptureContext:
                 opened.graph_inputs = self._gradients.find_inputs(recorder, args, kwargs, cell is not None, is_compiled)
         return opened
 
-    def watch_gradients(self, recorder: StepRecorder, opened: OpenCall, result: Any) -> None:
+    def watch_gradients(self, opened: OpenCall, result: Any) -> None:
         """Watch the gradients of a call that has returned."""
         if opened.graph_inputs is not None:
-            with recorder.guard("watching the gradients of a call", opened.call):
-                self._gradients.attach(recorder, opened.call, opened.graph_inputs, result)
+            with opened.recorder.guard("watching the gradients of a call", opened.call):
+                self._gradients.attach(opened.recorder, opened.call, opened.graph_inputs, result)
 
-    def end(
-        self,
-        recorder: StepRecorder,
-        opened: OpenCall,
-        result: Any,
-        parameters: Mapping[str, Any] | None = None,
-    ) -> None:
+    def end(self, opened: OpenCall, result: Any, parameters: Mapping[str, Any] | None = None) -> None:
         """End a call that has returned. Raises ``queue.pending_error``."""
         if not opened.is_repeated:
-            recorder.end(opened.call, result, parameters)
+            opened.recorder.end(opened.call, result, parameters)
 
-    def fail(self, recorder: StepRecorder, opened: OpenCall, error: BaseException) -> None:
+    def fail(self, opened: OpenCall, error: BaseException) -> None:
         """End a call that has raised."""
         if not opened.is_repeated:
-            recorder.fail(opened.call, error)
+            opened.recorder.fail(opened.call, error)

@@ -15,7 +15,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-from probe.capture.patches import Patch, PatchSet, around
+from probe.capture.patches import HookGroup, Patch, around
 from probe.capture.pynative.apis import ApiHooks
 from probe.capture.pynative.context import CaptureContext
 from probe.naming import JIT, clean
@@ -24,7 +24,7 @@ from probe.naming import JIT, clean
 _BEFORE = "_set_compile_cache_dep_files"
 
 
-def jit_patches(context: CaptureContext) -> PatchSet:
+def jit_patches(context: CaptureContext) -> HookGroup:
     """Return the patches of MindSpore's ways to compile."""
     patches = []
     executor = _find("_JitExecutor", "mindspore.graph.api", "mindspore.common.api")
@@ -37,14 +37,14 @@ def jit_patches(context: CaptureContext) -> PatchSet:
     capture = _find("PIJitCaptureContext", "mindspore.graph._utils.pijit_context", "mindspore.common._pijit_context")
     if capture is not None:
         patches += [Patch(capture, name, around(_do_nothing)) for name in ("__enter__", "__exit__")]
-    return PatchSet(patches)
+    return HookGroup(patches)
 
 
-def copy_patches(context: CaptureContext) -> PatchSet:
+def copy_patch(context: CaptureContext) -> Patch:
     """Return the patch that keeps our hooks out of copies of a Cell, from which they could not be removed."""
     from mindspore import nn
 
-    return PatchSet([Patch(nn.Cell, "__deepcopy__", around(functools.partial(_clean_copy, context)), absent=True)])
+    return Patch(nn.Cell, "__deepcopy__", around(functools.partial(_clean_copy, context)), absent=True)
 
 
 def _find(name: str, *modules: str) -> Any:

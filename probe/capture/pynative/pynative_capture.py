@@ -15,14 +15,13 @@ from probe.capture.autograd.debug_values import DebugValueHooks
 from probe.capture.autograd.gradient_hooks import GradientHooks
 from probe.capture.autograd.nodes import AutogradNodes
 from probe.capture.autograd.parameter_hooks import ParameterHooks
-from probe.capture.hook_group import HookGroup
-from probe.capture.patches import Patch, PatchSet
+from probe.capture.patches import HookGroup, Patch
 from probe.capture.pynative.apis import ApiHooks
 from probe.capture.pynative.cells import CellHooks, iter_cells
 from probe.capture.pynative.collectives import CollectiveHooks, is_collective
 from probe.capture.pynative.comm_handles import CommHandleTracker
 from probe.capture.pynative.context import CaptureContext
-from probe.capture.pynative.jit import copy_patches, jit_patches
+from probe.capture.pynative.jit import copy_patch, jit_patches
 from probe.capture.pynative.primitives import PrimitiveHooks, find_primitives
 from probe.capture.pynative.recompute import recompute_patches
 from probe.capture.pynative.token_range import TokenRange
@@ -62,15 +61,13 @@ class PyNativeCapture:
         self._debug_values = DebugValueHooks(nodes)
         self._handles = CommHandleTracker()
         self._context = CaptureContext(self._gradients)
-        self._compilation = HookGroup()
-        self._compilation.add(recompute_patches(self._context))
-        self._compilation.add(jit_patches(self._context))
+        self._compilation = HookGroup([recompute_patches(self._context), jit_patches(self._context)])
         listed = load_supported_apis(settings.support_ops) if settings.apis else []
-        for hooks in (copy_patches(self._context), self._handles, self._patches(listed)):
+        for hooks in (copy_patch(self._context), self._handles, self._patches(listed)):
             self._context.hooks.add(hooks)
-        self._custom: dict[tuple[int, str], PatchSet] = {}
+        self._custom: dict[tuple[int, str], HookGroup] = {}
         self._watched: list[tuple[str, Any]] = []
-        self._model_hooks: list[CellHooks | PrimitiveHooks] = []
+        self._model_hooks = HookGroup()
         self._restore = contextlib.ExitStack()
 
     # -- functions, Cells and Primitives --------------------------------------------------------------------------
@@ -94,27 +91,24 @@ class PyNativeCapture:
         if len(found) == len(old) and all(a[1] is b[1] and a[0] == b[0] for a, b in zip(found, old)):
             return
         self._parameters.forget()
-        for hooks in self._model_hooks:
-            self._context.hooks.discard(hooks)
-        self._watched = found
-        self._model_hooks = [PrimitiveHooks(self._context, held)]
+        self._context.hooks.discard(self._model_hooks)
+        self._watched, self._model_hooks = found, HookGroup([PrimitiveHooks(self._context, held)])
         if self._settings.cells:
-            self._model_hooks.append(CellHooks(self._context, self._parameters, models, cells))
-        for hooks in self._model_hooks:
-            self._context.hooks.add(hooks)
+            self._model_hooks.add(CellHooks(self._context, self._parameters, models, cells))
+        self._context.hooks.add(self._model_hooks)
 
-    def _patches(self, listed: list[SupportedApi]) -> PatchSet:
+    def _patches(self, listed: list[SupportedApi]) -> HookGroup:
         apis, collectives = ApiHooks(self._context), CollectiveHooks(self._context, self._handles)
         patches = []
         for api in listed:
             hooks = collectives if is_collective(api.key) else apis
             patches.append(Patch(api.owner, api.name, functools.partial(hooks.wrap, api.key)))
-        return PatchSet(patches)
+        return HookGroup(patches)
 
     # -- start, stop, step ----------------------------------------------------------------------------------------
 
     def install(self, recorder: StepRecorder, model: Any = None, token_range: tuple[int, int] | None = None) -> None:
-        """Begin to record.
+        """Begin to record. After an error, ``remove`` undoes a part of it.
 
         Args:
             recorder: the recorder of the step.
@@ -122,20 +116,16 @@ class PyNativeCapture:
             token_range: the first and the last forward to record; None for everything.
         """
         self._uninstall()
-        with contextlib.ExitStack() as undo:
-            undo.callback(self.remove)
-            self._collect_rarely()
-            self._context.recorder = self._handles.recorder = recorder
-            self._context.state.cells.clear()
-            self._parameters.begin(recorder)
-            self._compilation.install()
-            if token_range is not None:
-                tokens = TokenRange(self._context, recorder, model, *token_range)
-                self._context.hooks.add(tokens)
-                self._restore.callback(self._context.hooks.discard, tokens)
-                self._restore.callback(tokens.end)
-            self._context.hooks.install()
-            undo.pop_all()
+        self._collect_rarely()
+        self._context.recorder = self._handles.recorder = recorder
+        self._context.state.cells.clear()
+        self._parameters.begin(recorder)
+        self._compilation.install()
+        if token_range is not None:
+            tokens = TokenRange(self._context, model, *token_range)
+            self._context.hooks.add(tokens)
+            self._restore.callback(self._context.hooks.discard, tokens)
+        self._context.hooks.install()
 
     def remove(self) -> None:
         """Remove everything but the hooks that a backward may still need. It may be called twice."""
@@ -143,7 +133,7 @@ class PyNativeCapture:
         self._gradients.flush()
 
     def _uninstall(self) -> None:
-        self._context.recorder = self._handles.recorder = None
+        self._context.recorder = None
         self._context.hooks.remove()
         self._restore.close()
         self._compilation.remove()

@@ -9,14 +9,14 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-from probe.capture.patches import Patch, PatchSet, around
+from probe.capture.patches import HookGroup, Patch, around
 from probe.capture.pynative.context import CaptureContext
 from probe.capture.pynative.thread_state import ReplayLog
 
 RECOMPUTE_MODULE = "mindspore.common.recompute"
 
 
-def recompute_patches(context: CaptureContext) -> PatchSet:
+def recompute_patches(context: CaptureContext) -> HookGroup:
     """Return the patches of MindSpore's two ways to recompute."""
     module = importlib.import_module(RECOMPUTE_MODULE)
     found = []
@@ -29,32 +29,36 @@ def recompute_patches(context: CaptureContext) -> PatchSet:
     ):
         if hasattr(getattr(module, owner, None), name):
             found.append(Patch(getattr(module, owner), name, around(functools.partial(wrap, context))))
-    return PatchSet(found)
+    return HookGroup(found)
 
 
 def _first_run(context: CaptureContext, original: Callable[..., Any], cell: Any, *args: Any, **kwargs: Any) -> Any:
     log = ReplayLog()
     context.replay_logs[id(cell)].append(log)
-    context.state.logs.append(log)
-    try:
-        return original(cell, *args, **kwargs)
-    finally:
-        context.state.logs.pop()
+    return _during(context.state.logs, log, original, cell, *args, **kwargs)
 
 
 def _second_run(context: CaptureContext, original: Callable[..., Any], cell: Any, *args: Any, **kwargs: Any) -> Any:
     logs = context.replay_logs.get(id(cell))
-    with context.state.replaying(logs.pop() if logs else ReplayLog()):  # empty if the first run was not recorded
-        return original(cell, *args, **kwargs)
+    log = logs.pop() if logs else ReplayLog()  # empty if the first run was not recorded
+    return _during(context.state.replays, log, original, cell, *args, **kwargs)
+
+
+def _during(logs: list[ReplayLog], log: ReplayLog, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Run the original while the log is the innermost of these logs."""
+    logs.append(log)
+    try:
+        return original(*args, **kwargs)
+    finally:
+        logs.pop()
 
 
 def _unseen_begin(context: CaptureContext, original: Callable[..., Any], hook: Any) -> Any:
-    context.state.replay_stack.append(context.state.replay)
-    context.state.replay = ReplayLog()
+    context.state.replays.append(ReplayLog())
     return original(hook)
 
 
 def _unseen_end(context: CaptureContext, original: Callable[..., Any], hook: Any, *error: Any) -> Any:
-    state = context.state
-    state.replay = state.replay_stack.pop() if state.replay_stack else None
+    if context.state.replays:
+        context.state.replays.pop()
     return original(hook, *error)

@@ -8,15 +8,14 @@ gradients, which only the second run's graph has, get the first run's number.
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections import defaultdict, deque
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from probe.capture.autograd.call_graph import GraphInputs
 from probe.recording.call import Call
+from probe.recording.step_recorder import StepRecorder
 
 
 @dataclass
@@ -24,12 +23,14 @@ class OpenCall:
     """A recorded call that is running: of an API, a Primitive, a jit function, a collective or a Cell.
 
     Attributes:
+        recorder: the recorder of the step.
         call: the call.
         is_repeated: it repeats a call that was recorded earlier, in a recomputed Cell.
         cell: the Cell that runs, or None.
         graph_inputs: the places of its inputs in the graph, or None if its gradients are not watched.
     """
 
+    recorder: StepRecorder
     call: Call
     is_repeated: bool
     cell: Any = None
@@ -59,31 +60,19 @@ class ThreadState(threading.local):
         in_recorded_call: a listed API is running, or the tool itself. Listed APIs that it calls are not recorded.
         cells: the Cell calls that are open, outermost first.
         logs: recomputed Cells that run for the first time; they log the calls inside them.
-        replay: a recomputed Cell runs again: the calls of its first run.
-        replay_stack: the replays around that run.
+        replays: recomputed Cells that run again, outermost first: the calls of their first runs.
     """
 
     def __init__(self) -> None:
         self.in_recorded_call = False
         self.cells: list[OpenCall] = []
         self.logs: list[ReplayLog] = []
-        self.replay: ReplayLog | None = None
-        self.replay_stack: list[ReplayLog | None] = []
+        self.replays: list[ReplayLog] = []
 
     @property
     def cell(self) -> Call | None:
         """The innermost open Cell call."""
         return self.cells[-1].call if self.cells else None
-
-    @contextlib.contextmanager
-    def replaying(self, log: ReplayLog) -> Iterator[None]:
-        """Take every call from a log while a recomputed Cell runs again."""
-        self.replay_stack.append(self.replay)
-        self.replay = log
-        try:
-            yield
-        finally:
-            self.replay = self.replay_stack.pop()
 
     def leave(self, depth: int, cell: Any) -> OpenCall | None:
         """Remove and return the open call of a Cell. Calls inside it that an exception has left open are removed too.

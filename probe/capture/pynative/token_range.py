@@ -7,48 +7,33 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from probe.capture.patches import Patch, PatchSet, around
+from probe.capture.patches import HookGroup, Patch, around
 from probe.capture.pynative.context import CaptureContext
-from probe.recording.step_recorder import StepRecorder
 
 
-class TokenRange:
+class TokenRange(HookGroup):
     """Starts the recording with one forward of the model, and stops it after another.
 
     Its patch is installed after all others. Outside these forwards ``context.recorder`` is None.
 
     Args:
         context: shared by the hooks of the capture.
-        recorder: the recorder of the step.
         model: the Cell whose forwards are counted, from 0.
         first: the first forward that is recorded.
         last: the last one.
     """
 
-    def __init__(self, context: CaptureContext, recorder: StepRecorder, model: Any, first: int, last: int) -> None:
+    def __init__(self, context: CaptureContext, model: Any, first: int, last: int) -> None:
         from mindspore import nn
 
-        self._context: CaptureContext | None = context
-        self._recorder, self._model, self._first, self._last = recorder, model, first, last
+        super().__init__([Patch(nn.Cell, "__call__", around(self._counted))])
+        self._context, self._model, self._first, self._last = context, model, first, last
         self._count = self._depth = 0
-        self._patches = PatchSet([Patch(nn.Cell, "__call__", around(self._counted))])
-        context.recorder = None
-
-    def install(self) -> None:
-        """Begin to count."""
-        self._patches.install()
-
-    def remove(self) -> None:
-        """Restore MindSpore's method."""
-        self._patches.remove()
-
-    def end(self) -> None:
-        """Stop counting for good."""
-        self._context = None
+        self._recorder, context.recorder = context.recorder, None
 
     def _counted(self, original: Callable[..., Any], cell: Any, *args: Any, **kwargs: Any) -> Any:
         context = self._context
-        if cell is not self._model or self._depth or context is None:
+        if cell is not self._model or self._depth or not self._is_installed:
             return original(cell, *args, **kwargs)
         if self._count == self._first:
             context.recorder = self._recorder
