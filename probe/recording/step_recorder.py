@@ -95,9 +95,8 @@ class StepRecorder:
                 call = Call(kind, key, _NAMES[kind](key, next(self._counters[key])), cell)
                 is_chosen = not self._filter.is_active or self._filter.begin(call)
                 call.recorded = is_chosen and self.task.records_forward
-            call.watched = self.task.gradients is not GradientUse.NONE and (
-                not self._filter.is_active or self._filter.may_record_backward(call)
-            )
+            wants_gradients = self.task.gradients is not GradientUse.NONE
+            call.watched = wants_gradients and (not self._filter.is_active or self._filter.may_record_backward(call))
             if kind is Kind.API and not (call.recorded or call.watched):
                 self._filter.end(call.forward)  # its end is not seen, and may be that of the scope
         if call is None or not (call.recorded or call.watched):
