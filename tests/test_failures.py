@@ -273,7 +273,7 @@ def test_a_full_disk_at_task_statistics_keeps_the_documents_before_and_names_the
         whole = []
         for step in range(12):
             with contextlib.suppress(FileNotFoundError):
-                whole += [step] if len(Dump(disk / "dump" / f"step{step}" / "rank").construct) == 100 else []
+                whole += [step] if len(Dump(disk / "dump" / f"step{step}" / "rank").data) == 100 else []
     finally:
         subprocess.run(["umount", str(disk)], check=True)
     lost = [step for step in range(2, 12) if step not in whole]

@@ -54,6 +54,7 @@ class Debug:
                 "summary_mode",
                 "last_calls",
                 "on_nan",
+                "max_hits",
                 "when",
                 "slice",
                 "sample_mode",

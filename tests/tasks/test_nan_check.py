@@ -330,3 +330,92 @@ def test_nan_that_a_communication_was_given_is_not_blamed_on_it(debug, monkeypat
     debugger.step()
     (message,) = caplog.messages
     assert "MintDistributed.irecv.1.forward received NaN/Inf, but no recorded call produced it" in message
+
+
+def _bad_step(debugger, at):
+    """Two findings could be made of this step: the second is of the same step."""
+    debugger.start()
+    try:
+        ops.log(tensor([0.0 if at else 1.0]))
+        ops.exp(tensor([1000.0 if at else 1.0]))
+    finally:
+        debugger.stop()
+        debugger.step()
+
+
+@pytest.mark.parametrize(("hits", "found"), [(1, [1]), (2, [1, 3]), (3, [1, 3, 4]), (0, [1, 3, 4, 5])])
+def test_max_hits_findings_are_made_at_most_one_per_step(debug, caplog, hits, found):
+    caplog.set_level(logging.WARNING, "probe")
+    debugger = debug(task="nan_check", max_hits=hits)
+    for step in range(6):
+        _bad_step(debugger, at=step in (1, 3, 4, 5))
+    assert sorted(path.name for path in debug.dump_path.iterdir()) == [f"step{step}" for step in found]
+    assert sum("First NaN/Inf: Functional.log.0.forward" in message for message in caplog.messages) == len(found)
+    assert not any("exp" in message for message in caplog.messages)
+
+
+def test_on_nan_raise_ends_the_training_at_the_last_of_max_hits(debug):
+    debugger = debug(task="nan_check", max_hits=2, on_nan="raise")
+    _bad_step(debugger, at=True)
+    _bad_step(debugger, at=False)
+    with pytest.raises(NonFiniteError, match=r"First NaN/Inf: .*test_nan_check\.py, line \d+, in _bad_step: ops\.log"):
+        _bad_step(debugger, at=True)
+
+
+def test_without_a_limit_on_nan_raise_never_ends_the_training(debug):
+    debugger = debug(task="nan_check", max_hits=0, on_nan="raise")
+    for _ in range(3):
+        _bad_step(debugger, at=True)
+    assert len(list(debug.dump_path.iterdir())) == 3
+
+
+def test_an_overflow_of_dynamic_loss_scaling_is_one_of_several_hits(debug, caplog):
+    caplog.set_level(logging.WARNING, "probe")
+    net = nn.SequentialCell(nn.Dense(6, 3).to_float(ms.float16))
+    scaler = ms.amp.DynamicLossScaler(scale_value=2.0**20, scale_factor=2, scale_window=2)
+    debugger = debug(task="nan_check", level="mix", max_hits=3)
+    gradient = ms.value_and_grad(lambda x: scaler.scale(net(x).astype(ms.float32).sum()), None, net.trainable_params())
+    finite = []
+    for _ in range(8):
+        with debugger.recording(net):
+            _, gradients = gradient(X)
+            finite.append(bool(ms.amp.all_finite(gradients)))
+            scaler.adjust(tensor(finite[-1], bool))
+        debugger.step()
+    overflows = [step for step, is_finite in enumerate(finite) if not is_finite]
+    assert overflows[:3] == [0, 1, 2]
+    assert sorted(path.name for path in debug.dump_path.iterdir()) == ["step0", "step1", "step2"]
+    findings = [message for message in caplog.messages if message.startswith("First NaN")]
+    assert len(findings) == 3
+
+
+def test_a_loss_outside_of_the_recorded_calls_is_said_once(debug, caplog):
+    caplog.set_level(logging.WARNING, "probe")
+    net = nn.SequentialCell(nn.Dense(6, 3), nn.Dense(3, 2))
+    debugger = debug(task="nan_check", level="L0")
+    for _ in range(3):
+        with debugger.recording(net):
+            ms.value_and_grad(lambda x: (net(x) ** 2).mean(), None, net.trainable_params())(X)
+        debugger.step()
+    (message,) = caplog.messages
+    assert message.startswith("The loss is computed outside of the recorded calls")
+    assert message.endswith("Cell.1.Dense.backward.0.")
+
+
+def test_a_loss_inside_of_the_recorded_calls_is_not_talked_about(debug, caplog):
+    class WithLoss(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Dense(6, 3)
+            self.loss = nn.MSELoss()
+
+        def construct(self, x):
+            return self.loss(self.layer(x), x[:, :3])
+
+    caplog.set_level(logging.WARNING, "probe")
+    net = nn.SequentialCell(WithLoss())
+    debugger = debug(task="nan_check", level="L0")
+    with debugger.recording(net):
+        ms.value_and_grad(net, None, net.trainable_params())(X)
+    debugger.step()
+    assert caplog.messages == []
