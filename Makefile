@@ -37,7 +37,7 @@ test-versions:  ## all tests on every supported MindSpore and Python, each envir
 	tests/versions.sh
 
 test-force: $(VENV)/ready  ## more of the random tests, many kills, and ten minutes of training with an eye on memory
-	PROBE_KILLS=200 PROBE_EXAMPLES=10000 $(RUN) -m pytest -q tests/test_random.py tests/test_endings.py tests/test_recovery.py
+	PROBE_KILLS=200 PROBE_EXAMPLES=10000 $(RUN) -m pytest -q tests/test_random.py tests/test_endings.py tests/reading/test_recover.py
 	$(RUN) tests/force/soak.py --minutes 10
 
 wheel-test: $(VENV)/ready  ## build the wheel, install it in an empty environment, record with it there

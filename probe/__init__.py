@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from probe.debugger import PrecisionDebugger
     from probe.errors import NonFiniteError, ProbeError, SettingsError, UsageError
     from probe.reading.load import load
+    from probe.reading.run import open
     from probe.seeding import seed_all
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "UsageError",
     "__version__",
     "load",
+    "open",
     "seed_all",
 ]
 __version__ = "0.1.0"
@@ -37,6 +39,7 @@ _LAZY_IMPORTS = {
     "SettingsError": "probe.errors",
     "UsageError": "probe.errors",
     "load": "probe.reading.load",
+    "open": "probe.reading.run",
     "seed_all": "probe.seeding",
 }
 

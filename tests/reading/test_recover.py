@@ -129,8 +129,8 @@ def test_recover_says_what_it_cannot_do(tmp_path, capsys):
 
 HOLDING = """
 import sys
-from probe.store.documents import Documents
-documents = Documents(sys.argv[1], {}, [], False, True)
+from probe.store.documents import JsonDocuments
+documents = JsonDocuments(sys.argv[1], {}, [], False, True)
 documents.entry("a", {})
 print("written", flush=True)
 sys.stdin.readline()
