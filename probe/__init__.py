@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from probe.callbacks import MsprobeStep
     from probe.debugger import PrecisionDebugger
     from probe.errors import NonFiniteError, ProbeError, SettingsError, UsageError
+    from probe.reading.compare.comparison import compare
     from probe.reading.load import load
     from probe.reading.run import open
     from probe.seeding import seed_all
@@ -25,6 +26,7 @@ __all__ = [
     "SettingsError",
     "UsageError",
     "__version__",
+    "compare",
     "load",
     "open",
     "seed_all",
@@ -38,6 +40,7 @@ _LAZY_IMPORTS = {
     "ProbeError": "probe.errors",
     "SettingsError": "probe.errors",
     "UsageError": "probe.errors",
+    "compare": "probe.reading.compare.comparison",
     "load": "probe.reading.load",
     "open": "probe.reading.run",
     "seed_all": "probe.seeding",

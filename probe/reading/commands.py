@@ -16,7 +16,10 @@ _PATH = "a dump_path, or a step or rank folder in it"
 
 def add_commands(commands: Any) -> None:
     """Add the commands to the parser of the command line."""
+    from probe.reading.compare.command import add_command
+
     _add_show(commands)
+    add_command(commands)
     recover = _command(
         commands,
         "recover",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from probe.reading import entry_name
 from probe.reading.entry_name import BACKWARD, CELL, FORWARD, GRADIENT
-from probe.reading.values import TENSORS, Record, is_tensor, leaves
+from probe.reading.values import TENSORS, Record, element_count, is_tensor, leaves
 
 if TYPE_CHECKING:
     from probe.reading.dump import Call, Dump
@@ -37,12 +37,14 @@ class Link(NamedTuple):
         record: its record.
         producer: the position of the call that made it; -1 where it comes from outside.
         parameter: (Cell entry, parameter) where it is a parameter, else None.
+        root: the first call that made this content, from which views and identities pass it on; -1 for none.
     """
 
     place: str
     record: Record
     producer: int
     parameter: tuple[str, str] | None = None
+    root: int = _OUTSIDE
 
 
 def content_key(record: Record) -> tuple[Any, ...] | None:
@@ -69,6 +71,10 @@ def content_key(record: Record) -> tuple[Any, ...] | None:
         )
     except (KeyError, TypeError):
         return None
+
+
+def _loose_key(record: Record) -> tuple[Any, ...]:
+    return element_count(record.get("shape")), record.get("dtype"), str(record.get("Max")), str(record.get("Min"))
 
 
 def is_constant(record: Record) -> bool:
@@ -112,6 +118,7 @@ class Flow:
         self.links: list[list[Link]] = [[] for _ in self.names]
         self.used_by: dict[int, list[int]] = {}
         self._backward: dict[tuple[Any, ...], int] | None = None
+        self._loose: dict[tuple[Any, ...], int] | None = None
         self._link()
 
     def _find_parameters(self) -> dict[tuple[Any, ...], tuple[str, str]]:
@@ -129,41 +136,45 @@ class Flow:
         made: _Made = {}
         for place, (name, parts) in enumerate(zip(self.names, self.parts)):
             entry = self._dump.data[name]
-            if type(entry) is not dict or parts.direction == BACKWARD:
+            if type(entry) is not dict:
+                continue
+            if parts.direction == BACKWARD:  # calls after it may be given gradients: reductions, clipping
+                if parts.kind != CELL:
+                    self._make(place, entry if parts.kind == GRADIENT else entry.get("output"), made, only_new=False)
                 continue
             self.links[place] = links = self._inputs(place, entry, made)
             if parts.kind == CELL and name in self.containers:
-                self._make(place, entry, made, only_new=True)
+                self._make(place, entry.get("output"), made, only_new=True)
                 continue
             for link in links:
                 if link.producer >= 0:
                     self.used_by.setdefault(link.producer, []).append(place)
-            self._make(place, entry, made, only_new=False)
+            self._make(place, entry.get("output"), made, only_new=False)
 
     def _inputs(self, place: int, entry: dict[str, Any], made: _Made) -> list[Link]:
         links = []
         for key, word in _WORDS:
             for inner, record in leaves(entry.get(key)):
                 if type(record) is dict and record.get("type") in TENSORS:
-                    producer, parameter = self._origin(place, record, made)
-                    links.append(Link(f"{word}.{inner}", record, producer, parameter))
+                    links.append(Link(f"{word}.{inner}", record, *self._origin(place, record, made)))
         return links
 
-    def _origin(self, place: int, record: Record, made: _Made) -> tuple[int, tuple[str, str] | None]:
+    def _origin(self, place: int, record: Record, made: _Made) -> tuple[int, tuple[str, str] | None, int]:
+        """Return producer, parameter and root of a tensor that a call was given."""
         key = content_key(record)
         if key is None:
-            return _OUTSIDE, None
+            return _OUTSIDE, None, _OUTSIDE
         producers = made.get(key)
         if producers:
             shape = record.get("shape")
             latest = next((place for place, made_shape in reversed(producers[-16:]) if made_shape == shape), -1)
             latest = producers[-1][0] if latest < 0 else latest  # a view that was not recorded
             if len(producers) <= _COMMON and not is_constant(record):
-                return latest, None
+                return latest, None, producers[0][0]
             cell = self.cells[place]
             if latest == place - 1 or (cell is not None and self.cells[latest] == cell):
-                return latest, None
-        return _OUTSIDE, self._own_parameter(place, key)
+                return latest, None, latest
+        return _OUTSIDE, self._own_parameter(place, key), _OUTSIDE
 
     def _own_parameter(self, place: int, key: tuple[Any, ...]) -> tuple[str, str] | None:
         """Return which parameter has this content: of the Cell around the call if it has one, else of any Cell."""
@@ -176,8 +187,8 @@ class Flow:
                     return cell, name
         return self._parameters.get(key)
 
-    def _make(self, place: int, entry: dict[str, Any], made: _Made, only_new: bool) -> None:
-        for _, record in leaves(entry.get("output")):
+    def _make(self, place: int, outputs: Any, made: _Made, only_new: bool) -> None:
+        for _, record in leaves(outputs):
             if type(record) is dict and record.get("type") in TENSORS:
                 key = content_key(record)
                 if key is None:
@@ -187,6 +198,21 @@ class Flow:
                     made[key] = [(place, record.get("shape"))]
                 elif not only_new:
                     known.append((place, record.get("shape")))
+
+    def loose_root(self, link: Link) -> int:
+        """Return the first call that made a tensor of this size with this greatest and least element; -1 for none.
+
+        A permutation keeps both exactly, while its mean and norm may be rounded in another way.
+        """
+        if self._loose is None:
+            self._loose = {}
+            for place, (name, parts) in enumerate(zip(self.names, self.parts)):
+                entry = self._dump.data[name]
+                if type(entry) is dict and parts.direction != BACKWARD:
+                    for _, record in leaves(entry.get("output")):
+                        if is_tensor(record):
+                            self._loose.setdefault(_loose_key(record), place)
+        return self._loose.get(_loose_key(link.record), _OUTSIDE)
 
     def producer(self, tensor: Tensor) -> Call | None:
         """Return the call that made a tensor; an output's is the call itself."""
