@@ -237,6 +237,18 @@ class Dump:
             self._flow = Flow(self)
         return self._flow
 
+    def flow_like(self, other: Flow) -> Flow:
+        """Return the dataflow; names that another one has taken apart already are not taken apart again."""
+        if self._flow is None:
+            from probe.reading.flow import Flow
+
+            self._flow = Flow(self, other)
+        return self._flow
+
+    def release(self) -> None:
+        """Forget what was read, so that the memory is free at once; it is read again when it is touched."""
+        self._document = self._stacks = self._construct = self._flow = None
+
     @property
     def tree(self) -> Cell:
         """The Cells: the root, whose children are the outermost ones."""

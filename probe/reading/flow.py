@@ -95,6 +95,7 @@ class Flow:
 
     Args:
         dump: the dump.
+        like: the dataflow of a dump that may have the same names.
 
     Attributes:
         names: the entries, in the order of the file.
@@ -104,19 +105,22 @@ class Flow:
         containers: the Cell entries that hold other calls, whose work is theirs.
         links: for each forward entry the tensors it was given.
         used_by: for each forward entry the positions of the calls that use what it made.
+        dtypes: the dtypes of all tensors.
     """
 
-    def __init__(self, dump: Dump) -> None:
+    def __init__(self, dump: Dump, like: Flow | None = None) -> None:
         self._dump = dump
-        self.names = list(dump.data)
+        self.names: list[str] = list(dump.data)
         self.position = {name: place for place, name in enumerate(self.names)}
-        self.parts = [entry_name.parse(name) for name in self.names]
+        same = like is not None and like.names == self.names
+        self.parts: list[EntryName] = like.parts if like and same else [entry_name.parse(name) for name in self.names]
         construct = dump.construct
         self.cells = [construct.get(name) for name in self.names]
         self.containers = frozenset(parent for parent in construct.values() if parent)
         self._parameters = self._find_parameters()
         self.links: list[list[Link]] = [[] for _ in self.names]
         self.used_by: dict[int, list[int]] = {}
+        self.dtypes: set[Any] = set()
         self._backward: dict[tuple[Any, ...], int] | None = None
         self._loose: dict[tuple[Any, ...], int] | None = None
         self._link()
@@ -156,6 +160,7 @@ class Flow:
         for key, word in _WORDS:
             for inner, record in leaves(entry.get(key)):
                 if type(record) is dict and record.get("type") in TENSORS:
+                    self.dtypes.add(str(record.get("dtype")))
                     links.append(Link(f"{word}.{inner}", record, *self._origin(place, record, made)))
         return links
 
@@ -190,6 +195,7 @@ class Flow:
     def _make(self, place: int, outputs: Any, made: _Made, only_new: bool) -> None:
         for _, record in leaves(outputs):
             if type(record) is dict and record.get("type") in TENSORS:
+                self.dtypes.add(str(record.get("dtype")))
                 key = content_key(record)
                 if key is None:
                     continue

@@ -16,6 +16,8 @@ NUMBERS = ("Max", "Min", "Mean", "Norm")
 #: counts of elements that are not ordinary
 COUNTS = ("nan_count", "inf_count", "negative_inf_count", "positive_inf_count")
 
+_DIGITS = tuple("0123456789")
+
 #: (key, value): ("0", record), ("1.axis", record), ("2", None)
 Leaf = tuple[str, Any]
 #: a tensor's record
@@ -36,7 +38,16 @@ def leaves(part: Any) -> list[Leaf]:
     [('axis', {'type': 'int', 'value': -1})]
     """
     found: list[Leaf] = []
-    _collect(part, "", found, MAX_DEPTH)
+    if type(part) is list:  # mostly a few records
+        for place, item in enumerate(part):
+            if item is None or (type(item) is dict and type(item.get("type")) is str):
+                found.append((_DIGITS[place] if place < 10 else str(place), item))
+            elif type(item) is list or type(item) is dict:
+                _collect(item, f"{place}.", found, MAX_DEPTH - 1)
+            else:
+                found.append((str(place), item))
+    elif part:
+        _collect(part, "", found, MAX_DEPTH)
     return found
 
 

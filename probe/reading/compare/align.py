@@ -50,7 +50,7 @@ class Alignment:
 
     def __init__(self, a: Dump, b: Dump, mapping: Mapping[str, str] | None = None) -> None:
         self._dumps = a, b
-        self.flows: tuple[Flow, Flow] = a.flow, b.flow
+        self.flows: tuple[Flow, Flow] = a.flow, b.flow_like(a.flow)
         self.b_of: dict[int, int] = {}
         self.a_of: dict[int, int] = {}
         self.how: dict[int, str] = {}

@@ -52,28 +52,18 @@ def distance(a: Record, b: Record) -> Distance:
         return UNKNOWN if numbers_a == (None, None, None, None) else SAME
     if type(numbers_a[3]) is not float or type(numbers_b[3]) is not float:
         return _of_other_numbers(numbers_a, numbers_b)
-    norm_a: float = numbers_a[3]
-    norm_b: float = numbers_b[3]
-    scale = norm_a if norm_a > norm_b else norm_b
-    high = _gap(numbers_a[0], numbers_b[0])
-    low = _gap(numbers_a[1], numbers_b[1])
-    mean = _gap(numbers_a[2], numbers_b[2])
-    if not scale < _INF or not high < _INF or not low < _INF or not mean < _INF:
+    try:
+        high, low = abs(numbers_a[0] - numbers_b[0]), abs(numbers_a[1] - numbers_b[1])  # type: ignore[operator]
+        mean, norms = abs(numbers_a[2] - numbers_b[2]), abs(numbers_a[3] - numbers_b[3])  # type: ignore[operator]
+    except (TypeError, OverflowError):  # a document may hold anything
+        return _of_other_numbers(numbers_a, numbers_b)
+    scale: float = max(numbers_a[3], numbers_b[3])
+    if not scale + high + low + mean < _INF:
         return _of_nonfinite(numbers_a, numbers_b)
     most = max(high, low, mean)
     if scale == 0.0:
         return Distance(0.0 if most == 0.0 else _INF, most)
-    apart = high if high > low else low
-    spread = _spread(a, numbers_a, numbers_b, mean)
-    return Distance((apart if apart > spread else spread) / scale, most)
-
-
-def _gap(a: Any, b: Any) -> float:
-    """Return how far apart two numbers are; NaN where that has no answer."""
-    try:
-        return abs(a - b)  # type: ignore[no-any-return]
-    except (TypeError, OverflowError):
-        return math.nan
+    return Distance(max(high, low, norms, _spread(a, numbers_a, numbers_b, mean)) / scale, most)
 
 
 def _spread(record: Record, a: tuple[Any, ...], b: tuple[Any, ...], mean_gap: float) -> float:
@@ -81,19 +71,18 @@ def _spread(record: Record, a: tuple[Any, ...], b: tuple[Any, ...], mean_gap: fl
     try:
         count = math.prod(record["shape"])
     except (KeyError, TypeError):
-        return abs(a[3] - b[3])  # type: ignore[no-any-return]
-    largest = max(abs(a[0]), abs(a[1]), abs(b[0]), abs(b[1]))
-    mean_gap = max(mean_gap - _MEAN_ERROR * largest, 0.0)
-    square_a, square_b = a[3] * a[3], b[3] * b[3]
-    rest_a = math.sqrt(max(square_a - count * a[2] * a[2], 0.0))
-    rest_b = math.sqrt(max(square_b - count * b[2] * b[2], 0.0))
-    larger = max(rest_a, rest_b)
+        return 0.0
+    (high_a, low_a, mean_a, norm_a), (high_b, low_b, mean_b, norm_b) = a, b
+    mean_gap -= _MEAN_ERROR * max(high_a, -low_a, high_b, -low_b)
+    square_a, square_b = norm_a * norm_a, norm_b * norm_b
+    rest_a, rest_b = square_a - count * mean_a * mean_a, square_b - count * mean_b * mean_b
+    rest_a, rest_b = math.sqrt(rest_a) if rest_a > 0.0 else 0.0, math.sqrt(rest_b) if rest_b > 0.0 else 0.0
+    larger = rest_a if rest_a > rest_b else rest_b
     gap = abs(rest_a - rest_b)
     if larger > 0.0:
-        gap = max(gap - _NORM_ERROR * max(square_a, square_b) / larger, 0.0)
-    norms = abs(a[3] - b[3])
-    spread = math.sqrt(count * mean_gap * mean_gap + gap * gap)
-    return spread if spread > norms else norms
+        gap -= _NORM_ERROR * (square_a if square_a > square_b else square_b) / larger
+    square = (count * mean_gap * mean_gap if mean_gap > 0.0 else 0.0) + (gap * gap if gap > 0.0 else 0.0)
+    return math.sqrt(square)
 
 
 def _of_other_numbers(a: tuple[Any, ...], b: tuple[Any, ...]) -> Distance:

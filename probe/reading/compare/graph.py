@@ -9,7 +9,7 @@ or tainted. Taint passes through a value that merely agrees in statistics, and e
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from probe.reading.compare.align import NONE, Alignment, Pair
 from probe.reading.compare.judge import BITS, HARD, NUMBERS_EQUAL, OTHER_BITS, Slot
@@ -20,11 +20,8 @@ from probe.reading.flow import Flow, Link, is_constant
 _PASSES = 12
 
 
-class Cause(NamedTuple):
-    """A node that may have caused what another shows, and through which place of it ("" for no one place)."""
-
-    node: int
-    place: str
+#: a node that may have caused what another shows, and through which place of it ("" for no one place)
+Cause = tuple[int, str]
 
 
 class Graph:
@@ -51,6 +48,7 @@ class Graph:
             {pair.a: node for node, pair in enumerate(pairs) if pair.a != NONE},
             {pair.b: node for node, pair in enumerate(pairs) if pair.b != NONE},
         )
+        self._mixed = len(alignment.flows[0].dtypes | alignment.flows[1].dtypes) > 1
         self.off = [any(slot.verdict in HARD for slot in found) for found in slots]
         for node, pair in enumerate(pairs):
             self.off[node] = self.off[node] or self._lost_backward(pair)
@@ -138,21 +136,21 @@ class Graph:
         return found
 
     def _causes(self, node: int) -> list[Cause]:
-        found: dict[Cause, None] = {}
-        for side, place in enumerate((self.pairs[node].a, self.pairs[node].b)):
+        found: set[Cause] = set()
+        pair = self.pairs[node]
+        for side, place in enumerate((pair.a, pair.b)):
             if place == NONE:
                 continue
             flow, nodes = self.alignment.flows[side], self._nodes[side]
-            parts, name = flow.parts[place], flow.names[place]
-            inside = self._inside.get(f"{side} {parts.key if parts.kind == GRADIENT else name}", ())
-            found.update(dict.fromkeys(Cause(other, "") for other in inside if other != node))
+            parts = flow.parts[place]
+            if parts.kind in (GRADIENT, CELL):
+                inside = self._inside.get(f"{side} {parts.key if parts.kind == GRADIENT else flow.names[place]}", ())
+                found.update((other, "") for other in inside if other != node)
             if parts.direction == FORWARD:
-                for link in flow.links[place]:
-                    if link.producer >= 0:
-                        found[Cause(nodes[link.producer], link.place)] = None
+                found.update((nodes[link.producer], link.place) for link in flow.links[place] if link.producer >= 0)
             else:
-                found.update(dict.fromkeys(Cause(nodes[cause], "") for cause in flow.backward_causes(place)))
-        return list(found)
+                found.update((nodes[cause], "") for cause in flow.backward_causes(place))
+        return sorted(found)
 
     def _taint(self) -> list[bool]:
         tainted = [self._has_unknown_cause(node) for node in range(len(self.pairs))]
@@ -174,11 +172,8 @@ class Graph:
         if not self.off[node] or node <= self._first_off:
             return False
         parts = self.parts(node)
-        if parts.direction == BACKWARD:
-            flow, place = self.flow(node)
-            forward = flow.forward_of(place)
-            alone = forward is None or not flow.used_by.get(forward) or self.is_container(node)
-            return parts.kind != GRADIENT and alone
+        if parts.direction == BACKWARD:  # a gradient that arrives is a sum, whose terms may come from anywhere before
+            return any(slot.verdict in HARD and slot.is_input for slot in self.slots[node]) or self.is_container(node)
         outside = [
             slot for slot in self.slots[node]
             if slot.verdict in HARD and slot.is_input and self.is_outside(node, slot.place)
@@ -253,32 +248,33 @@ class Graph:
             return slot.is_input
         if slot.verdict == OTHER_BITS:  # of what no recorded call made
             return slot.is_input and max(self.producer_nodes(node, slot.place)) == NONE
-        return _dtype_differs(slot)
+        return self._mixed and _dtype_differs(slot)
 
     def wirings(self, node: int) -> list[str]:
         """Return the inputs whose content comes from calls that are no partners."""
-        found = []
         pair = self.pairs[node]
-        if NONE in (pair.a, pair.b) or self.parts(node).direction == BACKWARD:
+        if NONE in (pair.a, pair.b):
             return []
-        for link in self.alignment.flows[1].links[pair.b]:
-            root_a, root_b = self.root_nodes(node, link.place)
-            if root_a != root_b and NONE not in (root_a, root_b) and not self._is_one_loosely(node, link.place):
-                found.append(link.place)
-        return found
+        links_a, links_b = self.alignment.flows[0].links[pair.a], self.alignment.flows[1].links[pair.b]
+        if len(links_a) != len(links_b):
+            of_a = {link.place: link for link in links_a}
+            links_b = [link for link in links_b if link.place in of_a]
+            links_a = [of_a[link.place] for link in links_b]
+        return [
+            left.place
+            for left, right in zip(links_a, links_b)
+            if left.root >= 0 and right.root >= 0 and self.alignment.b_of.get(left.root) != right.root
+            if not self._is_one_loosely(left, right)
+        ]
 
-    def _is_one_loosely(self, node: int, place: str) -> bool:
+    def _is_one_loosely(self, left: Link, right: Link) -> bool:
         """Return whether an input comes from partners after all, if views and permutations are looked through."""
-        left, right = self.links(node, place)
-        if left is None or right is None:
-            return False
         root_a, root_b = (flow.loose_root(link) for flow, link in zip(self.alignment.flows, (left, right)))
         return root_a != NONE and self.alignment.b_of.get(root_a) == root_b
 
 
 def _dtype_differs(slot: Slot) -> bool:
-    return (
-        type(slot.a) is dict and type(slot.b) is dict
-        and "shape" in slot.a and "shape" in slot.b
-        and str(slot.a.get("dtype")).rpartition(".")[2] != str(slot.b.get("dtype")).rpartition(".")[2]
-    )  # fmt: skip
+    a, b = slot.a, slot.b
+    if type(a) is not dict or type(b) is not dict or a.get("dtype") == b.get("dtype") or "shape" not in a:
+        return False
+    return str(a.get("dtype")).rpartition(".")[2] != str(b.get("dtype")).rpartition(".")[2]

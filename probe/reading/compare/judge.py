@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -20,20 +19,20 @@ BITS, NUMBERS_EQUAL, CLOSE, DIFFERS, UNKNOWN_VALUE, ONE_SIDE, SHAPE, OTHER_BITS,
     "same", "equal numbers", "close", "differs", "unknown", "one side", "shape", "other bits", "near zero"
 )  # fmt: skip
 HARD = frozenset((DIFFERS, ONE_SIDE, SHAPE))
-#: (key of an entry, word in names, whether it is what the call was given)
-_PARTS = (
-    ("input_args", "input", True),
-    ("input_kwargs", "kwargs", True),
-    ("input", "input", True),
-    ("grad_output", "input", True),
-    ("parameters", "parameters", True),
-    ("output", "output", False),
-    ("output_kwargs", "output_kwargs", False),
-    ("grad_input", "output", False),
-)
+#: key of an entry -> how places in it begin, and whether the call was given it
+_PARTS = {
+    "input_args": ("input.", True),
+    "input_kwargs": ("kwargs.", True),
+    "input": ("input.", True),
+    "grad_output": ("input.", True),
+    "parameters": ("parameters.", True),
+    "output": ("output.", False),
+    "output_kwargs": ("output_kwargs.", False),
+    "grad_input": ("output.", False),
+}
 #: calls that give memory as it was, or whose kernel on CPU leaves its further outputs unwritten
 _EMPTY = re.compile(r"^(new_)?empty(_like|_strided)?$")
-_SMALL = 1e-3
+_SMALL, _HUGE = 1e-3, 1e300
 
 
 class Slot(NamedTuple):
@@ -45,9 +44,9 @@ class Slot(NamedTuple):
         a: the value in A: a record, a plain value, or None.
         b: the value in B.
         distance: how far apart two tensors are.
-        verdict: "same" (bits), "equal numbers", "other bits" (equal numbers, another CRC-32), "close", "near zero" (both
-            are the rounding of a sum that is zero), "differs", "shape", "one side" or "unknown"; "" for plain values
-            that are equal, "argument" for those that are not.
+        verdict: "same" (bits), "equal numbers", "other bits" (equal numbers, another CRC-32), "close", "near zero"
+            (both are the rounding of a sum that is zero), "differs", "shape", "one side" or "unknown"; "" for plain
+            values that are equal, "argument" for those that are not.
     """
 
     place: str
@@ -88,14 +87,14 @@ class Judge:
         if not isinstance(a, dict) or not isinstance(b, dict) or parts.kind == GRADIENT or "type" in a:
             if isinstance(a, dict) and "type" in a:
                 a, b = [a], [b]
-            return self._part(name, "", parts, False, a, b, floor, a)
+            return self._part(name, "", parts, False, a, b, floor)
         found: list[Slot] = []
-        unfinished = any(key in entry for key in ("pending", "error") for entry in (a, b))
-        for key, word, is_input in _PARTS:
-            left, right = a.get(key), b.get(key)
-            if (left is None and right is None) or (unfinished and not is_input):
-                continue
-            found += self._part(name, f"{word}.", parts, is_input, left, right, floor, a)
+        unfinished = "pending" in a or "pending" in b or "error" in a or "error" in b
+        for key in a if a.keys() == b.keys() else {**a, **b}:
+            if key in _PARTS:
+                word, is_input = _PARTS[key]
+                if is_input or not unfinished:
+                    found += self._part(name, word, parts, is_input, a.get(key), b.get(key), floor)
         return found
 
     def follow(self, slots: list[Slot]) -> list[Slot]:
@@ -104,10 +103,11 @@ class Judge:
         Args:
             slots: the places of a call, in the order in which the calls ran.
         """
-        for slot in slots:
-            if slot.verdict == NEAR_ZERO:
-                self._rounding.add(content_key(slot.a))
-        if not self._rounding or not any(slot.verdict == DIFFERS for slot in slots):
+        if not any(slot.verdict == DIFFERS for slot in slots):
+            return slots
+        if self._tolerances.is_plain:
+            slots = self._without_rounding(slots)
+        if not self._rounding:
             return slots
         made = [
             slot._replace(verdict=NEAR_ZERO)
@@ -121,19 +121,29 @@ class Judge:
             self._rounding.update(content_key(slot.a) for slot in made if slot.verdict == NEAR_ZERO)
         return made
 
-    def _part(
-        self, name: str, word: str, parts: EntryName, is_input: bool, a: Any, b: Any, floor: Any, entry: Any
-    ) -> list[Slot]:
+    def _without_rounding(self, slots: list[Slot]) -> list[Slot]:
+        norms = [(slot.a.get("Norm"), slot) for slot in slots if type(slot.a) is dict]
+        known = [(norm, slot) for norm, slot in norms if type(norm) is float and norm < _HUGE]
+        most = max((norm for norm, _ in known), default=0.0)
+        small = {
+            slot.place
+            for norm, slot in known
+            if slot.verdict == DIFFERS and norm < _SMALL * most and _is_rounding(slot, known)
+        }
+        if not small:
+            return slots
+        self._rounding.update(content_key(slot.a) for slot in slots if slot.place in small)
+        return [slot._replace(verdict=NEAR_ZERO) if slot.place in small else slot for slot in slots]
+
+    def _part(self, name: str, word: str, parts: EntryName, is_input: bool, a: Any, b: Any, floor: Any) -> list[Slot]:
         if a == b and self._refine is None:
             return [_equal(f"{word}{key}", is_input, leaf) for key, leaf in leaves(a)]
         return [
-            self._slot(name, f"{word}{key}", parts, is_input, left, right, floor, entry)
+            self._slot(name, f"{word}{key}", parts, is_input, left, right, floor)
             for key, left, right in _together(leaves(a), leaves(b))
         ]
 
-    def _slot(
-        self, name: str, place: str, parts: EntryName, is_input: bool, a: Any, b: Any, floor: Any, entry: Any
-    ) -> Slot:
+    def _slot(self, name: str, place: str, parts: EntryName, is_input: bool, a: Any, b: Any, floor: Any) -> Slot:
         tensor_a, tensor_b = is_tensor(a), is_tensor(b)
         if not tensor_a and not tensor_b:
             return Slot(place, is_input, a, b, UNKNOWN, "" if plain(a) == plain(b) else "argument")
@@ -146,23 +156,19 @@ class Judge:
         found = _from_crc(a, b) or distance(a, b)
         if self._refine is not None and found is not SAME_BITS:
             found = self._refine(a, b, found)
-        return Slot(place, is_input, a, b, found, self._verdict(f"{name}.{place}", a, b, found, floor, entry))
+        return Slot(place, is_input, a, b, found, self._verdict(name, place, a, b, found, floor))
 
-    def _verdict(self, name: str, a: Any, b: Any, found: Distance, floor: Any, entry: Any) -> str:  # noqa: PLR0911
+    def _verdict(self, name: str, place: str, a: Any, b: Any, found: Distance, floor: Any) -> str:
         if found.rel_l2 is None:
             return UNKNOWN_VALUE
-        if found is SAME_BITS:
-            return BITS
         if found.rel_l2 == 0.0:
             if found.exact:
                 return BITS
             return OTHER_BITS if a.get("md5") and b.get("md5") and a.get("dtype") == b.get("dtype") else NUMBERS_EQUAL
         tolerance = max(of_dtype(a.get("dtype")), of_dtype(b.get("dtype")), min(floor))
-        if self._tolerances.agrees(name, found, tolerance):
-            return CLOSE
-        if tolerance and self._tolerances.is_plain and _near_zero(a, b, found, tolerance, entry):
-            return NEAR_ZERO
-        return DIFFERS
+        if self._tolerances.is_plain:
+            return CLOSE if found.rel_l2 <= tolerance * self._tolerances.factor else DIFFERS
+        return CLOSE if self._tolerances.agrees(f"{name}.{place}", found, tolerance) else DIFFERS
 
 
 #: two tensors with one CRC-32
@@ -194,31 +200,23 @@ def _together(a: list[Leaf], b: list[Leaf]) -> list[tuple[str, Any, Any]]:
     return found + [(key, None, leaf) for key, leaf in b if key in right]
 
 
-def _root_mean_square(record: Any) -> float | None:
-    if type(record) is not dict:
-        return None
-    norm, count = record.get("Norm"), element_count(record.get("shape"))
-    if type(norm) is not float or not count or not norm < 1e300 or not of_dtype(record.get("dtype")):
-        return None
-    return norm / count**0.5  # type: ignore[no-any-return]
-
-
-def _near_zero(a: Any, b: Any, found: Distance, tolerance: float, entry: Any) -> bool:
-    """Return whether two tensors are so small beside the others of their call that their difference is rounding.
+def _is_rounding(slot: Slot, known: list[tuple[float, Slot]]) -> bool:
+    """Return whether two tensors are so small beside a larger one of their call that their difference is rounding.
 
     A sum of n numbers that should be zero is as large as their rounding: by the root of n larger than one number's.
+    In norms the root of n falls out.
     """
-    left, right = _root_mean_square(a), _root_mean_square(b)
-    if left is None or right is None or found.rel_l2 is None or not math.isfinite(found.rel_l2):
+    left, right, distance_known = slot.a.get("Norm"), slot.b.get("Norm"), slot.distance.rel_l2
+    tolerance = max(of_dtype(slot.a.get("dtype")), of_dtype(slot.b.get("dtype")))
+    count = element_count(slot.a.get("shape"))
+    if type(right) is not float or distance_known is None or not tolerance or count is None:
         return False
-    larger, count = max(left, right), element_count(a.get("shape")) or 1
-    for _, record in leaves(entry):
-        root = _root_mean_square(record)
-        if root is not None:
-            scale = root * max(1.0, (element_count(record.get("shape")) or 1) / count) ** 0.5
-            if larger < _SMALL * scale and found.rel_l2 * larger <= tolerance * scale:
-                return True
-    return False
+    larger = max(left, right)
+    return any(
+        larger < _SMALL * norm and distance_known * larger <= tolerance * norm
+        and of_dtype(other.a.get("dtype")) > 0.0 and (element_count(other.a.get("shape")) or 0) >= count
+        for norm, other in known
+    )  # fmt: skip
 
 
 def is_unwritten(parts: EntryName, place: str) -> bool:

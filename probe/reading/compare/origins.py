@@ -150,7 +150,9 @@ class OriginFinder:
         parts = graph.parts(node)
         hard = [slot for slot in graph.slots[node] if slot.verdict in HARD]
         if parts.direction == BACKWARD:
-            yield self._soft_source(node) or Finding(GRADIENT_KIND, node, hard[0].place if hard else "")
+            source = self._soft_source(node)
+            if source is not None or not hard or not self._is_carried(node, hard):
+                yield source or Finding(GRADIENT_KIND, node, hard[0].place if hard else "")
             return
         inputs = [slot for slot in hard if slot.is_input]
         found = [self._input(node, slot) for slot in inputs]
@@ -165,6 +167,8 @@ class OriginFinder:
 
     def _is_carried(self, node: int, outputs: list[Slot]) -> bool:
         """Return whether outputs differ no more than what the inputs differ within tolerance explains."""
+        if any(slot.is_input for slot in outputs):
+            return False
         given = max((slot.distance.rel_l2 or 0.0 for slot in self._graph.slots[node] if slot.is_input), default=0.0)
         return all((slot.distance.rel_l2 or 0.0) <= _GROWN * given for slot in outputs)
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import operator
 import re
 from collections.abc import Callable, Mapping
@@ -40,13 +41,18 @@ _COMPARES: dict[type, Callable[[Any, Any], bool]] = {
 }
 
 
+@functools.lru_cache(maxsize=256)
+def _of_name(dtype: str) -> float:
+    return BY_DTYPE.get(dtype.rpartition(".")[2].lower(), 0.0)
+
+
 def of_dtype(dtype: object) -> float:
     """Return the tolerance of a dtype; integers, bools and unknown ones must be equal.
 
     >>> of_dtype("Float32"), of_dtype("torch.bfloat16"), of_dtype("Int64"), of_dtype(None)
     (1e-05, 0.016, 0.0, 0.0)
     """
-    return BY_DTYPE.get(dtype.rpartition(".")[2].lower(), 0.0) if isinstance(dtype, str) else 0.0
+    return _of_name(dtype) if type(dtype) is str else 0.0
 
 
 class Rule:
@@ -124,7 +130,7 @@ class Tolerances:
     ) -> None:
         self._rules = [Rule(*rule) for rule in rules or ()]
         self._noise = noise or {}
-        self._factor = factor
+        self.factor = factor
         self.is_plain = not self._rules and not self._noise
 
     def agrees(self, name: str, distance: Distance, tolerance: float) -> bool:
@@ -142,7 +148,7 @@ class Tolerances:
                 if rule.fits(name):
                     return rule.holds(distance)
             tolerance = max(tolerance, NOISE_FACTOR * self._noise.get(name, 0.0))
-        return distance.rel_l2 <= tolerance * self._factor
+        return distance.rel_l2 <= tolerance * self.factor
 
     def used(self) -> list[int]:
         """Return how often each rule was applied."""

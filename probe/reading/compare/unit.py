@@ -141,8 +141,7 @@ class Comparing:
     def _floors(self) -> tuple[list[float], list[float]] | None:
         """Return for each call the tolerance of the least exact dtype before it; None where all have one dtype."""
         flows = self.alignment.flows
-        kinds = {_inexact(dump.data[name]) for dump, flow in zip((self.a, self.b), flows) for name in flow.names}
-        if len(kinds - {0.0}) < 2:
+        if len({of_dtype(dtype) for flow in flows for dtype in flow.dtypes} - {0.0}) < 2:
             return None
         return _tolerances(self.a, flows[0]), _tolerances(self.b, flows[1])
 
@@ -191,21 +190,28 @@ def compare_unit(folder_a: DumpFolder, folder_b: DumpFolder, options: Options) -
     summary = UnitSummary(folder_a.step, folder_b.step, folder_b.rank)
     try:
         with paused_gc():
-            a, b = Dump(folder_a), Dump(folder_b)
-            summary.notes = [*a.notes, *b.notes]
-            summary.header = header_differences(a, b)
-            comparing = Comparing(a, b, options)
-            _count(summary, comparing)
-            _find_origins(summary, comparing)
-            for path, form in options.rows:
-                from probe.reading.compare.export import write_unit
-
-                write_unit(path, form, comparing, summary)
+            _compare(summary, Dump(folder_a), Dump(folder_b), options)
     except UsageError as error:
         summary.error = str(error)
     except RecursionError:
         summary.error = f"{folder_a.path} or {folder_b.path}: nested too deeply"
     return summary
+
+
+def _compare(summary: UnitSummary, a: Dump, b: Dump, options: Options) -> None:
+    try:
+        summary.notes = [*a.notes, *b.notes]
+        summary.header = header_differences(a, b)
+        comparing = Comparing(a, b, options)
+        _count(summary, comparing)
+        _find_origins(summary, comparing)
+        for path, form in options.rows:
+            from probe.reading.compare.export import write_unit
+
+            write_unit(path, form, comparing)
+    finally:
+        a.release()
+        b.release()
 
 
 def _count(summary: UnitSummary, comparing: Comparing) -> None:
