@@ -139,7 +139,7 @@ def run_nan(given: argparse.Namespace) -> int:
     if given.json:
         print(json.dumps([origin.to_dict() for origin in origins], indent=1))
     elif not origins:
-        print("no NaN or Inf")
+        print("no call makes NaN or Inf")
     for place, origin in enumerate(origins[:5] if not given.json else []):
         step = "" if origin.step is None else f"step {origin.step}, "
         rank = "" if origin.rank is None else f"rank {origin.rank}, "

@@ -54,23 +54,19 @@ def content_key(record: Record) -> tuple[Any, ...] | None:
     >>> content_key(a) == content_key({**a, "shape": [6]}), content_key({"shape": [2]})
     (True, None)
     """
-    crc = record.get("md5")
-    if crc:
-        return record.get("dtype"), crc
-    norm = record.get("Norm")
-    if norm is None:
-        return None
+    get = record.get
+    norm, crc = get("Norm"), get("md5")
     try:
-        return (
-            math.prod(record["shape"]),
-            record.get("dtype"),
-            record.get("Max"),
-            record.get("Min"),
-            record.get("Mean"),
-            norm,
-        )
-    except (KeyError, TypeError):
+        if crc:
+            key: tuple[Any, ...] = (get("dtype"), crc)
+        elif norm is None:
+            return None
+        else:
+            key = math.prod(record["shape"]), get("dtype"), get("Max"), get("Min"), get("Mean"), norm
+        hash(key)
+    except (KeyError, TypeError):  # a document may hold anything
         return None
+    return key
 
 
 def _loose_key(record: Record) -> tuple[Any, ...]:

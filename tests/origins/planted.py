@@ -48,7 +48,9 @@ class Recorder:
             launch(HERE / "ranks.py", 2, folder, self.mode, self.noise, ";".join(["golden", *changes]), limit=600)
             return
         command = [sys.executable, __file__, "--record", kind, "--mode", self.mode, "--noise", str(self.noise)]
-        done = subprocess.run([*command, "--keep", str(folder), "--only", ";".join(changes)], check=False)
+        done = subprocess.run(
+            [*command, "--keep", str(folder), "--only", ";".join(change or "again" for change in changes)], check=False
+        )
         if done.returncode:
             raise SystemExit(f"recording {kind} failed")
 
@@ -127,12 +129,14 @@ def main():
     parser.add_argument("--noise", type=float, default=0.0)
     parser.add_argument("--only", default="")
     parser.add_argument("--keep", default="")
+    parser.add_argument("--kinds", default="gpt,digits,ranks")
     parser.add_argument("--record", default="")
     parser.add_argument("--peer", default="")
     parser.add_argument("--reuse", action="store_true", help="the dumps are in --keep already")
     given = parser.parse_args()
     if given.record:
-        record_here(given.record, given.only.split(";") if given.only else [], given.keep, given.mode, given.noise)
+        changes = ["" if change == "again" else change for change in given.only.split(";")]
+        record_here(given.record, changes, given.keep, given.mode, given.noise)
         return 0
     with tempfile.TemporaryDirectory() as scratch:
         return run(given, given.keep or scratch, scratch)
@@ -141,10 +145,13 @@ def main():
 def run(given, folder, scratch):
     wanted = [name for name in given.only.split(",") if name]
     recorder = Recorder(folder, given.mode, given.noise)
-    faults = [fault for fault in FAULTS if not wanted or fault.change in wanted]
-    harmless = [item for item in HARMLESS if not wanted or item.change in wanted]
+    kinds = given.kinds.split(",")
+    faults = [fault for fault in FAULTS if fault.kind in kinds and (not wanted or fault.change in wanted)]
+    harmless = [
+        item for item in HARMLESS if item.kind in kinds and (not wanted or (item.change or "the same again") in wanted)
+    ]
     if not given.reuse:
-        for kind in ("gpt", "digits", "ranks"):
+        for kind in kinds:
             changes = [item.change for item in (*faults, *harmless) if item.kind == kind]
             if changes:
                 recorder.record(kind, list(dict.fromkeys(changes)))

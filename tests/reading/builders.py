@@ -7,13 +7,13 @@ from __future__ import annotations
 import json
 
 
-def tensor(mean=0.5, norm=2.0, shape=(2, 3), dtype="Float32", **more):
-    """Return the record of a tensor."""
-    high, low = more.pop("Max", abs(mean) * 2 + 1.0), more.pop("Min", -abs(mean) - 1.0)
-    return {
-        "type": "mindspore.Tensor", "dtype": dtype, "shape": list(shape), "Max": high, "Min": low, "Mean": mean,
-        "Norm": norm, **more,
+def tensor(**numbers):
+    """Return the record of a tensor, with other numbers than usual where they are given: norm=3.0, Max=9.0."""
+    record = {
+        "type": "mindspore.Tensor", "dtype": "Float32", "shape": [2, 3],
+        "Max": 2.0, "Min": -1.0, "Mean": 0.5, "Norm": 2.0,
     }  # fmt: skip
+    return {**record, **{{"norm": "Norm", "mean": "Mean"}.get(key, key): item for key, item in numbers.items()}}
 
 
 def value(item):

@@ -262,13 +262,12 @@ def pair_folders(
         UsageError: when nothing can be paired.
     """
     left, right = folders(run_a, step, rank), folders(run_b, step, rank)
-    if len(left) == len(right) == 1:
-        return [(left[0], right[0])], ([], [])
-    one_step = all(len({folder.step for folder in side}) == 1 for side in (left, right))
-    one_rank = all(len({folder.rank for folder in side}) == 1 for side in (left, right))
+    one_step = all(len({folder.step for folder in run.folders}) == 1 for run in (run_a, run_b))
+    one_rank = all(len({folder.rank for folder in run.folders}) == 1 for run in (run_a, run_b))
+    one_tree = all(len({folder.tree for folder in run.folders}) == 1 for run in (run_a, run_b))
 
     def key(folder: DumpFolder) -> tuple[Any, ...]:
-        return folder.tree, None if one_step else folder.step, None if one_rank else folder.rank
+        return None if one_tree else folder.tree, None if one_step else folder.step, None if one_rank else folder.rank
 
     partners = {key(folder): folder for folder in right}
     pairs = [(folder, partners.pop(key(folder))) for folder in left if key(folder) in partners]

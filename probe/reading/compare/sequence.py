@@ -4,11 +4,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Sequence
 from difflib import SequenceMatcher
 
 _SMALL = 3_000
+#: how far two long sequences may part, and how many keys must agree where they meet again
+_WINDOW, _AGREE = 64, 4
 
 
 def match(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[tuple[int, int]]:
@@ -33,47 +34,27 @@ def _middle(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[tuple[int, int
     if len(a) <= _SMALL and len(b) <= _SMALL:
         blocks = SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks()
         return [(i + k, j + k) for i, j, size in blocks for k in range(size)]
-    return _by_unique(a, b)
+    return _in_step(a, b)
 
 
-def _by_unique(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[tuple[int, int]]:
-    """Match long sequences at the keys that are unique in both, then between them."""
-    once_a, once_b = Counter(a), Counter(b)
-    places = {key: place for place, key in enumerate(b) if once_b[key] == 1}
-    candidates = [(i, places[key]) for i, key in enumerate(a) if once_a[key] == 1 and key in places]
-    anchors = _increasing(candidates)
-    if not anchors:  # nothing to hold on to: in order, as far as it goes
-        return [(place, place) for place in range(min(len(a), len(b))) if a[place] == b[place]]
+def _in_step(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[tuple[int, int]]:
+    """Match long sequences in one walk: where they part, they meet again at the nearest place where keys agree."""
     pairs: list[tuple[int, int]] = []
-    before = (-1, -1)
-    for anchor in [*anchors, (len(a), len(b))]:
-        i, j = before[0] + 1, before[1] + 1
-        if i < anchor[0] and j < anchor[1]:
-            pairs += [(i + x, j + y) for x, y in match(a[i : anchor[0]], b[j : anchor[1]])]
-        if anchor[0] < len(a):
-            pairs.append(anchor)
-        before = anchor
+    i = j = 0
+    while i < len(a) and j < len(b):
+        if a[i] != b[j]:
+            i, j = _meeting(a, b, i, j)
+            continue
+        pairs.append((i, j))
+        i, j = i + 1, j + 1
     return pairs
 
 
-def _increasing(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the longest part of pairs, ordered by the first, in which the second increases too."""
-    from bisect import bisect_left
-
-    tails: list[int] = []
-    ends: list[int] = []
-    before: list[int] = []
-    for place, (_, j) in enumerate(pairs):
-        slot = bisect_left(tails, j)
-        before.append(ends[slot - 1] if slot else -1)
-        if slot == len(tails):
-            tails.append(j)
-            ends.append(place)
-        else:
-            tails[slot], ends[slot] = j, place
-    found = []
-    place = ends[-1] if ends else -1
-    while place >= 0:
-        found.append(pairs[place])
-        place = before[place]
-    return found[::-1]
+def _meeting(a: Sequence[Hashable], b: Sequence[Hashable], i: int, j: int) -> tuple[int, int]:
+    for agree in (_AGREE, 1):
+        for apart in range(1, _WINDOW):
+            for skip in range(apart + 1):
+                x, y = i + skip, j + apart - skip
+                if a[x : x + agree] == b[y : y + agree] and x < len(a) and y < len(b):
+                    return x, y
+    return i + 1, j + 1
