@@ -10,12 +10,12 @@ import math
 import mindspore as ms
 import numpy as np
 import pytest
-from conftest import tensor as of
 from mindspore import nn, ops
 
 import probe
 from probe import UsageError
 from probe.__main__ import main
+from tests.support.tensors import tensor as of
 
 from .builders import forward, tensor, write
 

@@ -9,7 +9,6 @@ import sys
 
 import mindspore as ms
 import ml_dtypes
-import nets
 import numpy as np
 import pytest
 from mindspore import ops
@@ -17,6 +16,7 @@ from mindspore import ops
 import probe
 from probe import UsageError
 from probe.store.documents import JsonDocuments
+from tests.support import nets
 
 from .builders import forward, tensor, value, write
 

@@ -8,14 +8,13 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 import probe
 from probe.__main__ import main
+from tests.support.paths import ROOT, environment, program
 
-PLANTED = Path(__file__).parent.parent / "origins" / "planted.py"
 FAULTS = ["scale", "mask", "stop_gradient", "weight transposed", "other batch", "learning rate"]
 HARMLESS = ["q and k in the other order", "renamed Cell", "operands swapped", "identity calls", "the same again"]
 
@@ -24,10 +23,9 @@ HARMLESS = ["q and k in the other order", "renamed Cell", "operands swapped", "i
 def planted(tmp_path_factory):
     """The folder with the dumps, and what the program printed."""
     folder = tmp_path_factory.mktemp("planted")
-    command = [sys.executable, str(PLANTED), "--keep", str(folder), "--kinds", "gpt,digits"]
+    command = program("origins.planted", "--keep", folder, "--kinds", "gpt,digits")
     command += ["--only", ",".join([*FAULTS, *HARMLESS])]
-    path = os.pathsep.join(filter(None, sys.path))
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment(), check=False)
     assert done.returncode == 0, done.stdout + done.stderr[-500:]
     return folder, done.stdout
 

@@ -7,16 +7,11 @@ Every change is one ``if``, so that the lines of both runs are the same.
 
 from __future__ import annotations
 
-import os
-import sys
-
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.dirname(HERE)]
-
 import mindspore as ms
-import nets
 import numpy as np
 from mindspore import Parameter, Tensor, nn, ops
+
+from tests.support import nets
 
 STEPS = 2
 

@@ -8,18 +8,16 @@ import json
 import os
 import sys
 
-sys.path[:0] = [os.path.dirname(os.path.abspath(__file__)), os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
-
 import mindspore as ms
-import nets
 import numpy as np
-from cases import FAULTS
 from mindspore import nn
 from mindspore.communication import get_group_size, get_rank, init
 from mindspore.mint import distributed
-from models import STEPS, add_noise
 
 from probe import PrecisionDebugger
+from tests.programs.origins.cases import FAULTS
+from tests.programs.origins.models import STEPS, add_noise
+from tests.support import nets
 
 ms.set_context(mode=ms.PYNATIVE_MODE, pynative_synchronize=True)
 ms.set_device("CPU")

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plants every fault and every harmless change, compares, and says what was named.
 
-    python tests/origins/planted.py [--mode statistics] [--noise 1e-6] [--only scale,mask] [--keep DIR] [--peer PYTHON]
+    python -m tests.programs.origins.planted [--mode statistics] [--noise 1e-6] [--only scale,mask] [--keep DIR]
+        [--peer PYTHON]
 
 Exit status 1 when a fault that must be named is not, or a harmless change is blamed.
 """
@@ -14,16 +15,13 @@ import csv
 import json
 import os
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "ranks"), str(HERE.parent.parent)]
-
-from cases import FAULTS, HARMLESS
-
 import probe
+from tests.programs.origins.cases import FAULTS, HARMLESS
+from tests.support.launch import launch
+from tests.support.paths import ROOT, environment, program
 
 
 class Recorder:
@@ -36,21 +34,19 @@ class Recorder:
     """
 
     def __init__(self, folder, mode, noise):
-        self.folder, self.mode, self.noise = Path(folder), mode, noise
+        self.folder, self.mode, self.noise = Path(folder).resolve(), mode, noise
 
     def record(self, kind, changes):
         """Record the golden run and every change."""
         folder = self.folder / kind
         folder.mkdir(parents=True, exist_ok=True)
         if kind == "ranks":
-            from launch import launch
-
-            launch(HERE / "ranks.py", 2, folder, self.mode, self.noise, ";".join(["golden", *changes]), limit=600)
+            launch("../origins/ranks.py", 2, folder, self.mode, self.noise, ";".join(["golden", *changes]), limit=600)
             return
-        command = [sys.executable, __file__, "--record", kind, "--mode", self.mode, "--noise", str(self.noise)]
-        done = subprocess.run(
-            [*command, "--keep", str(folder), "--only", ";".join(change or "again" for change in changes)], check=False
-        )
+        wanted = ";".join(change or "again" for change in changes)
+        arguments = ["--record", kind, "--mode", self.mode, "--noise", self.noise, "--keep", folder]
+        command = program("origins.planted", *arguments, "--only", wanted)
+        done = subprocess.run(command, check=False, cwd=ROOT, env=environment())
         if done.returncode:
             raise SystemExit(f"recording {kind} failed")
 
@@ -65,9 +61,8 @@ def record_here(kind, changes, folder, mode, noise):
 
     ms.set_context(mode=ms.PYNATIVE_MODE, pynative_synchronize=True)
     ms.set_device("CPU")
-    from models import train
-
     from probe import PrecisionDebugger
+    from tests.programs.origins.models import train
 
     task = "tensor" if mode == "tensor" else "statistics"
     for change in ["golden", *changes]:
