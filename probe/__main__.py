@@ -4,38 +4,15 @@
 
 from __future__ import annotations
 
-import argparse
-import contextlib
-import os
-import sys
 from collections.abc import Sequence
 
 from probe import __version__
-from probe.errors import ProbeError
-from probe.reading.commands import add_commands
-from probe.reading.text import safe
+from probe.reading.commands.main import run_command
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit status: 0, 1 when it could not be done, 2 for wrong arguments."""
-    parser = argparse.ArgumentParser(prog="probe", description="Look at what probe has recorded.")
-    parser.add_argument("--version", action="version", version=f"probe {__version__}")
-    add_commands(parser.add_subparsers(dest="command", required=True, metavar="COMMAND"))
-    for stream in (sys.stdout, sys.stderr):  # a name that the terminal cannot show is no reason to fail
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
-    given = parser.parse_args(arguments)
-    try:
-        status = int(given.run(given))
-        sys.stdout.flush()
-    except ProbeError as error:
-        print(f"probe: {safe(error)}", file=sys.stderr)
-        return int(getattr(given, "failed", 1))
-    except BrokenPipeError:  # the reader, head or less, has seen enough
-        with contextlib.suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    return status
+    """Run a command and return its exit status."""
+    return run_command(__version__, arguments)
 
 
 if __name__ == "__main__":

@@ -4,41 +4,34 @@
 
 from __future__ import annotations
 
+import html
+import os
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from probe.reading import entry_name, values
-from probe.reading.entry_name import EntryName
+from probe.errors import UsageError
+from probe.reading import entry_name, text, values
+from probe.reading.entry_view import INPUTS, OUTPUTS, WORDS, EntryView
+from probe.reading.flow import Flow
 from probe.reading.source import Document, DumpFolder
-from probe.reading.tensor import Tensor
+from probe.reading.tensor import TensorNumbers
 from probe.reading.text import safe
+from probe.reading.tree import Cell, build
+from probe.reading.values import NUMBERS, Record
+from probe.store import layout
 
 if TYPE_CHECKING:
-    from probe.reading.flow import Flow
-    from probe.reading.tree import Cell
-
-#: key of an entry -> the word that stands for it in names of files and in rows
-_WORDS = {
-    "input_args": "input",
-    "input_kwargs": "kwargs",
-    "output": "output",
-    "output_kwargs": "output_kwargs",
-    "input": "input",
-    "parameters": "parameters",
-    "grad_output": "input",  # of an older recorder
-    "grad_input": "output",
-}
-INPUTS, OUTPUTS = ("input_args", "input_kwargs", "input", "grad_output"), ("output", "output_kwargs", "grad_input")
+    import numpy as np
 
 
-class Call:
+class Call(EntryView):
     """One entry of a dump: a call of an API or a Cell, forward or backward, or the gradients of a Cell's parameters.
 
     Args:
-        dump: the dump it is in.
+        dump: its dump.
         name: its name.
-        entry: what stands under this name.
+        entry: its content, as the file has it.
 
     Example::
 
@@ -46,33 +39,11 @@ class Call:
         call.cell, call.inputs["0"].mean, call.stack[0]
     """
 
-    __slots__ = ("dump", "name", "entry", "parts")
+    __slots__ = ("dump",)
 
     def __init__(self, dump: Dump, name: str, entry: Any) -> None:
+        super().__init__(name, entry)
         self.dump = dump
-        self.name = name
-        self.entry = entry
-        self.parts: EntryName = entry_name.parse(name)
-
-    @property
-    def api(self) -> str:
-        """The API's name or the Cell's class: "softmax", "Dense"."""
-        return self.parts.api
-
-    @property
-    def kind(self) -> str:
-        """The first word of the name: "Functional", "Tensor", "Cell"."""
-        return self.parts.prefix
-
-    @property
-    def number(self) -> int:
-        """Which call of this API or Cell it is in this step, from 0."""
-        return self.parts.number
-
-    @property
-    def direction(self) -> str:
-        """The direction: "forward" or "backward"."""
-        return self.parts.direction
 
     @property
     def cell(self) -> str | None:
@@ -90,16 +61,6 @@ class Call:
         """The frames it was called in, innermost first; those of a backward are its forward's."""
         stacks = self.dump.stacks
         return stacks.get(self.name) or stacks.get(self.parts.forward) or []
-
-    @property
-    def raised(self) -> str | None:
-        """The error that the call raised; None where it returned."""
-        return self._text("raised")
-
-    @property
-    def pending(self) -> str | None:
-        """Says so where the training had not waited for this communication when the step ended."""
-        return self._text("pending")
 
     @property
     def inputs(self) -> dict[str, Any]:
@@ -124,7 +85,7 @@ class Call:
             yield Tensor(self, "0", self.entry)
         elif isinstance(self.entry, dict):
             for key, part in self.entry.items():
-                for place, record in values.tensors(_WORDS.get(key) or key, part):
+                for place, record in values.tensors(WORDS.get(key) or key, part):
                     yield Tensor(self, place, record)
         elif isinstance(self.entry, list):
             for place, record in values.tensors("", self.entry):
@@ -137,7 +98,7 @@ class Call:
         if not isinstance(self.entry, dict):
             return {}
         return {
-            place: self._value(f"{_WORDS[key]}.{place}", leaf)
+            place: self._value(f"{WORDS[key]}.{place}", leaf)
             for key in keys
             if key in self.entry
             for place, leaf in values.leaves(self.entry[key])
@@ -146,12 +107,80 @@ class Call:
     def _value(self, place: str, leaf: Any) -> Any:
         return Tensor(self, place, leaf) if values.is_tensor(leaf) else values.plain(leaf)
 
-    def _text(self, key: str) -> str | None:
-        found = self.entry.get(key) if isinstance(self.entry, dict) else None
-        return None if found is None else str(found)
-
     def __repr__(self) -> str:
         return safe(f"<Call {self.name}{f' in {self.cell}' if self.cell else ''}>")
+
+
+class Tensor(TensorNumbers):
+    """One tensor of a call.
+
+    Args:
+        call: the call.
+        place: its place in the entry: "input.0", "output.1", "parameters.weight".
+        record: its record.
+
+    Example::
+
+        tensor = dump["Functional.softmax.1.forward"].outputs["0"]
+        tensor.max, tensor.shape, tensor.producer
+    """
+
+    __slots__ = ("call", "place")
+
+    def __init__(self, call: Call, place: str, record: Record) -> None:
+        super().__init__(record)
+        self.call = call
+        self.place = place
+
+    @property
+    def name(self) -> str:
+        """The entry's name and the place: "Functional.relu.0.forward.input.0"."""
+        return f"{self.call.name}.{self.place}"
+
+    @property
+    def path(self) -> str | None:
+        """The file of its array; None where no array was written."""
+        name = self.record.get("data_name")
+        if not isinstance(name, str) or not name or os.path.basename(name) != name:
+            return None
+        return os.path.join(self.call.dump.path, layout.ARRAYS, name)
+
+    def array(self) -> np.ndarray[Any, Any]:
+        """Return its array, bfloat16 as ``ml_dtypes.bfloat16``.
+
+        Raises:
+            UsageError: when no array was written, or the file cannot be read.
+        """
+        path = self.path
+        if path is None:
+            raise UsageError(f"{self.name} has no array: the dump holds its statistics only")
+        from probe.reading.load import load_array
+
+        return load_array(path, self.dtype)
+
+    @property
+    def producer(self) -> Call | None:
+        """The call that made this tensor; None where it comes from outside of the recorded calls."""
+        dump = self.call.dump
+        name = dump.flow.producer(self.call.name, self.place, self.record)
+        return None if name is None else dump[name]
+
+    @property
+    def users(self) -> list[Call]:
+        """The calls that were given this tensor."""
+        dump = self.call.dump
+        return [dump[name] for name in dump.flow.users(self.call.name, self.place, self.record)]
+
+    def __repr__(self) -> str:
+        numbers = ", ".join(f"{key} {text.number(self.record.get(key))}" for key in NUMBERS)
+        return text.safe(f"<Tensor {self.name} {self.dtype} {text.shape(self.record.get('shape'))}: {numbers}>")
+
+    def _repr_html_(self) -> str:
+        rows = {"name": self.name, "dtype": self.dtype, "shape": text.shape(self.record.get("shape")), **self.stats}
+        cells = (
+            f"<tr><th>{html.escape(key)}</th><td>{html.escape(text.safe(row))}</td></tr>" for key, row in rows.items()
+        )
+        return f"<table>{''.join(cells)}</table>"
 
 
 class Dump:
@@ -232,16 +261,12 @@ class Dump:
     def flow(self) -> Flow:
         """Who made which tensor, and who uses it."""
         if self._flow is None:
-            from probe.reading.flow import Flow
-
             self._flow = Flow(self)
         return self._flow
 
     def flow_like(self, other: Flow) -> Flow:
         """Return the dataflow; names that another one has taken apart already are not taken apart again."""
         if self._flow is None:
-            from probe.reading.flow import Flow
-
             self._flow = Flow(self, other)
         return self._flow
 
@@ -250,10 +275,8 @@ class Dump:
         self._document = self._stacks = self._construct = self._flow = None
 
     @property
-    def tree(self) -> Cell:
+    def tree(self) -> Cell[Call]:
         """The Cells: the root, whose children are the outermost ones."""
-        from probe.reading.tree import build
-
         return build(self)
 
     def __getitem__(self, name: str) -> Call:
@@ -314,7 +337,7 @@ class Dump:
         for name, entry in self.data.items():
             if type(entry) is dict and "type" not in entry:
                 for key, part in entry.items():
-                    yield from values.tensors(f"{name}.{_WORDS.get(key, key)}", part)
+                    yield from values.tensors(f"{name}.{WORDS.get(key, key)}", part)
             else:
                 yield from values.tensors(name, entry)
 

@@ -10,16 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from probe.reading import entry_name
-from probe.reading.entry_name import BACKWARD, CELL, FORWARD, GRADIENT
+from probe.reading.entry_name import BACKWARD, CELL, FORWARD, GRADIENT, EntryName
+from probe.reading.source import Contents
 from probe.reading.values import TENSORS, Record, element_count, is_tensor, leaves
-
-if TYPE_CHECKING:
-    from probe.reading.dump import Call, Dump
-    from probe.reading.entry_name import EntryName
-    from probe.reading.tensor import Tensor
 
 #: content that this many calls of a step have made is no evidence, but within one Cell
 _COMMON = 8
@@ -104,7 +100,7 @@ class Flow:
         dtypes: the dtypes of all tensors.
     """
 
-    def __init__(self, dump: Dump, like: Flow | None = None) -> None:
+    def __init__(self, dump: Contents, like: Flow | None = None) -> None:
         self._dump = dump
         self.names: list[str] = list(dump.data)
         self.position = {name: place for place, name in enumerate(self.names)}
@@ -216,47 +212,52 @@ class Flow:
                             self._loose.setdefault(_loose_key(record), place)
         return self._loose.get(_loose_key(link.record), _OUTSIDE)
 
-    def producer(self, tensor: Tensor) -> Call | None:
-        """Return the call that made a tensor; an output's is the call itself."""
-        call = tensor.call
-        if tensor.place.startswith("output") or call.parts.kind == GRADIENT:
-            return call
-        if call.direction == BACKWARD:
-            return self._gradient_producer(tensor)
-        for link in self.links[self.position[call.name]]:
-            if link.place == tensor.place:
-                return None if link.producer < 0 else self._dump[self.names[link.producer]]
+    def producer(self, name: str, place: str, record: Record) -> str | None:
+        """Return the entry that made a tensor; an output is made by its own entry.
+
+        Args:
+            name: the entry that holds the tensor.
+            place: its place in the entry: "input.0".
+            record: its record.
+        """
+        own = self.position[name]
+        parts = self.parts[own]
+        if place.startswith("output") or parts.kind == GRADIENT:
+            return name
+        if parts.direction == BACKWARD:
+            return self._gradient_producer(own, record)
+        for link in self.links[own]:
+            if link.place == place:
+                return None if link.producer < 0 else self.names[link.producer]
         return None
 
-    def users(self, tensor: Tensor) -> list[Call]:
-        """Return the calls that were given a tensor."""
-        producer = self.producer(tensor)
-        key = content_key(tensor.record)
+    def users(self, name: str, place: str, record: Record) -> list[str]:
+        """Return the entries that were given a tensor; the arguments are those of ``producer``."""
+        producer = self.producer(name, place, record)
+        key = content_key(record)
         if producer is None or key is None:
             return []
-        place = self.position[producer.name]
+        maker = self.position[producer]
         return [
-            self._dump[self.names[user]]
-            for user in dict.fromkeys(self.used_by.get(place, ()))
-            if any(link.producer == place and content_key(link.record) == key for link in self.links[user])
+            self.names[user]
+            for user in dict.fromkeys(self.used_by.get(maker, ()))
+            if any(link.producer == maker and content_key(link.record) == key for link in self.links[user])
         ]
 
-    def _gradient_producer(self, tensor: Tensor) -> Call | None:
-        """Return the backward that gave this gradient; None where it is a sum of several, or comes from outside."""
+    def _gradient_producer(self, own: int, record: Record) -> str | None:
+        """Return the backward that gave this gradient; None for a sum of several, or one from outside."""
         if self._backward is None:
             self._backward = {}
             for place, (name, parts) in enumerate(zip(self.names, self.parts)):
                 entry = self._dump.data[name]
                 if parts.direction == BACKWARD and parts.kind != GRADIENT and type(entry) is dict:
-                    for _, record in leaves(entry.get("output")):
-                        key = content_key(record) if is_tensor(record) else None
+                    for _, leaf in leaves(entry.get("output")):
+                        key = content_key(leaf) if is_tensor(leaf) else None
                         if key is not None:
                             self._backward.setdefault(key, place)
-        key = content_key(tensor.record)
+        key = content_key(record)
         place_of = None if key is None else self._backward.get(key)
-        if place_of is None or place_of >= self.position[tensor.call.name]:
-            return None
-        return self._dump[self.names[place_of]]
+        return None if place_of is None or place_of >= own else self.names[place_of]
 
     def backward_of(self, place: int) -> int | None:
         """Return the position of the backward of a forward entry; None where it has none."""

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from probe.reading import entry_name
 from probe.reading.compare.frames import user_frame
 from probe.reading.compare.judge import is_unwritten
-from probe.reading.compare.origins import Origin, is_collective
+from probe.reading.compare.origin import CodeLine, Origin, Site, is_collective
 from probe.reading.document import paused_gc
 from probe.reading.dump import Dump
 from probe.reading.entry_name import BACKWARD, GRADIENT
@@ -76,7 +76,7 @@ def find(run: Run, jobs: int = 1, said: list[str] | None = None) -> list[Origin]
     for step in dict.fromkeys(unit.step for unit in units):
         of_step = [origin for unit in units if unit.step == step for origin in unit.origins]
         own = [origin for origin in of_step if origin.kind != RECEIVED]
-        origins += sorted(own or of_step, key=lambda origin: origin.order)
+        origins += sorted(own or of_step, key=lambda origin: origin.site.order)
     if said is not None:
         said += [unit.error for unit in units if unit.error]
         near = [name for unit in units for name in unit.near]
@@ -204,15 +204,12 @@ class Finder:
 
     def _origin(self, flow: Flow, place: int, kind: str, where: str, sentence: str) -> Origin:
         call = self._dump[flow.names[place]]
-        frame = user_frame(call.stack)
         step = self._dump.step
         if kind == GIVEN and where.startswith("parameters"):
             sentence += f"; it was there when step {step} began"
-        return Origin(
-            kind=kind, name=call.name, place=where, cell=call.cell, step=step, rank=self._dump.rank, sentence=sentence,
-            stack=call.stack, file=frame.file if frame else None, line=frame.line if frame else None,
-            source=frame.source if frame else None, more=self._road(flow, place), order=place,
-        )  # fmt: skip
+        site = Site(call.name, where, call.cell, step, self._dump.rank, place)
+        code = CodeLine(call.stack, user_frame(call.stack))
+        return Origin(kind, site, sentence, code, more=self._road(flow, place))
 
     def _road(self, flow: Flow, place: int) -> list[str]:
         """Return the next calls that NaN or Inf passes through."""

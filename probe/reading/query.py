@@ -16,11 +16,10 @@ from typing import IO, Any
 from probe.errors import UsageError
 from probe.process.progress import progress
 from probe.reading import text
-from probe.reading.dump import Call, Dump
+from probe.reading.dump import Call, Dump, Tensor
 from probe.reading.run import Run
 from probe.reading.source import DumpFolder, Rank
 from probe.reading.tables import write_csv
-from probe.reading.tensor import Tensor
 from probe.reading.values import NUMBERS, real
 
 _KEYS = {key.lower(): key for key in (*NUMBERS, "nan_count", "inf_count")}

@@ -109,7 +109,7 @@ class Run:
         """
         from probe.reading.trend import collect
 
-        return collect(self, like, stat)
+        return collect(self.folders, like, stat)
 
     def __repr__(self) -> str:
         return f"<Run {self.path}: steps {shortened(self.steps)}, ranks {shortened(self.ranks)}>"

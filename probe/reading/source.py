@@ -38,6 +38,18 @@ class Document(NamedTuple):
     notes: list[str]
 
 
+class Contents(Protocol):
+    """The entries of one dump and the Cells around them, as ``probe.reading.dump.Dump`` has them."""
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """Entry name -> entry."""
+
+    @property
+    def construct(self) -> dict[str, str | None]:
+        """Entry name -> the entry of the Cell around it."""
+
+
 class Source(Protocol):
     """One kind of folder that holds a dump."""
 

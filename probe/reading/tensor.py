@@ -1,49 +1,25 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""One tensor of a dump: its numbers, its array, and the calls that made and use it."""
+"""The numbers of one tensor, as its record holds them."""
 
 from __future__ import annotations
 
-import html
-import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from probe.errors import UsageError
-from probe.reading import text
-from probe.reading.values import NUMBERS, Record, has_nonfinite, real
-from probe.store import layout
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from probe.reading.dump import Call
+from probe.reading.values import Record, has_nonfinite, real
 
 
-class Tensor:
-    """One tensor as a call was given it or gave it.
+class TensorNumbers:
+    """The dtype, shape and statistics of a record.
 
     Args:
-        call: the call.
-        place: where in the entry it stands: "input.0", "output.1", "parameters.weight".
-        record: its record.
-
-    Example::
-
-        tensor = dump["Functional.softmax.1.forward"].outputs["0"]
-        tensor.max, tensor.shape, tensor.producer
+        record: the record.
     """
 
-    __slots__ = ("call", "place", "record")
+    __slots__ = ("record",)
 
-    def __init__(self, call: Call, place: str, record: Record) -> None:
-        self.call = call
-        self.place = place
+    def __init__(self, record: Record) -> None:
         self.record = record
-
-    @property
-    def name(self) -> str:
-        """The entry's name and the place: "Functional.relu.0.forward.input.0"."""
-        return f"{self.call.name}.{self.place}"
 
     @property
     def dtype(self) -> str:
@@ -96,45 +72,3 @@ class Tensor:
     def is_nonfinite(self) -> bool:
         """Whether the tensor holds NaN or Inf."""
         return has_nonfinite(self.record)
-
-    @property
-    def path(self) -> str | None:
-        """The file of its array; None where no array was written."""
-        name = self.record.get("data_name")
-        if not isinstance(name, str) or not name or os.path.basename(name) != name:
-            return None
-        return os.path.join(self.call.dump.path, layout.ARRAYS, name)
-
-    def array(self) -> np.ndarray[Any, Any]:
-        """Return its array, bfloat16 as ``ml_dtypes.bfloat16``.
-
-        Raises:
-            UsageError: when no array was written, or the file cannot be read.
-        """
-        path = self.path
-        if path is None:
-            raise UsageError(f"{self.name} has no array: the dump holds its statistics only")
-        from probe.reading.load import load_array
-
-        return load_array(path, self.dtype)
-
-    @property
-    def producer(self) -> Call | None:
-        """The call that made this tensor; None where it comes from outside of the recorded calls."""
-        return self.call.dump.flow.producer(self)
-
-    @property
-    def users(self) -> list[Call]:
-        """The calls that were given this tensor."""
-        return self.call.dump.flow.users(self)
-
-    def __repr__(self) -> str:
-        numbers = ", ".join(f"{key} {text.number(self.record.get(key))}" for key in NUMBERS)
-        return text.safe(f"<Tensor {self.name} {self.dtype} {text.shape(self.record.get('shape'))}: {numbers}>")
-
-    def _repr_html_(self) -> str:
-        rows = {"name": self.name, "dtype": self.dtype, "shape": text.shape(self.record.get("shape")), **self.stats}
-        cells = (
-            f"<tr><th>{html.escape(key)}</th><td>{html.escape(text.safe(row))}</td></tr>" for key, row in rows.items()
-        )
-        return f"<table>{''.join(cells)}</table>"

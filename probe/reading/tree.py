@@ -5,17 +5,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import Generic, Protocol, TypeVar
 
 from probe.reading import entry_name
 from probe.reading.entry_name import CELL, GRADIENT
+from probe.reading.source import Contents
 
-if TYPE_CHECKING:
-    from probe.reading.dump import Call, Dump
+CallT = TypeVar("CallT")
+CallT_co = TypeVar("CallT_co", covariant=True)
 
 
-class Cell:
-    """A Cell of the model: what was called in it, and the Cells in it.
+class CallsByName(Contents, Protocol[CallT_co]):
+    """A dump whose entries can be looked up by name."""
+
+    def __getitem__(self, name: str) -> CallT_co:
+        """Return the call of this name."""
+
+    def __contains__(self, name: object) -> bool:
+        """Return whether there is a call of this name."""
+
+
+class Cell(Generic[CallT]):
+    """A Cell of the model: the calls in it, and the Cells in it.
 
     Args:
         dump: the dump.
@@ -28,18 +39,18 @@ class Cell:
 
     __slots__ = ("dump", "path", "children", "names")
 
-    def __init__(self, dump: Dump, path: str) -> None:
+    def __init__(self, dump: CallsByName[CallT], path: str) -> None:
         self.dump = dump
         self.path = path
-        self.children: dict[str, Cell] = {}
+        self.children: dict[str, Cell[CallT]] = {}
         self.names: list[str] = []
 
     @property
-    def calls(self) -> list[Call]:
+    def calls(self) -> list[CallT]:
         """The calls in it, in the order of the file; those in its children are theirs."""
         return [self.dump[name] for name in self.names if name in self.dump]
 
-    def walk(self, depth: int = 0) -> Iterator[tuple[int, Cell]]:
+    def walk(self, depth: int = 0) -> Iterator[tuple[int, Cell[CallT]]]:
         """Yield (depth, Cell) of this Cell and all below it."""
         waiting = [(depth, self)]
         while waiting:
@@ -51,13 +62,13 @@ class Cell:
         return f"<Cell {self.path or '(root)'}: {len(self.names)} entries, {len(self.children)} children>"
 
 
-def build(dump: Dump) -> Cell:
+def build(dump: CallsByName[CallT]) -> Cell[CallT]:
     """Return the root of the Cells of a dump."""
-    root = Cell(dump, "")
-    cells: dict[str, Cell] = {"": root}
+    root: Cell[CallT] = Cell(dump, "")
+    cells: dict[str, Cell[CallT]] = {"": root}
     construct = dump.construct
 
-    def place(entry: str | None, depth: int = 0) -> Cell:
+    def place(entry: str | None, depth: int = 0) -> Cell[CallT]:
         """Return the Cell of a Cell's entry, made where it is new."""
         if not entry or depth > 200:
             return root

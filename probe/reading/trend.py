@@ -7,16 +7,13 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from probe.errors import UsageError
 from probe.process.progress import progress
 from probe.reading.dump import Dump
-from probe.reading.source import Rank
+from probe.reading.source import DumpFolder, Rank
 from probe.reading.values import NUMBERS, real
-
-if TYPE_CHECKING:
-    from probe.reading.run import Run
 
 #: tensor -> rank -> step -> number
 Trend = dict[str, dict[Rank, dict[int, float]]]
@@ -24,7 +21,7 @@ Trend = dict[str, dict[Rank, dict[int, float]]]
 STATISTICS = {key.lower(): key for key in (*NUMBERS, "nan_count", "inf_count", "zero_count")}
 
 
-def collect(run: Run, like: str, stat: str = "norm") -> Trend:
+def collect(folders: Sequence[DumpFolder], like: str, stat: str = "norm") -> Trend:
     """Return a statistic of the tensors whose names contain ``like``: name -> rank -> step -> number.
 
     Raises:
@@ -34,7 +31,7 @@ def collect(run: Run, like: str, stat: str = "norm") -> Trend:
         raise UsageError(f"trend: {stat!r} is not allowed. Allowed: {', '.join(STATISTICS)}.")
     key = STATISTICS[stat.lower()]
     found: Trend = {}
-    for folder in progress(run.folders, "reading"):
+    for folder in progress(folders, "reading"):
         if folder.step is None:
             continue
         for name, record in Dump(folder).tensors():

@@ -6,16 +6,16 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Union
 
 from probe.errors import UsageError
-from probe.reading.compare.linking import first_origins
-from probe.reading.compare.origins import Origin
+from probe.reading.compare.comparing import Comparing, Options
+from probe.reading.compare.result import ComparisonResult
 from probe.reading.compare.summary import one_line, summary_text
 from probe.reading.compare.tolerance import Rule
-from probe.reading.compare.unit import Comparing, Options, UnitSummary, compare_unit, part_path
+from probe.reading.compare.unit import compare_unit, part_path
+from probe.reading.compare.unit_summary import UnitSummary
 from probe.reading.dump import Dump
 from probe.reading.query import folders
 from probe.reading.run import Run
@@ -23,25 +23,24 @@ from probe.reading.run import open as open_run
 from probe.reading.source import DumpFolder
 from probe.reading.work import run_units
 
-#: what is compared: a path, a run or one dump
+#: one side of a comparison: a path, a run or one dump
 Side = Union[str, "os.PathLike[str]", Run, Dump]
-_LEAST_PAIRED = 0.5
 
 
-class Comparison:
-    """What came of a comparison.
+class Comparison(ComparisonResult):
+    """The result of a comparison, with its text and its rows.
 
     Args:
         paths: A and B as they were given.
         units: the summaries of every step and rank.
-        alone: what is only in A, and only in B.
+        alone: the dumps that are only in A, and only in B.
         pairs: the folders that were compared, for ``table``.
-        options: what was asked for.
+        options: the settings.
 
     Attributes:
         units: the summaries of every step and rank.
-        origins: where differences begin, the first in the order of execution first.
-        later: what follows from an origin by the dataflow, but is suspicious by itself.
+        origins: the places where differences begin, in the order of execution.
+        later: places that follow from an origin by the dataflow, but are suspicious by themselves.
 
     Example::
 
@@ -57,60 +56,8 @@ class Comparison:
         pairs: list[tuple[DumpFolder, DumpFolder]],
         options: Options,
     ) -> None:
-        self.paths, self.units, self.alone = paths, units, alone
+        super().__init__(paths, units, alone)
         self._pairs, self._options = pairs, options
-        self.origins, self.later = first_origins(units)
-
-    @property
-    def errors(self) -> list[str]:
-        """The dumps that could not be read, and why."""
-        return [unit.error for unit in self.units if unit.error]
-
-    @property
-    def first(self) -> Origin | None:
-        """The first place where a difference begins; None where there is none."""
-        return self.origins[0] if self.origins else None
-
-    @property
-    def verdicts(self) -> dict[str, int]:
-        """How many tensors have each verdict."""
-        return dict(sum((Counter(unit.verdicts) for unit in self.units), Counter()))
-
-    @property
-    def pairs(self) -> dict[str, int]:
-        """How many calls were paired, by how they were found."""
-        found = dict(sum((Counter(unit.pairs) for unit in self.units), Counter()))
-        return {how: count for how, count in found.items() if how}
-
-    @property
-    def only_a(self) -> list[str]:
-        """Calls that are only in A; of many the first of each step and rank."""
-        return [name for unit in self.units for name in unit.only_a]
-
-    @property
-    def only_b(self) -> list[str]:
-        """Calls that are only in B."""
-        return [name for unit in self.units for name in unit.only_b]
-
-    @property
-    def is_comparable(self) -> bool:
-        """Whether at least half of the calls have a partner, and every dump could be read."""
-        paired = sum(unit.paired for unit in self.units)
-        least = min(
-            (paired + sum(unit.only_counts[0] for unit in self.units)),
-            (paired + sum(unit.only_counts[1] for unit in self.units)),
-        )
-        return paired > 0 and paired >= _LEAST_PAIRED * least and not self.errors
-
-    @property
-    def ok(self) -> bool:
-        """Whether nothing differs beyond tolerance."""
-        return self.is_comparable and not self.origins and not any(unit.differs for unit in self.units)
-
-    @property
-    def status(self) -> int:
-        """The exit status: 0 no difference beyond tolerance, 1 differences, 2 what cannot be compared."""
-        return 0 if self.ok else 1 if self.is_comparable else 2
 
     def table(self) -> Iterator[dict[str, Any]]:
         """Yield a row for each tensor of each pair, read again while it is iterated.
@@ -127,28 +74,6 @@ class Comparison:
             comparing = Comparing(Dump(pair[0]), Dump(pair[1]), self._options._replace(rows=()))
             for row in unit_rows(comparing):
                 yield dict(zip(COLUMNS, row))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the summary for JSON."""
-        return {
-            "a": self.paths[0],
-            "b": self.paths[1],
-            "ok": self.ok,
-            "status": self.status,
-            "origins": [origin.to_dict() for origin in self.origins],
-            "later": [origin.to_dict() for origin in self.later],
-            "pairs": self.pairs,
-            "verdicts": self.verdicts,
-            "only_a": self.only_a,
-            "only_b": self.only_b,
-            "not_compared": {"a": self.alone[0], "b": self.alone[1]},
-            "errors": self.errors,
-            "header": [line for unit in self.units[:1] for line in unit.header],
-            "units": [
-                {key: getattr(unit, key) for key in ("step", "rank", "verdicts", "pairs", "cells")}
-                for unit in self.units
-            ],
-        }  # fmt: skip
 
     def __str__(self) -> str:
         return summary_text(self)
@@ -200,19 +125,28 @@ def compare(
         assert comparison.ok
     """
     run_a, run_b = _run(a), _run(b)
-    for rule in rules:
-        Rule(*rule)
-    if arrays not in ("all", "differs", "none"):
-        raise UsageError(f"--arrays: {arrays!r} is not allowed. Allowed: all, differs, none.")
+    _check(rules, arrays)
     pairs, alone = pair_folders(run_a, run_b, step, rank)
     options = Options(dict(mapping or {}), tuple(rules), _noise(run_a, noise, mapping), tolerance, arrays)
     units = _run_units(pairs, options, jobs, rows or {})
     comparison = Comparison((run_a.path, run_b.path), units, alone, pairs, options)
-    used = [sum(counts) for counts in zip(*(unit.rules_used for unit in units if unit.rules_used))]
+    _check_use(rules, units)
+    return comparison
+
+
+def _check(rules: Sequence[tuple[str, str]], arrays: str) -> None:
+    for rule in rules:
+        Rule(*rule)
+    if arrays not in ("all", "differs", "none"):
+        raise UsageError(f"--arrays: {arrays!r} is not allowed. Allowed: all, differs, none.")
+
+
+def _check_use(rules: Sequence[tuple[str, str]], units: list[UnitSummary]) -> None:
+    """Raise UsageError when a rule fits no tensor."""
+    used = [sum(counts) for counts in zip(*(unit.counts.rules_used for unit in units if unit.counts.rules_used))]
     unused = [rules[place][0] for place, count in enumerate(used) if not count]
     if unused:
         raise UsageError(f"--rule: no tensor has a name in which {', '.join(map(repr, unused))} is found")
-    return comparison
 
 
 def _run_units(

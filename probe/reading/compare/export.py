@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""The rows of a comparison: csv, JSON lines, xlsx, and msprobe's own columns."""
+"""The rows of a comparison: csv, JSON lines, and msprobe's own columns."""
 
 from __future__ import annotations
 
@@ -10,17 +10,13 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from probe.reading import entry_name
 from probe.reading.compare.align import NONE
-from probe.reading.tables import write_xlsx
+from probe.reading.compare.comparing import Comparing
 from probe.reading.text import csv_text
 from probe.reading.values import element_count, is_tensor, plain
-
-if TYPE_CHECKING:
-    from probe.reading.compare.comparison import Comparison
-    from probe.reading.compare.unit import Comparing
 
 COLUMNS = (
     "step", "rank", "cell", "call_a", "call_b", "how", "place", "verdict", "rel_l2", "max_abs", "exact",
@@ -158,28 +154,3 @@ def join_parts(parts: list[str], form: str, path: str | os.PathLike[str]) -> Non
                 with open(part, encoding="utf-8", newline="") as file:
                     shutil.copyfileobj(file, out)
                 os.remove(part)
-
-
-def to_xlsx(comparison: Comparison, path: str | os.PathLike[str]) -> None:
-    """Write sheets: the summary, the origins, and every tensor.
-
-    Raises:
-        UsageError: when XlsxWriter is not installed.
-    """
-    origins = [origin.to_dict() for origin in (*comparison.origins, *comparison.later)]
-    keys = ("kind", "step", "rank", "name", "place", "cell", "sentence", "file", "line", "source")
-    summary = [(line,) for line in str(comparison).split("\n")]
-    write_xlsx(
-        path,
-        {
-            "summary": (("summary",), summary),
-            "origins": (keys, [tuple(origin[key] for key in keys) for origin in origins]),
-            "tensors": (COLUMNS, (tuple(row.values()) for row in comparison.table())),
-            "only": (("only in A", "only in B"), [*_two(comparison.only_a, comparison.only_b)]),
-        },
-    )
-
-
-def _two(a: list[str], b: list[str]) -> Iterator[tuple[str, str]]:
-    for place in range(max(len(a), len(b))):
-        yield (a[place] if place < len(a) else "", b[place] if place < len(b) else "")

@@ -39,10 +39,10 @@ def parse(text: str) -> Frame | None:
 
 
 def user_frame(frames: Sequence[str]) -> Frame | None:
-    """Return the innermost frame outside of MindSpore and of the recorder; the innermost where all are inside.
+    r"""Return the innermost frame outside of MindSpore and of the recorder; the innermost where all are inside.
 
-    >>> inner = "File /x/site-packages/mindspore/nn/cell.py, line 1, in f, \\n a"
-    >>> user_frame([inner, "File /me/t.py, line 2, in g, \\n b"]).line
+    >>> inner = "File /x/site-packages/mindspore/nn/cell.py, line 1, in f, \n a"
+    >>> user_frame([inner, "File /me/t.py, line 2, in g, \n b"]).line
     2
     """
     parsed = [frame for frame in map(parse, frames) if frame is not None]

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from probe.reading.compare.origins import (
+from probe.reading.compare.origin import (
     ARGUMENT,
     CALLS,
     COMMUNICATION,
@@ -17,7 +17,7 @@ from probe.reading.compare.origins import (
     Origin,
     is_collective,
 )  # fmt: skip
-from probe.reading.compare.unit import UnitSummary
+from probe.reading.compare.unit_summary import UnitSummary
 from probe.reading.entry_name import parse
 
 _MOST = 100
@@ -31,7 +31,7 @@ def first_origins(units: Sequence[UnitSummary]) -> tuple[list[Origin], list[Orig
     for step in dict.fromkeys(unit.step for unit in units):
         of_step = [unit for unit in units if unit.step == step]
         own, follows = _of_ranks(of_step)
-        if origins or any(unit.differs for unit in before):
+        if origins or any(unit.counts.differs for unit in before):
             later += [*own, *follows]
         else:
             origins += _from_step_before(own, before)
@@ -45,21 +45,22 @@ def _of_ranks(units: Sequence[UnitSummary]) -> tuple[list[Origin], list[Origin]]
     own: list[Origin] = []
     follows: list[Origin] = []
     for unit in units:
-        sent = [other for other in units if other is not unit and any(item.sent_off for item in other.collectives)]
-        for origin in unit.origins:
+        others = [other for other in units if other is not unit]
+        sent = [other for other in others if any(item.sent_off for item in other.origins.collectives)]
+        for origin in unit.origins.first:
             came = origin.kind in (COMMUNICATION, COMPUTATION) and is_collective(parse(origin.name))
             (follows if came and _was_sent(unit, origin, sent) else own).append(origin)
-        follows += unit.later
-    return sorted(own, key=lambda origin: origin.order), follows
+        follows += unit.origins.later
+    return sorted(own, key=lambda origin: origin.site.order), follows
 
 
 def _was_sent(unit: UnitSummary, origin: Origin, others: Sequence[UnitSummary]) -> bool:
     """Return whether another member has put something different into this collective."""
-    own = [item for item in unit.collectives if item.origin]
+    own = [item for item in unit.origins.collectives if item.origin]
     keys = {item.key for item in own}
     key = parse(origin.name).key
     for other in others:
-        for item in other.collectives:
+        for item in other.origins.collectives:
             if not item.sent_off:
                 continue
             if item.key in keys and item.key[1] == key:
@@ -78,7 +79,7 @@ def _from_step_before(origins: list[Origin], before: Sequence[UnitSummary]) -> l
         if origin.kind != PARAMETER:
             made.append(origin)
             continue
-        soft = [found for unit in before for found in unit.soft if _after_backward(found)]
+        soft = [found for unit in before for found in unit.origins.soft if _after_backward(found)]
         if soft:
             soft[0].sentence += f"; the parameters of step {origin.step} differ, the first: {origin.sentence}"
             made.append(soft[0])
@@ -95,7 +96,7 @@ def _from_step_before(origins: list[Origin], before: Sequence[UnitSummary]) -> l
 
 def _after_backward(found: Origin) -> bool:
     """Return whether a harmless-looking difference may change gradients after they were recorded."""
-    return found.after_backward and found.kind in (CALLS, ARGUMENT, COMMUNICATION)
+    return found.site.after_backward and found.kind in (CALLS, ARGUMENT, COMMUNICATION)
 
 
 def _merged(origins: list[Origin]) -> list[Origin]:

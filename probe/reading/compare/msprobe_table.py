@@ -5,15 +5,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from probe.reading.compare.align import NONE
+from probe.reading.compare.comparing import Comparing
 from probe.reading.compare.frames import user_frame
 from probe.reading.compare.judge import HARD
 from probe.reading.values import NUMBERS, is_tensor, real
-
-if TYPE_CHECKING:
-    from probe.reading.compare.unit import Comparing
 
 STATISTICS_COLUMNS = (
     "NPU Name", "Bench Name", "NPU Dtype", "Bench Dtype", "NPU Tensor Shape", "Bench Tensor Shape",

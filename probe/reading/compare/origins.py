@@ -6,38 +6,32 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from probe.naming import COLLECTIVE
 from probe.reading.compare.align import NONE, REPLACED
 from probe.reading.compare.graph import Graph
 from probe.reading.compare.judge import HARD, OTHER_BITS, Slot
-from probe.reading.entry_name import BACKWARD, GRADIENT, EntryName
+from probe.reading.compare.origin import (
+    ARGUMENT,
+    CALLS,
+    COMMUNICATION,
+    COMPUTATION,
+    DATA,
+    GRADIENT_KIND,
+    OUTSIDE,
+    PARAMETER,
+    RANDOM,
+    WIRING,
+    is_collective,
+    is_random,
+)
+from probe.reading.entry_name import BACKWARD
 from probe.reading.flow import content_key
 from probe.reading.values import is_tensor
 
-OUTSIDE, DATA, PARAMETER, OPTIMIZER, ARGUMENT, WIRING, CALLS, COMPUTATION, GRADIENT_KIND, COMMUNICATION, RANDOM = (
-    "outside value", "data", "parameter", "optimizer", "argument", "wiring", "calls", "computation", "gradient",
-    "communication", "random",
-)  # fmt: skip
-KINDS = (
-    OUTSIDE, DATA, PARAMETER, OPTIMIZER, ARGUMENT, WIRING, CALLS, COMPUTATION, GRADIENT_KIND, COMMUNICATION, RANDOM
-)  # fmt: skip
-
-_RANDOM = re.compile(
-    r"^(alpha_)?(feature_)?dropout\d?d?(_ext)?$|^(standard_)?(rand|normal|uniform|bernoulli|multinomial|poisson|gamma|"
-    r"laplace|shuffle|exponential|cauchy|geometric|gumbel|random)|^(standard)(normal|laplace)$",
-    re.IGNORECASE,
-)
-_COLLECTIVE = re.compile(
-    r"^(all_?reduce|all_?gather|reduce_?scatter|broadcast|all_?to_?all|alltoall|reduce|gather|scatter|send|recv|"
-    r"batch_isend_irecv|collective_?gather|collective_?scatter|neighborexchange|mirror)",
-    re.IGNORECASE,
-)
-#: what moves with the forward and is therefore no parameter of the optimizer
 #: an output may differ by this many times the greatest difference of the inputs
 _GROWN = 10.0
+#: parameters that the forward changes, so that the optimizer does not
 _MOVING = re.compile(r"(^|\.)moving_(mean|variance)$")
 
 
@@ -55,51 +49,6 @@ class Finding(NamedTuple):
     node: int
     place: str = ""
     parameter: tuple[str, str] | None = None
-
-
-@dataclass
-class Origin:
-    """A place where a difference begins.
-
-    Attributes:
-        kind: one of ``KINDS``.
-        name: the entry in B (in A where it is only there).
-        place: the place of the call: "input.0".
-        cell: path and class of the Cell around it.
-        step: the step.
-        rank: the rank.
-        sentence: what is to be said of it.
-        stack: the frames it was called in, innermost first.
-        file: the file of the innermost frame of the user's code.
-        line: its line.
-        source: the text of that line.
-        rel_l2: how far apart the values are.
-        more: further places of the same kind that are summed up in this one.
-        ranks: further ranks on which it is the same.
-        order: what it is sorted by: its place in the step.
-        after_backward: whether it is a call that comes after the first backward.
-    """
-
-    kind: str
-    name: str
-    place: str = ""
-    cell: str | None = None
-    step: int | None = None
-    rank: Any = None
-    sentence: str = ""
-    stack: list[str] = field(default_factory=list)
-    file: str | None = None
-    line: int | None = None
-    source: str | None = None
-    rel_l2: float | None = None
-    more: list[str] = field(default_factory=list)
-    ranks: list[Any] = field(default_factory=list)
-    order: int = 0
-    after_backward: bool = False
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields for JSON."""
-        return {key: value for key, value in vars(self).items() if key not in ("order", "after_backward")}
 
 
 class OriginFinder:
@@ -248,26 +197,3 @@ class OriginFinder:
         if slot is not None and is_tensor(slot.a) and is_tensor(slot.b):
             return finding.kind, content_key(slot.a), content_key(slot.b)
         return finding.kind, finding.node, finding.place
-
-
-def is_random(parts: EntryName) -> bool:
-    """Return whether a call draws random numbers.
-
-    >>> from probe.reading.entry_name import parse
-    >>> [is_random(parse(f"{name}.0.forward")) for name in ("Functional.dropout", "Mint.randn", "Tensor.normalize")]
-    [True, True, False]
-    """
-    name = parts.api.lower()
-    return bool(_RANDOM.match(name)) and not name.startswith("normalize")
-
-
-def is_collective(parts: EntryName) -> bool:
-    """Return whether a call communicates with other ranks."""
-    if parts.prefix in COLLECTIVE:
-        return True
-    return parts.prefix == "Primitive" and bool(_COLLECTIVE.match(parts.api)) and parts.api not in ("Gather", "Scatter")
-
-
-def is_gradient_of_parameter(parts: EntryName) -> bool:
-    """Return whether an entry holds the gradients of a Cell's parameters."""
-    return parts.kind == GRADIENT

@@ -11,7 +11,7 @@ from probe.reading.compare.align import NONE
 from probe.reading.compare.frames import user_frame
 from probe.reading.compare.graph import Graph
 from probe.reading.compare.judge import HARD, OTHER_BITS, Slot, other_text
-from probe.reading.compare.origins import (
+from probe.reading.compare.origin import (
     ARGUMENT,
     CALLS,
     COMMUNICATION,
@@ -21,9 +21,11 @@ from probe.reading.compare.origins import (
     PARAMETER,
     RANDOM,
     WIRING,
-    Finding,
+    CodeLine,
     Origin,
+    Site,
 )  # fmt: skip
+from probe.reading.compare.origins import Finding
 from probe.reading.dump import Dump
 from probe.reading.entry_name import BACKWARD, CELL, GRADIENT
 from probe.reading.values import NUMBERS, is_tensor
@@ -58,23 +60,14 @@ class Describer:
         call = dump.get(name)
         cell = entry_name.cell_label(name) if graph.parts(node).kind in (CELL, GRADIENT) or finding.parameter else None
         stack = (call.stack if call else []) or self._stack_of_forward(dump, name)
-        frame = user_frame(stack)
+        cell = cell or (call.cell if call else None)
         slot = graph.slot(node, finding.place)
         return Origin(
             kind=finding.kind,
-            name=name,
-            place=place,
-            cell=cell or (call.cell if call else None),
-            step=dump.step,
-            rank=dump.rank,
+            site=Site(name, place, cell, dump.step, dump.rank, node, node > self._first_backward),
             sentence=self._sentence(finding, slot),
-            stack=stack,
-            file=frame.file if frame else None,
-            line=frame.line if frame else None,
-            source=frame.source if frame else None,
+            code=CodeLine(stack, user_frame(stack)),
             rel_l2=self._distance(node, slot),
-            order=node,
-            after_backward=node > self._first_backward,
         )
 
     def _stack_of_forward(self, dump: Dump, name: str) -> list[str]:
@@ -94,8 +87,8 @@ class Describer:
         where = self._where(finding.node)
         if finding.kind == PARAMETER and finding.parameter:
             cell, parameter = finding.parameter
-            what = "has other bits, though equal statistics," if slot and slot.verdict == OTHER_BITS else "differs"
-            return f"{parameter} of {entry_name.cell_label(cell)} {what} before its first use{_numbers(slot)}"
+            change = "has other bits, though equal statistics," if slot and slot.verdict == OTHER_BITS else "differs"
+            return f"{parameter} of {entry_name.cell_label(cell)} {change} before its first use{_numbers(slot)}"
         if finding.kind == DATA:
             return f"the data differ: {name}, {_place(finding.place)}{_numbers(slot)}"
         if finding.kind == OUTSIDE:

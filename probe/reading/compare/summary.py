@@ -4,18 +4,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from probe.reading import text
-from probe.reading.compare.origins import Origin
-
-if TYPE_CHECKING:
-    from probe.reading.compare.comparison import Comparison
+from probe.reading.compare.origin import Origin
+from probe.reading.compare.result import ComparisonResult
 
 _ORIGINS, _CELLS, _NOTES, _LONG = 5, 5, 3, 230
 
 
-def one_line(comparison: Comparison) -> str:
+def one_line(comparison: ComparisonResult) -> str:
     """Return a comparison in one short line, as pytest shows it."""
     if comparison.ok:
         return "agrees"
@@ -27,7 +23,7 @@ def one_line(comparison: Comparison) -> str:
     return text.shorten(text.safe(found), _LONG)
 
 
-def summary_text(comparison: Comparison) -> str:
+def summary_text(comparison: ComparisonResult) -> str:
     """Return what was compared, how well it matched, the origins, and the Cells that differ."""
     lines = [f"A: {comparison.paths[0]}", f"B: {comparison.paths[1]}", *_matched(comparison)]
     lines += [f"the runs differ: {line}" for unit in comparison.units[:1] for line in unit.header[:_NOTES]]
@@ -44,10 +40,10 @@ def summary_text(comparison: Comparison) -> str:
     return "\n".join(text.safe(line) for line in lines[:25])
 
 
-def _matched(comparison: Comparison) -> list[str]:
+def _matched(comparison: ComparisonResult) -> list[str]:
     pairs = comparison.pairs
     paired = sum(pairs.values())
-    counts = [sum(unit.only_counts[side] for unit in comparison.units) for side in (0, 1)]
+    counts = [sum(unit.counts.only[side] for unit in comparison.units) for side in (0, 1)]
     how = ", ".join(f"{name} {count}" for name, count in sorted(pairs.items(), key=lambda item: -item[1]))
     lines = [
         f"{len(comparison.units)} dumps compared; {paired} calls paired ({how or 'none'}); "
@@ -62,7 +58,7 @@ def _matched(comparison: Comparison) -> list[str]:
     return lines
 
 
-def _origins(comparison: Comparison) -> list[str]:
+def _origins(comparison: ComparisonResult) -> list[str]:
     lines = []
     for place, origin in enumerate(comparison.origins[:_ORIGINS]):
         title = "first difference" if not place else "independent of it"
@@ -90,10 +86,10 @@ def _where(origin: Origin) -> str:
     return ", ".join(filter(None, parts))
 
 
-def _cells(comparison: Comparison) -> list[str]:
+def _cells(comparison: ComparisonResult) -> list[str]:
     cells: dict[str, tuple[int, float]] = {}
     for unit in comparison.units:
-        for name, (count, worst) in unit.cells.items():
+        for name, (count, worst) in unit.counts.cells.items():
             before = cells.get(name, (0, 0.0))
             cells[name] = before[0] + count, max(before[1], worst)
     if not cells:
@@ -103,7 +99,7 @@ def _cells(comparison: Comparison) -> list[str]:
     return [*table, *([f"  ... and {len(shown) - _CELLS} more Cells"] if len(shown) > _CELLS else [])]
 
 
-def _harmless(comparison: Comparison) -> list[str]:
-    soft = [origin for unit in comparison.units for origin in unit.soft]
+def _harmless(comparison: ComparisonResult) -> list[str]:
+    soft = [origin for unit in comparison.units for origin in unit.origins.soft]
     lines = [f"harmless: {text.shorten(origin.sentence, 200)}" for origin in soft[:_NOTES]]
     return [*lines, *([f"harmless: {len(soft) - _NOTES} more"] if len(soft) > _NOTES else [])]

@@ -10,25 +10,26 @@ import sys
 from typing import Any
 
 from probe.errors import UsageError
+from probe.reading.commands.arguments import add_choice, add_parser
 
 
-def add_command(commands: Any) -> None:
-    """Add the command to the parser of the command line."""
-    parser: argparse.ArgumentParser = commands.add_parser(
+def add_compare(commands: Any) -> None:
+    """Add ``probe compare``."""
+    parser = add_parser(
+        commands,
         "compare",
-        help="where two runs begin to differ",
-        description="Compare two runs, steps, ranks or dump.json files, and name where their differences begin. "
+        "where two runs begin to differ",
+        "Compare two runs, steps, ranks or dump.json files, and name where their differences begin. "
         "A is the golden one, B is yours.",
-        epilog="Exit status: 0 no difference beyond tolerance, 1 differences, 2 wrong use or nothing to compare.",
+        "Exit status: 0 no difference beyond tolerance, 1 differences, 2 wrong use or nothing to compare.",
     )
     parser.add_argument("a", nargs="?", metavar="GOLDEN", help="A: a dump_path, or a step or rank folder in it")
     parser.add_argument("b", nargs="?", metavar="TARGET", help="B, likewise")
     parser.add_argument("-gp", "--golden_path", metavar="GOLDEN", help="the same as GOLDEN")
     parser.add_argument("-tp", "--target_path", metavar="TARGET", help="the same as TARGET")
-    parser.add_argument("--step", default="", metavar="STEPS", help="only these steps, as 0,4-6")
-    parser.add_argument("--rank", default="", metavar="RANKS", help="only these ranks, as 0-7")
+    add_choice(parser)
     parser.add_argument("--rule", nargs=2, action="append", default=[], metavar=("REGEX", "CONDITION"),
-                        help="what must hold of which tensors, as softmax 'rel_l2 <= 0.02'")  # fmt: skip
+                        help="the condition for tensors with such a name, as softmax 'rel_l2 <= 0.02'")  # fmt: skip
     parser.add_argument(
         "--noise", metavar="GOLDEN2", help="a second golden run: three times their difference is allowed"
     )
@@ -77,7 +78,7 @@ def run_compare(given: argparse.Namespace) -> int:
         with open(given.json, "w", encoding="utf-8") as file:
             json.dump(comparison.to_dict(), file, indent=1)
     if given.xlsx:
-        from probe.reading.compare.export import to_xlsx
+        from probe.reading.compare.workbook import to_xlsx
 
         to_xlsx(comparison, given.xlsx)
     for path in filter(None, (*rows.values(), given.json if given.json != "-" else None, given.xlsx)):
