@@ -72,8 +72,11 @@ test-force: $(VENV)/ready  ## more of the random tests, many kills, and ten minu
 	  tests/measure/test_random_arguments.py tests/process/test_endings.py tests/reading/test_recovery.py
 	$(RUN) -m tests.programs.soak --minutes 10
 
-origins: $(VENV)/ready  ## plant faults and harmless changes in trainings; probe compare must name each fault
+origins: $(VENV)/ready  ## plant 24 faults and 10 harmless changes in trainings: `probe compare` must name the faults
 	$(RUN) -m tests.programs.origins.planted
+	$(RUN) -m tests.programs.origins.planted --mode md5
+	$(RUN) -m tests.programs.origins.planted --mode tensor
+	$(RUN) -m tests.programs.origins.planted --noise 1e-6
 
 wheel-test: $(VENV)/ready  ## build the wheel, install it in an empty environment, record with it there
 	$(RUN) -m tests.programs.wheel

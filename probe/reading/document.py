@@ -16,7 +16,7 @@ from probe.errors import UsageError
 
 @contextlib.contextmanager
 def paused_gc() -> Iterator[None]:
-    """Keep the garbage collector off while many objects are made: none of them is garbage, and it would look at all."""
+    """Switch the garbage collector off while many objects are made. None is garbage, and a collection visits all."""
     was_on = gc.isenabled()
     gc.disable()
     try:

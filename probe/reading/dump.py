@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 
 class Call(EntryView):
-    """One entry of a dump: a call of an API or a Cell, forward or backward, or the gradients of a Cell's parameters.
+    """One entry of a dump.
+
+    It is a call of an API or a Cell, forward or backward, or the gradients of a Cell's parameters.
 
     Args:
         dump: its dump.
@@ -271,7 +273,7 @@ class Dump:
         return self._flow
 
     def release(self) -> None:
-        """Forget what was read, so that the memory is free at once; it is read again when it is touched."""
+        """Drop the documents, so that their memory is free at once. The next access reads them again."""
         self._document = self._stacks = self._construct = self._flow = None
 
     @property

@@ -10,7 +10,7 @@ from probe.reading.run import open as open_run
 from probe.reading.values import element_count
 from probe.store import layout
 
-#: numpy's header, and what names the file in dump.json beside the name itself
+#: the size of numpy's header, and of the key in dump.json that names the file
 _HEADER, _KEY = 128, len(',\n      "data_name": ".npy"')
 _SIZES = {"Bool": 1, "BFloat16": 4, "Complex64": 8, "Complex128": 16}
 

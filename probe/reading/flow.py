@@ -44,7 +44,7 @@ class Link(NamedTuple):
 
 
 def content_key(record: Record) -> tuple[Any, ...] | None:
-    """Return what two records of one tensor have in common; None where nothing is known.
+    """Return the part of a record that is equal in all records of one tensor; None where nothing is known.
 
     >>> a = {"dtype": "Float32", "shape": [2, 3], "Max": 1.0, "Min": 0.0, "Mean": 0.5, "Norm": 2.0}
     >>> content_key(a) == content_key({**a, "shape": [6]}), content_key({"shape": [2]})
@@ -96,7 +96,7 @@ class Flow:
         cells: for each entry the entry of the Cell around it.
         containers: the Cell entries that hold other calls, whose work is theirs.
         links: for each forward entry the tensors it was given.
-        used_by: for each forward entry the positions of the calls that use what it made.
+        used_by: for each forward entry the positions of the calls that use its outputs.
         dtypes: the dtypes of all tensors.
     """
 

@@ -29,14 +29,14 @@ _INPUTS, _OUTPUTS = ("input_args", "input_kwargs", "input", "parameters"), ("out
 
 
 class Found(NamedTuple):
-    """What came of one step of one rank.
+    """The findings in one step of one rank.
 
     Attributes:
         step: the step.
         rank: the rank.
         origins: calls that make NaN or Inf, in order.
         near: tensors close to the largest number of their dtype.
-        error: why the dump could not be read.
+        error: the reason why the dump could not be read.
     """
 
     step: int | None
@@ -64,12 +64,14 @@ def first_nan(run: Run, jobs: int = 1) -> Origin | None:
 
 
 def find(run: Run, jobs: int = 1, said: list[str] | None = None) -> list[Origin]:
-    """Return what makes NaN or Inf, the earliest step first; a collective only if no rank has made it before.
+    """Return the calls that make NaN or Inf, the earliest step first.
+
+    A collective is named only if no rank has made NaN or Inf before.
 
     Args:
         run: the run.
         jobs: how many processes work.
-        said: gets remarks: what cannot be read, what is close to overflow.
+        said: gets remarks: dumps that cannot be read, tensors close to overflow.
     """
     units = list(run_units(look_at, [(folder,) for folder in run.folders], jobs, "looking for NaN/Inf"))
     origins: list[Origin] = []
@@ -85,7 +87,7 @@ def find(run: Run, jobs: int = 1, said: list[str] | None = None) -> list[Origin]
 
 
 def look_at(folder: DumpFolder) -> Found:
-    """Return what makes NaN or Inf in one step of one rank."""
+    """Return the calls that make NaN or Inf in one step of one rank."""
     from probe.errors import UsageError
 
     dump = Dump(folder)
@@ -129,7 +131,7 @@ class Finder:
         return strange
 
     def origins(self) -> Iterator[Origin]:
-        """Yield what makes NaN or Inf, in order."""
+        """Yield the calls that make NaN or Inf, in order."""
         if not self._strange:
             return
         flow = self._dump.flow

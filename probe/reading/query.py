@@ -245,7 +245,7 @@ def write_rows(answer: Answer, file: IO[str], form: str) -> None:
 
 
 def answer_to(run: Run, query: Query, form: str, width: int = 0, file: IO[str] | None = None) -> tuple[list[str], int]:
-    """Write what a query finds; return the remarks on the dumps, and how many are broken."""
+    """Write the answer to a query; return the remarks on the dumps, and the number of broken dumps."""
     answer = Answer(run, query)
     out = file or sys.stdout
     if form == "text":

@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""``probe ranks``: what must be equal on all ranks of one run, without a golden one."""
+"""``probe ranks``: values that must be equal on all ranks of one run. It needs no golden run."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MOST = 20
 
 @dataclass
 class Digest:
-    """What other ranks have to know of one step of one rank."""
+    """The part of one step of one rank that is compared with other ranks."""
 
     step: int | None
     rank: Any
@@ -50,7 +50,7 @@ class RankFinding(NamedTuple):
         step: the step.
         name: the call or parameter.
         ranks: the ranks that are apart from the others.
-        sentence: what is to be said of it.
+        sentence: one sentence about it.
     """
 
     kind: str
@@ -61,12 +61,12 @@ class RankFinding(NamedTuple):
 
 
 def check_ranks(run: Run, jobs: int = 1, said: list[str] | None = None) -> list[RankFinding]:
-    """Return what the ranks of a run disagree on, though they should not, by step.
+    """Return the values on which the ranks of a run disagree, though they should not, by step.
 
     Args:
         run: the run.
         jobs: how many processes work.
-        said: gets remarks: what cannot be read.
+        said: gets remarks: dumps that cannot be read.
 
     Example::
 
@@ -91,7 +91,7 @@ def check_ranks(run: Run, jobs: int = 1, said: list[str] | None = None) -> list[
 
 
 def digest(folder: DumpFolder) -> Digest:
-    """Return what other ranks have to know of a dump."""
+    """Return the part of a dump that is compared with other ranks."""
     made, dump = Digest(folder.step, folder.rank), Dump(folder)
     try:
         with paused_gc():

@@ -44,14 +44,14 @@ def collect(folders: Sequence[DumpFolder], like: str, stat: str = "norm") -> Tre
 
 
 class TrendFinding(NamedTuple):
-    """A series that a rule has something to say on.
+    """A finding of a rule in a series.
 
     Attributes:
         rule: the rule's name.
         name: the tensor.
         rank: the rank.
         step: the step.
-        sentence: what is to be said of it.
+        sentence: one sentence about it.
     """
 
     rule: str
@@ -61,7 +61,7 @@ class TrendFinding(NamedTuple):
     sentence: str
 
 
-#: rule -> (threshold, what it says, where it comes from)
+#: rule -> (threshold, its meaning, its source)
 RULES = {
     "NaN/Inf": (0.0, "any NaN or Inf", "smdebug ExplodingTensor"),
     "spike": (6.0, "robust z of log(norm) against the last 20 recorded steps, and twice as large", "ZClip, llm.c"),
@@ -75,7 +75,7 @@ _BARS = " .:-=+*#%@"
 
 
 def findings(trend: Trend, steps: Sequence[int], thresholds: Mapping[str, float] | None = None) -> list[TrendFinding]:
-    """Return what the rules have to say on series; most need five recorded steps.
+    """Return the findings of the rules; most rules need five recorded steps.
 
     Args:
         trend: the series, of norms.
@@ -132,7 +132,7 @@ def sparkline(values: Sequence[float]) -> str:
     """Return a line of letters that rises and falls with the numbers; "!" is NaN or Inf.
 
     >>> sparkline([1.0, 2.0, 4.0, float("nan")])
-    ' =@!'
+    ' -@!'
     """
     finite = [value for value in values if math.isfinite(value)]
     low, high = min(finite, default=0.0), max(finite, default=0.0)

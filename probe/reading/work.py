@@ -12,7 +12,7 @@ from probe.errors import UsageError
 from probe.process.progress import progress
 
 Result = TypeVar("Result")
-#: how many units may wait for a process; what they return is kept only until it is taken
+#: the number of units that may wait for a process; a result is kept only until it is taken
 _AHEAD = 4
 
 
@@ -25,22 +25,22 @@ def cores() -> int:
 
 
 def run_units(
-    function: Callable[..., Result], units: Sequence[tuple[Any, ...]], jobs: int = 1, what: str = "comparing"
+    function: Callable[..., Result], units: Sequence[tuple[Any, ...]], jobs: int = 1, label: str = "comparing"
 ) -> Iterator[Result]:
-    """Yield what a function returns for each unit, in their order.
+    """Yield the result of a function for each unit, in their order.
 
     Args:
         function: of a module, so that other processes find it.
         units: its arguments.
         jobs: how many processes work; 1 means this one, 0 as many as there are cores.
-        what: the word of the progress line.
+        label: the word of the progress line.
 
     Raises:
         UsageError: when a process ended, as for want of memory.
     """
     jobs = min(jobs or cores(), len(units))
     if jobs <= 1:
-        for unit in progress(units, what):
+        for unit in progress(units, label):
             yield function(*unit)
         return
     import multiprocessing
@@ -51,7 +51,7 @@ def run_units(
         waiting: list[Future[Result]] = []
         rest = iter(units)
         try:
-            for _ in progress(units, what):
+            for _ in progress(units, label):
                 for unit in rest:
                     waiting.append(pool.submit(function, *unit))
                     if len(waiting) >= jobs * _AHEAD:

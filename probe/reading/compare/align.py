@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Pairs the calls of two dumps: by name, by the tree of Cells and the order in each, backwards by their forwards."""
+"""Pairs the calls of two dumps: by name, by the tree of Cells, by the order in a Cell."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ class Alignment:
             self.pair_sequences(places, calls_b.get(home, []))
 
     def pair_sequences(self, places_a: list[int], places_b: list[int]) -> None:
-        """Pair the calls of one Cell in their order: by all that is known of them, then by less and less."""
+        """Pair the calls of one Cell in their order: by their full keys first, then by shorter keys."""
         flow_a, flow_b = self.flows
         for level in range(4):
             left_a = [place for place in places_a if place not in self.b_of]
@@ -258,7 +258,7 @@ def _mapper(mapping: Mapping[str, str] | None) -> Any:
 
 
 def _plain_api(parts: EntryName) -> str:
-    """Return the API's name without what differs between its spellings: Tensor.__add__, Functional.add, mint.add."""
+    """Return the part of an API's name that all its spellings share: Tensor.__add__, Functional.add, mint.add."""
     name = parts.api.strip("_").lower()
     if parts.api.startswith("__r") and name in ("radd", "rmul", "rsub", "rtruediv", "rmatmul", "rpow"):
         name = name[1:] if name in ("radd", "rmul") else name
@@ -298,7 +298,7 @@ def _shape(record: Any) -> Hashable:
 
 
 def _call_key(dump: Dump, flow: Flow, place: int, name: str, level: int) -> Hashable:
-    """Return what a call is matched by: API, shapes and plain arguments; at level 1 no arguments, at 2 no shapes."""
+    """Return the key of a call: API, shapes and plain arguments; at level 1 no arguments, at 2 no shapes."""
     entry = dump.data[flow.names[place]]
     if level == 2 or not isinstance(entry, dict):
         return name

@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Exact distances of tensors whose arrays were written, and what changes one into the other."""
+"""Exact distances of tensors whose arrays were written, and the relation of one to the other."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Arrays:
             return found
 
     def relation(self, a: Any, b: Any) -> str:
-        """Return what makes B's array of A's: "is the transpose of A's"; "" where nothing simple does."""
+        """Return the relation of B's array to A's: "is the transpose of A's"; "" where it is not simple."""
         paths = self._paths(a, b)
         if paths is None:
             return ""
@@ -76,8 +76,8 @@ def exact_distance(a: Array, b: Array) -> Distance:
     """Return the distance of two arrays; NaN at the same places is equal.
 
     >>> import numpy as np
-    >>> exact_distance(np.array([3.0, 4.0]), np.array([3.0, 4.5]))[:2]
-    (0.09..., 0.5)
+    >>> round(exact_distance(np.array([3.0, 4.0]), np.array([3.0, 4.5])).rel_l2, 4)
+    0.0924
     """
     import numpy as np
 
@@ -111,7 +111,7 @@ def _wide(block: Array) -> Array:
 
 
 def relation(a: Array, b: Array) -> str:  # noqa: PLR0911 (one line for each relation)
-    """Return what makes B's array of A's.
+    """Return the relation of B's array to A's.
 
     >>> import numpy as np
     >>> x = np.arange(6.0).reshape(2, 3)

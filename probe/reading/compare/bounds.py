@@ -67,7 +67,7 @@ def distance(a: Record, b: Record) -> Distance:
 
 
 def _spread(record: Record, a: tuple[Any, ...], b: tuple[Any, ...], mean_gap: float) -> float:
-    """Return the least norm of the difference that means and norms leave, less what rounding may have made of them."""
+    """Return the least norm of the difference that means and norms leave, less their rounding."""
     try:
         count = math.prod(record["shape"])
     except (KeyError, TypeError):

@@ -106,7 +106,7 @@ def compare(
         a: A, the golden one: a path, a run or a dump.
         b: B, yours.
         rules: (regular expression, condition) pairs, as ("softmax", "rel_l2 <= 0.02 or max_abs <= 1e-3").
-        mapping: parts of names in A -> what they are called in B.
+        mapping: parts of names in A -> the same parts in B.
         noise: a second golden run. A tensor may differ by three times its difference between A and this one.
         step: which steps, as "0,4-6".
         rank: which ranks, likewise.
@@ -130,19 +130,20 @@ def compare(
     options = Options(dict(mapping or {}), tuple(rules), _noise(run_a, noise, mapping), tolerance, arrays)
     units = _run_units(pairs, options, jobs, rows or {})
     comparison = Comparison((run_a.path, run_b.path), units, alone, pairs, options)
-    _check_use(rules, units)
+    _check_rules(rules, units)
     return comparison
 
 
 def _check(rules: Sequence[tuple[str, str]], arrays: str) -> None:
+    """Raise UsageError when a rule cannot be read, or there is no such choice of arrays."""
     for rule in rules:
         Rule(*rule)
     if arrays not in ("all", "differs", "none"):
         raise UsageError(f"--arrays: {arrays!r} is not allowed. Allowed: all, differs, none.")
 
 
-def _check_use(rules: Sequence[tuple[str, str]], units: list[UnitSummary]) -> None:
-    """Raise UsageError when a rule fits no tensor."""
+def _check_rules(rules: Sequence[tuple[str, str]], units: Sequence[UnitSummary]) -> None:
+    """Raise UsageError when a rule fits no tensor: it has a typo."""
     used = [sum(counts) for counts in zip(*(unit.counts.rules_used for unit in units if unit.counts.rules_used))]
     unused = [rules[place][0] for place, count in enumerate(used) if not count]
     if unused:
@@ -190,7 +191,7 @@ def _noise(run_a: Run, noise: Side | None, mapping: Mapping[str, str] | None) ->
 def pair_folders(
     run_a: Run, run_b: Run, step: str, rank: str
 ) -> tuple[list[tuple[DumpFolder, DumpFolder]], tuple[list[str], list[str]]]:
-    """Return the folders of one step and rank each, and what only one run has.
+    """Return the pairs of folders of one step and rank, and the dumps that only one run has.
 
     Raises:
         UsageError: when nothing can be paired.

@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""The dataflow of two paired dumps: what may have caused what, and which differences follow from others.
+"""The dataflow of two paired dumps: the possible causes of each difference.
 
 A value is off where it differs beyond tolerance, or is missing on one side. A call is tainted if a cause of it is off
 or tainted. Taint passes through a value that merely agrees in statistics, and ends at one whose bits agree.
@@ -20,7 +20,7 @@ from probe.reading.flow import Flow, Link, is_constant
 _PASSES = 12
 
 
-#: a node that may have caused what another shows, and through which place of it ("" for no one place)
+#: a possible cause: a node, and the input through which it acts ("" for no single input)
 Cause = tuple[int, str]
 
 
@@ -83,7 +83,7 @@ class Graph:
         return flow.names[place] in flow.containers
 
     def links(self, node: int, place: str) -> tuple[Link | None, Link | None]:
-        """Return what is known of the producers of an input, in A and in B."""
+        """Return the links of an input, in A and in B."""
         pair = self.pairs[node]
         found: list[Link | None] = []
         for flow, own in zip(self.alignment.flows, (pair.a, pair.b)):
@@ -168,7 +168,7 @@ class Graph:
         return tainted
 
     def _has_unknown_cause(self, node: int) -> bool:
-        """Return whether a value that is off has no known maker, and an earlier call that may have made it is off."""
+        """Return whether a value that is off has no known producer, but a possible one that is off."""
         if not self.off[node] or node <= self._first_off:
             return False
         parts = self.parts(node)
@@ -201,7 +201,7 @@ class Graph:
         return all(link is None or (link.producer < 0 and link.parameter is None) for link in links)
 
     def slot(self, node: int, place: str) -> Slot | None:
-        """Return what is known of a place."""
+        """Return the verdict on a place; None where there is none."""
         return next((slot for slot in self.slots[node] if slot.place == place), None)
 
     def _ends(self, node: int, place: str) -> bool:
@@ -233,7 +233,7 @@ class Graph:
         return slot is not None and slot.verdict in (BITS, NUMBERS_EQUAL)
 
     def is_soft(self, node: int) -> bool:
-        """Return whether a node differs in a way that may be harmless: an argument, a dtype, a call more or less."""
+        """Return whether a node has a difference that may be harmless: an argument, a dtype, an added call."""
         pair = self.pairs[node]
         if NONE in (pair.a, pair.b):
             return self.parts(node).direction == FORWARD and not self.is_container(node)
@@ -246,7 +246,7 @@ class Graph:
     def _is_soft_slot(self, node: int, slot: Slot) -> bool:
         if slot.verdict == "argument":
             return slot.is_input
-        if slot.verdict == OTHER_BITS:  # of what no recorded call made
+        if slot.verdict == OTHER_BITS:  # of a value that no recorded call made
             return slot.is_input and max(self.producer_nodes(node, slot.place)) == NONE
         return self._mixed and _dtype_differs(slot)
 

@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Compares what stands in two paired entries: each tensor gets a distance and a verdict."""
+"""Compares two paired entries: each tensor gets a distance and a verdict."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Judge:
     """Compares entries.
 
     Args:
-        tolerances: what is still agreement.
+        tolerances: the tolerances.
         refine: looks at arrays; None where there are none.
     """
 
@@ -98,7 +98,7 @@ class Judge:
         return found
 
     def follow(self, slots: list[Slot]) -> list[Slot]:
-        """Return the places with what a call makes of rounding, which is rounding too.
+        """Return the places of a call. A call turns rounding into rounding: its outputs are near zero too.
 
         Args:
             slots: the places of a call, in the order in which the calls ran.
@@ -186,7 +186,7 @@ def _equal(place: str, is_input: bool, leaf: Any) -> Slot:
 
 
 def _from_crc(a: Any, b: Any) -> Distance | None:
-    """Return what the CRC-32 of two arrays say: equal, or nothing (how far apart, the numbers tell)."""
+    """Return a distance of zero where the CRC-32 of two arrays are equal; else None."""
     if a.get("md5") and a.get("md5") == b.get("md5") and a.get("dtype") == b.get("dtype"):
         return SAME_BITS
     return None
@@ -203,7 +203,8 @@ def _together(a: list[Leaf], b: list[Leaf]) -> list[tuple[str, Any, Any]]:
 def _is_rounding(slot: Slot, known: list[tuple[float, Slot]]) -> bool:
     """Return whether two tensors are so small beside a larger one of their call that their difference is rounding.
 
-    A sum of n numbers that should be zero is as large as their rounding: by the root of n larger than one number's.
+    A sum of n numbers that should be zero is as large as their rounding.
+    It is larger by the root of n than the rounding of one number.
     In norms the root of n falls out.
     """
     left, right, distance_known = slot.a.get("Norm"), slot.b.get("Norm"), slot.distance.rel_l2

@@ -39,8 +39,8 @@ class Finding(NamedTuple):
     """One thing that differs at one place of a node.
 
     Attributes:
-        kind: what it is.
-        node: where.
+        kind: one of ``KINDS``.
+        node: the node.
         place: the place of the call: "input.0"; "" for the call as a whole.
         parameter: (Cell entry, parameter) of a parameter, else None.
     """
@@ -72,7 +72,7 @@ class OriginFinder:
         return sorted(found.values(), key=lambda item: item.node)
 
     def later(self, most: int = 20) -> list[Finding]:
-        """Return what follows from an origin by the dataflow, but gives another output for inputs that agree."""
+        """Return calls that follow from an origin by the dataflow, but give another output for inputs that agree."""
         graph = self._graph
         found: list[Finding] = []
         for node in range(len(graph.pairs)):
@@ -115,7 +115,7 @@ class OriginFinder:
                 yield source or Finding(self._own_kind(node), node, outputs[0].place if outputs else "")
 
     def _is_carried(self, node: int, outputs: list[Slot]) -> bool:
-        """Return whether outputs differ no more than what the inputs differ within tolerance explains."""
+        """Return whether the differences of the inputs, though within tolerance, explain those of the outputs."""
         if any(slot.is_input for slot in outputs):
             return False
         given = max((slot.distance.rel_l2 or 0.0 for slot in self._graph.slots[node] if slot.is_input), default=0.0)
@@ -137,7 +137,7 @@ class OriginFinder:
         return self._from_outside(node, slot)
 
     def _from_outside(self, node: int, slot: Slot) -> Finding:
-        """Return what a value is that no recorded call made: a parameter, data, or anything."""
+        """Return the kind of a value that no recorded call made: a parameter, data, or another value."""
         graph = self._graph
         if slot.place.startswith("parameters."):
             return Finding(PARAMETER, node, slot.place, (graph.name(node), slot.place.partition(".")[2]))
@@ -148,7 +148,7 @@ class OriginFinder:
         return Finding(DATA if self._is_data(node, slot) else OUTSIDE, node, slot.place)
 
     def _is_data(self, node: int, slot: Slot) -> bool:
-        """Return whether a value from outside is the batch: integers, or what the first call is given."""
+        """Return whether a value from outside is the batch: integers, or the input of the first call."""
         record = slot.b if is_tensor(slot.b) else slot.a
         if str(record.get("dtype") if is_tensor(record) else "").startswith(("Int", "UInt")):
             return True
@@ -190,7 +190,7 @@ class OriginFinder:
         return Finding(ARGUMENT, node, place)
 
     def _identity(self, finding: Finding) -> tuple[Any, ...]:
-        """Return what two findings of one thing have in common: a parameter, or a value that two calls are given."""
+        """Return a key that findings of one cause share: a parameter, or a value that two calls are given."""
         if finding.parameter is not None:
             return finding.kind, finding.parameter
         slot = self._graph.slot(finding.node, finding.place) if finding.kind in (DATA, OUTSIDE) else None

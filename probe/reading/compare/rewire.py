@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Pairs the calls of a Cell by what they are given, where their order alone has paired them wrongly."""
+"""Pairs the calls of a Cell by their inputs where their order alone has paired them wrongly."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class Rewiring:
                 alignment.separate(backward)
 
     def _signatures(self, side: int, places: list[int]) -> dict[int, Hashable]:
-        """Return for each call of a Cell the API, the plain arguments and where the inputs come from, as one key."""
+        """Return a key for each call of a Cell: the API, the plain arguments and the producers of the inputs."""
         found: dict[int, Hashable] = {}
         flow = self._alignment.flows[side]
         inner = set(places)

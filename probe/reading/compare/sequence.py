@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Matches two sequences of keys, so that what was inserted in one shifts nothing."""
+"""Matches two sequences of keys, so that a key inserted in one shifts nothing."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def one_line(comparison: ComparisonResult) -> str:
 
 
 def summary_text(comparison: ComparisonResult) -> str:
-    """Return what was compared, how well it matched, the origins, and the Cells that differ."""
+    """Return the text of a comparison: its dumps, its pairs, the origins, and the Cells that differ."""
     lines = [f"A: {comparison.paths[0]}", f"B: {comparison.paths[1]}", *_matched(comparison)]
     lines += [f"the runs differ: {line}" for unit in comparison.units[:1] for line in unit.header[:_NOTES]]
     notes = dict.fromkeys(

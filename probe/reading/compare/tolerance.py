@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""What difference is still agreement: by dtype, by a rule of the user, by the user's own noise."""
+"""Tolerances: the largest difference that is still agreement, by dtype, by a rule of the user, by noise."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def of_dtype(dtype: object) -> float:
 
 
 class Rule:
-    """A rule of the user: which tensors, and what of them must hold.
+    """A rule of the user: a condition for some tensors.
 
     Args:
         pattern: a regular expression that is searched for in the tensor's name.
@@ -89,7 +89,7 @@ class Rule:
         return found
 
     def holds(self, distance: Distance) -> bool:
-        """Return whether what must hold does; where nothing is known it does."""
+        """Return whether the condition holds; where nothing is known it does."""
         if distance.rel_l2 is None:
             return True
         return bool(self._value(self._tree, {"rel_l2": distance.rel_l2, "max_abs": distance.max_abs or 0.0}))
@@ -139,7 +139,7 @@ class Tolerances:
         Args:
             name: the tensor's name in A.
             distance: how far apart they are.
-            tolerance: what their dtype allows.
+            tolerance: the tolerance of their dtype.
         """
         if distance.rel_l2 is None:
             return True
