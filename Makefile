@@ -17,7 +17,7 @@ NEW_PIP := $(PIP) --upgrade 'pip>=25.1'
 CODE := probe tests examples benchmarks
 
 .PHONY: help demo check lint imports numbers unit format coverage test test-force conformance wheel-test test-oldest test-versions \
-  test-processors bench bench-peer peer clean
+  test-processors origins bench bench-peer peer clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -71,6 +71,12 @@ test-force: $(VENV)/ready  ## more of the random tests, many kills, and ten minu
 	PROBE_KILLS=200 PROBE_EXAMPLES=10000 $(RUN) -m pytest -q tests/config/test_random_settings.py \
 	  tests/measure/test_random_arguments.py tests/process/test_endings.py tests/reading/test_recovery.py
 	$(RUN) -m tests.programs.soak --minutes 10
+
+origins: $(VENV)/ready  ## plant 24 faults and 10 harmless changes in trainings: `probe compare` must name the faults
+	$(RUN) -m tests.programs.origins.planted
+	$(RUN) -m tests.programs.origins.planted --mode md5
+	$(RUN) -m tests.programs.origins.planted --mode tensor
+	$(RUN) -m tests.programs.origins.planted --noise 1e-6
 
 wheel-test: $(VENV)/ready  ## build the wheel, install it in an empty environment, record with it there
 	$(RUN) -m tests.programs.wheel

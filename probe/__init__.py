@@ -13,7 +13,11 @@ if TYPE_CHECKING:
     from probe.callbacks import MsprobeStep
     from probe.debugger import PrecisionDebugger
     from probe.errors import NonFiniteError, ProbeError, SettingsError, UsageError
+    from probe.reading.compare.comparison import compare
     from probe.reading.load import load
+    from probe.reading.nan import first_nan
+    from probe.reading.rank_checks import check_ranks
+    from probe.reading.run import open
     from probe.seeding import seed_all
 
 __all__ = [
@@ -24,7 +28,11 @@ __all__ = [
     "SettingsError",
     "UsageError",
     "__version__",
+    "check_ranks",
+    "compare",
+    "first_nan",
     "load",
+    "open",
     "seed_all",
 ]
 __version__ = "0.1.0"
@@ -36,7 +44,11 @@ _LAZY_IMPORTS = {
     "ProbeError": "probe.errors",
     "SettingsError": "probe.errors",
     "UsageError": "probe.errors",
+    "check_ranks": "probe.reading.rank_checks",
+    "compare": "probe.reading.compare.comparison",
+    "first_nan": "probe.reading.nan",
     "load": "probe.reading.load",
+    "open": "probe.reading.run",
     "seed_all": "probe.seeding",
 }
 

@@ -4,13 +4,13 @@
 
 from __future__ import annotations
 
-import math
 import os
 
-from probe.reading.dump import read
+from probe.reading.run import open as open_run
+from probe.reading.values import element_count
 from probe.store import layout
 
-#: numpy's header, and what names the file in dump.json beside the name itself
+#: the size of numpy's header, and of the key in dump.json that names the file
 _HEADER, _KEY = 128, len(',\n      "data_name": ".npy"')
 _SIZES = {"Bool": 1, "BFloat16": 4, "Complex64": 8, "Complex128": 16}
 
@@ -27,10 +27,10 @@ def estimate(folder: str, exact_dtypes: bool = False) -> int:
     """
     sizes = {**_SIZES, "BFloat16": 2} if exact_dtypes else _SIZES
     total = documents(folder)
-    for place, record in read(folder).tensors():
-        name = record["dtype"]
+    for place, record in open_run(folder).dump().tensors():
+        name = str(record.get("dtype"))
         bits = int("".join(filter(str.isdigit, name)) or 8)
-        arrays = math.prod(record["shape"]) * sizes.get(name, bits // 8)
+        arrays = (element_count(record.get("shape")) or 0) * sizes.get(name, bits // 8)
         total += arrays + _HEADER + (0 if "data_name" in record else _KEY + len(place))
     return total
 

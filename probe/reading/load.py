@@ -4,21 +4,26 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from typing import Any
 
 import numpy as np
 
 from probe.errors import UsageError
+from probe.reading import document
+from probe.reading.values import tensors
 from probe.store import layout
+
+_BFLOAT16 = "BFloat16"
 
 
 def load(path: str | os.PathLike[str]) -> np.ndarray[Any, Any]:
     """Return an array of a dump in the dtype that its tensor had: bfloat16 as ``ml_dtypes.bfloat16``.
 
     Args:
-        path: a .npy file in a ``dump_tensor_data`` folder. Whether one of float32 was bfloat16 is looked up in the
-            dump.json beside that folder, where there is one.
+        path: a .npy file in a ``dump_tensor_data`` folder. The dump.json beside that folder says whether one of float32
+            was bfloat16; it is read once for all arrays of a folder.
 
     Raises:
         UsageError: when it is no array, or cannot be read.
@@ -28,32 +33,66 @@ def load(path: str | os.PathLike[str]) -> np.ndarray[Any, Any]:
         array = probe.load("dump/step0/rank/dump_tensor_data/Functional.relu.0.forward.output.0.npy")
     """
     path = os.fspath(path)
-    try:
-        array: np.ndarray[Any, Any] = np.load(path, allow_pickle=False)
-        if not isinstance(array, np.ndarray):
-            raise UsageError(f"{path} is no array of a dump")
-        as_it_is = array.dtype.kind == "V" and array.dtype.itemsize == 2
-        if as_it_is or (array.dtype == np.float32 and _was_bfloat16(path)):
-            import ml_dtypes
+    array = _read(path)
+    if array.dtype == np.float32 and os.path.basename(path) in _bfloat16_names(path):
+        return _as_dtype(array, _BFLOAT16)
+    return _as_dtype(array, "")
 
-            kind = np.dtype(ml_dtypes.bfloat16)
-            return array.view(kind) if as_it_is else array.astype(kind)
-    except (OSError, ValueError, EOFError) as error:
+
+def load_array(path: str, dtype: str, mapped: bool = False) -> np.ndarray[Any, Any]:
+    """Return an array whose record is known.
+
+    Args:
+        path: the file.
+        dtype: the dtype of the record.
+        mapped: whether the file is mapped into memory in place of being read.
+
+    Raises:
+        UsageError: when it is no array, or cannot be read.
+    """
+    return _as_dtype(_read(path, mapped), dtype)
+
+
+def _read(path: str, mapped: bool = False) -> np.ndarray[Any, Any]:
+    try:
+        array: np.ndarray[Any, Any] = np.load(path, allow_pickle=False, mmap_mode="r" if mapped else None)
+    except (OSError, ValueError, EOFError, SyntaxError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from error
+    if not isinstance(array, np.ndarray):
+        raise UsageError(f"{path} is no array of a dump")
     return array
 
 
-def _was_bfloat16(path: str) -> bool:
-    """Return what the record says that names this file; the document is searched, as parsing it takes far longer."""
+def _as_dtype(array: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
+    as_it_is = array.dtype.kind == "V" and array.dtype.itemsize == 2
+    if as_it_is or (dtype == _BFLOAT16 and array.dtype == np.float32):
+        import ml_dtypes
+
+        kind = np.dtype(ml_dtypes.bfloat16)
+        return array.view(kind) if as_it_is else array.astype(kind)
+    return array
+
+
+def _bfloat16_names(path: str) -> frozenset[str]:
+    """Return the files beside this one whose tensors were bfloat16, by the documents above."""
     above = os.path.dirname(os.path.dirname(os.path.abspath(path)))
     for name in (layout.DUMP, layout.DEBUG):
+        beside = os.path.join(above, name)
         try:
-            with open(os.path.join(above, name), encoding="utf-8") as file:
-                text = file.read()
-        except FileNotFoundError:
+            state = os.stat(beside)
+        except OSError:
             continue
-        place = text.find(f'"data_name": "{os.path.basename(path)}"')
-        if place >= 0:
-            start = text.rfind('"dtype": "', 0, place)
-            return text.startswith('"dtype": "BFloat16"', start)
-    return False
+        return _named_bfloat16(beside, state.st_mtime_ns, state.st_size)
+    return frozenset()
+
+
+@functools.lru_cache(maxsize=8)
+def _named_bfloat16(path: str, changed: int, size: int) -> frozenset[str]:
+    try:
+        data = document.read_document(path).get("data")
+    except UsageError:  # a broken document does not keep an array
+        return frozenset()
+    if not isinstance(data, dict):
+        return frozenset()
+    records = (record for name, entry in data.items() for _, record in tensors(name, entry))
+    return frozenset(str(record.get("data_name")) for record in records if record.get("dtype") == _BFLOAT16)

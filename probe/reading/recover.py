@@ -16,7 +16,7 @@ from probe.store.documents import JsonDocuments
 
 
 class RecoveryResult(NamedTuple):
-    """What became of one folder: what to say about it, and whether all is well."""
+    """The result of one folder: a sentence about it, and whether all is well."""
 
     text: str
     well: bool
@@ -25,8 +25,8 @@ class RecoveryResult(NamedTuple):
 def recover(path: str) -> list[RecoveryResult]:
     """Write the documents of every journal in a folder or below it.
 
-    What stood in the documents before is kept. It may be asked for again, and may itself be interrupted. A journal that
-    cannot be read, or that a living process still writes, is left where it is and does not keep the others.
+    Older content of the documents is kept. The recovery may be interrupted, and may run again. A journal stays if it
+    cannot be read, or if a living process still writes it. The other journals are recovered all the same.
 
     Args:
         path: a dump_path, or a step or rank folder in it.
@@ -61,7 +61,7 @@ def _recover(folder: str) -> str:
         elif damage:
             raise UsageError(f"{source}: nothing in it can be read: {damage}")
         os.remove(source)
-        for name in os.listdir(folder):  # what was being put in place when the process died
+        for name in os.listdir(folder):  # files that were not yet in place when the process died
             if name.endswith(layout.TEMP_SUFFIX):
                 os.remove(os.path.join(folder, name))
     except (OSError, RecursionError, TypeError, ValueError, KeyError, AttributeError) as error:
@@ -70,7 +70,7 @@ def _recover(folder: str) -> str:
 
 
 class _MergedDocuments:
-    """The documents of one folder, with what stands there already and what the journal adds."""
+    """The documents of one folder: their older content and the entries of the journal."""
 
     def __init__(self, folder: str, first: Mapping[str, Any], notes: list[str]) -> None:
         self._folder, self._notes = folder, notes
@@ -90,7 +90,7 @@ class _MergedDocuments:
         self.documents.construct(self._standing(layout.CONSTRUCT).items())
 
     def add(self, record: Mapping[str, Any]) -> None:
-        """Add what one record of the journal says."""
+        """Add one record of the journal."""
         name = str(record["name"])
         if "entry" in record:
             self.documents.entry(name, record["entry"] if self._debug else dict(record["entry"]))

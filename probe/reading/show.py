@@ -1,115 +1,118 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""What is in a dump, as text for a terminal: the folders, then how many entries of each kind, then some of them."""
+"""``probe show``: an overview of the dumps below a folder. One dump at a time is in memory."""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator
 
-from probe.reading.dump import Dump, find, read
+from probe.errors import UsageError
+from probe.process.progress import progress
+from probe.reading import entry_name, text
+from probe.reading.dump import Dump
+from probe.reading.entry_name import BACKWARD, GRADIENT
+from probe.reading.run import Run, open
+from probe.reading.source import DumpFolder
+from probe.reading.values import NUMBERS, has_nonfinite
 from probe.store import layout
 
 _ROWS = 16
 
 
-def show(path: str, rows: int = _ROWS) -> str:
-    """Return the description of every dump below a path.
+def show(path: str, rows: int = _ROWS, width: int = 0) -> str:
+    """Return the description of every dump below a path; a broken one is named as broken.
 
     Args:
         path: a dump_path, a step folder or a rank folder.
         rows: how many tensors of the first dump are listed.
+        width: how many letters a line may have; 0 cuts nothing.
 
     Raises:
-        UsageError: when there is no dump, or one cannot be read.
+        UsageError: when there is no dump, or none can be read.
     """
-    dumps = [read(folder) for folder in find(path)]
-    parts = [_tree(path, dumps)]
-    parts += [_kinds(dump, path) for dump in dumps[:1]]
-    parts.append(_numbers(dumps[0], rows))
-    return "\n\n".join(parts)
+    return overview(open(path), rows, width)[0]
 
 
-def _tree(path: str, dumps: Sequence[Dump]) -> str:
-    lines = [os.path.abspath(path)]
-    for dump in dumps:
-        lines.append(f"  {os.path.relpath(dump.folder, path)}/")
-        for name in sorted(os.listdir(dump.folder)):
-            full = os.path.join(dump.folder, name)
-            if name == layout.ARRAYS:
-                sizes = [entry.stat().st_size for entry in os.scandir(full)]
-                lines.append(f"    {name + '/':<22} {_size(sum(sizes)):>9}  {len(sizes)} files")
-            elif os.path.isfile(full):
-                count = f"  {len(dump.data)} entries" if name in (layout.DUMP, layout.DEBUG) else ""
-                lines.append(f"    {name:<22} {_size(os.path.getsize(full)):>9}{count}")
-    return "\n".join(lines)
+def overview(run: Run, rows: int = _ROWS, width: int = 0) -> tuple[str, int]:
+    """Return the description of a run, and how many of its dumps are broken.
+
+    Raises:
+        UsageError: when none can be read.
+    """
+    lines, first, broken = [text.safe(os.path.abspath(run.path))], "", []
+    base = run.path if os.path.isdir(run.path) else os.path.dirname(run.path)
+    notes: list[str] = []
+    for folder in progress(run.folders, "reading"):
+        dump = Dump(folder)
+        lines.append(f"  {text.safe(os.path.relpath(folder.path, base))}/")
+        try:
+            count = f"{len(dump)} entries"
+            first = first or _kinds(dump, base, width) + "\n\n" + _numbers(dump, rows, width)
+            notes += dump.notes
+        except UsageError as error:
+            broken.append(str(error))
+            count = "broken"
+        lines += _files(folder, count)
+    if len(broken) == len(run.folders):
+        raise UsageError("; ".join(broken))
+    said = [f"broken: {text.safe(reason)}" for reason in broken] + [text.safe(note) for note in notes]
+    parts = ["\n".join(lines), first, "\n".join(said)]
+    return text.fit("\n\n".join(filter(None, parts)), width), len(broken)
 
 
-_STRANGE = ("nan_count", "inf_count", "negative_inf_count", "positive_inf_count")
+def _files(folder: DumpFolder, count: str) -> Iterator[str]:
+    for name in sorted(os.listdir(folder.path)):
+        full = os.path.join(folder.path, name)
+        if name == layout.ARRAYS and os.path.isdir(full):
+            sizes = [entry.stat().st_size for entry in os.scandir(full)]
+            yield f"    {name + '/':<22} {text.size(sum(sizes)):>9}  {len(sizes)} files"
+        elif os.path.isfile(full):
+            note = f"  {count}" if name in (layout.DUMP, layout.DEBUG) else ""
+            if name in (layout.STACK, layout.CONSTRUCT):
+                note = _damage(full)
+            yield f"    {text.safe(name):<22} {text.size(os.path.getsize(full)):>9}{note}"
 
 
-def _kinds(dump: Dump, path: str) -> str:
+def _damage(path: str) -> str:
+    """Return a remark where a document has no end, without reading all of it."""
+    try:
+        with os.fdopen(os.open(path, os.O_RDONLY), "rb") as file:
+            file.seek(max(os.path.getsize(path) - 64, 0))
+            return "" if file.read().rstrip().endswith(b"}") else "  broken: it has no end"
+    except OSError as error:
+        return f"  broken: {error.strerror}"
+
+
+def _kinds(dump: Dump, base: str, width: int) -> str:
     forward, backward, gradients, tensors, nonfinite = (Counter[str]() for _ in range(5))
     for name in dump.data:
-        kind = name.split(".", 1)[0]
-        counter = gradients if ".parameters_grad." in name else backward if _is_backward(name) else forward
-        counter[kind] += 1
+        parts = entry_name.parse(name)
+        counter = gradients if parts.kind == GRADIENT else backward if parts.direction == BACKWARD else forward
+        counter[parts.prefix] += 1
     for place, record in dump.tensors():
         kind = place.split(".", 1)[0]
+        kind = kind if kind in forward or kind in backward or kind in gradients else "debug"
         tensors[kind] += 1
-        nonfinite[kind] += any(record.get(key) for key in _STRANGE)
+        nonfinite[kind] += has_nonfinite(record)
     kinds = sorted({*forward, *backward, *gradients})
-    columns = (forward, backward, gradients, tensors, nonfinite)
-    header = ["kind", "forward", "backward", "parameters_grad", "tensors", "not finite"]
-    body = [[kind, *(str(column[kind]) for column in columns)] for kind in kinds]
-    total = ["all", *(str(sum(column.values())) for column in columns)]
-    where = os.path.relpath(dump.folder, path)
-    return f"{where}: task {dump.header.get('task')}, level {dump.header.get('level')}\n" + _table(
-        [header, *body, total]
-    )
+    counts = (forward, backward, gradients, tensors, nonfinite)
+    header = ["kind", "forward", "backward", "parameters_grad", "tensors", "NaN/Inf"]
+    body = [[text.safe(kind), *(str(column[kind]) for column in counts)] for kind in kinds]
+    total = ["all", *(str(sum(column.values())) for column in counts)]
+    place = os.path.relpath(dump.path, base)
+    task, level = (text.safe(dump.header.get(key)) for key in ("task", "level"))
+    return f"{text.safe(place)}: task {task}, level {level}\n" + text.columns([header, *body, total], width)
 
 
-def _is_backward(name: str) -> bool:
-    return name.endswith(".backward") or ".backward." in name
-
-
-def _numbers(dump: Dump, rows: int) -> str:
-    header = ["tensor", "dtype", "shape", "Max", "Min", "Mean", "Norm"]
+def _numbers(dump: Dump, rows: int, width: int) -> str:
     body: list[list[str]] = []
     count = 0
     for place, record in dump.tensors():
         count += 1
         if len(body) < rows:
-            numbers = [_number(record.get(key)) for key in header[3:]]
-            body.append(
-                [place, str(record.get("dtype")), "x".join(map(str, record.get("shape", []))) or "()", *numbers]
-            )
-    more = f"\n… and {count - len(body)} more" if count > len(body) else ""
-    return _table([header, *body]) + more
-
-
-def _number(value: object) -> str:
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    return "-" if value is None else str(value)
-
-
-def _table(lines: Sequence[Sequence[str]]) -> str:
-    widths = [max(len(cell) for cell in column) for column in zip(*lines)]
-    return "\n".join(_line(cells, widths) for cells in lines)
-
-
-def _line(cells: Iterable[str], widths: Sequence[int]) -> str:
-    first, *rest = (
-        cell.ljust(width) if i == 0 else cell.rjust(width) for i, (cell, width) in enumerate(zip(cells, widths))
-    )
-    return "  " + "  ".join([first, *rest]).rstrip()
-
-
-def _size(count: float) -> str:
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000 or unit == "GB":
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1000
-    raise AssertionError("unreachable")
+            numbers = [text.number(record.get(key)) for key in NUMBERS]
+            body.append([text.safe(place), text.safe(record.get("dtype")), text.shape(record.get("shape")), *numbers])
+    more = f"\n  ... and {count - len(body)} more" if count > len(body) else ""
+    return text.columns([["tensor", "dtype", "shape", *NUMBERS], *body], width) + more

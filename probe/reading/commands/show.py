@@ -1,0 +1,61 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The command ``probe show``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from probe.reading import text
+from probe.reading.commands.arguments import PATH, ROWS, add_choice, add_parser
+
+
+def add_show(commands: Any) -> None:
+    """Add ``probe show``."""
+    show = add_parser(
+        commands,
+        "show",
+        "the content of a dump",
+        "Show the content of a dump; with a question, the tensors that fit.",
+        "Exit status: 0, 1 when a dump is broken or there is none, 2 for wrong arguments.",
+    )
+    show.add_argument("path", help=PATH)
+    show.add_argument("--name", default="", metavar="TEXT", help="tensors whose name contains this")
+    show.add_argument("--regex", default="", help="tensors in whose name this regular expression is found")
+    show.add_argument("--cell", default="", metavar="PATH", help="calls in Cells whose path contains this")
+    add_choice(show)
+    show.add_argument("--nonfinite", action="store_true", help="tensors that hold NaN or Inf")
+    show.add_argument("--raised", action="store_true", help="calls that raised")
+    show.add_argument(
+        "--sort", default="", metavar="KEY", help="greatest first: max, min, mean, norm, nan_count, inf_count"
+    )
+    show.add_argument("--stack", action="store_true", help="with the lines of code that each call came from")
+    show.add_argument("--rows", type=int, default=-1, help="how many tensors to list (0: all)")
+    show.add_argument("--format", choices=("text", "csv", "json"), default="text", help="how they are written")
+    show.set_defaults(run=run_show)
+
+
+def run_show(given: argparse.Namespace) -> int:
+    """Run ``probe show``."""
+    from probe.reading.query import Query, answer_to
+    from probe.reading.run import open
+    from probe.reading.show import overview
+
+    width = text.terminal_width()
+    query = Query(
+        given.name, given.regex, given.cell, given.step, given.rank, given.nonfinite, given.raised, given.sort,
+        0, given.stack,
+    )  # fmt: skip
+    run = open(given.path)
+    if query.is_empty and given.format == "text":
+        described, broken = overview(run, 16 if given.rows < 0 else given.rows or sys.maxsize, width)
+        print(described)
+        return int(broken > 0)
+    default = ROWS if width and given.format == "text" else 0
+    query = Query(**{**vars(query), "rows": default if given.rows < 0 else given.rows})
+    notes, broken = answer_to(run, query, given.format, width)
+    for note in notes:
+        print(f"probe: {text.safe(note)}", file=sys.stderr)
+    return int(broken > 0)

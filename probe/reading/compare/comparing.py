@@ -1,0 +1,117 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Pairs the calls of two dumps and judges each place of each pair."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from probe.reading.compare.align import NONE, Alignment, Pair
+from probe.reading.compare.judge import Judge, Refine, Slot
+from probe.reading.compare.operands import order_operands
+from probe.reading.compare.rewire import Rewiring
+from probe.reading.compare.tolerance import Tolerances, of_dtype
+from probe.reading.dump import Dump
+from probe.reading.entry_name import FORWARD
+from probe.reading.flow import Flow
+from probe.reading.values import is_tensor
+
+
+class Options(NamedTuple):
+    """The settings of a comparison.
+
+    Attributes:
+        mapping: names in A -> names in B.
+        rules: (pattern, condition) of the user.
+        noise: folder -> tensor -> rel_l2 between two golden runs, by (step, rank) of A.
+        factor: by how much tolerances are multiplied.
+        arrays: "all", "differs" or "none": which arrays are read.
+        rows: (file, form) that the rows of this unit are written to: "csv", "jsonl" or "msprobe".
+    """
+
+    mapping: dict[str, str] = {}  # noqa: RUF012
+    rules: tuple[tuple[str, str], ...] = ()
+    noise: dict[Any, dict[str, float]] = {}  # noqa: RUF012
+    factor: float = 1.0
+    arrays: str = "all"
+    rows: tuple[tuple[str, str], ...] = ()
+
+
+class Comparing:
+    """Compares two dumps of one step and rank.
+
+    Args:
+        a: A (golden).
+        b: B.
+        options: the settings.
+    """
+
+    def __init__(self, a: Dump, b: Dump, options: Options) -> None:
+        self.a, self.b, self._options = a, b, options
+        self.tolerances = Tolerances(list(options.rules), options.noise.get((a.step, a.rank)), options.factor)
+        self.alignment = Alignment(a, b, options.mapping or None)
+        Rewiring(self.alignment, a, b).run()
+        order_operands(self.alignment, b, a)
+        self.pairs = self.alignment.pairs()
+        judge = Judge(self.tolerances, self._refine())
+        floors = self._floors()
+        self.slots = [self._judged(judge, pair, floors) for pair in self.pairs]
+
+    def _refine(self) -> Refine | None:
+        if self._options.arrays == "none" or not (
+            self.a.header.get("dump_data_dir") or self.b.header.get("dump_data_dir")
+        ):
+            return None
+        from probe.reading.compare.arrays import Arrays
+
+        return Arrays(self.a.path, self.b.path, self._options.arrays).refine
+
+    def _judged(self, judge: Judge, pair: Pair, floors: tuple[list[float], list[float]] | None) -> list[Slot]:
+        flow_a, flow_b = self.alignment.flows
+        if NONE in (pair.a, pair.b):
+            return []
+        name = flow_a.names[pair.a]
+        floor = (floors[0][pair.a], floors[1][pair.b]) if floors else (0.0, 0.0)
+        entries = self.a.data[name], self.b.data[flow_b.names[pair.b]]
+        return judge.follow(judge.slots(name, flow_a.parts[pair.a], *entries, floor))
+
+    def _floors(self) -> tuple[list[float], list[float]] | None:
+        """Return for each call the tolerance of the least exact dtype before it; None where all have one dtype."""
+        flows = self.alignment.flows
+        if len({of_dtype(dtype) for flow in flows for dtype in flow.dtypes} - {0.0}) < 2:
+            return None
+        return _tolerances(self.a, flows[0]), _tolerances(self.b, flows[1])
+
+    def rows(self) -> Iterator[tuple[Pair, Slot | None]]:
+        """Yield every place of every pair; calls without a partner have none."""
+        for pair, slots in zip(self.pairs, self.slots):
+            if not slots:
+                yield pair, None
+            for slot in slots:
+                yield pair, slot
+
+
+def _inexact(entry: Any) -> float:
+    """Return the tolerance of the least exact dtype in an entry."""
+    if not isinstance(entry, dict):
+        return 0.0
+    most = 0.0
+    for part in entry.values():
+        for item in part if type(part) is list else part.values() if type(part) is dict else ():
+            if is_tensor(item):
+                most = max(most, of_dtype(item.get("dtype")))
+    return most
+
+
+def _tolerances(dump: Dump, flow: Flow) -> list[float]:
+    own = [_inexact(dump.data[name]) for name in flow.names]
+    last_backward = 0.0
+    for place, links in enumerate(flow.links):
+        if flow.parts[place].direction == FORWARD:
+            own[place] = max(own[place], max((own[link.producer] for link in links if link.producer >= 0), default=0.0))
+        else:
+            forward = flow.forward_of(place)
+            last_backward = max(last_backward, own[place], own[forward] if forward is not None else 0.0)
+            own[place] = last_backward
+    return own

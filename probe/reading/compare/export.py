@@ -1,0 +1,156 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The rows of a comparison: csv, JSON lines, and msprobe's own columns."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from probe.reading import entry_name
+from probe.reading.compare.align import NONE
+from probe.reading.compare.comparing import Comparing
+from probe.reading.text import csv_text
+from probe.reading.values import element_count, is_tensor, plain
+
+COLUMNS = (
+    "step", "rank", "cell", "call_a", "call_b", "how", "place", "verdict", "rel_l2", "max_abs", "exact",
+    "dtype_a", "dtype_b", "shape_a", "shape_b",
+    "Max_a", "Max_b", "Min_a", "Min_b", "Mean_a", "Mean_b", "Norm_a", "Norm_b",
+)  # fmt: skip
+
+_NUMBERS = frozenset((float, int, bool, type(None)))
+#: where the columns begin that hold shapes and numbers
+_FIRST_NUMBER = COLUMNS.index("Max_a")
+#: a line of csv; nine digits tell all float32 apart
+_LINE = ",".join([*["%s"] * 8, "%.6g", "%.6g", *["%s"] * 5, *["%.9g"] * 8]) + "\n"
+
+
+def unit_rows(comparing: Comparing) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of one step and rank, with the values of ``COLUMNS``."""
+    return _rows(comparing, lambda value: value)
+
+
+def _rows(comparing: Comparing, clean: Callable[[Any], Any]) -> Iterator[tuple[Any, ...]]:
+    flow_a, flow_b = comparing.alignment.flows
+    step, rank = comparing.b.step, comparing.b.rank
+    labels: dict[str | None, str | None] = {}
+    for pair, slots in zip(comparing.pairs, comparing.slots):
+        name_a = flow_a.names[pair.a] if pair.a != NONE else None
+        name_b = flow_b.names[pair.b] if pair.b != NONE else None
+        around = flow_b.cells[pair.b] if pair.b != NONE else flow_a.cells[pair.a]
+        if around not in labels:
+            labels[around] = entry_name.cell_label(around)
+        head = (step, rank, clean(labels[around]), clean(name_a), clean(name_b), pair.how)
+        if not slots and (name_a is None or name_b is None):
+            yield (*head, None, "only in B" if name_a is None else "only in A", *(None,) * 15)
+        for place, _, a, b, distance, verdict in slots:
+            if not is_tensor(a) and not is_tensor(b):
+                if verdict:
+                    texts = clean(_plain(a)), clean(_plain(b))
+                    yield (*head, place, verdict, *(None,) * 5, *texts, *(None,) * 8)
+                continue
+            get_a = a.get if type(a) is dict else _NOTHING
+            get_b = b.get if type(b) is dict else _NOTHING
+            yield (
+                *head, clean(place), verdict, *distance, clean(get_a("dtype")), clean(get_b("dtype")),
+                *_shapes(get_a("shape"), get_b("shape")),
+                get_a("Max"), get_b("Max"), get_a("Min"), get_b("Min"),
+                get_a("Mean"), get_b("Mean"), get_a("Norm"), get_b("Norm"),
+            )  # fmt: skip
+
+
+def _NOTHING(key: str) -> None:
+    return None
+
+
+def _plain(value: Any) -> str | None:
+    return None if value is None else str(plain(value))
+
+
+def _shapes(a: Any, b: Any) -> tuple[str | None, str | None]:
+    left = _shape(a)
+    return left, left if a == b else _shape(b)
+
+
+def _shape(value: Any) -> str | None:
+    return "x".join(map(str, value)) if element_count(value) is not None else None
+
+
+def write_unit(path: str, form: str, comparing: Comparing) -> None:
+    """Write the rows of one step and rank into a file of their own."""
+    with open(path, "w", encoding="utf-8", errors="backslashreplace", newline="") as file:
+        if form == "csv":
+            cleaner = _Cleaner()
+            file.writelines(map(cleaner.line, _rows(comparing, cleaner.quoted)))
+        elif form == "jsonl":
+            for row in unit_rows(comparing):
+                file.write(json.dumps(dict(zip(COLUMNS, row))) + "\n")
+        else:
+            from probe.reading.compare.msprobe_table import rows
+
+            csv.writer(file, lineterminator="\n").writerows(map(_Cleaner().row, rows(comparing)))
+
+
+class _Cleaner:
+    """Makes texts safe for a spreadsheet, each once."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, str] = {}
+        self._quoted: dict[str, str] = {}
+
+    def cell(self, value: Any) -> Any:
+        """Return a safe cell."""
+        kind = type(value)
+        if kind is str:
+            safe = self._known.get(value)
+            if safe is None:
+                safe = self._known[value] = csv_text(value)
+            return safe
+        return value if value is None or kind in _NUMBERS else csv_text(str(value))
+
+    def row(self, row: tuple[Any, ...]) -> list[Any]:
+        """Return a row of safe cells."""
+        return [self.cell(value) for value in row]
+
+    def quoted(self, value: Any) -> Any:
+        """Return a safe cell that needs no quotes any more, as csv has them."""
+        if type(value) is not str:
+            return self.cell(value)
+        found = self._quoted.get(value)
+        if found is None:
+            found = csv_text(value)
+            if "," in found or '"' in found:
+                found = '"' + found.replace('"', '""') + '"'
+            self._quoted[value] = found
+        return found
+
+    def line(self, row: tuple[Any, ...]) -> str:
+        """Return the line of a row whose texts are quoted; several times faster than csv's writer."""
+        kinds = set(map(type, row[_FIRST_NUMBER:]))
+        if kinds == {float} and None not in row:
+            return _LINE % row
+        if not _NUMBERS.issuperset(kinds):
+            row = (*row[:_FIRST_NUMBER], *map(self.quoted, row[_FIRST_NUMBER:]))
+        return ",".join(["" if value is None else str(value) for value in row]) + "\n"
+
+
+def join_parts(parts: list[str], form: str, path: str | os.PathLike[str]) -> None:
+    """Put the files of all steps and ranks together, under one header."""
+    with open(path, "w", encoding="utf-8", errors="backslashreplace", newline="") as out:
+        if form != "jsonl":
+            from probe.reading.compare.msprobe_table import STATISTICS_COLUMNS
+
+            header = io.StringIO()
+            csv.writer(header, lineterminator="\n").writerow(COLUMNS if form == "csv" else STATISTICS_COLUMNS)
+            out.write(header.getvalue())
+        for part in parts:
+            if os.path.exists(part):
+                with open(part, encoding="utf-8", newline="") as file:
+                    shutil.copyfileobj(file, out)
+                os.remove(part)

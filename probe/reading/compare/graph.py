@@ -1,0 +1,280 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The dataflow of two paired dumps: the possible causes of each difference.
+
+A value is off where it differs beyond tolerance, or is missing on one side. A call is tainted if a cause of it is off
+or tainted. Taint passes through a value that merely agrees in statistics, and ends at one whose bits agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from probe.reading.compare.align import NONE, Alignment, Pair
+from probe.reading.compare.judge import BITS, HARD, NUMBERS_EQUAL, OTHER_BITS, Slot
+from probe.reading.dump import Dump
+from probe.reading.entry_name import API, BACKWARD, CELL, FORWARD, GRADIENT, EntryName
+from probe.reading.flow import Flow, Link, is_constant
+
+_PASSES = 12
+
+
+#: a possible cause: a node, and the input through which it acts ("" for no single input)
+Cause = tuple[int, str]
+
+
+class Graph:
+    """Nodes are pairs, or calls without a partner.
+
+    Args:
+        alignment: the pairs.
+        pairs: the same, in order.
+        slots: for each the places with their verdicts.
+        dumps: A and B.
+
+    Attributes:
+        off: whether a node has a value that is off.
+        tainted: whether a cause of a node is off or tainted.
+        soft: the first node with a harmless-looking difference (an argument, a call more) that this may follow from.
+    """
+
+    def __init__(
+        self, alignment: Alignment, pairs: list[Pair], slots: list[list[Slot]], dumps: tuple[Dump, Dump]
+    ) -> None:
+        self.alignment, self.pairs, self.slots = alignment, pairs, slots
+        self._dumps = dumps
+        self._nodes: tuple[dict[int, int], dict[int, int]] = (
+            {pair.a: node for node, pair in enumerate(pairs) if pair.a != NONE},
+            {pair.b: node for node, pair in enumerate(pairs) if pair.b != NONE},
+        )
+        self._mixed = len(alignment.flows[0].dtypes | alignment.flows[1].dtypes) > 1
+        self.off = [any(slot.verdict in HARD for slot in found) for found in slots]
+        for node, pair in enumerate(pairs):
+            self.off[node] = self.off[node] or self._lost_backward(pair)
+        self._inside = self._find_inside()
+        self.causes = [self._causes(node) for node in range(len(pairs))]
+        self._first_off = next((node for node, off in enumerate(self.off) if off), len(pairs))
+        self.tainted = self._taint()
+        self.soft = self._soften()
+
+    def flow(self, node: int) -> tuple[Flow, int]:
+        """Return the flow and the place of a node, on the side of B where it is there."""
+        pair = self.pairs[node]
+        return (self.alignment.flows[1], pair.b) if pair.b != NONE else (self.alignment.flows[0], pair.a)
+
+    def entry(self, node: int) -> Any:
+        """Return the entry of a node."""
+        return self._dumps[int(self.pairs[node].b != NONE)].data[self.name(node)]
+
+    def name(self, node: int) -> str:
+        """Return the name of a node, that in B where it is there."""
+        flow, place = self.flow(node)
+        return flow.names[place]
+
+    def parts(self, node: int) -> EntryName:
+        """Return the name of a node, taken apart."""
+        flow, place = self.flow(node)
+        return flow.parts[place]
+
+    def is_container(self, node: int) -> bool:
+        """Return whether this is a Cell whose work is that of the calls in it."""
+        flow, place = self.flow(node)
+        return flow.names[place] in flow.containers
+
+    def links(self, node: int, place: str) -> tuple[Link | None, Link | None]:
+        """Return the links of an input, in A and in B."""
+        pair = self.pairs[node]
+        found: list[Link | None] = []
+        for flow, own in zip(self.alignment.flows, (pair.a, pair.b)):
+            links = flow.links[own] if own != NONE else []
+            found.append(next((link for link in links if link.place == place), None))
+        return found[0], found[1]
+
+    def producer_nodes(self, node: int, place: str) -> tuple[int, int]:
+        """Return the nodes that made an input, in A and in B; -1 for outside."""
+        links = self.links(node, place)
+        found = [
+            NONE if link is None or link.producer < 0 else nodes[link.producer]
+            for link, nodes in zip(links, self._nodes)
+        ]
+        return found[0], found[1]
+
+    def root_nodes(self, node: int, place: str) -> tuple[int, int]:
+        """Return the nodes that first made the content of an input, in A and in B; -1 for outside."""
+        links = self.links(node, place)
+        found = [NONE if link is None or link.root < 0 else nodes[link.root] for link, nodes in zip(links, self._nodes)]
+        return found[0], found[1]
+
+    def _lost_backward(self, pair: Pair) -> bool:
+        """Return whether this is a backward that the other side's paired forward does not have."""
+        if (pair.a == NONE) == (pair.b == NONE):
+            return False
+        side = 0 if pair.b == NONE else 1
+        flow, place = self.alignment.flows[side], pair.b if side else pair.a
+        parts = flow.parts[place]
+        if parts.direction != BACKWARD or parts.kind not in (API, CELL):
+            return parts.kind == GRADIENT
+        forward = flow.forward_of(place)
+        return forward is not None and forward in (self.alignment.b_of, self.alignment.a_of)[side]
+
+    def _find_inside(self) -> dict[str, list[int]]:
+        """Return the nodes in each Cell: by the Cell's entry, and backward ones also by the Cell's key."""
+        found: dict[str, list[int]] = {}
+        for side, flow in enumerate(self.alignment.flows):
+            for place, cell in enumerate(flow.cells):
+                parts = flow.parts[place]
+                node = self._nodes[side][place]
+                if cell is None and parts.kind in (API, CELL):
+                    found.setdefault(f"{side} ", []).append(node)
+                elif cell is not None:
+                    found.setdefault(f"{side} {cell}", []).append(node)
+                    if parts.direction == BACKWARD:
+                        found.setdefault(f"{side} {cell.partition('.backward.')[0]}", []).append(node)
+                if parts.kind == CELL and parts.direction == BACKWARD:
+                    found.setdefault(f"{side} {parts.key}", []).append(node)
+        return found
+
+    def _causes(self, node: int) -> list[Cause]:
+        found: set[Cause] = set()
+        pair = self.pairs[node]
+        for side, place in enumerate((pair.a, pair.b)):
+            if place == NONE:
+                continue
+            flow, nodes = self.alignment.flows[side], self._nodes[side]
+            parts = flow.parts[place]
+            if parts.kind in (GRADIENT, CELL):
+                inside = self._inside.get(f"{side} {parts.key if parts.kind == GRADIENT else flow.names[place]}", ())
+                found.update((other, "") for other in inside if other != node)
+            if parts.direction == FORWARD:
+                found.update((nodes[link.producer], link.place) for link in flow.links[place] if link.producer >= 0)
+            else:
+                found.update((nodes[cause], "") for cause in flow.backward_causes(place))
+        return sorted(found)
+
+    def _taint(self) -> list[bool]:
+        tainted = [self._has_unknown_cause(node) for node in range(len(self.pairs))]
+        for _ in range(_PASSES):
+            changed = False
+            for node, causes in enumerate(self.causes):
+                if tainted[node]:
+                    continue
+                for cause, place in causes:
+                    if (self.off[cause] or tainted[cause]) and not self._ends(node, place):
+                        tainted[node] = changed = True
+                        break
+            if not changed:
+                break
+        return tainted
+
+    def _has_unknown_cause(self, node: int) -> bool:
+        """Return whether a value that is off has no known producer, but a possible one that is off."""
+        if not self.off[node] or node <= self._first_off:
+            return False
+        parts = self.parts(node)
+        if parts.direction == BACKWARD:  # a gradient that arrives is a sum, whose terms may come from anywhere before
+            return any(slot.verdict in HARD and slot.is_input for slot in self.slots[node]) or self.is_container(node)
+        outside = [
+            slot for slot in self.slots[node]
+            if slot.verdict in HARD and slot.is_input and self.is_outside(node, slot.place)
+        ]  # fmt: skip
+        return bool(outside) and any(self.off[other] for other in self._earlier_in_cell(node))
+
+    def _earlier_in_cell(self, node: int) -> Iterable[int]:
+        """Yield the nodes before this one in its Cell and the Cells around it."""
+        flow, place = self.flow(node)
+        side = int(flow is self.alignment.flows[1])
+        cell = flow.cells[place]
+        for _ in range(200):
+            if cell is None:
+                break
+            yield from (other for other in self._inside.get(f"{side} {cell}", ()) if other < node)
+            own = flow.position.get(cell)
+            cell = flow.cells[own] if own is not None else None
+        yield from (other for other in self._inside.get(f"{side} ", ()) if other < node)
+
+    def is_outside(self, node: int, place: str) -> bool:
+        """Return whether an input has no producer on either side and is no parameter."""
+        if place.startswith("parameters"):
+            return False
+        links = self.links(node, place)
+        return all(link is None or (link.producer < 0 and link.parameter is None) for link in links)
+
+    def slot(self, node: int, place: str) -> Slot | None:
+        """Return the verdict on a place; None where there is none."""
+        return next((slot for slot in self.slots[node] if slot.place == place), None)
+
+    def _ends(self, node: int, place: str) -> bool:
+        """Return whether taint ends at an input: its bits agree, or it is an equal integer or constant."""
+        slot = self.slot(node, place) if place else None
+        if slot is None or slot.verdict == BITS:
+            return slot is not None
+        if slot.verdict != NUMBERS_EQUAL:
+            return False
+        return str(slot.a.get("dtype")).startswith(("Int", "UInt", "Bool")) or is_constant(slot.a)
+
+    def _soften(self) -> list[int]:
+        soft = [node if self.is_soft(node) else NONE for node in range(len(self.pairs))]
+        for _ in range(_PASSES):
+            changed = False
+            for node, causes in enumerate(self.causes):
+                if soft[node] != NONE:
+                    continue
+                for cause, place in causes:
+                    if soft[cause] != NONE and not self._ends_softly(node, place):
+                        soft[node], changed = soft[cause], True
+                        break
+            if not changed:
+                break
+        return soft
+
+    def _ends_softly(self, node: int, place: str) -> bool:
+        slot = self.slot(node, place) if place else None
+        return slot is not None and slot.verdict in (BITS, NUMBERS_EQUAL)
+
+    def is_soft(self, node: int) -> bool:
+        """Return whether a node has a difference that may be harmless: an argument, a dtype, an added call."""
+        pair = self.pairs[node]
+        if NONE in (pair.a, pair.b):
+            return self.parts(node).direction == FORWARD and not self.is_container(node)
+        if self.parts(node).direction == BACKWARD:
+            return False
+        if pair.how == "replaced":
+            return True
+        return any(self._is_soft_slot(node, slot) for slot in self.slots[node]) or bool(self.wirings(node))
+
+    def _is_soft_slot(self, node: int, slot: Slot) -> bool:
+        if slot.verdict == "argument":
+            return slot.is_input
+        if slot.verdict == OTHER_BITS:  # of a value that no recorded call made
+            return slot.is_input and max(self.producer_nodes(node, slot.place)) == NONE
+        return self._mixed and _dtype_differs(slot)
+
+    def wirings(self, node: int) -> list[str]:
+        """Return the inputs whose content comes from calls that are no partners."""
+        pair = self.pairs[node]
+        if NONE in (pair.a, pair.b):
+            return []
+        links_a, links_b = self.alignment.flows[0].links[pair.a], self.alignment.flows[1].links[pair.b]
+        if len(links_a) != len(links_b):
+            of_a = {link.place: link for link in links_a}
+            links_b = [link for link in links_b if link.place in of_a]
+            links_a = [of_a[link.place] for link in links_b]
+        return [
+            left.place
+            for left, right in zip(links_a, links_b)
+            if left.root >= 0 and right.root >= 0 and self.alignment.b_of.get(left.root) != right.root
+            if not self._is_one_loosely(left, right)
+        ]
+
+    def _is_one_loosely(self, left: Link, right: Link) -> bool:
+        """Return whether an input comes from partners after all, if views and permutations are looked through."""
+        root_a, root_b = (flow.loose_root(link) for flow, link in zip(self.alignment.flows, (left, right)))
+        return root_a != NONE and self.alignment.b_of.get(root_a) == root_b
+
+
+def _dtype_differs(slot: Slot) -> bool:
+    a, b = slot.a, slot.b
+    if type(a) is not dict or type(b) is not dict or a.get("dtype") == b.get("dtype") or "shape" not in a:
+        return False
+    return str(a.get("dtype")).rpartition(".")[2] != str(b.get("dtype")).rpartition(".")[2]

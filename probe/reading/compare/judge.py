@@ -1,0 +1,247 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Compares two paired entries: each tensor gets a distance and a verdict."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from probe.reading.compare.bounds import APART, SAME, UNKNOWN, Distance, distance
+from probe.reading.compare.tolerance import Tolerances, of_dtype
+from probe.reading.entry_name import CELL, FORWARD, GRADIENT, EntryName
+from probe.reading.flow import content_key
+from probe.reading.values import Leaf, element_count, is_tensor, leaves, plain
+
+#: verdicts on a tensor
+BITS, NUMBERS_EQUAL, CLOSE, DIFFERS, UNKNOWN_VALUE, ONE_SIDE, SHAPE, OTHER_BITS, NEAR_ZERO = (
+    "same", "equal numbers", "close", "differs", "unknown", "one side", "shape", "other bits", "near zero"
+)  # fmt: skip
+HARD = frozenset((DIFFERS, ONE_SIDE, SHAPE))
+#: key of an entry -> how places in it begin, and whether the call was given it
+_PARTS = {
+    "input_args": ("input.", True),
+    "input_kwargs": ("kwargs.", True),
+    "input": ("input.", True),
+    "grad_output": ("input.", True),
+    "parameters": ("parameters.", True),
+    "output": ("output.", False),
+    "output_kwargs": ("output_kwargs.", False),
+    "grad_input": ("output.", False),
+}
+#: calls that give memory as it was, or whose kernel on CPU leaves its further outputs unwritten
+_EMPTY = re.compile(r"^(new_)?empty(_like|_strided)?$")
+_SMALL, _HUGE = 1e-3, 1e300
+
+
+class Slot(NamedTuple):
+    """One place of a call in A and in B.
+
+    Attributes:
+        place: where: "input.0", "output.1".
+        is_input: whether the call was given it.
+        a: the value in A: a record, a plain value, or None.
+        b: the value in B.
+        distance: how far apart two tensors are.
+        verdict: "same" (bits), "equal numbers", "other bits" (equal numbers, another CRC-32), "close", "near zero"
+            (both are the rounding of a sum that is zero), "differs", "shape", "one side" or "unknown"; "" for plain
+            values that are equal, "argument" for those that are not.
+    """
+
+    place: str
+    is_input: bool
+    a: Any
+    b: Any
+    distance: Distance
+    verdict: str
+
+
+#: finds the distance of two tensors from their arrays: (record of A, record of B, from statistics) -> distance
+Refine = Callable[[Any, Any, Distance], Distance]
+
+
+class Judge:
+    """Compares entries.
+
+    Args:
+        tolerances: the tolerances.
+        refine: looks at arrays; None where there are none.
+    """
+
+    def __init__(self, tolerances: Tolerances, refine: Refine | None = None) -> None:
+        self._tolerances = tolerances
+        self._refine = refine
+        self._rounding: set[Any] = set()
+
+    def slots(self, name: str, parts: EntryName, a: Any, b: Any, floor: tuple[float, float] = (0.0, 0.0)) -> list[Slot]:
+        """Return the places of two entries with their verdicts.
+
+        Args:
+            name: the entry's name in A.
+            parts: the name, taken apart.
+            a: the entry in A.
+            b: the entry in B.
+            floor: the tolerance that the calls before it have in A and in B; the lesser holds.
+        """
+        if not isinstance(a, dict) or not isinstance(b, dict) or parts.kind == GRADIENT or "type" in a:
+            if isinstance(a, dict) and "type" in a:
+                a, b = [a], [b]
+            return self._part(name, "", parts, False, a, b, floor)
+        found: list[Slot] = []
+        unfinished = "pending" in a or "pending" in b or "error" in a or "error" in b
+        for key in a if a.keys() == b.keys() else {**a, **b}:
+            if key in _PARTS:
+                word, is_input = _PARTS[key]
+                if is_input or not unfinished:
+                    found += self._part(name, word, parts, is_input, a.get(key), b.get(key), floor)
+        return found
+
+    def follow(self, slots: list[Slot]) -> list[Slot]:
+        """Return the places of a call. A call turns rounding into rounding: its outputs are near zero too.
+
+        Args:
+            slots: the places of a call, in the order in which the calls ran.
+        """
+        if not any(slot.verdict == DIFFERS for slot in slots):
+            return slots
+        if self._tolerances.is_plain:
+            slots = self._without_rounding(slots)
+        if not self._rounding:
+            return slots
+        made = [
+            slot._replace(verdict=NEAR_ZERO)
+            if slot.verdict == DIFFERS and slot.is_input and content_key(slot.a) in self._rounding
+            else slot
+            for slot in slots
+        ]
+        given = [slot.verdict for slot in made if slot.is_input and is_tensor(slot.a)]
+        if given and all(verdict == NEAR_ZERO for verdict in given):
+            made = [slot._replace(verdict=NEAR_ZERO) if slot.verdict == DIFFERS else slot for slot in made]
+            self._rounding.update(content_key(slot.a) for slot in made if slot.verdict == NEAR_ZERO)
+        return made
+
+    def _without_rounding(self, slots: list[Slot]) -> list[Slot]:
+        norms = [(slot.a.get("Norm"), slot) for slot in slots if type(slot.a) is dict]
+        known = [(norm, slot) for norm, slot in norms if type(norm) is float and norm < _HUGE]
+        most = max((norm for norm, _ in known), default=0.0)
+        small = {
+            slot.place
+            for norm, slot in known
+            if slot.verdict == DIFFERS and norm < _SMALL * most and _is_rounding(slot, known)
+        }
+        if not small:
+            return slots
+        self._rounding.update(content_key(slot.a) for slot in slots if slot.place in small)
+        return [slot._replace(verdict=NEAR_ZERO) if slot.place in small else slot for slot in slots]
+
+    def _part(self, name: str, word: str, parts: EntryName, is_input: bool, a: Any, b: Any, floor: Any) -> list[Slot]:
+        if a == b and self._refine is None:
+            return [_equal(f"{word}{key}", is_input, leaf) for key, leaf in leaves(a)]
+        return [
+            self._slot(name, f"{word}{key}", parts, is_input, left, right, floor)
+            for key, left, right in _together(leaves(a), leaves(b))
+        ]
+
+    def _slot(self, name: str, place: str, parts: EntryName, is_input: bool, a: Any, b: Any, floor: Any) -> Slot:
+        tensor_a, tensor_b = is_tensor(a), is_tensor(b)
+        if not tensor_a and not tensor_b:
+            return Slot(place, is_input, a, b, UNKNOWN, "" if plain(a) == plain(b) else "argument")
+        if not tensor_a or not tensor_b:
+            return Slot(place, is_input, a, b, APART, ONE_SIDE)
+        if is_unwritten(parts, place) or a.get("unwritten") or b.get("unwritten"):
+            return Slot(place, is_input, a, b, UNKNOWN, UNKNOWN_VALUE)
+        if a.get("shape") != b.get("shape") and element_count(a.get("shape")) != element_count(b.get("shape")):
+            return Slot(place, is_input, a, b, APART, SHAPE)
+        found = _from_crc(a, b) or distance(a, b)
+        if self._refine is not None and found is not SAME_BITS:
+            found = self._refine(a, b, found)
+        return Slot(place, is_input, a, b, found, self._verdict(name, place, a, b, found, floor))
+
+    def _verdict(self, name: str, place: str, a: Any, b: Any, found: Distance, floor: Any) -> str:
+        if found.rel_l2 is None:
+            return UNKNOWN_VALUE
+        if found.rel_l2 == 0.0:
+            if found.exact:
+                return BITS
+            return OTHER_BITS if a.get("md5") and b.get("md5") and a.get("dtype") == b.get("dtype") else NUMBERS_EQUAL
+        tolerance = max(of_dtype(a.get("dtype")), of_dtype(b.get("dtype")), min(floor))
+        if self._tolerances.is_plain:
+            return CLOSE if found.rel_l2 <= tolerance * self._tolerances.factor else DIFFERS
+        return CLOSE if self._tolerances.agrees(f"{name}.{place}", found, tolerance) else DIFFERS
+
+
+#: two tensors with one CRC-32
+SAME_BITS = Distance(0.0, 0.0, True)
+
+
+def _equal(place: str, is_input: bool, leaf: Any) -> Slot:
+    if not is_tensor(leaf):
+        return Slot(place, is_input, leaf, leaf, UNKNOWN, "")
+    if leaf.get("md5"):
+        return Slot(place, is_input, leaf, leaf, SAME_BITS, BITS)
+    if leaf.get("Norm") is None and leaf.get("Max") is None:
+        return Slot(place, is_input, leaf, leaf, UNKNOWN, UNKNOWN_VALUE)
+    return Slot(place, is_input, leaf, leaf, SAME, NUMBERS_EQUAL)
+
+
+def _from_crc(a: Any, b: Any) -> Distance | None:
+    """Return a distance of zero where the CRC-32 of two arrays are equal; else None."""
+    if a.get("md5") and a.get("md5") == b.get("md5") and a.get("dtype") == b.get("dtype"):
+        return SAME_BITS
+    return None
+
+
+def _together(a: list[Leaf], b: list[Leaf]) -> list[tuple[str, Any, Any]]:
+    if len(a) == len(b) and [key for key, _ in a] == [key for key, _ in b]:
+        return [(key, left, right) for (key, left), (_, right) in zip(a, b)]
+    right = dict(b)
+    found = [(key, leaf, right.pop(key, None)) for key, leaf in a]
+    return found + [(key, None, leaf) for key, leaf in b if key in right]
+
+
+def _is_rounding(slot: Slot, known: list[tuple[float, Slot]]) -> bool:
+    """Return whether two tensors are so small beside a larger one of their call that their difference is rounding.
+
+    A sum of n numbers that should be zero is as large as their rounding.
+    It is larger by the root of n than the rounding of one number.
+    In norms the root of n falls out.
+    """
+    left, right, distance_known = slot.a.get("Norm"), slot.b.get("Norm"), slot.distance.rel_l2
+    tolerance = max(of_dtype(slot.a.get("dtype")), of_dtype(slot.b.get("dtype")))
+    count = element_count(slot.a.get("shape"))
+    if type(right) is not float or distance_known is None or not tolerance or count is None:
+        return False
+    larger = max(left, right)
+    return any(
+        larger < _SMALL * norm and distance_known * larger <= tolerance * norm
+        and of_dtype(other.a.get("dtype")) > 0.0 and (element_count(other.a.get("shape")) or 0) >= count
+        for norm, other in known
+    )  # fmt: skip
+
+
+def is_unwritten(parts: EntryName, place: str) -> bool:
+    """Return whether a tensor is memory as it was: of ``empty``, or a further output of BatchNorm.
+
+    >>> from probe.reading.entry_name import parse
+    >>> name = parse("Primitive.bn_train.BatchNorm.0.forward")
+    >>> is_unwritten(name, "output.1"), is_unwritten(name, "output.0")
+    (True, False)
+    """
+    if parts.direction != FORWARD or not place.startswith("output"):
+        return False
+    if parts.kind != CELL and parts.api == "BatchNorm":
+        return place != "output.0"
+    return bool(_EMPTY.match(parts.api))
+
+
+def other_text(slot: Slot) -> tuple[str, str]:
+    """Return the two values of a place that holds no two tensors, as texts."""
+    return _text(slot.a), _text(slot.b)
+
+
+def _text(value: Any) -> str:
+    if is_tensor(value):
+        return f"{value.get('dtype')} {value.get('shape')}"
+    text = repr(plain(value))
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,208 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""One plain sentence for each origin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from probe.reading import entry_name, text
+from probe.reading.compare.align import NONE
+from probe.reading.compare.frames import user_frame
+from probe.reading.compare.graph import Graph
+from probe.reading.compare.judge import HARD, OTHER_BITS, Slot, other_text
+from probe.reading.compare.origin import (
+    ARGUMENT,
+    CALLS,
+    COMMUNICATION,
+    DATA,
+    GRADIENT_KIND,
+    OUTSIDE,
+    PARAMETER,
+    RANDOM,
+    WIRING,
+    CodeLine,
+    Origin,
+    Site,
+)  # fmt: skip
+from probe.reading.compare.origins import Finding
+from probe.reading.dump import Dump
+from probe.reading.entry_name import BACKWARD, CELL, GRADIENT
+from probe.reading.values import NUMBERS, is_tensor
+
+_CONTEXT = 2
+
+
+class Describer:
+    """Makes origins of findings.
+
+    Args:
+        graph: the dataflow.
+        a: A.
+        b: B.
+    """
+
+    def __init__(self, graph: Graph, a: Dump, b: Dump) -> None:
+        self._graph = graph
+        self._dumps = a, b
+        nodes = range(len(graph.pairs))
+        self._first_backward = next((node for node in nodes if graph.parts(node).direction == BACKWARD), len(nodes))
+
+    def origin(self, finding: Finding) -> Origin:
+        """Return the origin with its Cell, lines of code and sentence."""
+        graph, node = self._graph, finding.node
+        pair = graph.pairs[node]
+        dump = self._dumps[0] if pair.b == NONE else self._dumps[1]
+        name = graph.name(node)
+        place = finding.place
+        if finding.parameter is not None:
+            name, place = finding.parameter[0], f"parameters.{finding.parameter[1]}"
+        call = dump.get(name)
+        cell = entry_name.cell_label(name) if graph.parts(node).kind in (CELL, GRADIENT) or finding.parameter else None
+        stack = (call.stack if call else []) or self._stack_of_forward(dump, name)
+        cell = cell or (call.cell if call else None)
+        slot = graph.slot(node, finding.place)
+        return Origin(
+            kind=finding.kind,
+            site=Site(name, place, cell, dump.step, dump.rank, node, node > self._first_backward),
+            sentence=self._sentence(finding, slot),
+            code=CodeLine(stack, user_frame(stack)),
+            rel_l2=self._distance(node, slot),
+        )
+
+    def _stack_of_forward(self, dump: Dump, name: str) -> list[str]:
+        """Return the stack of the first forward of a Cell whose parameters' gradients these are."""
+        parts = entry_name.parse(name)
+        if parts.kind != GRADIENT:
+            return []
+        return dump.stacks.get(f"{parts.key}.forward.0", [])
+
+    def _distance(self, node: int, slot: Slot | None) -> float | None:
+        slots = [slot] if slot is not None else [slot for slot in self._graph.slots[node] if slot.verdict in HARD]
+        known = [slot.distance.rel_l2 for slot in slots if slot.distance.rel_l2 is not None]
+        return max(known, default=None)
+
+    def _sentence(self, finding: Finding, slot: Slot | None) -> str:  # noqa: PLR0911 (one line for each kind)
+        name = self._graph.name(finding.node)
+        where = self._where(finding.node)
+        if finding.kind == PARAMETER and finding.parameter:
+            cell, parameter = finding.parameter
+            change = "has other bits, though equal statistics," if slot and slot.verdict == OTHER_BITS else "differs"
+            return f"{parameter} of {entry_name.cell_label(cell)} {change} before its first use{_numbers(slot)}"
+        if finding.kind == DATA:
+            return f"the data differ: {name}, {_place(finding.place)}{_numbers(slot)}"
+        if finding.kind == OUTSIDE:
+            return (
+                f"{name}, {_place(finding.place)}, comes from outside of the recorded calls (a constant or parameter "
+                f"of {where}?) and differs{_numbers(slot)}"
+            )
+        if finding.kind == ARGUMENT:
+            return self._argument(name, slot)
+        if finding.kind == WIRING:
+            return self._wiring(finding, name)
+        if finding.kind == CALLS:
+            return self._calls(finding.node, where)
+        if finding.kind == GRADIENT_KIND:
+            return self._gradient(finding, name, slot)
+        if finding.kind == RANDOM:
+            return f"{name} draws other random numbers: the seeds or the order of random calls differ{_numbers(slot)}"
+        if finding.kind == COMMUNICATION:
+            return f"{name} gives another result, though its inputs agree on this rank{_numbers(slot)}"
+        return self._computation(finding.node, name, slot)
+
+    def _where(self, node: int) -> str:
+        flow, place = self._graph.flow(node)
+        return entry_name.cell_label(flow.cells[place]) or "the model or the script"
+
+    def _argument(self, name: str, slot: Slot | None) -> str:
+        if slot is None:
+            return f"{name} is given other arguments"
+        if is_tensor(slot.a) and is_tensor(slot.b):
+            left, right = (f"{side.get('dtype')} {text.shape(side.get('shape'))}" for side in (slot.a, slot.b))
+            return f"{name}, {_place(slot.place)}: {left} in A, {right} in B"
+        left, right = other_text(slot)
+        return f"{name}, {_place(slot.place)}: {left} in A, {right} in B"
+
+    def _wiring(self, finding: Finding, name: str) -> str:
+        graph = self._graph
+        nodes = graph.producer_nodes(finding.node, finding.place)
+        if nodes[0] == nodes[1]:
+            nodes = graph.root_nodes(finding.node, finding.place)
+        names = [
+            "outside of the recorded calls" if node == NONE else self._own_name(node, side)
+            for side, node in enumerate(nodes)
+        ]
+        return f"{name}, {_place(finding.place)}, comes from {names[0]} in A, from {names[1]} in B"
+
+    def _own_name(self, node: int, side: int) -> str:
+        pair = self._graph.pairs[node]
+        place = pair.b if side else pair.a
+        return self._graph.name(node) if place == NONE else self._graph.alignment.flows[side].names[place]
+
+    def _calls(self, node: int, where: str) -> str:
+        graph = self._graph
+        pair = graph.pairs[node]
+        if NONE not in (pair.a, pair.b):
+            return f"{self._own_name(node, 0)} in A, {self._own_name(node, 1)} in B, in {where}"
+        side = 0 if pair.b == NONE else 1
+        flow, place = graph.flow(node)
+        partner = (graph.alignment.b_of, graph.alignment.a_of)[side]
+        near = range(place + 1, min(place + 4, len(flow.names)))
+        more = [other for other in near if other not in partner and flow.cells[other] == flow.cells[place]]
+        alone = [flow.names[other] for other in (place, *more)]
+        return f"only {'AB'[side]} has {', '.join(alone)}, in {where}"
+
+    def _gradient(self, finding: Finding, name: str, slot: Slot | None) -> str:
+        pair = self._graph.pairs[finding.node]
+        if NONE in (pair.a, pair.b):
+            return f"{name} is only in {'A' if pair.b == NONE else 'B'}: no gradient arrives there on the other side"
+        if slot is not None and not (is_tensor(slot.a) and is_tensor(slot.b)):
+            side = "B" if is_tensor(slot.a) else "A"
+            return f"{name}: no gradient for {_place(slot.place)} in {side}"
+        if slot is not None and slot.is_input:
+            return f"{name}: the gradient that arrives differs, and no recorded call made it{_numbers(slot)}"
+        return f"{name}: the forward agrees, the gradient does not{_numbers(slot)}"
+
+    def _computation(self, node: int, name: str, slot: Slot | None) -> str:
+        pair = self._graph.pairs[node]
+        for side, place in enumerate((pair.a, pair.b)):
+            entry = self._dumps[side].data[self._graph.alignment.flows[side].names[place]] if place != NONE else None
+            if isinstance(entry, dict) and entry.get("raised"):
+                return f"{name} raises in {'AB'[side]}: {text.safe(entry['raised'])}"
+        permuted = self._may_be_permuted(node)
+        note = "; or an input holds the same numbers in other places, as statistics cannot tell" if permuted else ""
+        return f"{name}: same inputs, another output{_numbers(slot)}{note}"
+
+    def _may_be_permuted(self, node: int) -> bool:
+        return any(
+            slot.verdict == "equal numbers" and slot.is_input and len(slot.a.get("shape") or ()) > 1
+            for slot in self._graph.slots[node]
+        )
+
+
+def _place(place: str) -> str:
+    """Return a place in words.
+
+    >>> _place("input.1"), _place("kwargs.mask"), _place("output.0"), _place("weight.0")
+    ('input 1', 'argument mask', 'output 0', 'weight.0')
+    """
+    word, _, rest = place.partition(".")
+    return f"{'argument' if word == 'kwargs' else word} {rest}" if word in ("input", "output", "kwargs") else place
+
+
+def _numbers(slot: Slot | None) -> str:
+    """Return the numbers that differ most."""
+    if slot is None or not is_tensor(slot.a) or not is_tensor(slot.b):
+        return ""
+    a: dict[str, Any] = slot.a
+    b: dict[str, Any] = slot.b
+    parts = [
+        f"{key} {text.number(a.get(key))} / {text.number(b.get(key))}" for key in NUMBERS if a.get(key) != b.get(key)
+    ]
+    distance = slot.distance
+    sign = "=" if distance.exact else ">="
+    known = f"rel_l2 {sign} {distance.rel_l2:.2g}" if distance.rel_l2 is not None and distance.rel_l2 < 1e300 else ""
+    shapes = [text.shape(side.get("shape")) for side in (a, b)]
+    shape = f"shape {shapes[0]} / {shapes[1]}" if shapes[0] != shapes[1] else ""
+    shown = [*filter(None, (shape, known)), *parts[:_CONTEXT]]
+    return f": {', '.join(shown)} ({a.get('dtype')})" if shown else ""

@@ -1,0 +1,175 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Compares one step of one rank and returns its summary: the unit of work of ``probe compare``."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+
+from probe.errors import UsageError
+from probe.reading import entry_name
+from probe.reading.compare.align import NONE
+from probe.reading.compare.comparing import Comparing, Options
+from probe.reading.compare.graph import Graph
+from probe.reading.compare.judge import HARD, OTHER_BITS
+from probe.reading.compare.origin import Origin, is_collective
+from probe.reading.compare.origins import Finding, OriginFinder
+from probe.reading.compare.sentences import Describer
+from probe.reading.compare.unit_summary import Collective, UnitCounts, UnitOrigins, UnitSummary
+from probe.reading.document import paused_gc
+from probe.reading.dump import Dump
+from probe.reading.entry_name import API, BACKWARD
+from probe.reading.flow import Flow
+from probe.reading.source import DumpFolder
+
+_MOST_ORIGINS, _MOST_NAMES, _MOST_CELLS = 50, 50, 200
+
+
+def compare_unit(folder_a: DumpFolder, folder_b: DumpFolder, options: Options) -> UnitSummary:
+    """Compare one step of one rank.
+
+    Args:
+        folder_a: the folder of A.
+        folder_b: the folder of B.
+        options: the settings.
+    """
+    summary = UnitSummary(folder_b.step, folder_b.rank)
+    try:
+        with paused_gc():
+            _compare(summary, Dump(folder_a), Dump(folder_b), options)
+    except UsageError as error:
+        summary.error = str(error)
+    except RecursionError:
+        summary.error = f"{folder_a.path} or {folder_b.path}: nested too deeply"
+    return summary
+
+
+def _compare(summary: UnitSummary, a: Dump, b: Dump, options: Options) -> None:
+    try:
+        summary.notes = [*a.notes, *b.notes]
+        summary.header = header_differences(a, b)
+        comparing = Comparing(a, b, options)
+        summary.counts = _count(comparing)
+        summary.origins = _find_origins(summary.counts, comparing)
+        for path, form in options.rows:
+            from probe.reading.compare.export import write_unit
+
+            write_unit(path, form, comparing)
+    finally:
+        a.release()
+        b.release()
+
+
+def _count(comparing: Comparing) -> UnitCounts:
+    flow_a, flow_b = comparing.alignment.flows
+    only_a, only_b = [], []
+    hows: Counter[str] = Counter()
+    verdicts: Counter[str] = Counter()
+    cells: dict[str, tuple[int, float]] = {}
+    for pair, slots in zip(comparing.pairs, comparing.slots):
+        hows[pair.how] += 1
+        if pair.b == NONE:
+            only_a.append(flow_a.names[pair.a])
+        elif pair.a == NONE:
+            only_b.append(flow_b.names[pair.b])
+        worst, off = 0.0, 0
+        for slot in slots:
+            verdicts[slot.verdict] += 1
+            if slot.verdict in HARD:
+                off += 1
+                worst = max(worst, slot.distance.rel_l2 or 0.0)
+        if off:
+            cell = _cell(flow_b, pair.b)
+            count, so_far = cells.get(cell, (0, 0.0))
+            cells[cell] = count + off, max(so_far, worst)
+    return UnitCounts(
+        pairs=dict(hows),
+        verdicts={key: count for key, count in verdicts.items() if key},
+        only_a=tuple(only_a[:_MOST_NAMES]),
+        only_b=tuple(only_b[:_MOST_NAMES]),
+        only=(len(only_a), len(only_b)),
+        cells=dict(list(cells.items())[:_MOST_CELLS]),
+        rules_used=tuple(comparing.tolerances.used()),
+    )
+
+
+def _cell(flow: Flow, place: int) -> str:
+    parts = flow.parts[place]
+    if parts.kind == API:
+        return entry_name.cell_label(flow.cells[place]) or "outside of Cells"
+    return entry_name.cell_label(flow.names[place]) or flow.names[place]
+
+
+def _find_origins(counts: UnitCounts, comparing: Comparing) -> UnitOrigins:
+    changed = any(how not in ("exact",) for how in counts.pairs) or counts.verdicts.keys() & {"argument", OTHER_BITS}
+    if not counts.differs and not changed:
+        return UnitOrigins()
+    graph = Graph(comparing.alignment, comparing.pairs, comparing.slots, (comparing.a, comparing.b))
+    finder, describer = OriginFinder(graph), Describer(graph, comparing.a, comparing.b)
+    findings = finder.origins()
+    blamed = {finding.node for finding in findings}
+    rest = [finding for finding in finder.soft() if finding.node not in blamed]
+    return UnitOrigins(
+        first=tuple(_grouped([describer.origin(finding) for finding in findings[: 4 * _MOST_ORIGINS]])),
+        later=tuple(describer.origin(finding) for finding in finder.later()),
+        soft=tuple(describer.origin(finding) for finding in rest[:_MOST_ORIGINS]),
+        collectives=tuple(_collectives(graph, findings)),
+    )
+
+
+def _grouped(origins: list[Origin]) -> list[Origin]:
+    """Sum up parameters that differ: one origin stands for all of them where they are many."""
+    parameters = [origin for origin in origins if origin.kind == "parameter"]
+    if len(parameters) > 3:
+        first = parameters[0]
+        first.more = [f"{origin.name}.{origin.place}" for origin in parameters[1:_MOST_NAMES]]
+        first.sentence = f"{len(parameters)} parameters differ before their first use, the first is {first.sentence}"
+        origins = [origin for origin in origins if origin.kind != "parameter" or origin is first]
+    return origins[:_MOST_ORIGINS]
+
+
+def _collectives(graph: Graph, findings: list[Finding]) -> list[Collective]:
+    """Return the collectives in order, as other ranks have to know them."""
+    found, counts = [], Counter[tuple[str, str]]()
+    blamed = {finding.node for finding in findings}
+    for node in range(len(graph.pairs)):
+        parts = graph.parts(node)
+        if parts.direction == BACKWARD or not is_collective(parts) or graph.is_container(node):
+            continue
+        group = _group(graph, node)
+        counts[group, parts.key] += 1
+        inputs_off = any(slot.verdict in HARD for slot in graph.slots[node] if slot.is_input)
+        soft = graph.soft[node] != NONE
+        sent = inputs_off or graph.tainted[node] or soft
+        found.append(Collective((group, parts.key, counts[group, parts.key]), sent, node in blamed and not inputs_off))
+    return found
+
+
+def _group(graph: Graph, node: int) -> str:
+    """Return the members of a collective's group as a text; "world" where the entry does not say."""
+    entry = graph.entry(node)
+    ranks = entry.get("group_ranks") if isinstance(entry, dict) else None
+    return ",".join(map(str, ranks)) if isinstance(ranks, list) else "world"
+
+
+#: keys of the header's "run" that name the place of a run, not its kind
+_PLACES = frozenset(("rank", "tool", "format", "host", "time", "pid"))
+
+
+def header_differences(a: Dump, b: Dump) -> list[str]:
+    """Return how the circumstances of two runs differ, as their headers tell them."""
+    kinds = [(key, a.header.get(key), b.header.get(key)) for key in ("task", "level", "framework")]
+    run_a, run_b = a.header.get("run"), b.header.get("run")
+    if isinstance(run_a, dict) and isinstance(run_b, dict):
+        kinds += [(key, run_a.get(key), run_b.get(key)) for key in sorted({*run_a, *run_b} - _PLACES, key=str)]
+    return [f"{key}: {left} in A, {right} in B" for key, left, right in kinds if left != right]
+
+
+def part_path(base: str, number: int) -> str:
+    """Return the file that the rows of a unit wait in until they are put together.
+
+    >>> part_path("/t/rows", 3)
+    '/t/rows.000003'
+    """
+    return f"{os.fspath(base)}.{number:06d}"

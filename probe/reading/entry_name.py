@@ -1,0 +1,94 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Takes the names of entries apart."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+API, CELL, GRADIENT, DEBUG, OTHER = "api", "cell", "parameters_grad", "debug", "other"
+FORWARD, BACKWARD = "forward", "backward"
+_CELLS = ("Cell", "Module")
+
+
+class EntryName(NamedTuple):
+    """The parts of an entry's name.
+
+    Attributes:
+        kind: "api", "cell", "parameters_grad", "debug" or "other".
+        prefix: the first word: "Functional", "Cell".
+        key: the name without number and direction: "Functional.relu", "Cell.fc.Dense".
+        path: a Cell's place in the model: "blocks.0.fc"; of others "".
+        api: the last word of the key: "relu", "Dense".
+        number: which call of this key it is; -1 where the name does not say.
+        direction: "forward" or "backward"; of gradients of parameters "backward".
+    """
+
+    kind: str
+    prefix: str
+    key: str
+    path: str
+    api: str
+    number: int
+    direction: str
+
+    @property
+    def forward(self) -> str:
+        """The name of the forward entry of this call."""
+        if self.kind == CELL:
+            return f"{self.key}.{FORWARD}.{self.number}"
+        return f"{self.key}.{self.number}.{FORWARD}"
+
+
+def parse(name: str) -> EntryName:
+    """Take a name apart; a name of no known form is of kind "other".
+
+    >>> parse("Functional.softmax.1.backward")[2:]
+    ('Functional.softmax', '', 'softmax', 1, 'backward')
+    >>> parse("Cell.blocks.0.fc.Dense.forward.2")[2:]
+    ('Cell.blocks.0.fc.Dense', 'blocks.0.fc', 'Dense', 2, 'forward')
+    >>> parse("Cell.fc.Dense.parameters_grad").kind, parse("logits.0.debug").kind, parse("x").kind
+    ('parameters_grad', 'debug', 'other')
+    """
+    prefix, _, rest = name.partition(".")
+    above, _, last = name.rpartition(".")
+    if last in (FORWARD, BACKWARD):
+        key, _, number = above.rpartition(".")
+        if key and _is_number(number):
+            return EntryName(API, prefix, key, "", key.rpartition(".")[2], int(number), last)
+    elif prefix in _CELLS:
+        if last == "parameters_grad":  # of an older recorder: without a number
+            return _cell(GRADIENT, above, 0, BACKWARD, prefix)
+        key, _, word = above.rpartition(".")
+        if _is_number(last) and key:
+            if word == "parameters_grad":
+                return _cell(GRADIENT, key, int(last), BACKWARD, prefix)
+            if word in (FORWARD, BACKWARD):
+                return _cell(CELL, key, int(last), word, prefix)
+    if last == "debug" and rest:
+        key, _, number = above.rpartition(".")
+        if key and _is_number(number):
+            backward = key.endswith("_grad")
+            return EntryName(DEBUG, "debug", key, "", key, int(number), BACKWARD if backward else FORWARD)
+    return EntryName(OTHER, prefix, name, "", name, -1, FORWARD)
+
+
+def _cell(kind: str, key: str, number: int, direction: str, prefix: str) -> EntryName:
+    path, _, class_name = key[len(prefix) + 1 :].rpartition(".")
+    return EntryName(kind, prefix, key, path, class_name, number, direction)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 12
+
+
+def cell_label(name: str | None) -> str | None:
+    """Return the path and class of a Cell's entry.
+
+    >>> cell_label("Cell.blocks.1.attention.Attention.forward.0")
+    'blocks.1.attention.Attention'
+    """
+    if not name:
+        return None
+    parts = parse(name)
+    return parts.key[len(parts.prefix) + 1 :] if parts.kind in (CELL, GRADIENT) else name

@@ -1,0 +1,144 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""``probe.open``: a run on disk, its steps and ranks, read when they are touched."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from probe.errors import UsageError
+from probe.reading.dump import Dump
+from probe.reading.source import DumpFolder, Rank, find_folders
+
+if TYPE_CHECKING:
+    from probe.reading.tables import Table
+    from probe.reading.trend import Trend
+
+
+class Run:
+    """All dumps below a folder. One at a time is kept in memory.
+
+    Args:
+        path: the folder.
+        folders: the folders that hold a dump.
+
+    Example::
+
+        run = probe.open("dump_path")
+        for dump in run:
+            print(dump.step, dump.rank, len(dump))
+    """
+
+    def __init__(self, path: str, folders: list[DumpFolder]) -> None:
+        self.path = path
+        self.folders = folders
+        self._last: Dump | None = None
+
+    @property
+    def steps(self) -> list[int]:
+        """The recorded steps."""
+        return sorted({folder.step for folder in self.folders if folder.step is not None})
+
+    @property
+    def ranks(self) -> list[Rank]:
+        """The recorded ranks; [None] where communication was not initialised."""
+        return list(dict.fromkeys(folder.rank for folder in self.folders))
+
+    def dump(self, step: int | None = None, rank: Rank = None) -> Dump:
+        """Return the dump of a step and rank; each may be left out where there is only one, or the first is meant.
+
+        Raises:
+            UsageError: when there is none.
+        """
+        for folder in self.folders:
+            if (step is None or folder.step == step) and (rank is None or folder.rank == rank):
+                if self._last is None or self._last.folder != folder:
+                    self._last = Dump(folder)
+                return self._last
+        raise UsageError(
+            f"{self.path} has no dump of step {step}, rank {rank}. Steps: {self.steps}; ranks: {self.ranks}"
+        )
+
+    def __getitem__(self, step: int) -> Dump:
+        return self.dump(step)
+
+    def __iter__(self) -> Iterator[Dump]:
+        for folder in self.folders:
+            yield Dump(folder)
+
+    def __len__(self) -> int:
+        return len(self.folders)
+
+    def table(self) -> Table:
+        """Return one row for each tensor of each dump, read while it is iterated.
+
+        Example::
+
+            for row in run.table():
+                print(row["step"], row["call"], row["place"], row["Norm"])
+        """
+        from probe.reading.tables import Table, tensor_rows
+
+        return Table(lambda: (row for dump in self for row in tensor_rows(dump)))
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Write the table as csv; texts that a spreadsheet would take for a formula are quoted."""
+        self.table().to_csv(path)
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Return the table as columns."""
+        return self.table().to_dict()
+
+    def to_pandas(self) -> Any:
+        """Return the table as a pandas.DataFrame; needs pandas."""
+        return self.table().to_pandas()
+
+    def to_polars(self) -> Any:
+        """Return the table as a polars.DataFrame; needs polars."""
+        return self.table().to_polars()
+
+    def trend(self, like: str, stat: str = "norm") -> Trend:
+        """Return one statistic of the tensors whose names contain ``like``, over steps and ranks.
+
+        Example::
+
+            for name, series in run.trend("parameters_grad", stat="norm").items():
+                print(name, series)
+        """
+        from probe.reading.trend import collect
+
+        return collect(self.folders, like, stat)
+
+    def __repr__(self) -> str:
+        return f"<Run {self.path}: steps {shortened(self.steps)}, ranks {shortened(self.ranks)}>"
+
+
+def shortened(numbers: list[Any]) -> str:
+    """Return a list of numbers, long ones by their ends.
+
+    >>> shortened([0, 1, 2]), shortened(list(range(100)))
+    ('0, 1, 2', '0, 1, 2, ..., 99')
+    """
+    shown = [str(number) for number in numbers]
+    return ", ".join(shown if len(shown) < 7 else [*shown[:3], "...", shown[-1]])
+
+
+def open(path: str | os.PathLike[str]) -> Run:
+    """Open the dumps below a folder; nothing is read yet but the names of the folders.
+
+    Args:
+        path: a dump_path, a step or rank folder in it, or a dump.json. Dumps of msprobe are read too.
+
+    Raises:
+        UsageError: when there is no dump.
+
+    Example::
+
+        run = probe.open("dump_path")
+        run.steps, run.ranks
+        run[0]["Functional.softmax.1.forward"].outputs["0"].max
+    """
+    path = os.fspath(path)
+    return Run(path, find_folders(path))

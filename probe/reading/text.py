@@ -1,0 +1,126 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Text for people: safe for a terminal, in columns, as wide as there is room."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_UNITS = ("B", "kB", "MB", "GB", "TB")
+
+
+def safe(value: object) -> str:
+    r"""Return a text of a dump in which nothing can steer a terminal or reverse the direction of reading.
+
+    >>> print(safe("relu\x1b[2J"), safe("a\u202eb"))
+    relu\x1b[2J a\u202eb
+    """
+    text = value if isinstance(value, str) else str(value)
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() else _escaped(letter) for letter in text)
+
+
+def _escaped(letter: str) -> str:
+    code = ord(letter)
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def csv_text(text: str) -> str:
+    """Return a text that no spreadsheet takes for a formula.
+
+    >>> csv_text("=cmd()"), csv_text("relu")
+    ("'=cmd()", 'relu')
+    """
+    text = safe(text)
+    return "'" + text if text.startswith(_FORMULA) else text
+
+
+def number(value: object) -> str:
+    """Return a number with six digits.
+
+    >>> number(1.23456789), number(None), number(True), number(10**30)
+    ('1.23457', '-', 'True', '1000000000000000000000000000000')
+    """
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return "-" if value is None else shorten(safe(value), 40)
+
+
+def shape(value: object) -> str:
+    """Return a shape.
+
+    >>> shape([2, 3]), shape([]), shape(None)
+    ('2x3', '()', '?')
+    """
+    if not isinstance(value, (list, tuple)):
+        return "?"
+    return "x".join(safe(size) for size in value) or "()"
+
+
+def size(count: float) -> str:
+    """Return a number of bytes.
+
+    >>> size(999), size(15_400_000)
+    ('999 B', '15.4 MB')
+    """
+    unit = 0
+    while count >= 1000 and unit < len(_UNITS) - 1:
+        count, unit = count / 1000, unit + 1
+    return f"{count:.0f} B" if unit == 0 else f"{count:.1f} {_UNITS[unit]}"
+
+
+def shorten(text: str, width: int) -> str:
+    """Return a text of at most ``width`` letters, cut in its middle.
+
+    >>> shorten("Functional.softmax.1.forward", 15)
+    'Functi...orward'
+    """
+    if len(text) <= width:
+        return text
+    keep = max(width - 3, 2)
+    return text[: keep - keep // 2] + "..." + text[len(text) - keep // 2 :]
+
+
+def columns(lines: Sequence[Sequence[str]], width: int = 0, left: int = 1) -> str:
+    """Return lines of cells in columns.
+
+    Args:
+        lines: the cells; the first line is the header.
+        width: how many letters a line may have; the first column is cut. 0 cuts nothing.
+        left: how many columns stand at their left edge, the others at their right one.
+
+    >>> print(columns([["name", "Max"], ["relu.0", "1.5"]]))
+      name    Max
+      relu.0  1.5
+    """
+    widths = [max(map(len, column)) for column in zip(*lines)]
+    if width and widths:
+        over = sum(widths) + 2 * len(widths) - width
+        widths[0] = max(min(widths[0], 12), widths[0] - max(over, 0))
+    made = []
+    for cells in lines:
+        parts = [
+            shorten(cell, size).ljust(size) if i < left else cell.rjust(size)
+            for i, (cell, size) in enumerate(zip(cells, widths))
+        ]
+        made.append("  " + "  ".join(parts).rstrip())
+    return "\n".join(made)
+
+
+def fit(lines: str, width: int) -> str:
+    """Return lines of which none is longer than ``width``; 0 cuts nothing."""
+    return "\n".join(shorten(line, width) for line in lines.split("\n")) if width else lines
+
+
+def terminal_width() -> int:
+    """Return how many letters a line on the terminal has; 0 where stdout is no terminal."""
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns if sys.stdout.isatty() else 0
+    except (OSError, ValueError, AttributeError):
+        return 0

@@ -1,0 +1,152 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Walks the content of an entry: tensor records, plain values, and lists and objects of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+#: how deep a value may be nested; deeper ones are none that a recorder writes
+MAX_DEPTH = 64
+TENSORS = frozenset(("mindspore.Tensor", "numpy.ndarray", "torch.Tensor", "torch.nn.parameter.Parameter"))
+#: the four numbers that every task records
+NUMBERS = ("Max", "Min", "Mean", "Norm")
+#: counts of elements that are not ordinary
+COUNTS = ("nan_count", "inf_count", "negative_inf_count", "positive_inf_count")
+
+_DIGITS = tuple("0123456789")
+
+#: (key, value): ("0", record), ("1.axis", record), ("2", None)
+Leaf = tuple[str, Any]
+#: a tensor's record
+Record = dict[str, Any]
+
+
+def is_tensor(value: Any) -> bool:
+    """Return whether a value is the record of a tensor."""
+    return type(value) is dict and value.get("type") in TENSORS
+
+
+def leaves(part: Any) -> list[Leaf]:
+    """Return the values in a part of an entry, each with its key; None stays.
+
+    >>> leaves([{"type": "int", "value": 1}, [None]])
+    [('0', {'type': 'int', 'value': 1}), ('1.0', None)]
+    >>> leaves({"axis": {"type": "int", "value": -1}})
+    [('axis', {'type': 'int', 'value': -1})]
+    """
+    found: list[Leaf] = []
+    if type(part) is list:  # mostly a few records
+        for place, item in enumerate(part):
+            if item is None or (type(item) is dict and type(item.get("type")) is str):
+                found.append((_DIGITS[place] if place < 10 else str(place), item))
+            elif type(item) is list or type(item) is dict:
+                _collect(item, f"{place}.", found, MAX_DEPTH - 1)
+            else:
+                found.append((str(place), item))
+    elif part:
+        _collect(part, "", found, MAX_DEPTH)
+    return found
+
+
+def _collect(part: Any, above: str, found: list[Leaf], depth: int) -> None:
+    if type(part) is list:
+        items: Any = enumerate(part)
+    elif type(part) is dict:
+        items = part.items()
+    elif part is None:
+        return
+    else:
+        found.append((above[:-1], part))
+        return
+    for key, item in items:
+        if item is None or (type(item) is dict and type(item.get("type")) is str):
+            found.append((f"{above}{key}", item))
+        elif type(item) is list or type(item) is dict:
+            if depth:
+                _collect(item, f"{above}{key}.", found, depth - 1)
+        else:
+            found.append((f"{above}{key}", item))
+
+
+def tensors(place: str, value: Any) -> Iterator[tuple[str, Record]]:
+    """Yield (place, record) of every tensor in an entry or a part of one.
+
+    >>> [place for place, _ in tensors("a", {"output": [{"type": "mindspore.Tensor"}]})]
+    ['a.output.0']
+    """
+    if is_tensor(value):
+        yield place, value
+        return
+    for key, leaf in leaves(value):
+        if is_tensor(leaf):
+            yield f"{place}.{key}", leaf
+
+
+def plain(value: Any) -> Any:
+    """Return a plain value as Python has it.
+
+    >>> plain({"type": "int", "value": 4}), plain({"type": "slice", "value": [0, 2, None]}), plain(None)
+    (4, slice(0, 2, None), None)
+    """
+    if type(value) is not dict:
+        return value
+    if value.get("type") == "slice" and isinstance(value.get("value"), list) and len(value["value"]) == 3:
+        return slice(*value["value"])
+    return value.get("value", value)
+
+
+def real(value: Any) -> float | None:
+    """Return a number as a float; None for anything else.
+
+    >>> real(True), real(3), real("3"), real(None), real(10**400)
+    (1.0, 3.0, None, None, inf)
+    """
+    kind = type(value)
+    if kind is float:
+        return value  # type: ignore[no-any-return]
+    if kind is int or kind is bool:
+        try:
+            return float(value)
+        except OverflowError:
+            return math.inf if value > 0 else -math.inf
+    return None
+
+
+def element_count(shape: Any) -> int | None:
+    """Return how many elements a tensor of this shape has; None where that is no shape.
+
+    >>> element_count([2, 3]), element_count([]), element_count(None), element_count(["a"]), element_count([-1])
+    (6, 1, None, None, None)
+    """
+    if type(shape) is not list and type(shape) is not tuple:
+        return None
+    count = 1
+    for length in shape:
+        if type(length) is not int or length < 0:
+            return None
+        count *= length
+    return count
+
+
+def has_nonfinite(record: Record) -> bool:
+    """Return whether a record says that its tensor holds NaN or Inf.
+
+    >>> has_nonfinite({"Max": float("inf"), "Min": 0.0}), has_nonfinite({"Max": 1.0, "Min": 0.0})
+    (True, False)
+    """
+    for key in ("Max", "Min"):
+        value = record.get(key)
+        if type(value) is float and not math.isfinite(value):
+            return True
+    return any(key in record and real(record[key]) for key in COUNTS)
+
+
+def has_nan(record: Record) -> bool:
+    """Return whether a record says that its tensor holds NaN."""
+    count = real(record.get("nan_count"))
+    if count is not None:
+        return count > 0
+    return any(type(record.get(key)) is float and math.isnan(record[key]) for key in NUMBERS)
