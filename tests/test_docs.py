@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Every example of the guide runs by itself."""
+"""Every example of the guide and of the page on reading runs by itself."""
 
 from __future__ import annotations
 
@@ -14,17 +14,21 @@ import pytest
 
 import probe
 
-GUIDE = Path(__file__).parent.parent / "docs" / "guide.md"
-#: heading -> the examples under it
+DOCS = Path(__file__).parent.parent / "docs"
+#: pages of examples, and their headings under which there need not be one
+PAGES = {"guide.md": (), "reading.md": ("Broken and unusual dumps",)}
+#: (page, heading) -> the examples under it
 SECTIONS = {
-    heading: re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    (page, heading): re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    for page, without in PAGES.items()
     for heading, _, text in (
-        part.partition("\n") for part in re.split(r"^## ", GUIDE.read_text("utf-8"), flags=re.MULTILINE)[1:]
+        part.partition("\n") for part in re.split(r"^## ", (DOCS / page).read_text("utf-8"), flags=re.MULTILINE)[1:]
     )
+    if heading not in without
 }
 EXAMPLES = [
     pytest.param(example, id=heading if len(found) == 1 else f"{heading} {number}")
-    for heading, found in SECTIONS.items()
+    for (_, heading), found in SECTIONS.items()
     for number, example in enumerate(found)
 ]
 
