@@ -12,7 +12,7 @@ RUN := $(VENV)/bin/python
 DEMO := demo_dump
 PIP := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test test-force conformance wheel-test test-oldest test-versions bench bench-peer peer clean
+.PHONY: help demo test test-force conformance wheel-test test-oldest test-versions bench bench-peer bench-reading origins peer clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -47,6 +47,15 @@ bench: $(VENV)/ready  ## what a dump costs a training step, in a table
 	$(RUN) benchmarks/bench.py
 	$(RUN) benchmarks/growth.py
 	$(RUN) benchmarks/ranks.py
+
+bench-reading: $(VENV)/ready  ## what reading and comparing 20,000 entries costs, beside json.load; 64 ranks; 60 steps
+	$(RUN) benchmarks/reading.py
+
+origins: $(VENV)/ready  ## plant 24 faults and 10 harmless changes in trainings and see what `probe compare` names
+	$(RUN) tests/origins/planted.py
+	$(RUN) tests/origins/planted.py --mode md5
+	$(RUN) tests/origins/planted.py --mode tensor
+	$(RUN) tests/origins/planted.py --noise 1e-6
 
 bench-peer: $(VENV)/ready $(PEER)/ready  ## the same with msprobe beside it
 	$(RUN) benchmarks/bench.py --peer $(PEER)/bin/python

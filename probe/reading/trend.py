@@ -135,7 +135,7 @@ def sparkline(values: Sequence[float]) -> str:
     """Return a line of letters that rises and falls with the numbers; "!" is NaN or Inf.
 
     >>> sparkline([1.0, 2.0, 4.0, float("nan")])
-    ' =@!'
+    ' -@!'
     """
     finite = [value for value in values if math.isfinite(value)]
     low, high = min(finite, default=0.0), max(finite, default=0.0)

@@ -208,11 +208,16 @@ def compare(
     options = Options(dict(mapping or {}), tuple(rules), _noise(run_a, noise, mapping), tolerance, arrays)
     units = _run_units(pairs, options, jobs, rows or {})
     comparison = Comparison((run_a.path, run_b.path), units, alone, pairs, options)
+    _check_rules(rules, units)
+    return comparison
+
+
+def _check_rules(rules: Sequence[tuple[str, str]], units: Sequence[UnitSummary]) -> None:
+    """Raise UsageError where a rule fits no tensor: it has a typo."""
     used = [sum(counts) for counts in zip(*(unit.rules_used for unit in units if unit.rules_used))]
     unused = [rules[place][0] for place, count in enumerate(used) if not count]
     if unused:
         raise UsageError(f"--rule: no tensor has a name in which {', '.join(map(repr, unused))} is found")
-    return comparison
 
 
 def _run_units(
