@@ -77,7 +77,7 @@ def exact_distance(a: Array, b: Array) -> Distance:
 
     >>> import numpy as np
     >>> round(exact_distance(np.array([3.0, 4.0]), np.array([3.0, 4.5])).rel_l2, 4)
-    0.0924
+    0.0925
     """
     import numpy as np
 
