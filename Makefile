@@ -17,7 +17,7 @@ NEW_PIP := $(PIP) --upgrade 'pip>=25.1'
 CODE := probe tests examples benchmarks
 
 .PHONY: help demo check lint imports numbers unit format coverage test test-force conformance wheel-test test-oldest test-versions \
-  test-processors origins bench bench-peer peer clean
+  test-processors origins bench bench-peer bench-reading peer clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -85,6 +85,9 @@ bench: $(VENV)/ready  ## what a dump costs a training step, in a table
 	$(RUN) benchmarks/bench.py
 	$(RUN) benchmarks/growth.py
 	$(RUN) benchmarks/ranks.py
+
+bench-reading: $(VENV)/ready  ## what reading and comparing 20,000 entries costs, beside json.load; 64 ranks; 60 steps
+	$(RUN) benchmarks/reading.py
 
 bench-peer: $(VENV)/ready $(PEER)/ready  ## the same with msprobe beside it
 	$(RUN) benchmarks/bench.py --peer $(PEER)/bin/python

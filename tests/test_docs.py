@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Every example of the README and of the guide runs by itself, and once more in the same folder."""
+"""Every example of the README, the guide and the page on reading runs by itself, and once more in the same folder."""
 
 from __future__ import annotations
 
@@ -18,17 +18,21 @@ from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.slow
 
-GUIDE = ROOT / "docs" / "guide.md"
-#: heading -> the examples under it
+DOCS = ROOT / "docs"
+#: pages of examples, and their headings under which there need not be one
+PAGES = {"guide.md": (), "reading.md": ("Broken and unusual dumps",)}
+#: (page, heading) -> the examples under it
 SECTIONS = {
-    heading: re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    (page, heading): re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    for page, without in PAGES.items()
     for heading, _, text in (
-        part.partition("\n") for part in re.split(r"^## ", GUIDE.read_text("utf-8"), flags=re.MULTILINE)[1:]
+        part.partition("\n") for part in re.split(r"^## ", (DOCS / page).read_text("utf-8"), flags=re.MULTILINE)[1:]
     )
+    if heading not in without
 }
 EXAMPLES = [
     pytest.param(example, id=heading if len(found) == 1 else f"{heading} {number}")
-    for heading, found in SECTIONS.items()
+    for (_, heading), found in SECTIONS.items()
     for number, example in enumerate(found)
 ]
 
@@ -71,7 +75,7 @@ def run(tmp_path, example):
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_an_example_of_the_guide_runs_twice_in_one_folder(example, tmp_path):
+def test_an_example_of_the_docs_runs_twice_in_one_folder(example, tmp_path):
     for _ in range(2):
         done = run(tmp_path, example)
         assert done.returncode == 0, done.stderr

@@ -9,6 +9,7 @@ CRC-32). An input without a producer comes from outside: a parameter, data, a co
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ from probe.reading.values import TENSORS, Record, element_count, is_tensor, leav
 _COMMON = 8
 _WORDS = (("input_args", "input"), ("input_kwargs", "kwargs"))
 _OUTSIDE = -1
-#: content -> the calls that made it, each with the shape it gave
+#: content -> the calls that made it, each with its record
 _Made = dict[tuple[Any, ...], list[tuple[int, Any]]]
 
 
@@ -130,12 +131,13 @@ class Flow:
 
     def _link(self) -> None:
         made: _Made = {}
+        goes_on = self._goes_on_after_backward()
         for place, (name, parts) in enumerate(zip(self.names, self.parts)):
             entry = self._dump.data[name]
             if type(entry) is not dict:
                 continue
             if parts.direction == BACKWARD:  # calls after it may be given gradients: reductions, clipping
-                if parts.kind != CELL:
+                if goes_on and parts.kind != CELL:
                     self._make(place, entry if parts.kind == GRADIENT else entry.get("output"), made, only_new=False)
                 continue
             self.links[place] = links = self._inputs(place, entry, made)
@@ -147,31 +149,43 @@ class Flow:
                     self.used_by.setdefault(link.producer, []).append(place)
             self._make(place, entry.get("output"), made, only_new=False)
 
+    def _goes_on_after_backward(self) -> bool:
+        """Return whether calls come after a backward, which may be given gradients."""
+        directions = [parts.direction for parts in self.parts]
+        return BACKWARD in directions and FORWARD in directions[directions.index(BACKWARD) :]
+
     def _inputs(self, place: int, entry: dict[str, Any], made: _Made) -> list[Link]:
         links = []
         for key, word in _WORDS:
-            for inner, record in leaves(entry.get(key)):
-                if type(record) is dict and record.get("type") in TENSORS:
-                    self.dtypes.add(str(record.get("dtype")))
-                    links.append(Link(f"{word}.{inner}", record, *self._origin(place, record, made)))
+            part = entry.get(key)
+            for inner, given in leaves(part):
+                if type(given) is dict and given.get("type") in TENSORS:
+                    self.dtypes.add(str(given.get("dtype")))
+                    name = f"{word}.{inner}"
+                    record, producer, parameter, root = self._origin(place, given, made)
+                    if record is not given and type(part) is list and inner.isdigit():
+                        part[int(inner)] = record  # an equal one is kept already: a third of the memory
+                    links.append(Link(sys.intern(name), record, producer, parameter, root))
         return links
 
-    def _origin(self, place: int, record: Record, made: _Made) -> tuple[int, tuple[str, str] | None, int]:
-        """Return producer, parameter and root of a tensor that a call was given."""
+    def _origin(self, place: int, record: Record, made: _Made) -> tuple[Record, int, tuple[str, str] | None, int]:
+        """Return record, producer, parameter and root of a tensor that a call was given."""
         key = content_key(record)
         if key is None:
-            return _OUTSIDE, None, _OUTSIDE
+            return record, _OUTSIDE, None, _OUTSIDE
         producers = made.get(key)
         if producers:
             shape = record.get("shape")
-            latest = next((place for place, made_shape in reversed(producers[-16:]) if made_shape == shape), -1)
-            latest = producers[-1][0] if latest < 0 else latest  # a view that was not recorded
+            same = (item for item in reversed(producers[-16:]) if item[1].get("shape") == shape)
+            latest, kept = next(same, producers[-1])  # the last one: a view that was not recorded
+            if kept == record:
+                record = kept
             if len(producers) <= _COMMON and not is_constant(record):
-                return latest, None, producers[0][0]
+                return record, latest, None, producers[0][0]
             cell = self.cells[place]
             if latest == place - 1 or (cell is not None and self.cells[latest] == cell):
-                return latest, None, latest
-        return _OUTSIDE, self._own_parameter(place, key), _OUTSIDE
+                return record, latest, None, latest
+        return record, _OUTSIDE, self._own_parameter(place, key), _OUTSIDE
 
     def _own_parameter(self, place: int, key: tuple[Any, ...]) -> tuple[str, str] | None:
         """Return which parameter has this content: of the Cell around the call if it has one, else of any Cell."""
@@ -193,9 +207,9 @@ class Flow:
                     continue
                 known = made.get(key)
                 if known is None:
-                    made[key] = [(place, record.get("shape"))]
+                    made[key] = [(place, record)]
                 elif not only_new:
-                    known.append((place, record.get("shape")))
+                    known.append((place, record))
 
     def loose_root(self, link: Link) -> int:
         """Return the first call that made a tensor of this size with this greatest and least element; -1 for none.

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -137,9 +138,9 @@ class Judge:
 
     def _part(self, name: str, word: str, parts: EntryName, is_input: bool, a: Any, b: Any, floor: Any) -> list[Slot]:
         if a == b and self._refine is None:
-            return [_equal(f"{word}{key}", is_input, leaf) for key, leaf in leaves(a)]
+            return [_equal(sys.intern(word + key), is_input, leaf) for key, leaf in leaves(a)]
         return [
-            self._slot(name, f"{word}{key}", parts, is_input, left, right, floor)
+            self._slot(name, sys.intern(word + key), parts, is_input, left, right, floor)
             for key, left, right in _together(leaves(a), leaves(b))
         ]
 
@@ -193,8 +194,9 @@ def _from_crc(a: Any, b: Any) -> Distance | None:
 
 
 def _together(a: list[Leaf], b: list[Leaf]) -> list[tuple[str, Any, Any]]:
-    if len(a) == len(b) and [key for key, _ in a] == [key for key, _ in b]:
-        return [(key, left, right) for (key, left), (_, right) in zip(a, b)]
+    found = [(leaf[0], leaf[1], other[1]) for leaf, other in zip(a, b) if leaf[0] == other[0]]
+    if len(found) == len(a) == len(b):
+        return found
     right = dict(b)
     found = [(key, leaf, right.pop(key, None)) for key, leaf in a]
     return found + [(key, None, leaf) for key, leaf in b if key in right]

@@ -92,7 +92,7 @@ class OriginFinder:
     def soft(self) -> list[Finding]:
         """Return differences that may be harmless: calls on one side only, arguments, dtypes, wiring."""
         graph = self._graph
-        return [self._soft_finding(node) for node in range(len(graph.pairs)) if graph.is_soft(node)]
+        return [self._soft_finding(node) for node in range(len(graph.pairs)) if graph.soft[node] == node]
 
     def _classified(self, node: int) -> Iterator[Finding]:
         graph = self._graph
