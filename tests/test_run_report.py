@@ -325,7 +325,7 @@ def test_an_error_of_usage_shows_the_frame_of_the_user_and_one_of_ours(debug, mi
     debugger = debug()
     with pytest.raises((UsageError, ValueError)) as raised:
         MISTAKES[mistake](debugger)
-    text = "".join(traceback.format_exception(raised.value))
+    text = "".join(traceback.format_exception(raised.type, raised.value, raised.tb))
     frames = [line for line in text.splitlines() if line.startswith("  File ")]
     assert frames[0].partition('"')[2].startswith(__file__)
     assert __file__ in frames[-2]
