@@ -103,7 +103,11 @@ def one_pair(folder, peer):
         scratch = folder / "peer"
         scratch.mkdir()
         tool = str(Path(peer).parent / "msprobe")
-        used, _, memory = measured([tool, "compare", "-tp", str(b), "-gp", str(a), "-o", str(scratch)])
+        files = [str(path / "dump.json") for path in (b, a)]
+        command = [tool, "compare", "-tp", files[0], "-gp", files[1], "-o", str(scratch)]
+        used, _, memory = measured(command, {"PYTHONPATH": ""})
+        if not list(scratch.rglob("compare_result*")):
+            raise SystemExit("msprobe wrote no table: its figure would be that of a failure")
         print(f"msprobe compare: {used / base:.1f} times json.load of both, {memory:.0f} MB", flush=True)
 
 

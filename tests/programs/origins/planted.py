@@ -96,7 +96,7 @@ def of_msprobe(python, golden, mine, scratch):
     """Return the first row of msprobe's table that is no pass, or what it says."""
     for step in (0, 1):
         out = Path(tempfile.mkdtemp(dir=scratch))
-        folders = [next(iter(sorted((path / f"step{step}").iterdir()))) for path in (mine, golden)]
+        folders = [sorted((path / f"step{step}").iterdir())[0] / "dump.json" for path in (mine, golden)]
         command = [
             str(Path(python).parent / "msprobe"),
             "compare",
@@ -107,7 +107,8 @@ def of_msprobe(python, golden, mine, scratch):
             "-o",
             str(out),
         ]
-        subprocess.run(command, capture_output=True, text=True, check=False)
+        variables = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+        subprocess.run(command, capture_output=True, check=False, env=variables)
         tables = sorted(out.rglob("compare_result*.csv"))
         if not tables:
             return "no table"
