@@ -58,6 +58,10 @@ class AutogradNodes:
         except Exception as error:  # a future MindSpore may raise anything here: forward data are still recorded
             self.reason = f"{type(error).__name__}: {error}"
 
+    def key(self, tensor: Any) -> Key | None:
+        """Return the place in the graph that this tensor comes from, or None for a constant."""
+        return self.keys([(tensor._grad_node, tensor._output_index)])[0]
+
     def keys(self, edges: Iterable[tuple[Node | None, int]]) -> list[Key | None]:
         """Return the place in the graph that each edge leads to, or None for a constant."""
         identify = self.identify
@@ -83,7 +87,7 @@ class AutogradNodes:
             (leaf, index), *_ = node.next_functions
             if hasattr(leaf, "_unique_id"):
                 self.identify = _by_unique_id
-            seen["leaf"] = [(self.identify(leaf), index)] == self.keys([(x._grad_node, x._output_index)])
+            seen["leaf"] = (self.identify(leaf), index) == self.key(x)
             seen["order"] = self.newest_sequence_nr() > node._sequence_nr() and leaf._sequence_nr() == LEAF
             node.register_prehook(lambda go: seen.__setitem__("pre", go[0].asnumpy().tolist()))
             node.register_hook(lambda gi, go: seen.__setitem__("hook", [t[0].asnumpy().tolist() for t in (gi, go)]))
