@@ -101,8 +101,9 @@ class RunFolders:
         found = {}
         for folder in glob.glob(layout.rank_folder(glob.escape(root), "*", name)):
             step = _STEP.fullmatch(os.path.basename(os.path.dirname(folder)))
-            if step is None or folder in self._written or not os.path.isdir(folder):  # a locked one may be empty yet
-                continue
+            is_link = os.path.islink(folder) or os.path.islink(os.path.dirname(folder))  # it may lead anywhere
+            if step is None or is_link or folder in self._written or not os.path.isdir(folder):
+                continue  # a locked folder may still be empty
             if _is_locked(folder) or _is_locked(os.path.join(folder, layout.JOURNAL)):
                 raise UsageError(journal.another_process(folder))
             if self._is_of_other_run(folder):

@@ -38,16 +38,16 @@ def listing(path):
 
 def claim(locks, path, rank="rank0", overwrite=False, first_step=-1, steps_aside=False):
     """Return the folder that a run writes in place of a path."""
-    return locks.root(str(path), rank, first_step, overwrite, steps_aside)[0]
+    return locks.root(str(path), rank, max(first_step, 0), first_step, overwrite, steps_aside)[0]
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_a_path_without_dumps_is_used_as_it_is(locks, tmp_path, overwrite):
     missing = str(tmp_path / "missing")
-    assert locks.root(missing, "rank0", -1, overwrite, False) == (missing, True)
-    assert locks.root(missing, "rank0", -1, overwrite, False) == (missing, False)
+    assert locks.root(missing, "rank0", 0, -1, overwrite, False) == (missing, True)
+    assert locks.root(missing, "rank0", 0, -1, overwrite, False) == (missing, False)
     locks.forget(missing, "rank0")
-    assert locks.root(missing, "rank0", -1, overwrite, False) == (missing, True)
+    assert locks.root(missing, "rank0", 0, -1, overwrite, False) == (missing, True)
 
 
 @pytest.mark.parametrize("step", [0, 7])
@@ -130,6 +130,16 @@ def test_overwrite_removes_a_link_and_not_its_target(locks, tmp_path):
     claim(locks, tmp_path / "dump", overwrite=True)
     assert listing(tmp_path / "dump") == []
     assert listing(target) == ["precious"]
+
+
+@pytest.mark.parametrize("link", ["step0", "step0/rank0"])
+def test_overwrite_does_not_follow_the_link_of_a_folder(locks, tmp_path, link):
+    precious = make_dump(tmp_path / "elsewhere")
+    place = tmp_path / "dump" / link
+    place.parent.mkdir(parents=True)
+    place.symlink_to(precious if link.endswith("rank0") else precious.parent)
+    claim(locks, tmp_path / "dump", overwrite=True)
+    assert listing(precious) == ["dump.json"]
 
 
 def test_files_of_the_user_are_no_dump(locks, tmp_path):
