@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from typing import Union
 
 import numpy as np
-from numpy.core import multiarray
 
 from probe.measure.tensor_reader import Array
 
@@ -20,16 +19,16 @@ Numbers = dict[str, Number]
 #: the keys of the four numbers
 FOUR = ("Max", "Min", "Mean", "Norm")
 
-_maximum, _minimum, _add, _multiply = np.maximum.reduce, np.minimum.reduce, np.add.reduce, np.multiply
-#: np.einsum without its Python frames, which take as long as it does
-_einsum = getattr(multiarray, "c_einsum", np.einsum)
+_maximum, _minimum, _add, _matmul = np.maximum.reduce, np.minimum.reduce, np.add.reduce, np.matmul
 _SINGLE = np.dtype(np.float32)
 #: up to so many numbers Python is faster than numpy
 _PYTHON_MAX_SIZE = 48
 #: up to so many numbers adding in float64 is as fast as adding rows in float32
 _FLOAT64_MAX_SIZE = 6144
-#: numbers that are added in float32: longer rows lose digits: 128 give an error of 2.7e-7
-_ROW_LENGTH = 64
+#: numbers that are added in float32, in an order that BLAS chooses: rows of 64 give a Mean that is 2.7e-7 off
+_ROW_LENGTH = 32
+#: squares that are added in float32, by a kernel with more partial sums: Norm is 1.5e-7 off at worst
+_SQUARES_LENGTH = 256
 #: elements that are read at once: the first of the four reductions brings them into the cache for the others
 _CACHE_BLOCK = 262144
 #: between these the squares of a float32 row neither overflow nor lose digits to underflow
@@ -37,6 +36,9 @@ _LOW, _HIGH = 1e-12, 1e18
 #: above this the sum of squares of a float64 array lost nothing to underflow
 _LOSSLESS_SQUARE = 1e-280
 _LARGEST = float(np.finfo(np.float64).max)
+#: a dot with ones is BLAS's fastest sum
+_ROW_OF_ONES = np.ones(_ROW_LENGTH, np.float32)
+_ONES = np.ones(_FLOAT64_MAX_SIZE)
 
 
 def statistics(array: Array) -> Numbers:
@@ -109,8 +111,8 @@ def nonfinite_numbers(largest: float, smallest: float, mean: float, nans: int, i
 def finite_statistics(flat: Array) -> tuple[float, float, float, float] | None:
     """Return Max, Min, Mean and Norm of such an array, or None where an element is not finite.
 
-    The order of all additions is fixed: no BLAS, whose kernels add in orders of their own, no fused operation, and no
-    function that differs between versions of Python. So the same bits give the same numbers on all x86-64 processors.
+    Norm is within 2e-7 of the truth and Mean within 2e-7 of max(|Max|, |Min|), with any kernel of BLAS. Only short rows
+    are added in float32, as the error grows with their length; the rows' results are added in float64.
     """
     size = flat.size
     if size <= _PYTHON_MAX_SIZE:
@@ -145,29 +147,24 @@ def _block(flat: Array, size: int) -> tuple[float, float, float, float]:
         return largest, smallest, *_by_rows(flat, size)
     if largest - largest != 0.0 or smallest - smallest != 0.0:
         return largest, smallest, math.nan, math.nan
-    if flat.dtype == _SINGLE:
-        return largest, smallest, *_wide(flat)
-    with np.errstate(all="ignore"):
-        return largest, smallest, *_wide(flat)
+    return largest, smallest, *_wide(flat)
 
 
 def _wide(flat: Array) -> tuple[float, float]:
-    """Sum and sum of squares, in float64."""
+    """Sum and sum of squares, in float64. A dot that overflows says nothing."""
     wide = flat.astype(np.float64)
-    total = float(_add(wide))
-    _multiply(wide, wide, out=wide)
-    return total, float(_add(wide))
+    size = wide.size
+    total = wide.dot(_ONES[:size]) if size <= _FLOAT64_MAX_SIZE else wide.dot(np.ones(size))
+    return float(total), float(wide.dot(wide))
 
 
 def _by_rows(flat: Array, size: int) -> tuple[float, float]:
-    """The same of more than a row of float32: each row in float32, the rows' results in float64.
-
-    ``einsum`` adds four partial sums on every processor; it has no faster variant that numpy would choose at run time.
-    """
-    rest = size % _ROW_LENGTH
-    rows = flat[: size - rest].reshape(-1, _ROW_LENGTH) if rest else flat.reshape(-1, _ROW_LENGTH)
-    total = float(_add(_einsum("ij->i", rows), dtype=np.float64))
-    square = float(_add(_einsum("ij,ij->i", rows, rows), dtype=np.float64))
+    """The same of float32: each row in float32, the rows' results in float64."""
+    rest = size % _SQUARES_LENGTH
+    whole = flat[: size - rest] if rest else flat
+    rows = whole.reshape(-1, 1, _SQUARES_LENGTH)
+    total = float(_add(whole.reshape(-1, _ROW_LENGTH).dot(_ROW_OF_ONES), dtype=np.float64))
+    square = float(_add(_matmul(rows, rows.reshape(-1, _SQUARES_LENGTH, 1)), axis=None, dtype=np.float64))
     if not rest:
         return total, square
     last, last_square = _wide(flat[size - rest :])

@@ -46,6 +46,9 @@ class TensorReader:
         self._view = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int)(
             ("PyMemoryView_FromMemory", ctypes.pythonapi)
         )
+        self._bytes = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_ssize_t)(
+            ("PyBytes_FromStringAndSize", ctypes.pythonapi)
+        )
         # the functions below Tensor's methods: no Python frame, and nothing that could be patched
         self._contiguous, self._address, self._stride = TensorPy.is_contiguous, TensorPy._data_ptr, TensorPy.stride
         self._direct = mindspore.get_context("device_target") == "CPU"
@@ -74,7 +77,7 @@ class TensorReader:
         if not self._direct or not self._contiguous(tensor) or tensor._dtype not in self._dtypes:
             return None
         size, address = tensor._nbytes, self._address(tensor)
-        return ctypes.string_at(address, size) if address and size else None
+        return self._bytes(address, size) if address and size else None
 
     def flat(self, tensor: Any, dtype: Any = None) -> Array | None:
         """Return the values of a tensor in C order as a flat view, or None where that cannot be had without a copy.

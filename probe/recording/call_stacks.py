@@ -43,12 +43,8 @@ class CallStacks:
         known = None if cell is None else cell.frame
         caller = frame
         parts: list[int] = []
-        codes: list[CodeType] = []
         while frame is not None and frame is not known:
-            code = frame.f_code
-            codes.append(code)
-            parts.append(id(code))
-            parts.append(frame.f_lasti)
+            parts += id(frame.f_code), frame.f_lasti
             frame = frame.f_back
         rest = cell.stack if cell is not None and frame is not None else -1
         parts.append(rest)
@@ -61,7 +57,7 @@ class CallStacks:
             number = self._texts.setdefault(text, len(self._texts))
             if number == len(self._by_number):
                 self._by_number.append(text)
-            found = self._numbers[key] = number, codes
+            found = self._numbers[key] = number, _codes(caller, known)
         return found[0], caller
 
     def texts(self) -> list[tuple[str, ...]]:
@@ -76,6 +72,14 @@ class CallStacks:
         found = [line for line in self._by_number[number] if not line.startswith(inner)]
         place, _, source = found[0].partition(", \n ") if found else ("", "", "")
         return f"{place}: {source}" if source else place
+
+
+def _codes(frame: FrameType | None, last: FrameType | None) -> list[CodeType]:
+    codes = []
+    while frame is not None and frame is not last:
+        codes.append(frame.f_code)
+        frame = frame.f_back
+    return codes
 
 
 def _format(frame: FrameType | None, last: FrameType | None) -> tuple[str, ...]:

@@ -7,7 +7,6 @@ pytest collects this file only where it is named.
 
 from __future__ import annotations
 
-import json
 import sys
 
 import pytest
@@ -26,20 +25,3 @@ def processor(request):
 def test_measuring(processor):
     done = run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/measure"], processor)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
-
-
-@pytest.fixture(scope="module")
-def texts_here():
-    return _texts("this one")
-
-
-def _texts(name):
-    """Return the digest of all texts."""
-    done = run([sys.executable, "benchmarks/accuracy.py", "--here", "--quick"], name)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout)["digest"]
-
-
-def test_texts_are_the_same(texts_here, processor):
-    """The order of additions is fixed on x86-64; elsewhere only the bound holds."""
-    assert _texts(processor) == texts_here

@@ -117,12 +117,12 @@ class BackwardEntry:
         for place, (node, wanted) in enumerate(graph.arrivals):
             node.register_prehook(self._on_arrival(node._sequence_nr(), wanted, place == 0, last is None))
         for inner in graph.inner:
-            inputs, results = find(inner.keys)
-            met.update(leaf for _, leaf in inputs)
-            self._inner_sums.update((leaf, self._recorder.queue.new_sum()) for _, leaf in results)
+            inputs, results = crossings = find(inner.keys)
             if inputs or results or inner is last:
-                edges = compiled.edges(inner.node, inner.keys)
-                inner.node.register_hook(self._on_node(inner.sequence_nr, edges, find, inner is last))
+                met.update(leaf for _, leaf in inputs)
+                self._inner_sums.update((leaf, self._recorder.queue.new_sum()) for _, leaf in results)
+                edges = compiled.edges(inner.node)
+                inner.node.register_hook(self._on_node(inner.sequence_nr, crossings, edges, find, inner is last))
         self._input_sums = {leaf: self._recorder.queue.new_sum() for leaf, count in met.items() if count > 1}
 
     def _on_arrival(
@@ -140,12 +140,17 @@ class BackwardEntry:
         return hook
 
     def _on_node(
-        self, sequence_nr: int, edges: Callable[[], list[Key | None]], find: Callable[..., _Found], is_last: bool
+        self,
+        sequence_nr: int,
+        crossings: _Found,
+        edges: Callable[[], list[Key | None]] | None,
+        find: Callable[..., _Found],
+        is_last: bool,
     ) -> Callable[[Any, Any], None]:
         def hook(gi: Any, go: Any) -> None:
             is_wanted = self._begin(sequence_nr)
             with self._recorder.guard("reading a gradient", self._call, backward=True):
-                inputs, results = find(edges())
+                inputs, results = crossings if edges is None else find(edges())
                 if not is_wanted:
                     return
                 for place, leaf in results:
@@ -208,5 +213,10 @@ class BackwardEntry:
 
 def _crossings(keys: Sequence[Key | None], inputs: dict[Key, int], results: dict[Key, int]) -> _Found:
     """Return the edges into inputs of the call, and those into its results, among the edges that lead to these keys."""
-    to_inputs = [(edge, inputs[key]) for edge, key in enumerate(keys) if key in inputs]
-    return to_inputs, [(edge, results[key]) for edge, key in enumerate(keys) if key in results]
+    return _edges_to(keys, inputs), _edges_to(keys, results)
+
+
+def _edges_to(keys: Sequence[Key | None], leaves: dict[Key, int]) -> list[tuple[int, int]]:
+    if leaves.keys().isdisjoint(keys):  # as nearly always
+        return []
+    return [(edge, leaves[key]) for edge, key in enumerate(keys) if key in leaves]

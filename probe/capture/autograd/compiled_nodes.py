@@ -56,15 +56,14 @@ class CompiledNodes:
         """Release all nodes: no gradient is recorded from now on."""
         self._held.clear()
 
-    def edges(self, node: Node, before: list[Key | None]) -> Callable[[], list[Key | None]]:
+    def edges(self, node: Node) -> Callable[[], list[Key | None]] | None:
         """Return a function that reads the edges of the gradients. It is called once, in the node's hook.
 
-        Args:
-            node: any node.
-            before: its edges now. Those of a node that is not compiled stay the same.
+        None for a node that is not compiled: its edges stay the same.
         """
-        if not is_compiled(node):
-            return lambda: before
+        return self._reader(node) if is_compiled(node) else None
+
+    def _reader(self, node: Node) -> Callable[[], list[Key | None]]:
         number, held = next(self._numbers), self._held
         held[number] = node
 
@@ -77,7 +76,7 @@ class CompiledNodes:
     def places(self, node: Node, inputs: GraphInputs) -> Callable[[int], Places]:
         """Return a function that maps a number of gradients to the input leaves of the call, in the node's hook."""
         before = self._nodes.keys(node.next_functions)
-        read = self.edges(node, before)
+        read = self._reader(node)
         leaves, packed = self._align(node, before, inputs)
         wanted = {leaf for known in inputs.keys.values() for leaf in known} - inputs.non_differentiable
 

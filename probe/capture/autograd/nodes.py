@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import operator
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -19,6 +20,8 @@ LEAF = 2**64 - 1
 
 #: MindSpore keys its compiled functions with this count of registered hooks
 _HOOK_COUNT = "_HOOK_VERSION"
+
+_by_unique_id: Callable[[Node], Any] = operator.methodcaller("_unique_id")
 
 
 class AutogradNodes:
@@ -97,10 +100,6 @@ class AutogradNodes:
         expected = {"leaf": True, "order": True, "pre": [4.0, 12.0], "hook": [[8.0, 24.0], [4.0, 12.0]]}
         if seen != expected:
             raise RuntimeError(f"the self-test of the node API saw {seen} instead of {expected}")
-
-
-def _by_unique_id(node: Node) -> Any:
-    return node._unique_id()
 
 
 def _by_name(node: Node) -> Any:  # MindSpore below 2.9
