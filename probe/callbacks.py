@@ -15,7 +15,8 @@ from probe.errors import UsageError
 class MsprobeStep(Callback):  # type: ignore[misc]  # MindSpore has no types
     """A callback of ``Model.train`` that records every training step.
 
-    The model is the network that was given to ``Model``, unless ``debugger.start(model)`` was called before training.
+    The model is the network that was given to ``Model``, unless ``debugger.start(model)`` was called before training. A loss
+    Cell that was given to ``Model`` is recorded too, as ``Cell.loss_fn``.
 
     Args:
         debugger: the PrecisionDebugger.
@@ -34,8 +35,9 @@ class MsprobeStep(Callback):  # type: ignore[misc]  # MindSpore has no types
 
     def on_train_begin(self, run_context: Any) -> None:
         """Find the network. Calls recorded before training are discarded: they belong to no step."""
-        network = getattr(run_context.original_args(), "network", None)
-        self._network = None if self._debugger._session.begin_training() else network
+        arguments = run_context.original_args()
+        network, loss = getattr(arguments, "network", None), getattr(arguments, "loss_fn", None)
+        self._network = self._debugger._session.begin_training(network, loss)
 
     def on_train_step_begin(self, run_context: Any) -> None:
         """Begin to record."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -37,10 +38,16 @@ class OwnOperations:
         self._set_enable_grad: Callable[[bool], None] = executor.set_enable_grad
         self._set_mixed_precision: Callable[..., None] = executor.set_mixed_precision_type
         self._no_cast = MixedPrecisionType.NOTSET
+        self._thread = threading.local()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether an operation of the tool runs on this thread: nobody records it."""
+        return getattr(self._thread, "is_running", False)
 
     def run(self, operation: Callable[..., Result], *args: Any) -> Result:
         """Run an operation and return its result."""
-        recording = self._enable_grad()
+        recording, self._thread.is_running = self._enable_grad(), True
         if recording:
             self._set_enable_grad(False)
         self._set_mixed_precision(self._no_cast)
@@ -48,5 +55,6 @@ class OwnOperations:
             return operation(*args)
         finally:
             self._set_mixed_precision(self._no_cast, False)
+            self._thread.is_running = False
             if recording:
                 self._set_enable_grad(True)

@@ -12,6 +12,8 @@ FORWARD, BACKWARD = "forward", "backward"
 PREFIXES = {
     "tensor": "Tensor",
     "ops": "Functional",
+    "ops.functional": "Functional",  # the same functions
+    "numpy": "Numpy",
     "mint": "Mint",
     "mint.nn.functional": "MintFunctional",
     "mint.distributed": "MintDistributed",

@@ -15,6 +15,7 @@ from typing import Any, TypeVar, cast
 
 from probe.arguments import check_init_step, check_save, check_start, custom_api
 from probe.capture.backend import CaptureBackend, check_mode, select_backend
+from probe.capture.pynative.cells import with_loss
 from probe.capture.pynative.synchronous import enable_synchronous_execution
 from probe.capture.support_ops import SupportedApi
 from probe.config.config_file import ConfigFile
@@ -214,8 +215,12 @@ class Session:
         self._window.begin_at(step)
 
     @_serialized
-    def begin_training(self) -> bool:
-        """Discard the calls recorded before Model.train; return whether start() was given a model."""
+    def begin_training(self, network: Any, loss: Any) -> Any:
+        """Discard the calls recorded before Model.train.
+
+        Returns:
+            The model for start(): the network, with the loss if that is a Cell; None if start() was given a model.
+        """
         has_model = self.state is State.RECORDING and self._models is not None
         self.state = State.IDLE
         if self._capture is not None:
@@ -224,7 +229,7 @@ class Session:
         if self._recorder is not None:
             self._recorder.discard()
             self._recorder = None
-        return has_model
+        return None if has_model else with_loss(network, loss)
 
     def close(self) -> None:
         """Complete the open step, release everything, and say where the dump is; it may be called twice."""

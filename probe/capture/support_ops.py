@@ -20,6 +20,8 @@ from probe.naming import PREFIXES, clean
 _FILE = "support_ops.yaml"
 #: msprobe's name of a section -> ours
 _ALIASES = {"mint.ops": "mint"}
+#: astype runs to, under whose name msprobe records it
+_ONE_NAME = {"Tensor.astype": "Tensor.to"}
 #: the tool itself reads tensors with it
 _NEVER = frozenset({"asnumpy"})
 
@@ -60,6 +62,8 @@ def _read(path: str | None) -> dict[str, list[str]]:
             if section not in PREFIXES:
                 refuse("unknown section", section, ", ".join(PREFIXES), PREFIXES)
             listed[section] = [*list_of_names(section, names)]
+    if path is None:
+        listed["ops.functional"] = listed["ops"]
     return listed
 
 
@@ -82,7 +86,8 @@ def _resolve(sections: dict[str, list[str]]) -> Iterator[SupportedApi]:
             function = None if owner is None or name in _NEVER else getattr(owner, name, None)
             if _is_function(function) and (id(owner), name) not in seen:
                 seen.add((id(owner), name))
-                yield SupportedApi(owner, name, clean(f"{PREFIXES[section]}.{name}"))
+                key = clean(f"{PREFIXES[section]}.{name}")
+                yield SupportedApi(owner, name, _ONE_NAME.get(key, key))
 
 
 def _namespace(section: str) -> Any:

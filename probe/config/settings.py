@@ -51,6 +51,7 @@ class Settings:
         level: "L0" (Cells), "L1" (APIs and Primitives), "mix" (both) or "debug" (values that are given to ``save``).
         extra_info: whether stack.json and construct.json are written.
         support_ops: a file that replaces the shipped list of APIs, or None.
+        unlisted: whether operations that no listed API covers are recorded; None: unless support_ops is given.
         overwrite: whether another run's dump in dump_path is replaced instead of refused.
         synchronize: whether PyNative is made to run synchronously, which makes a dump of small operations cheaper.
         measure: where statistics are computed: on the "host", on the "device", or "auto": on the host for CPU only.
@@ -82,6 +83,7 @@ class Settings:
     level: str = field(default="L1", metadata=_row(validators.choice(*LEVELS, msprobe=("L2",))))
     extra_info: bool = field(default=True, metadata=_row(validators.boolean))
     support_ops: str | None = field(default=None, metadata=_row(validators.path))
+    unlisted: bool | None = field(default=None, metadata=_row(validators.boolean))
     overwrite: bool = field(default=False, metadata=_row(validators.boolean))
     synchronize: bool = field(default=False, metadata=_row(validators.boolean))
     measure: str = field(default="auto", metadata=_row(validators.choice(*MEASURES)))
@@ -125,6 +127,11 @@ class Settings:
     def apis(self) -> bool:
         """Whether APIs, Primitives and jit calls are recorded."""
         return self.level in ("L1", "mix")
+
+    @property
+    def operations(self) -> bool:
+        """Whether operations outside of every listed API are recorded. A list of the user's own leaves them out."""
+        return self.apis and (self.support_ops is None if self.unlisted is None else self.unlisted)
 
 
 _Rows = Mapping[str, validators.Validator]

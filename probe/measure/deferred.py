@@ -32,6 +32,7 @@ class DeferredMeasurer:
     Attributes:
         read: reads a tensor's values.
         most: the number of tensors in a batch.
+        own_operations: runs the operations of the tool.
     """
 
     is_immediate = False
@@ -43,7 +44,7 @@ class DeferredMeasurer:
         self.read = measurer.read
         self._measurer = measurer
         self._waiting: list[tuple[PendingRecord, Callable[[], Any]]] = []
-        self._own = OwnOperations()
+        self.own_operations = OwnOperations()
         self._copy_op = copy_op
 
     @property
@@ -85,7 +86,7 @@ class DeferredMeasurer:
         return self._retry_to_find_culprit(self._copied, tensor)
 
     def _copied(self, tensor: Any) -> Any:
-        return self._own.run(self._copy_op, tensor)  # recorded for a gradient, the copy would hold the graph
+        return self.own_operations.run(self._copy_op, tensor)  # recorded for a gradient, the copy would hold the graph
 
     def _later(self, measure: Callable[[], Any]) -> PendingRecord:
         pending = PendingRecord()

@@ -85,7 +85,7 @@ class DeviceMeasurer(DeferredMeasurer):
         if sink is not None or dtype not in self._kinds:
             return super().tensor(tensor, name, sink, role)
         kind = self._kinds[dtype]
-        scalars = self._retry_to_find_culprit(partial(self._own.run, self._reduce, kind), tensor)
+        scalars = self._retry_to_find_culprit(partial(self.own_operations.run, self._reduce, kind), tensor)
         pending = PendingRecord()
         self._reduced.append(_Reduced(pending, str(dtype), tensor._shape, kind, *scalars))
         return pending
@@ -111,7 +111,7 @@ class DeviceMeasurer(DeferredMeasurer):
         return super()._copied(tensor)
 
     def _fetch(self, scalars: list[Any]) -> Iterator[Any]:
-        return iter(self._own.run(self._ops.Stack, tuple(scalars)).asnumpy().tolist() if scalars else ())
+        return iter(self.own_operations.run(self._ops.Stack, tuple(scalars)).asnumpy().tolist() if scalars else ())
 
     def _reduce(self, kind: str, tensor: Any) -> tuple[list[Any], list[Any]]:
         """Return the float32 and the integer scalars that ``_numbers`` reads later, all still on the device."""

@@ -69,6 +69,11 @@ class MeasurementQueue:
         """Whether tensors may be read now."""
         return self._measurer.is_immediate and not self._in_flight
 
+    @property
+    def runs_own_operation(self) -> bool:
+        """Whether an operation of the tool runs on this thread."""
+        return self._copier.own_operations.is_running
+
     def measure(self, tensor: Any, name: str, sink: ArraySink | None, role: Role) -> Any:
         """Return the record of a tensor as it is now; see ``Measurer.tensor``."""
         if self._in_flight:

@@ -113,7 +113,7 @@ class Comparison:
 
     def __init__(self, debug: Any, key: Any, own_outputs: dict[str, str]) -> None:
         self._debug, self._key, self._own_outputs = debug, key, own_outputs
-        self._debugger = debug(level="L1", task="tensor")
+        self._debugger = debug(level="L1", task="tensor", unlisted=False)
         self._step = 0
         self._last: Any = None
 

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from probe.capture.pynative.context import CaptureContext
@@ -43,7 +43,12 @@ class ApiHooks:
             return wrapper
 
     def call(
-        self, key: str, original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], skip_args: int = 0
+        self,
+        key: str,
+        original: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        inputs: Sequence[Any] | None = None,
     ) -> Any:
         """Run the original and record the call.
 
@@ -52,9 +57,9 @@ class ApiHooks:
             original: the function to run.
             args: its positional arguments.
             kwargs: its keyword arguments.
-            skip_args: the number of leading arguments that are no inputs (a Primitive's self).
+            inputs: the positional inputs, where they are not ``args`` (a Primitive's self is none).
         """
-        context, inputs = self._context, args[skip_args:]
+        context, inputs = self._context, args if inputs is None else tuple(inputs)
         opened = context.begin(key, inputs, kwargs, is_compiled=self._is_compiled)
         if opened is None:
             return original(*args, **kwargs)

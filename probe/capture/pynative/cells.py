@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from probe.capture.autograd.parameter_hooks import ParameterHooks
 from probe.capture.patches import HookGroup, Patch, around
@@ -14,6 +14,27 @@ from probe.capture.pynative.context import CaptureContext
 from probe.capture.pynative.recompute import RECOMPUTE_MODULE
 from probe.capture.pynative.thread_state import OpenCall
 from probe.naming import CELL, clean
+
+#: the path of a loss Cell outside of the model
+_LOSS = "loss_fn"
+
+
+class ModelAndLoss(NamedTuple):
+    """A model and the loss Cell that is called outside of it.
+
+    Attributes:
+        model: the model; its Cells have the same names as without a loss.
+        loss: the loss Cell, which is recorded too.
+    """
+
+    model: Any
+    loss: Any
+
+
+def with_loss(model: Any, loss: Any) -> Any:
+    """Return the model, together with its loss if that is a Cell outside of the model."""
+    is_outside = is_cell_or_cells(loss) and all(cell is not loss for _, cell in iter_cells(model))
+    return ModelAndLoss(model, loss) if is_outside else model
 
 
 def iter_cells(models: Any) -> Iterator[tuple[str, Any]]:
@@ -25,6 +46,12 @@ def iter_cells(models: Any) -> Iterator[tuple[str, Any]]:
     """
     from mindspore import nn
 
+    if isinstance(models, ModelAndLoss):
+        cells = dict(iter_cells(models.model))
+        yield from cells.items()
+        above = _LOSS if _LOSS not in cells else f"Model.{_LOSS}"
+        yield from ((f"{above}.{path}" if path else above, cell) for path, cell in iter_cells(models.loss))
+        return
     several = isinstance(models, (list, tuple))
     for index, model in enumerate(models if several else [models]):
         found = list(model.cells_and_names())
@@ -56,6 +83,8 @@ class CellHooks(HookGroup):
         pre_hooks = Patch(nn.Cell, "_run_forward_pre_hook", around(self._run_pre_hooks))
         super().__init__([Patch(nn.Cell, "__call__", self._call), pre_hooks])
         self._context, self._parameter_hooks = context, parameters
+        if isinstance(models, ModelAndLoss):
+            models = models.model
         roots = {id(model) for model in (models if isinstance(models, (list, tuple)) else [models])}
         self._cells = [(path, cell) for path, cell in cells if id(cell) not in roots]  # held: identities stay unique
         self._keys = {id(cell): clean(f"{CELL}.{path}.{type(cell).__name__}") for path, cell in self._cells}

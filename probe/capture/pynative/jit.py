@@ -102,6 +102,6 @@ def _wrap_executor(context: CaptureContext, original: Any) -> Any:
         name = getattr(self.fn, "__name__", "") or "JitFunction"
         if name == "construct" and owner is not None:
             name = type(owner).__name__
-        return apis.call(clean(f"{JIT}.{name}"), run, (self, *args), kwargs, skip_args=1)
+        return apis.call(clean(f"{JIT}.{name}"), run, (self, *args), kwargs, args)
 
     return functools.update_wrapper(__call__, original)

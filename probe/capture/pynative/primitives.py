@@ -36,7 +36,7 @@ class PrimitiveHooks:
     """
 
     def __init__(self, context: CaptureContext, held: Iterable[tuple[str, Any]]) -> None:
-        self._apis = ApiHooks(context)
+        self._apis, self._state = ApiHooks(context), context.state
         self._found: list[tuple[Any, type, type]] = []
         for attribute, primitive in held:
             own = type(primitive)
@@ -59,10 +59,14 @@ class PrimitiveHooks:
                 primitive.__class__ = own
 
     def _subclass(self, own: type, key: str) -> type:
-        apis, original = self._apis, own.__call__
+        apis, state, original = self._apis, self._state, own.__call__
 
         def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
-            return apis.call(key, original, (self, *args), kwargs, skip_args=1)
+            inside, state.in_recorded_call = state.in_recorded_call, True
+            try:
+                return apis.call(key, original, (self, *args), kwargs, args)
+            finally:
+                state.in_recorded_call = inside
 
         same = {name: getattr(own, name) for name in ("__module__", "__qualname__", "__doc__")}
         return type(own)(own.__name__, (own,), {"__call__": __call__, **same})

@@ -22,6 +22,7 @@ from probe.capture.pynative.collectives import CollectiveHooks, is_collective
 from probe.capture.pynative.comm_handles import CommHandleTracker
 from probe.capture.pynative.context import CaptureContext
 from probe.capture.pynative.jit import copy_patch, jit_patches
+from probe.capture.pynative.operations import OperationHooks
 from probe.capture.pynative.primitives import PrimitiveHooks, find_primitives
 from probe.capture.pynative.recompute import recompute_patches
 from probe.capture.pynative.token_range import TokenRange
@@ -65,6 +66,8 @@ class PyNativeCapture:
         listed = load_supported_apis(settings.support_ops) if settings.apis else []
         for hooks in (copy_patch(self._context), self._handles, self._patches(listed)):
             self._context.hooks.add(hooks)
+        if settings.operations:
+            self._context.hooks.add(OperationHooks(self._context))
         self._custom: dict[tuple[int, str], HookGroup] = {}
         self._watched: list[tuple[str, Any]] = []
         self._model_hooks = HookGroup()

@@ -1,0 +1,208 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Operations outside of every listed API, recorded where MindSpore's Python hands them to C++.
+
+There are few kinds of such places: global functions ``pyboost_…``, the executor's methods, classes ``_Pyboost…Prim``,
+global instances ``_…_instance`` of overloaded functions, and two methods that make a node with a bprop of the user.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator
+from types import BuiltinFunctionType, FrameType
+from typing import Any
+
+from probe.capture.patches import Patch, around
+from probe.capture.pynative.apis import ApiHooks
+from probe.capture.pynative.context import CaptureContext
+from probe.capture.pynative.recompute import RECOMPUTE_MODULE
+from probe.executor import pynative_executor
+from probe.naming import PRIMITIVE, clean
+from probe.pytree import leaves
+
+#: operations that only read the shape or type of their input, or give it back
+_ON_HOST = frozenset(
+    "typeof Shape TensorShape Rank DType IsDimUnKnown make_range isinstance_ stop_gradient Depend".split()
+)
+#: these return handles, and belong to the listed collectives
+_COLLECTIVE = ("pyboost_dist_comm_", "pyboost_inner_comm_")
+#: modules that only pass the names on; others copy names out of the first while they are imported
+_PASS_ON = ("mindspore._c_expression", "mindspore.ops.auto_generate", "mindspore.ops.auto_generate.gen_ops_def")
+_TOOL = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
+_EXECUTOR_FILES = tuple(
+    os.path.join("mindspore", *path) for path in (("graph", "api.py"), ("common", "api.py"), ("ops", "primitive.py"))
+)
+_PRIVATE_NAME = re.compile(r"^_Pyboost(.+?)_?Prim$")
+
+
+class OperationHooks:
+    """Records the operations that run outside of a recorded call.
+
+    Args:
+        context: shared by the hooks of the capture.
+    """
+
+    def __init__(self, context: CaptureContext) -> None:
+        import mindspore
+
+        self._context, self._apis = context, ApiHooks(context)
+        self._primitive, self._tensor = mindspore.ops.Primitive, mindspore.Tensor
+        self._places: list[tuple[dict[str, Any], str, Any, Any]] = []  # a module's names, name, original, replacement
+        self._replacements: dict[int, Any] = {}
+        self._scanned: set[str] = set(_PASS_ON)
+        self._patches = list(self._methods())
+
+    def install(self) -> None:
+        """Replace the places, also those of modules that were imported since the last time."""
+        if len(self._scanned) < len(sys.modules):
+            self._scan()
+        for names, name, original, replacement in self._places:
+            if names.get(name) is original:
+                names[name] = replacement
+        for patch in self._patches:
+            patch.install()
+
+    def remove(self) -> None:
+        """Restore the originals."""
+        for patch in reversed(self._patches):
+            patch.remove()
+        for names, name, original, replacement in self._places:
+            if names.get(name) is replacement:
+                names[name] = original
+
+    # -- the places -----------------------------------------------------------------------------------------------
+
+    def _scan(self) -> None:
+        for module_name, module in list(sys.modules.items()):
+            if module_name in self._scanned:
+                continue
+            self._scanned.add(module_name)
+            names = getattr(module, "__dict__", None)
+            if not isinstance(names, dict):
+                continue
+            for name, value in list(names.items()):
+                is_function = type(value) is BuiltinFunctionType and value.__name__.startswith("pyboost_")
+                if (is_function and not value.__name__.startswith(_COLLECTIVE)) or _is_overloaded(value):
+                    self._places.append((names, name, value, self._replacement(value, is_function)))
+
+    def _replacement(self, original: Any, is_function: bool) -> Any:
+        known = self._replacements.get(id(original))
+        if known is None:
+            run = self._run_listed if is_function else self._run_overloaded
+            known = self._replacements[id(original)] = self._around(run)(original)
+        return known
+
+    def _methods(self) -> Iterator[Patch]:
+        from mindspore import experimental, nn
+        from mindspore.common._grad_function import _Function
+
+        yield Patch(nn.Cell, "_call_custom_bprop", self._around(self._run_custom_bprop))
+        yield _ClassMethodPatch(_Function, "apply", self._around(self._run_function))
+        for optimizer in (nn.Optimizer, experimental.optim.Optimizer):
+            yield Patch(optimizer, "__call__", around(self._run_optimizer))
+        executor = type(pynative_executor())
+        for name in ("run_op_async", "real_run_op"):
+            yield Patch(executor, name, self._around(self._run_by_executor))
+        module = importlib.import_module("mindspore.ops.auto_generate.pyboost_inner_prim")
+        for value in list(vars(module).values()):
+            if isinstance(value, type) and _PRIVATE_NAME.match(value.__name__):
+                yield Patch(value, "__call__", self._around(self._run_private))
+
+    def _around(self, run: Callable[..., Any]) -> Callable[[Any], Any]:
+        context, state = self._context, self._context.state
+
+        def wrap(original: Any) -> Any:
+            def place(*args: Any, **kwargs: Any) -> Any:
+                recorder = context.recorder
+                if state.in_recorded_call or recorder is None or recorder.queue.runs_own_operation:
+                    return original(*args, **kwargs)
+                return run(original, *args, **kwargs)
+
+            return place
+
+        return wrap
+
+    # -- calls ----------------------------------------------------------------------------------------------------
+
+    def _run_listed(self, original: Any, primitive: Any, inputs: Any, *rest: Any) -> Any:
+        return self._record(primitive.name, original, (primitive, inputs, *rest), {}, inputs)
+
+    def _run_by_executor(self, original: Any, executor: Any, primitive: Any, name: str, inputs: Any) -> Any:
+        return self._record(name, original, (executor, primitive, name, inputs), {}, inputs)
+
+    def _run_private(self, original: Any, primitive: Any, *inputs: Any) -> Any:
+        match = _PRIVATE_NAME.match(type(primitive).__name__)
+        return self._record(match[1] if match else "", original, (primitive, *inputs), {}, inputs)
+
+    def _run_overloaded(self, original: Any, *args: Any, **kwargs: Any) -> Any:
+        return self._record(original.name, original, args, kwargs, args)
+
+    def _record(self, name: str, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any], inputs: Any) -> Any:
+        state, recorder, key, has_tensor = self._context.state, self._context.recorder, "", False
+        if recorder is None or name in _ON_HOST:
+            return original(*args, **kwargs)
+        state.in_recorded_call = True
+        try:
+            with recorder.guard("naming an operation", key=name):
+                has_tensor = self._has_tensor((inputs, kwargs))
+                key = clean(f"{PRIMITIVE}.fn:{self._owner(sys._getframe(2))}.{name}")
+            if has_tensor and key:
+                return self._apis.call(key, original, args, kwargs, inputs)
+            result = original(*args, **kwargs)
+            if key and self._has_tensor(result):
+                return self._apis.call(key, lambda *args, **kwargs: result, args, kwargs, inputs)
+            return result
+        finally:
+            state.in_recorded_call = False
+
+    def _run_custom_bprop(self, original: Any, cell: Any, *args: Any, **kwargs: Any) -> Any:
+        """Record the node of a Cell that defines its bprop. The operations inside are recorded too."""
+        if type(cell).__module__ == RECOMPUTE_MODULE:
+            return original(cell, *args, **kwargs)
+        key = clean(f"{PRIMITIVE}.fn:{type(cell).__name__}.bprop")
+        return self._apis.call(key, original, (cell, *args), kwargs, args)
+
+    def _run_function(self, original: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
+        """Record the node of a ``_Function``, which defines its backward."""
+        key = clean(f"{PRIMITIVE}.fn:{function.__name__}.backward")
+        return self._apis.call(key, original, (function, *args), kwargs, args)
+
+    def _run_optimizer(self, original: Any, *args: Any, **kwargs: Any) -> Any:
+        """Run an optimizer and record nothing inside it."""
+        state = self._context.state
+        inside, state.in_recorded_call = state.in_recorded_call, True
+        try:
+            return original(*args, **kwargs)
+        finally:
+            state.in_recorded_call = inside
+
+    def _has_tensor(self, value: Any) -> bool:
+        return any(isinstance(leaf, self._tensor) for leaf in leaves(value))
+
+    def _owner(self, frame: FrameType | None) -> str:
+        """Return the name of the function or Cell class that calls the operation."""
+        while frame is not None:
+            code = frame.f_code
+            if not code.co_filename.startswith(_TOOL) and not code.co_filename.endswith(_EXECUTOR_FILES):
+                is_method = code.co_argcount > 0 and code.co_varnames[0] == "self"
+                owner = frame.f_locals.get("self") if is_method else None
+                if not isinstance(owner, self._primitive):
+                    return code.co_name if owner is None else type(owner).__name__
+            frame = frame.f_back
+        return "unknown"
+
+
+class _ClassMethodPatch(Patch):
+    """Replaces a class method by one whose original also receives the class."""
+
+    def _stand_in(self, current: Any) -> Any:
+        return classmethod(self._wrap(current.__func__))
+
+
+def _is_overloaded(value: Any) -> bool:
+    kind = type(value)
+    return kind.__name__.endswith("Functional_") and kind.__module__ == "mindspore._c_expression"
