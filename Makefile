@@ -9,6 +9,7 @@ OLDEST_PYTHON ?= $(shell for p in python3.9 ~/.pyenv/versions/3.9.*/bin/python p
 VENV := .venv
 OLDEST := .venv-oldest
 PEER := .peer
+ZOO := .zoo
 RUN := $(VENV)/bin/python
 DEMO := demo_dump
 PIP := -m pip install --quiet --disable-pip-version-check
@@ -17,7 +18,7 @@ NEW_PIP := $(PIP) --upgrade 'pip>=25.1'
 CODE := probe tests examples benchmarks
 
 .PHONY: help demo check lint imports numbers unit format coverage test test-force conformance wheel-test test-oldest test-versions \
-  test-processors origins bench bench-peer bench-reading peer clean
+  test-processors equality-50 seen-nets origins bench bench-peer bench-reading peer clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -72,6 +73,12 @@ test-force: $(VENV)/ready  ## more of the random tests, many kills, and ten minu
 	  tests/measure/test_random_arguments.py tests/process/test_endings.py tests/reading/test_recovery.py
 	$(RUN) -m tests.programs.soak --minutes 10
 
+equality-50: $(VENV)/ready  ## 50 steps of two trainings, five times bare and at each level: one result
+	$(RUN) -m tests.programs.equality --nets digits,gpt --steps 50 --repeats 5 --tasks statistics
+
+seen-nets: $(ZOO)/ready  ## count the graph nodes of 12 public nets that no entry covers
+	$(ZOO)/bin/python -m tests.programs.seen
+
 origins: $(VENV)/ready  ## plant 24 faults and 10 harmless changes in trainings: `probe compare` must name the faults
 	$(RUN) -m tests.programs.origins.planted
 	$(RUN) -m tests.programs.origins.planted --mode md5
@@ -112,5 +119,10 @@ $(PEER)/ready: Makefile
 	  'scipy<1.17' 'scikit-learn<1.8' 'onnx<1.20' 'contourpy<1.3.3'
 	touch $@
 
+$(ZOO)/ready: Makefile
+	$(PYTHON) -m venv $(ZOO)
+	$(ZOO)/bin/python $(PIP) 'mindspore==2.10.0' 'mindcv==0.3.0' 'numpy<2' 'ml_dtypes<0.6' pyyaml pytest
+	touch $@
+
 clean:  ## remove the environments and what was built
-	rm -rf $(VENV) $(OLDEST) $(PEER) $(DEMO) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .coverage*
+	rm -rf $(VENV) $(OLDEST) $(PEER) $(ZOO) $(DEMO) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .coverage*

@@ -15,8 +15,8 @@ from probe.errors import UsageError
 class MsprobeStep(Callback):  # type: ignore[misc]  # MindSpore has no types
     """A callback of ``Model.train`` that records every training step.
 
-    The model is the network that was given to ``Model``, unless ``debugger.start(model)`` was called before training. A loss
-    Cell that was given to ``Model`` is recorded too, as ``Cell.loss_fn``.
+    The model is the network of ``Model``, unless ``debugger.start(model)`` was called before training. The loss Cell of
+    ``Model`` is recorded too, as ``Cell.loss_fn``.
 
     Args:
         debugger: the PrecisionDebugger.

@@ -46,6 +46,11 @@ def test_every_step_has_its_folder_with_all_kinds_of_entries(debug, level, sink)
         if level != "L0":
             assert "Functional.relu.0.forward" in data and "Functional.relu.0.backward" in data
             assert "Primitive.conv2d.Conv2D.0.forward" in data and "Primitive.conv2d.Conv2D.0.backward" in data
+            assert [name for name in data if "cross_entropy" in name and name.endswith(".0.forward")]
+        if level != "L1":
+            assert (
+                "Cell.loss_fn.CrossEntropyLoss.forward.0" in data and "Cell.loss_fn.CrossEntropyLoss.backward.0" in data
+            )
         assert not [name for name in data if "Functional.relu.1" in name]
 
 
@@ -66,6 +71,42 @@ def train_inner(inner, callback):
     outer = nn.SequentialCell(inner)
     model = ms.Model(outer, nn.CrossEntropyLoss(), nn.Adam(outer.trainable_params(), 1e-2))
     model.train(1, data, callbacks=[callback], dataset_sink_mode=False)
+
+
+class LossWithLayers(nn.LossBase):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.MSELoss()
+
+    def construct(self, logits, labels):
+        return self.inner(logits.sum(-1), labels.astype(ms.float32))
+
+
+class NetWithLoss(nets.Digits):
+    """Has a Cell of the name that the loss of Model would have."""
+
+    def __init__(self):
+        super().__init__()
+        self.loss_fn = nn.ReLU()
+
+    def construct(self, x):
+        return self.loss_fn(super().construct(x))
+
+
+@pytest.mark.parametrize(
+    ("network", "above"),
+    [(nets.Digits, "Cell.loss_fn."), (NetWithLoss, "Cell.Model.loss_fn.")],
+    ids=["plain", "same name"],
+)
+def test_the_cells_of_a_loss_have_names_of_their_own(debug, network, above):
+    net, (x, y) = network(), nets.digits()[0]
+    data = GeneratorDataset([(x.asnumpy(), y.asnumpy())], ["image", "label"], shuffle=False)
+    model = ms.Model(net, LossWithLayers(), nn.Adam(net.trainable_params(), 1e-2))
+    model.train(1, data, callbacks=[MsprobeStep(debug(level="L0"))], dataset_sink_mode=False)
+    names = list(debug.dump(0).data)
+    assert f"{above}LossWithLayers.forward.0" in names and f"{above}inner.MSELoss.backward.0" in names
+    assert "Cell.conv.Conv2d.forward.0" in names
+    assert ("Cell.loss_fn.ReLU.forward.0" in names) == (network is NetWithLoss)
 
 
 def test_an_argument_that_is_not_a_debugger_is_refused_by_name():

@@ -33,6 +33,14 @@ def test_trainings_are_bitwise_equal(mode, capsys):
     assert found["compared"] == 9 * (len(TRAININGS) - len(found["unsteady"]))
 
 
+def test_fifty_steps_without_dropout_are_bitwise_equal():
+    command = program("equality", "--nets", "digits", "--steps", "50", "--tasks", "statistics")
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert (found["compared"], found["different"], found["unsteady"], found["lost"]) == (3, [], [], [])
+
+
 def test_one_identity_node_in_the_graph_changes_the_gradients(monkeypatch):
     """The suite can fail: with one identity node, which is what other tools insert, gradients differ."""
     build = interference.NETS["gated"]

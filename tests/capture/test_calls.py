@@ -27,7 +27,7 @@ X = tensor([[1.0, -2.0], [3.0, 4.0]])
         ("Tensor.__floordiv__", lambda: X // 2),
         ("Tensor.__invert__", lambda: ~tensor([True], bool)),
         ("Tensor.mul", lambda: X.mul(2.0)),
-        ("Tensor.astype", lambda: X.astype(ms.float16)),
+        ("Tensor.to", lambda: X.astype(ms.float16)),
         ("Tensor.expand", lambda: X.expand((2, 2))),
         ("Functional.relu", lambda: ops.relu(X)),
         ("Functional.concat", lambda: ops.concat((X, X))),

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trains every net of ``interference`` bare and under probe and compares all bits. Prints one JSON line.
 
-    python -m tests.programs.equality [--asynchronous] [--nets gated,views]
+    python -m tests.programs.equality [--asynchronous] [--nets gated,views] [--steps 5] [--repeats 1]
+
+Every bare training is repeated, and every training under probe runs ``--repeats`` times: all have one result.
 
 A program of its own, because whether PyNative runs asynchronously is settled by a process's first operation.
 """
@@ -18,6 +20,9 @@ from pathlib import Path
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("--asynchronous", action="store_true")
 parser.add_argument("--nets", default="")
+parser.add_argument("--steps", type=int, default=5)
+parser.add_argument("--repeats", type=int, default=1)
+parser.add_argument("--tasks", default="statistics,tensor,structure")
 arguments = parser.parse_args()
 
 import mindspore as ms
@@ -30,11 +35,11 @@ if not arguments.asynchronous:
 from probe import PrecisionDebugger
 from tests.support import interference, nets
 
-STEPS = 5
+STEPS = arguments.steps
 
 
 def train(build, debugger=None):
-    """Return the bytes of every loss, gradient and parameter of five steps."""
+    """Return the bytes of every loss, gradient and parameter of every step."""
     net, step = build()
     seen = []
     for i in range(STEPS):
@@ -57,11 +62,11 @@ def main():
     compared, numbers, different, unsteady, lost = 0, 0, [], [], []
     for name in chosen:
         bare = train(builders[name])
-        if train(builders[name]) != bare:
+        if any(train(builders[name]) != bare for _ in range(max(1, arguments.repeats - 1))):
             unsteady.append(name)
             continue
         for level in ("L0", "L1", "mix"):
-            for task in ("statistics", "tensor", "structure"):
+            for task in arguments.tasks.split(",") * arguments.repeats:
                 with tempfile.TemporaryDirectory() as folder:
                     dump = os.path.join(folder, "dump")
                     watched = train(builders[name], PrecisionDebugger(dump_path=dump, level=level, task=task))
