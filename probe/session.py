@@ -216,11 +216,7 @@ class Session:
 
     @_serialized
     def begin_training(self, network: Any, loss: Any) -> Any:
-        """Discard the calls recorded before Model.train.
-
-        Returns:
-            The model for start(): the network, with the loss if that is a Cell; None if start() was given a model.
-        """
+        """Discard earlier calls; return the model for start(), or None where start() was given one."""
         has_model = self.state is State.RECORDING and self._models is not None
         self.state = State.IDLE
         if self._capture is not None:

@@ -96,7 +96,7 @@ class NetWithLoss(nets.Digits):
 @pytest.mark.parametrize(
     ("network", "above"),
     [(nets.Digits, "Cell.loss_fn."), (NetWithLoss, "Cell.Model.loss_fn.")],
-    ids=["plain", "same name"],
+    ids=["plain", "same"],
 )
 def test_the_cells_of_a_loss_have_names_of_their_own(debug, network, above):
     net, (x, y) = network(), nets.digits()[0]
