@@ -33,9 +33,8 @@ _COLLECTIVE = ("pyboost_dist_comm_", "pyboost_inner_comm_")
 #: modules that only pass the names on; others copy names out of the first while they are imported
 _PASS_ON = ("mindspore._c_expression", "mindspore.ops.auto_generate", "mindspore.ops.auto_generate.gen_ops_def")
 _TOOL = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
-_EXECUTOR_FILES = tuple(
-    os.path.join("mindspore", *path) for path in (("graph", "api.py"), ("common", "api.py"), ("ops", "primitive.py"))
-)
+#: of MindSpore: between the caller of an operation and its place
+_MACHINERY = ("mindspore/graph/api.py", "mindspore/common/api.py", "mindspore/ops/primitive.py")
 _PRIVATE_NAME = re.compile(r"^_Pyboost(.+?)_?Prim$")
 
 
@@ -81,20 +80,18 @@ class OperationHooks:
             if module_name in self._scanned:
                 continue
             self._scanned.add(module_name)
-            names = getattr(module, "__dict__", None)
-            if not isinstance(names, dict):
-                continue
-            for name, value in list(names.items()):
-                is_function = type(value) is BuiltinFunctionType and value.__name__.startswith("pyboost_")
-                if (is_function and not value.__name__.startswith(_COLLECTIVE)) or _is_overloaded(value):
-                    self._places.append((names, name, value, self._replacement(value, is_function)))
-
-    def _replacement(self, original: Any, is_function: bool) -> Any:
-        known = self._replacements.get(id(original))
-        if known is None:
-            run = self._run_listed if is_function else self._run_overloaded
-            known = self._replacements[id(original)] = self._around(run)(original)
-        return known
+            names: Any = getattr(module, "__dict__", None)
+            for name, value in list(names.items()) if isinstance(names, dict) else ():
+                run = (
+                    self._run_listed
+                    if _is_operation(value)
+                    else self._run_overloaded
+                    if _is_overloaded(value)
+                    else None
+                )
+                if run is not None:
+                    replacement = self._replacements.setdefault(id(value), self._around(run)(value))
+                    self._places.append((names, name, value, replacement))
 
     def _methods(self) -> Iterator[Patch]:
         from mindspore import experimental, nn
@@ -150,12 +147,12 @@ class OperationHooks:
             with recorder.guard("naming an operation", key=name):
                 has_tensor = self._has_tensor((inputs, kwargs))
                 key = clean(f"{PRIMITIVE}.fn:{self._owner(sys._getframe(2))}.{name}")
-            if has_tensor and key:
-                return self._apis.call(key, original, args, kwargs, inputs)
-            result = original(*args, **kwargs)
-            if key and self._has_tensor(result):
-                return self._apis.call(key, lambda *args, **kwargs: result, args, kwargs, inputs)
-            return result
+            if not (has_tensor and key):
+                result = original(*args, **kwargs)
+                if not (key and self._has_tensor(result)):
+                    return result
+                original = _returning(result)
+            return self._apis.call(key, original, args, kwargs, inputs)
         finally:
             state.in_recorded_call = False
 
@@ -187,7 +184,7 @@ class OperationHooks:
         """Return the name of the function or Cell class that calls the operation."""
         while frame is not None:
             code = frame.f_code
-            if not code.co_filename.startswith(_TOOL) and not code.co_filename.endswith(_EXECUTOR_FILES):
+            if not code.co_filename.startswith(_TOOL) and not code.co_filename.endswith(_MACHINERY):
                 is_method = code.co_argcount > 0 and code.co_varnames[0] == "self"
                 owner = frame.f_locals.get("self") if is_method else None
                 if not isinstance(owner, self._primitive):
@@ -201,6 +198,16 @@ class _ClassMethodPatch(Patch):
 
     def _stand_in(self, current: Any) -> Any:
         return classmethod(self._wrap(current.__func__))
+
+
+def _returning(result: Any) -> Callable[..., Any]:
+    return lambda *args, **kwargs: result
+
+
+def _is_operation(value: Any) -> bool:
+    if type(value) is not BuiltinFunctionType:
+        return False
+    return value.__name__.startswith("pyboost_") and not value.__name__.startswith(_COLLECTIVE)
 
 
 def _is_overloaded(value: Any) -> bool:
