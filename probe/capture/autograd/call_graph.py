@@ -23,17 +23,17 @@ class GraphInputs:
         tree: see above.
         keys: place in the graph -> the input leaves at this place.
         non_differentiable: leaves of a dtype that has no gradient.
-        min_sequence_nr: the call's own nodes have higher sequence numbers.
+        made_before: the sequence number of a node that was made before the call, where that is needed.
         is_compiled: see above.
     """
 
-    __slots__ = ("_held", "is_compiled", "keys", "min_sequence_nr", "non_differentiable", "tree")
+    __slots__ = ("_held", "is_compiled", "keys", "made_before", "non_differentiable", "tree")
 
     def __init__(self, tree: TensorTree, nodes: AutogradNodes, is_compiled: bool = False) -> None:
         self.tree, self.is_compiled = tree, is_compiled
         self.keys: dict[Key, list[int]] = {}
         self.non_differentiable: set[int] = set()
-        self.min_sequence_nr = -1
+        self.made_before = -1
         self._held: list[Node] = []  # else another node could take over an identity during the call
         for leaf, tensor in enumerate(tree.tensors):
             node = tensor._grad_node
@@ -42,9 +42,11 @@ class GraphInputs:
                 self.keys.setdefault((nodes.identify(node), tensor._output_index), []).append(leaf)
                 if tensor._dtype not in nodes.continuous:
                     self.non_differentiable.add(leaf)
-                number = node._sequence_nr()
-                if self.min_sequence_nr < number < LEAF:
-                    self.min_sequence_nr = number
+
+    def newest(self) -> int:
+        """Return a sequence number below those of the call's own nodes."""
+        numbers = [int(node._sequence_nr()) for node in self._held]
+        return max(self.made_before, *(number for number in [-1, *numbers] if number < LEAF))
 
 
 class InnerNode(NamedTuple):
@@ -103,11 +105,11 @@ class CallGraph:
         self.inputs = {key: leaf for key, leaf in first.items() if leaf not in inputs.non_differentiable}
 
     def _walk(self, nodes: AutogradNodes, inputs: GraphInputs) -> None:
-        todo, seen = [node for node, _ in self.arrivals], set()
+        todo, seen, newest = [node for node, _ in self.arrivals], set(), inputs.newest()
         while todo:
             node = todo.pop()
             identity, number = nodes.identify(node), node._sequence_nr()
-            if identity in seen or number == LEAF or number <= inputs.min_sequence_nr:
+            if identity in seen or number == LEAF or number <= newest:
                 continue
             seen.add(identity)
             edges = node.next_functions

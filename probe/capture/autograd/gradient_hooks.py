@@ -51,7 +51,7 @@ class GradientHooks:
             return self._no_inputs
         inputs = GraphInputs(TensorTree(self._tensor, args, is_input=False, keywords=kwargs), self._nodes, is_compiled)
         if is_cell:
-            inputs.min_sequence_nr = self._nodes.newest_sequence_nr()
+            inputs.made_before = self._nodes.newest_sequence_nr()
         return inputs
 
     def attach(self, recorder: StepRecorder, call: Call, inputs: GraphInputs, result: Any) -> None:
