@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from probe.naming import written_outputs
 from probe.reading.compare.bounds import APART, SAME, UNKNOWN, Distance, distance
 from probe.reading.compare.tolerance import Tolerances, of_dtype
 from probe.reading.entry_name import CELL, FORWARD, GRADIENT, EntryName
@@ -31,8 +31,6 @@ _PARTS = {
     "output_kwargs": ("output_kwargs.", False),
     "grad_input": ("output.", False),
 }
-#: calls that give memory as it was, or whose kernel on CPU leaves its further outputs unwritten
-_EMPTY = re.compile(r"^(new_)?empty(_like|_strided)?$")
 _SMALL, _HUGE = 1e-3, 1e300
 
 
@@ -230,11 +228,11 @@ def is_unwritten(parts: EntryName, place: str) -> bool:
     >>> is_unwritten(name, "output.1"), is_unwritten(name, "output.0")
     (True, False)
     """
-    if parts.direction != FORWARD or not place.startswith("output"):
+    if parts.direction != FORWARD or parts.kind == CELL or not place.startswith("output."):
         return False
-    if parts.kind != CELL and parts.api == "BatchNorm":
-        return place != "output.0"
-    return bool(_EMPTY.match(parts.api))
+    written = written_outputs(parts.key)
+    number = place.split(".", 2)[1]
+    return written is not None and not (number.isdigit() and int(number) < written)
 
 
 def other_text(slot: Slot) -> tuple[str, str]:
