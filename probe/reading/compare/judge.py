@@ -32,6 +32,7 @@ _PARTS = {
     "grad_input": ("output.", False),
 }
 _SMALL, _HUGE = 1e-3, 1e300
+_NO_FLOOR = (0.0, 0.0)
 
 
 class Slot(NamedTuple):
@@ -73,7 +74,7 @@ class Judge:
         self._refine = refine
         self._rounding: set[Any] = set()
 
-    def slots(self, name: str, parts: EntryName, a: Any, b: Any, floor: tuple[float, float] = (0.0, 0.0)) -> list[Slot]:
+    def slots(self, name: str, parts: EntryName, a: Any, b: Any, floor: tuple[float, float] = _NO_FLOOR) -> list[Slot]:
         """Return the places of two entries with their verdicts.
 
         Args:
@@ -102,7 +103,7 @@ class Judge:
         Args:
             slots: the places of a call, in the order in which the calls ran.
         """
-        if not any(slot.verdict == DIFFERS for slot in slots):
+        if DIFFERS not in [slot.verdict for slot in slots]:
             return slots
         if self._tolerances.is_plain:
             slots = self._without_rounding(slots)
@@ -123,11 +124,11 @@ class Judge:
     def _without_rounding(self, slots: list[Slot]) -> list[Slot]:
         norms = [(slot.a.get("Norm"), slot) for slot in slots if type(slot.a) is dict]
         known = [(norm, slot) for norm, slot in norms if type(norm) is float and norm < _HUGE]
-        most = max((norm for norm, _ in known), default=0.0)
+        most = _SMALL * max([norm for norm, _ in known], default=0.0)
+        if not any([norm < most for norm, _ in known]):
+            return slots
         small = {
-            slot.place
-            for norm, slot in known
-            if slot.verdict == DIFFERS and norm < _SMALL * most and _is_rounding(slot, known)
+            slot.place for norm, slot in known if slot.verdict == DIFFERS and norm < most and _is_rounding(slot, known)
         }
         if not small:
             return slots
@@ -144,15 +145,16 @@ class Judge:
 
     def _slot(self, name: str, place: str, parts: EntryName, is_input: bool, a: Any, b: Any, floor: Any) -> Slot:
         tensor_a, tensor_b = is_tensor(a), is_tensor(b)
-        if not tensor_a and not tensor_b:
-            return Slot(place, is_input, a, b, UNKNOWN, "" if plain(a) == plain(b) else "argument")
         if not tensor_a or not tensor_b:
-            return Slot(place, is_input, a, b, APART, ONE_SIDE)
-        if is_unwritten(parts, place) or a.get("unwritten") or b.get("unwritten"):
+            if tensor_a or tensor_b:
+                return Slot(place, is_input, a, b, APART, ONE_SIDE)
+            return Slot(place, is_input, a, b, UNKNOWN, "" if plain(a) == plain(b) else "argument")
+        if "unwritten" in a or "unwritten" in b or (not is_input and is_unwritten(parts, place)):
             return Slot(place, is_input, a, b, UNKNOWN, UNKNOWN_VALUE)
-        if a.get("shape") != b.get("shape") and element_count(a.get("shape")) != element_count(b.get("shape")):
+        shape_a, shape_b = a.get("shape"), b.get("shape")
+        if shape_a != shape_b and element_count(shape_a) != element_count(shape_b):
             return Slot(place, is_input, a, b, APART, SHAPE)
-        found = _from_crc(a, b) or distance(a, b)
+        found = (_from_crc(a, b) if "md5" in a else None) or distance(a, b)
         if self._refine is not None and found is not SAME_BITS:
             found = self._refine(a, b, found)
         return Slot(place, is_input, a, b, found, self._verdict(name, place, a, b, found, floor))
@@ -164,7 +166,10 @@ class Judge:
             if found.exact:
                 return BITS
             return OTHER_BITS if a.get("md5") and b.get("md5") and a.get("dtype") == b.get("dtype") else NUMBERS_EQUAL
-        tolerance = max(of_dtype(a.get("dtype")), of_dtype(b.get("dtype")), min(floor))
+        dtype_a, dtype_b = a.get("dtype"), b.get("dtype")
+        tolerance = of_dtype(dtype_a)
+        if dtype_a != dtype_b or floor is not _NO_FLOOR:
+            tolerance = max(tolerance, of_dtype(dtype_b), min(floor))
         if self._tolerances.is_plain:
             return CLOSE if found.rel_l2 <= tolerance * self._tolerances.factor else DIFFERS
         return CLOSE if self._tolerances.agrees(f"{name}.{place}", found, tolerance) else DIFFERS
