@@ -57,23 +57,20 @@ def distance(a: Record, b: Record) -> Distance:
     if type(numbers_a[3]) is not float or type(numbers_b[3]) is not float:
         return _of_other_numbers(numbers_a, numbers_b)
     try:
-        high, low = abs(numbers_a[0] - numbers_b[0]), abs(numbers_a[1] - numbers_b[1])  # type: ignore[operator]
-        mean, norms = abs(numbers_a[2] - numbers_b[2]), abs(numbers_a[3] - numbers_b[3])  # type: ignore[operator]
+        high, low = abs(numbers_a[0] - numbers_b[0]), abs(numbers_a[1] - numbers_b[1])
+        mean, norms = abs(numbers_a[2] - numbers_b[2]), abs(numbers_a[3] - numbers_b[3])
     except (TypeError, OverflowError):  # a document may hold anything
         return _of_other_numbers(numbers_a, numbers_b)
     scale: float = numbers_a[3] if numbers_a[3] > numbers_b[3] else numbers_b[3]
     if not scale + high + low + mean < _INF:
         return _of_nonfinite(numbers_a, numbers_b)
-    most = high if high > low else low
-    if mean > most:
-        most = mean
+    extreme = high if high > low else low
+    most = mean if mean > extreme else extreme
     if scale == 0.0:
         return Distance(0.0 if most == 0.0 else _INF, most)
     least = _spread(a, numbers_a, numbers_b, mean)
-    for gap in (high, low, norms):
-        if gap > least:
-            least = gap
-    return Distance(least / scale, most)
+    least = least if least > norms else norms
+    return Distance((least if least > extreme else extreme) / scale, most)
 
 
 def _spread(record: Record, a: tuple[Any, ...], b: tuple[Any, ...], mean_gap: float) -> float:

@@ -16,6 +16,7 @@ from probe.reading import entry_name
 from probe.reading.compare.align import NONE
 from probe.reading.compare.comparing import Comparing
 from probe.reading.compare.judge import Slot
+from probe.reading.compare.tolerance import of_dtype
 from probe.reading.text import csv_text
 from probe.reading.values import element_count, is_tensor, plain
 
@@ -26,7 +27,6 @@ COLUMNS = (
 )  # fmt: skip
 
 _NUMBERS = frozenset((float, int, bool, type(None)))
-_FLOATS = {float}
 #: the end of a line of csv; nine digits tell all float32 apart
 _LINE = "%s,%s,%s,%.9g,%.9g,%s" + ",%.9g" * 8 + "\n"
 
@@ -167,20 +167,24 @@ def _csv_lines(comparing: Comparing, cleaner: _Cleaner) -> Iterator[str]:
         for slot in slots:
             place, _, a, b, (rel_l2, max_abs, exact), verdict = slot
             try:
-                numbers = a["Max"], b["Max"], a["Min"], b["Min"], a["Mean"], b["Mean"], a["Norm"], b["Norm"]
                 key = exact, a["dtype"], b["dtype"], *a["shape"], None, *b["shape"]
-                texts = known.get(key)
-            except (TypeError, KeyError):  # no two tensors, or a document that holds anything
-                numbers, texts = (), None
-            if texts is None or rel_l2 is None or set(map(type, numbers)) != _FLOATS:
+                if key not in known and not _are_floats(slot):
+                    raise TypeError
+                texts = known.get(key) or known.setdefault(key, cleaner.line(_row(slot)[4:9]))  # type: ignore[index]
+                yield _LINE % (
+                    start, cleaner.quoted(place), verdict, rel_l2, max_abs, texts,
+                    a["Max"], b["Max"], a["Min"], b["Min"], a["Mean"], b["Mean"], a["Norm"], b["Norm"],
+                )  # fmt: skip
+            except (TypeError, KeyError):  # no two tensors of floats, or a number is unknown
                 row = _row(slot)
-                if row is None:
-                    continue
-                if numbers and rel_l2 is not None:
-                    known[key] = cleaner.line(row[4:9])
-                yield f"{start},{cleaner.line(row)}\n"
-            else:
-                yield _LINE % (start, cleaner.quoted(place), verdict, rel_l2, max_abs, texts, *numbers)
+                if row is not None:
+                    yield f"{start},{cleaner.line(row)}\n"
+
+
+def _are_floats(slot: Slot) -> bool:
+    return (
+        is_tensor(slot.a) and is_tensor(slot.b) and of_dtype(slot.a["dtype"]) > 0.0 and of_dtype(slot.b["dtype"]) > 0.0
+    )
 
 
 def join_parts(parts: list[str], form: str, path: str | os.PathLike[str]) -> None:

@@ -136,7 +136,7 @@ class Graph:
         return found
 
     def _causes(self, node: int) -> list[Cause]:
-        found: set[Cause] = set()
+        found: list[Cause] = []
         pair = self.pairs[node]
         for side, place in enumerate((pair.a, pair.b)):
             if place == NONE:
@@ -145,12 +145,13 @@ class Graph:
             parts = flow.parts[place]
             if parts.kind in (GRADIENT, CELL):
                 inside = self._inside.get(f"{side} {parts.key if parts.kind == GRADIENT else flow.names[place]}", ())
-                found.update((other, "") for other in inside if other != node)
+                found += [(other, "") for other in inside if other != node]
             if parts.direction == FORWARD:
-                found.update([(nodes[link.producer], link.place) for link in flow.links[place] if link.producer >= 0])
+                found += [(nodes[link.producer], link.place) for link in flow.links[place] if link.producer >= 0]
             else:
-                found.update([(nodes[cause], "") for cause in flow.backward_causes(place)])
-        return sorted(found)
+                found += [(nodes[cause], "") for cause in flow.backward_causes(place)]
+        found.sort()
+        return found
 
     def _taint(self) -> list[bool]:
         tainted = [self._has_unknown_cause(node) for node in range(len(self.pairs))]

@@ -33,6 +33,7 @@ _PARTS = {
 }
 _SMALL, _HUGE = 1e-3, 1e300
 _NO_FLOOR = (0.0, 0.0)
+_PLACES = tuple(map(str, range(64)))
 
 
 class Slot(NamedTuple):
@@ -125,7 +126,7 @@ class Judge:
         norms = [(slot.a.get("Norm"), slot) for slot in slots if type(slot.a) is dict]
         known = [(norm, slot) for norm, slot in norms if type(norm) is float and norm < _HUGE]
         most = _SMALL * max([norm for norm, _ in known], default=0.0)
-        if not any([norm < most for norm, _ in known]):
+        if all(norm >= most for norm, _ in known):
             return slots
         small = {
             slot.place for norm, slot in known if slot.verdict == DIFFERS and norm < most and _is_rounding(slot, known)
@@ -138,6 +139,12 @@ class Judge:
     def _part(self, name: str, word: str, parts: EntryName, is_input: bool, a: Any, b: Any, floor: Any) -> list[Slot]:
         if a == b and self._refine is None:
             return [_equal(sys.intern(word + key), is_input, leaf) for key, leaf in leaves(a)]
+        is_usual = type(a) is list and type(b) is list and len(a) == len(b) <= len(_PLACES)
+        if is_usual and all(map(is_tensor, a)) and all(map(is_tensor, b)):
+            return [
+                self._tensors(name, sys.intern(word + key), parts, is_input, left, right, floor)
+                for key, left, right in zip(_PLACES, a, b)
+            ]
         return [
             self._slot(name, sys.intern(word + key), parts, is_input, left, right, floor)
             for key, left, right in _together(leaves(a), leaves(b))
@@ -149,6 +156,9 @@ class Judge:
             if tensor_a or tensor_b:
                 return Slot(place, is_input, a, b, APART, ONE_SIDE)
             return Slot(place, is_input, a, b, UNKNOWN, "" if plain(a) == plain(b) else "argument")
+        return self._tensors(name, place, parts, is_input, a, b, floor)
+
+    def _tensors(self, name: str, place: str, parts: EntryName, is_input: bool, a: Any, b: Any, floor: Any) -> Slot:
         if "unwritten" in a or "unwritten" in b or (not is_input and is_unwritten(parts, place)):
             return Slot(place, is_input, a, b, UNKNOWN, UNKNOWN_VALUE)
         shape_a, shape_b = a.get("shape"), b.get("shape")
@@ -197,12 +207,10 @@ def _from_crc(a: Any, b: Any) -> Distance | None:
 
 
 def _together(a: list[Leaf], b: list[Leaf]) -> list[tuple[str, Any, Any]]:
-    found = [(leaf[0], leaf[1], other[1]) for leaf, other in zip(a, b) if leaf[0] == other[0]]
-    if len(found) == len(a) == len(b):
-        return found
+    """Return the values of two parts of entries by their keys, None for one that is missing."""
     right = dict(b)
     found = [(key, leaf, right.pop(key, None)) for key, leaf in a]
-    return found + [(key, None, leaf) for key, leaf in b if key in right]
+    return found + [(key, None, leaf) for key, leaf in right.items()]
 
 
 def _is_rounding(slot: Slot, known: list[tuple[float, Slot]]) -> bool:
