@@ -85,10 +85,12 @@ def run_trend(given: argparse.Namespace) -> int:
     """Run ``probe trend``."""
     from probe.reading.run import open
     from probe.reading.tables import write_csv
-    from probe.reading.trend import findings, sparkline
+    from probe.reading.trend import collect, findings, sparkline
+    from probe.reading.trend_rules import Points
 
     run = open(given.path)
-    series = run.trend(given.like, given.stat)
+    points: Points = {}
+    series = collect(run.folders, given.like, given.stat, points)
     if given.csv:
         rows = (
             (name, rank, *pair)
@@ -98,7 +100,7 @@ def run_trend(given: argparse.Namespace) -> int:
         )
         write_csv(sys.stdout, ("tensor", "rank", "step", given.stat), rows)
         return 0
-    found = findings(series, run.steps, _thresholds(given.rules)) if given.stat == "norm" else []
+    found = findings(series, run.steps, _thresholds(given.rules), points) if given.stat == "norm" else []
     lines = [["tensor", "rank", "first", "last", "over the steps"]]
     for name, ranks in series.items():
         for rank, steps in ranks.items():
@@ -116,7 +118,7 @@ def run_trend(given: argparse.Namespace) -> int:
 
 def _thresholds(path: str | None) -> dict[str, float]:
     from probe.reading.document import read_document
-    from probe.reading.trend import RULES
+    from probe.reading.trend_rules import RULES
 
     given = read_document(path) if path else {}
     for name, value in given.items():
