@@ -104,9 +104,11 @@ class Flow:
     def __init__(self, dump: Contents, like: Flow | None = None) -> None:
         self._dump = dump
         self.names: list[str] = list(dump.data)
-        self.position = {name: place for place, name in enumerate(self.names)}
-        same = like is not None and like.names == self.names
-        self.parts: list[EntryName] = like.parts if like and same else [entry_name.parse(name) for name in self.names]
+        if like is not None and like.names == self.names:
+            self.names, self.position, self.parts = like.names, like.position, like.parts
+        else:
+            self.position = {name: place for place, name in enumerate(self.names)}
+            self.parts: list[EntryName] = [entry_name.parse(name) for name in self.names]
         construct = dump.construct
         self.cells = [construct.get(name) for name in self.names]
         self.containers = frozenset(parent for parent in construct.values() if parent)
