@@ -13,7 +13,7 @@ from probe.reading.compare.bounds import APART, SAME, UNKNOWN, Distance, distanc
 from probe.reading.compare.tolerance import Tolerances, of_dtype
 from probe.reading.entry_name import CELL, FORWARD, GRADIENT, EntryName
 from probe.reading.flow import content_key
-from probe.reading.values import Leaf, element_count, is_tensor, leaves, plain
+from probe.reading.values import Leaf, element_count, is_tensor, leaves, plain, real
 
 #: verdicts on a tensor
 BITS, NUMBERS_EQUAL, CLOSE, DIFFERS, UNKNOWN_VALUE, ONE_SIDE, SHAPE, OTHER_BITS, NEAR_ZERO = (
@@ -32,6 +32,8 @@ _PARTS = {
     "grad_input": ("output.", False),
 }
 _SMALL, _HUGE = 1e-3, 1e300
+#: statistics give the least distance of an input, which may be so many times larger
+_GROWN = 10.0
 _NO_FLOOR = (0.0, 0.0)
 _PLACES = tuple(map(str, range(64)))
 
@@ -107,12 +109,12 @@ class Judge:
         if DIFFERS not in [slot.verdict for slot in slots]:
             return slots
         if self._tolerances.is_plain:
-            slots = self._without_rounding(slots)
+            slots = self._without_carried(self._without_rounding(slots))
         if not self._rounding:
             return slots
         made = [
             slot._replace(verdict=NEAR_ZERO)
-            if slot.verdict == DIFFERS and slot.is_input and content_key(slot.a) in self._rounding
+            if slot.verdict == DIFFERS and content_key(slot.a) in self._rounding
             else slot
             for slot in slots
         ]
@@ -121,6 +123,20 @@ class Judge:
             made = [slot._replace(verdict=NEAR_ZERO) if slot.verdict == DIFFERS else slot for slot in made]
             self._rounding.update(content_key(slot.a) for slot in made if slot.verdict == NEAR_ZERO)
         return made
+
+    def _without_carried(self, slots: list[Slot]) -> list[Slot]:
+        """Return the places of a call whose inputs agree but for noise: outputs that cancel hold the inputs' noise."""
+        given = [
+            (_gap(slot), element_count(slot.a.get("shape"))) for slot in slots if slot.is_input and is_tensor(slot.a)
+        ]
+        if not any(gap for gap, _ in given) or any(slot.is_input and slot.verdict in HARD for slot in slots):
+            return slots
+        found = [
+            slot._replace(verdict=NEAR_ZERO) if slot.verdict == DIFFERS and _is_carried(slot, given) else slot
+            for slot in slots
+        ]
+        self._rounding.update(content_key(slot.a) for slot in found if slot.verdict == NEAR_ZERO)
+        return found
 
     def _without_rounding(self, slots: list[Slot]) -> list[Slot]:
         norms = [(slot.a.get("Norm"), slot) for slot in slots if type(slot.a) is dict]
@@ -231,6 +247,22 @@ def _is_rounding(slot: Slot, known: list[tuple[float, Slot]]) -> bool:
         and of_dtype(other.a.get("dtype")) > 0.0 and (element_count(other.a.get("shape")) or 0) >= count
         for norm, other in known
     )  # fmt: skip
+
+
+def _gap(slot: Slot) -> float:
+    """Return the norm of the difference of two tensors, as far as it is known; 0.0 where nothing is known."""
+    left, right, relative = real(slot.a.get("Norm")), real(slot.b.get("Norm")), slot.distance.rel_l2
+    if left is None or right is None or relative is None or not relative * max(left, right) < _HUGE:
+        return 0.0
+    return relative * max(left, right)
+
+
+def _is_carried(slot: Slot, given: list[tuple[float, int | None]]) -> bool:
+    """Return whether an output differs by no more than a sum over an input carries: the root of the count of terms."""
+    gap, count = _gap(slot), element_count(slot.a.get("shape"))
+    if not gap or not count:
+        return False
+    return any(gap <= _GROWN * own * max((size or 0) / count, 1.0) ** 0.5 for own, size in given)
 
 
 def is_unwritten(parts: EntryName, place: str) -> bool:
