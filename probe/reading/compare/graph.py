@@ -53,8 +53,8 @@ class Graph:
         for node, pair in enumerate(pairs):
             self.off[node] = self.off[node] or self._lost_backward(pair)
         self._inside = self._find_inside()
-        self._whole: list[Cause] = [(node, "") for node in range(len(pairs))]
-        self.causes = [self._causes(node) for node in range(len(pairs))]
+        whole: list[Cause] = [(node, "") for node in range(len(pairs))]
+        self.causes = [self._causes(node, whole) for node in range(len(pairs))]
         self._first_off = next((node for node, off in enumerate(self.off) if off), len(pairs))
         self.tainted = self._taint()
         self.soft = self._soften()
@@ -136,7 +136,7 @@ class Graph:
                     found.setdefault(f"{side} {parts.key}", []).append(node)
         return found
 
-    def _causes(self, node: int) -> list[Cause]:
+    def _causes(self, node: int, whole: list[Cause]) -> list[Cause]:
         found: list[Cause] = []
         pair = self.pairs[node]
         for side, place in enumerate((pair.a, pair.b)):
@@ -146,11 +146,11 @@ class Graph:
             parts = flow.parts[place]
             if parts.kind in (GRADIENT, CELL):
                 inside = self._inside.get(f"{side} {parts.key if parts.kind == GRADIENT else flow.names[place]}", ())
-                found += [self._whole[other] for other in inside if other != node]
+                found += [whole[other] for other in inside if other != node]
             if parts.direction == FORWARD:
                 found += [(nodes[link.producer], link.place) for link in flow.links[place] if link.producer >= 0]
             else:
-                found += [self._whole[nodes[cause]] for cause in flow.backward_causes(place)]
+                found += [whole[nodes[cause]] for cause in flow.backward_causes(place)]
         found.sort()
         return found
 
