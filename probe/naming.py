@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 
 FORWARD, BACKWARD = "forward", "backward"
@@ -110,6 +111,19 @@ def may_modify_inputs(key: str) -> bool:
     (True, False, True)
     """
     return not key.startswith(_APIS) or _IN_PLACE.search(key) is not None
+
+
+_EMPTY = re.compile(r"\.(new_)?empty(_like|_strided)?$")
+
+
+@functools.lru_cache(4096)
+def written_outputs(key: str) -> int | None:
+    """Return how many of its first outputs a call of this key surely writes on CPU; None for all.
+
+    >>> written_outputs("Primitive.bn.BatchNorm"), written_outputs("Mint.empty"), written_outputs("Mint.add")
+    (1, 0, None)
+    """
+    return 1 if key.endswith(".BatchNorm") else 0 if _EMPTY.search(key) else None
 
 
 _CALL = re.compile(r"^(?!Cell\.)[^.]+(\.[^.]+)+\.\d+\.(forward|backward)$")

@@ -12,6 +12,7 @@ from probe.config.settings import Settings
 from probe.errors import ProbeError, SettingsError
 from probe.measure.select import Measurers, select_measurers
 from probe.process.rank import RankResolver, has_siblings
+from probe.process.run_header import run_header
 from probe.recording.call_stacks import CallStacks
 from probe.recording.name_filter import NameFilter
 from probe.recording.step_recorder import StepRecorder
@@ -143,6 +144,7 @@ class Run:
             "level": settings.level,
             "framework": "mindspore",
             "dump_data_dir": arrays.folder if settings.saves_arrays else None,
+            "run": run_header(self.ranks.rank()),
         }
         has_stacks = settings.extra_info and not is_debug
         documents = JsonDocuments(folder, header, self._stacks.texts(), has_stacks, not is_nan_check, is_debug)

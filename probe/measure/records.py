@@ -48,6 +48,11 @@ def tensor_record(dtype: str, shape: tuple[int, ...], values: Mapping[str, Any])
     return TensorRecord(f"{_head(dtype, shape)}{''.join(texts)}\n{ITEM}}}")
 
 
+def unwritten_record(dtype: Any, shape: tuple[int, ...]) -> TensorRecord:
+    """Return the record of memory that no kernel wrote: its numbers would differ from run to run."""
+    return tensor_record(str(dtype), shape, {"Max": None, "Min": None, "Mean": None, "Norm": None, "unwritten": True})
+
+
 def finite_record(
     dtype: str, shape: tuple[int, ...], largest: float, smallest: float, mean: float, norm: float
 ) -> TensorRecord:

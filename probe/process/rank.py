@@ -15,10 +15,15 @@ def is_scheduler() -> bool:
     return os.environ.get("MS_ROLE") == "MS_SCHED"
 
 
+def sibling_count() -> int:
+    """Return how many processes a launcher has started together, this one included."""
+    sizes = (os.environ.get(name, "") for name in ("RANK_SIZE", "MS_WORKER_NUM", "OMPI_COMM_WORLD_SIZE"))
+    return max((int(size) for size in sizes if _NUMBER.fullmatch(size)), default=1)
+
+
 def has_siblings() -> bool:
     """Return whether a launcher has started this process together with others."""
-    sizes = (os.environ.get(name, "") for name in ("RANK_SIZE", "MS_WORKER_NUM", "OMPI_COMM_WORLD_SIZE"))
-    return any(_NUMBER.fullmatch(size) and int(size) > 1 for size in sizes)
+    return sibling_count() > 1
 
 
 def launched_rank() -> int | None:

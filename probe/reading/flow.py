@@ -103,10 +103,11 @@ class Flow:
 
     def __init__(self, dump: Contents, like: Flow | None = None) -> None:
         self._dump = dump
-        self.names: list[str] = list(dump.data)
-        self.position = {name: place for place, name in enumerate(self.names)}
-        same = like is not None and like.names == self.names
-        self.parts: list[EntryName] = like.parts if like and same else [entry_name.parse(name) for name in self.names]
+        same = like if like is not None and like.names == list(dump.data) else None
+        self.names: list[str] = same.names if same else list(dump.data)
+        places = same.position if same else {name: place for place, name in enumerate(self.names)}
+        self.position: dict[str, int] = places
+        self.parts: list[EntryName] = same.parts if same else [entry_name.parse(name) for name in self.names]
         construct = dump.construct
         self.cells = [construct.get(name) for name in self.names]
         self.containers = frozenset(parent for parent in construct.values() if parent)

@@ -14,7 +14,7 @@ from probe.reading.source import DumpFolder, Rank, find_folders
 
 if TYPE_CHECKING:
     from probe.reading.tables import Table
-    from probe.reading.trend import Trend
+    from probe.reading.trend_rules import Trend
 
 
 class Run:

@@ -5,24 +5,27 @@
 from __future__ import annotations
 
 import math
-import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from probe.errors import UsageError
 from probe.process.progress import progress
 from probe.reading.dump import Dump
 from probe.reading.source import DumpFolder, Rank
+from probe.reading.trend_rules import LEAST_STEPS, RULES, Points, Trend, layer_hits, point, series_hits
 from probe.reading.values import NUMBERS, real
-
-#: tensor -> rank -> step -> number
-Trend = dict[str, dict[Rank, dict[int, float]]]
 
 STATISTICS = {key.lower(): key for key in (*NUMBERS, "nan_count", "inf_count", "zero_count")}
 
 
-def collect(folders: Sequence[DumpFolder], like: str, stat: str = "norm") -> Trend:
+def collect(folders: Sequence[DumpFolder], like: str, stat: str = "norm", points: Points | None = None) -> Trend:
     """Return a statistic of the tensors whose names contain ``like``: name -> rank -> step -> number.
+
+    Args:
+        folders: the dumps.
+        like: a part of the names.
+        stat: the statistic.
+        points: is filled with further numbers of the same tensors.
 
     Raises:
         UsageError: when the statistic is unknown, or no tensor fits.
@@ -38,6 +41,8 @@ def collect(folders: Sequence[DumpFolder], like: str, stat: str = "norm") -> Tre
             value = real(record.get(key)) if like in name else None
             if value is not None:
                 found.setdefault(name, {}).setdefault(folder.rank, {})[folder.step] = value
+                if points is not None:
+                    points.setdefault(name, {}).setdefault(folder.rank, {})[folder.step] = point(name, record)
     if not found:
         raise UsageError(f"trend: no tensor with {stat} has {like!r} in its name")
     return found
@@ -61,71 +66,34 @@ class TrendFinding(NamedTuple):
     sentence: str
 
 
-#: rule -> (threshold, its meaning, its source)
-RULES = {
-    "NaN/Inf": (0.0, "any NaN or Inf", "smdebug ExplodingTensor"),
-    "spike": (6.0, "robust z of log(norm) against the last 20 recorded steps, and twice as large", "ZClip, llm.c"),
-    "growing": (10.0, "grows so many times over 5 recorded steps, in each of them", "probe"),
-    "vanishing": (1e-7, "norm by the root of the number of elements is below", "smdebug VanishingGradient"),
-    "unchanged": (3.0, "equal over so many recorded steps", "smdebug UnchangedTensor"),
-    "missing": (1.0, "recorded before, and not in this step", "probe"),
-}
-_LEAST, _WINDOW = 5, 20
 _BARS = " .:-=+*#%@"
 
 
-def findings(trend: Trend, steps: Sequence[int], thresholds: Mapping[str, float] | None = None) -> list[TrendFinding]:
+def findings(
+    trend: Trend, steps: Sequence[int], thresholds: Mapping[str, float] | None = None, points: Points | None = None
+) -> list[TrendFinding]:
     """Return the findings of the rules; most rules need five recorded steps.
 
     Args:
         trend: the series, of norms.
         steps: the recorded steps.
         thresholds: rule -> another threshold.
+        points: further numbers of the same tensors, which ``collect`` gives; some rules need them.
     """
-    limits = {name: (thresholds or {}).get(name, rule[0]) for name, rule in RULES.items()}
-    found: list[TrendFinding] = []
-    for name, by_rank in trend.items():
-        for rank, series in by_rank.items():
-            found += [
-                TrendFinding(rule, name, rank, step, f"{rule}: {text}")
-                for rule, step, text in _rules(series, list(steps), limits, ".parameters_grad." in name)
-            ]
+    limits = {name: (thresholds or {}).get(name, rule.threshold) for name, rule in RULES.items()}
+    hits = [
+        (name, rank, hit)
+        for name, by_rank in trend.items()
+        for rank, series in by_rank.items()
+        for hit in series_hits(name, series, (points or {}).get(name, {}).get(rank, {}), steps, limits)
+    ]
+    if len(steps) >= LEAST_STEPS:
+        hits += layer_hits(trend, limits)
+    found = [
+        TrendFinding(rule, name, rank, step, f"{rule}: {text} (threshold {limits[rule]:g}; {RULES[rule].source})")
+        for name, rank, (rule, step, text) in hits
+    ]
     return sorted(found, key=lambda item: item.step)
-
-
-def _rules(
-    series: dict[int, float], steps: list[int], limits: Mapping[str, float], is_gradient: bool
-) -> Iterator[tuple[str, int, str]]:
-    strange = [step for step, value in series.items() if not math.isfinite(value)]
-    if strange:
-        yield "NaN/Inf", strange[0], f"{series[strange[0]]} in step {strange[0]}"
-        return
-    if len(steps) < _LEAST:
-        return
-    missing = [step for step in steps if step > min(series) and step not in series]
-    if missing and limits["missing"]:
-        yield "missing", missing[0], f"not recorded in step {missing[0]}, but before"
-    values = list(series.items())
-    for place in range(_LEAST - 1, len(values)):
-        before = [math.log(value) for _, value in values[max(place - _WINDOW, 0) : place] if value > 0]
-        step, value = values[place]
-        if len(before) >= _LEAST - 1 and value > 0:
-            middle = statistics.median(before)
-            spread = max(statistics.median(abs(item - middle) for item in before) * 1.4826, 1e-3)
-            if (math.log(value) - middle) / spread > limits["spike"] and math.log(value) - middle > math.log(2):
-                yield "spike", step, f"{value:.4g} in step {step}, about {math.exp(middle):.4g} before"
-                break
-    for place in range(_LEAST - 1, len(values)):
-        window = [value for _, value in values[place - _LEAST + 1 : place + 1]]
-        rises = all(x < y for x, y in zip(window, window[1:]))
-        if is_gradient and rises and window[0] > 0 and window[-1] >= limits["growing"] * window[0]:
-            yield "growing", values[place][0], f"from {window[0]:.4g} to {window[-1]:.4g} in {_LEAST} recorded steps"
-            break
-    count = int(limits["unchanged"])
-    for place in range(count - 1, len(values)):
-        if count > 1 and len({value for _, value in values[place - count + 1 : place + 1]}) == 1 and values[place][1]:
-            yield "unchanged", values[place][0], f"{values[place][1]:.6g} in {count} recorded steps"
-            break
 
 
 def sparkline(values: Sequence[float]) -> str:

@@ -150,3 +150,24 @@ def has_nan(record: Record) -> bool:
     if count is not None:
         return count > 0
     return any(type(record.get(key)) is float and math.isnan(record[key]) for key in NUMBERS)
+
+
+def share_equal_parts(data: dict[str, Any]) -> None:
+    """Let the records of a dump share equal shapes and dtypes: a third of the memory.
+
+    >>> data = {"a": {"output": [{"dtype": "Float32", "shape": [1]}, {"dtype": "Float32", "shape": [1]}]}}
+    >>> share_equal_parts(data)
+    >>> data["a"]["output"][0]["shape"] is data["a"]["output"][1]["shape"]
+    True
+    """
+    known: dict[Any, Any] = {}
+    for entry in data.values():
+        for part in entry.values() if type(entry) is dict else ():
+            for record in part if type(part) is list else ():
+                try:
+                    shape = record["shape"]
+                    record["shape"] = known.setdefault((*shape,), shape)
+                    record["dtype"] = known.setdefault(record["dtype"], record["dtype"])
+                    record["type"] = known.setdefault(record["type"], record["type"])
+                except (TypeError, KeyError):  # noqa: PERF203 - a plain value, or a document that holds anything
+                    continue

@@ -40,7 +40,7 @@ class JsonDocuments:
     def __init__(
         self,
         folder: str,
-        header: Mapping[str, str | None],
+        header: Mapping[str, Any],
         stack_texts: Sequence[Sequence[str]],
         extra: bool,
         journal: bool,

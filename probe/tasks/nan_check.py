@@ -14,7 +14,7 @@ from probe.entry import Entry, Kind
 from probe.errors import NonFiniteError
 from probe.measure.extrema import ExtremaMeasurer, Severity, TensorExtrema, severity
 from probe.measure.measurer import ArraySink, Role
-from probe.naming import COLLECTIVE, may_modify_inputs
+from probe.naming import COLLECTIVE, may_modify_inputs, written_outputs
 from probe.pytree import leaves
 from probe.recording.call import Call
 from probe.recording.call_stacks import CallStacks
@@ -26,14 +26,10 @@ _log = logging.getLogger("probe")
 
 _INPUTS = ("input_args", "input_kwargs", "parameters"), ("input",)
 _OUTPUTS = ("output",), ("output", "output_kwargs")
-#: its kernel on CPU leaves some of its further outputs unwritten
-_FIRST_OUTPUT_ONLY = re.compile(r"\.BatchNorm$")
 #: these make -inf of masks whose elements are large negative numbers
 _MASK_APIS = re.compile(
     r"\.(_{0,2}[ri]?(add|sub|mul)_{0,2}|cast|astype|to|type_as|half|float|bfloat16)$", re.IGNORECASE
 )
-#: these return memory that nobody has written
-_UNWRITTEN = re.compile(r"\.(new_)?empty(_like|_strided)?$")
 
 
 class NanCheck(ValuesTask):
@@ -146,10 +142,10 @@ class FirstNonFinite:
         if entry.kind is Kind.PARAMETER_GRADIENT:
             return self._check_parameter_gradient(entry)
         outputs = [parts.get(key) for key in _OUTPUTS[entry.is_backward]]
-        if not entry.is_backward and _FIRST_OUTPUT_ONLY.search(entry.key):
-            outputs = [part[:1] for part in outputs if part]
         gradient = self._pending_parameter_gradients.pop(entry.key, None) if entry.is_backward else None
-        after = Severity.FINITE if not entry.is_backward and _UNWRITTEN.search(entry.key) else _worst(outputs)
+        after = _worst(
+            outputs if entry.is_backward else [part[: written_outputs(entry.key)] for part in outputs if part]
+        )
         if gradient is None and after is Severity.FINITE:
             return False
         inputs = [parts.get(key) for key in _INPUTS[entry.is_backward]]

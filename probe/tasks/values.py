@@ -10,6 +10,8 @@ from typing import Any
 from probe.measure.describe import ValueDescriber
 from probe.measure.gradient_sum import GradientSum
 from probe.measure.measurer import ArraySink, Role
+from probe.measure.records import unwritten_record
+from probe.naming import written_outputs
 from probe.pytree import Slot, as_outputs
 from probe.recording.call import Call
 from probe.recording.measurement_queue import MeasurementQueue
@@ -30,7 +32,10 @@ class ValuesTask(Task):
     def __init__(
         self, queue: MeasurementQueue, sink_of: Callable[[str], ArraySink | None], modes: frozenset[str]
     ) -> None:
+        from mindspore import get_context
+
         super().__init__(modes, GradientUse.VALUES)
+        self._on_cpu = get_context("device_target") == "CPU"
         self._queue, self._sink_of = queue, sink_of
         self._describe = ValueDescriber(queue.measure).value
         self._has_inputs, self._has_outputs = "input" in modes, "output" in modes
@@ -58,7 +63,12 @@ class ValuesTask(Task):
             return {}
         describe, measure, name = self._describe, self._queue.measure, call.forward
         sink, role = self._sink_of(name), Role.OUTPUT
-        outputs = [describe(item, f"{name}.output.{i}", sink, role) for i, item in enumerate(as_outputs(result))]
+        items, unwritten = as_outputs(result), written_outputs(call.key) == 1 and self._on_cpu
+        # BatchNorm: the next two are never written, the last two in training
+        places = [0, *range(3, len(items))] if unwritten else range(len(items))
+        outputs = [describe(items[i], f"{name}.output.{i}", sink, role) for i in places]
+        if unwritten:
+            outputs[1:1] = [unwritten_record(item.dtype, item.shape) for item in items[1:3]]
         if parameters is None:
             return {"output": outputs}
         records = {key: measure(value, f"{name}.parameters.{key}", sink, role) for key, value in parameters.items()}

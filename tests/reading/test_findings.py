@@ -203,6 +203,50 @@ def test_trends(tmp_path, norms, said, capsys):
     assert (f"{NAME}.weight.0: {said}" in out) if said else ("look here" not in out)
 
 
+PARAMETER, RELU = "Cell.fc.Dense.forward.0", "Functional.relu.0.forward"
+
+
+@pytest.mark.parametrize(
+    ("entry", "series", "like", "said"),
+    [
+        (NAME, [{"norm": 1e-3}] * 4 + [{"norm": 1e-8}], "parameters_grad", "vanishing: no more than 4.1e-09"),
+        (NAME, [{"norm": 1.0 + i} for i in range(4)] + [{"norm": 0.0}], "_grad", "missing: a gradient of zeros"),
+        (PARAMETER, [{"norm": 1.0 + i / 9} for i in range(5)] + [{"norm": 40.0}], "weight", "update ratio: from 1.4"),
+        (PARAMETER, [{"norm": 1.0 + i / 4} for i in range(6)], "parameters", "weight drift: 2 in step 4, 1 at first"),
+        (RELU, [{"norm": 0.0, "Max": 0.0, "Min": 0.0}] * 5, "output", "dead units: 100.0% zeros in 5 recorded steps"),
+        (RELU, [{"norm": 1.0 + i, "zero_count": 6} for i in range(5)], "output", "dead units: 100.0% zeros"),
+        (RELU, [{"norm": 1.0 + i, "zero_count": 3} for i in range(5)], "output", ""),
+        (RELU, [{"dtype": "Float16", "Max": 60000.0}], "output", "saturation: 92% of the largest number of its dtype"),
+        (RELU, [{"dtype": "Float32", "Max": 60000.0}], "output", ""),
+    ],
+)  # fmt: skip
+def test_rules_that_need_more_than_norms(tmp_path, entry, series, like, said, capsys):
+    for step, numbers in enumerate(series):
+        record = tensor(**numbers)
+        parts = {"weight": [record]} if entry == NAME else forward([], [record])
+        if entry == PARAMETER:
+            parts = {**forward([], []), "parameters": {"weight": record}}
+        write(tmp_path / f"step{step}" / "rank", {entry: parts})
+    assert main(["trend", str(tmp_path), "--like", like]) == int(bool(said))
+    out = capsys.readouterr().out
+    assert (f": {said}" in out) if said else ("look here" not in out)
+
+
+def test_one_layer_apart_from_the_others_of_its_kind(tmp_path, capsys):
+    for step in range(5):
+        norms = [1.0 + layer / 100 + step / 10 for layer in range(8)]
+        norms[3] *= 50 if step == 4 else 1
+        data = {
+            f"Cell.blocks.{i}.fc.Dense.parameters_grad.0": {"weight": [tensor(norm=x)]} for i, x in enumerate(norms)
+        }
+        write(tmp_path / f"step{step}" / "rank", data)
+    assert main(["trend", str(tmp_path)]) == 1
+    out = capsys.readouterr().out
+    assert "Cell.blocks.3.fc.Dense.parameters_grad.0.weight.0: one layer apart: 71.5 in step 4, about 1.4" in out
+    assert "threshold 6; OLMo issue 266" in out
+    assert out.count("one layer apart") == 1
+
+
 def test_trend_as_csv_and_with_other_rules(tmp_path, capsys):
     steps(tmp_path, [1.0, 1.1, 0.9, 1.05, 1.0, 0.95, 30.0])
     assert main(["trend", str(tmp_path), "--csv"]) == 0

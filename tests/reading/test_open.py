@@ -276,3 +276,18 @@ def test_opening_a_dump_imports_neither_mindspore_nor_numpy(tmp_path):
     code += "print(sorted({'numpy', 'mindspore', 'pandas'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_the_table_as_data_frames(gpt):
+    pandas = pytest.importorskip("pandas", reason="the extra pandas is not installed")
+    polars = pytest.importorskip("polars", reason="the extra polars is not installed")
+    rows = list(gpt.table())
+    frame = gpt.to_pandas()
+    assert isinstance(frame, pandas.DataFrame)
+    assert frame.shape == (len(rows), len(rows[0]))
+    norms = frame[frame.call.str.contains("softmax") & (frame.place == "output.0")].groupby("step").Norm.max()
+    other = gpt.to_polars()
+    assert isinstance(other, polars.DataFrame)
+    assert other.columns == list(frame.columns)
+    chosen = other.filter(polars.col("call").str.contains("softmax") & (polars.col("place") == "output.0"))
+    assert sorted(chosen.group_by("step").agg(polars.col("Norm").max()).rows()) == list(norms.items())

@@ -83,6 +83,8 @@ def test_an_assertion_shows_where_it_begins(planted, tmp_path):
     )  # fmt: skip
     assert done.returncode == 1
     assert "outside value at step 0, Tensor.__add__.4.forward in blocks.1.attention.Attention" in done.stdout
+    assert "first difference: step 0, Tensor.__add__.4.forward" in done.stdout  # the summary too
+    assert "calls paired" in done.stdout
 
 
 def test_two_processes_find_the_same(planted, capsys):

@@ -16,7 +16,7 @@ from probe.reading.commands.arguments import PATH, ROWS, add_parser
 
 def add_findings(commands: Any) -> None:
     """Add ``probe nan``, ``probe ranks`` and ``probe trend``."""
-    status = "Exit status: 0 nothing found, 1 something found, 2 wrong use or no dump."
+    status = "Exit status: 0 nothing found, 1 something found, 2 wrong use, no dump, or one that cannot be read."
     nan = add_parser(commands, "nan", "where NaN or Inf comes from", "Name the call that makes NaN or Inf.", status)
     ranks = add_parser(
         commands, "ranks", "where ranks disagree", "Check values that must be equal on all ranks.", status
@@ -60,7 +60,7 @@ def run_nan(given: argparse.Namespace) -> int:
             print(text.safe(f"    from there through {', '.join(origin.more)}"))
     for line in said:
         print(f"probe: {text.safe(line)}", file=sys.stderr)
-    return int(bool(origins))
+    return 1 if origins else _unless_unread(said)
 
 
 def run_ranks(given: argparse.Namespace) -> int:
@@ -75,20 +75,28 @@ def run_ranks(given: argparse.Namespace) -> int:
     else:
         for item in found[:ROWS]:
             print(text.safe(f"{'' if item.step is None else f'step {item.step}: '}{item.kind}: {item.sentence}"))
-        print("the ranks agree" if not found else f"{len(found)} findings")
+        if found or not said:
+            print(f"{len(found)} findings" if found else "the ranks agree")
     for line in said:
         print(f"probe: {text.safe(line)}", file=sys.stderr)
-    return int(bool(found))
+    return 1 if found else _unless_unread(said)
+
+
+def _unless_unread(said: list[str]) -> int:
+    """Return the status where nothing was found: 2 where a dump could not be read, which may hold something."""
+    return 2 if any(not line.startswith("close to overflow") for line in said) else 0
 
 
 def run_trend(given: argparse.Namespace) -> int:
     """Run ``probe trend``."""
     from probe.reading.run import open
     from probe.reading.tables import write_csv
-    from probe.reading.trend import findings, sparkline
+    from probe.reading.trend import collect, findings, sparkline
+    from probe.reading.trend_rules import Points
 
     run = open(given.path)
-    series = run.trend(given.like, given.stat)
+    points: Points = {}
+    series = collect(run.folders, given.like, given.stat, points)
     if given.csv:
         rows = (
             (name, rank, *pair)
@@ -98,7 +106,7 @@ def run_trend(given: argparse.Namespace) -> int:
         )
         write_csv(sys.stdout, ("tensor", "rank", "step", given.stat), rows)
         return 0
-    found = findings(series, run.steps, _thresholds(given.rules)) if given.stat == "norm" else []
+    found = findings(series, run.steps, _thresholds(given.rules), points) if given.stat == "norm" else []
     lines = [["tensor", "rank", "first", "last", "over the steps"]]
     for name, ranks in series.items():
         for rank, steps in ranks.items():
@@ -116,7 +124,7 @@ def run_trend(given: argparse.Namespace) -> int:
 
 def _thresholds(path: str | None) -> dict[str, float]:
     from probe.reading.document import read_document
-    from probe.reading.trend import RULES
+    from probe.reading.trend_rules import RULES
 
     given = read_document(path) if path else {}
     for name, value in given.items():

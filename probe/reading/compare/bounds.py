@@ -46,24 +46,31 @@ def distance(a: Record, b: Record) -> Distance:
     >>> distance(a, {**a, "Max": float("nan")}).rel_l2, distance(a, {"shape": [4]}).rel_l2
     (inf, None)
     """
-    numbers_a = a.get("Max"), a.get("Min"), a.get("Mean"), a.get("Norm")
-    numbers_b = b.get("Max"), b.get("Min"), b.get("Mean"), b.get("Norm")
+    try:
+        numbers_a = a["Max"], a["Min"], a["Mean"], a["Norm"]
+        numbers_b = b["Max"], b["Min"], b["Mean"], b["Norm"]
+    except KeyError:
+        numbers_a = a.get("Max"), a.get("Min"), a.get("Mean"), a.get("Norm")
+        numbers_b = b.get("Max"), b.get("Min"), b.get("Mean"), b.get("Norm")
     if numbers_a == numbers_b:
         return UNKNOWN if numbers_a == (None, None, None, None) else SAME
     if type(numbers_a[3]) is not float or type(numbers_b[3]) is not float:
         return _of_other_numbers(numbers_a, numbers_b)
     try:
-        high, low = abs(numbers_a[0] - numbers_b[0]), abs(numbers_a[1] - numbers_b[1])  # type: ignore[operator]
-        mean, norms = abs(numbers_a[2] - numbers_b[2]), abs(numbers_a[3] - numbers_b[3])  # type: ignore[operator]
+        high, low = abs(numbers_a[0] - numbers_b[0]), abs(numbers_a[1] - numbers_b[1])
+        mean, norms = abs(numbers_a[2] - numbers_b[2]), abs(numbers_a[3] - numbers_b[3])
     except (TypeError, OverflowError):  # a document may hold anything
         return _of_other_numbers(numbers_a, numbers_b)
-    scale: float = max(numbers_a[3], numbers_b[3])
+    scale: float = numbers_a[3] if numbers_a[3] > numbers_b[3] else numbers_b[3]
     if not scale + high + low + mean < _INF:
         return _of_nonfinite(numbers_a, numbers_b)
-    most = max(high, low, mean)
+    extreme = high if high > low else low
+    most = mean if mean > extreme else extreme
     if scale == 0.0:
         return Distance(0.0 if most == 0.0 else _INF, most)
-    return Distance(max(high, low, norms, _spread(a, numbers_a, numbers_b, mean)) / scale, most)
+    least = _spread(a, numbers_a, numbers_b, mean)
+    least = least if least > norms else norms
+    return Distance((least if least > extreme else extreme) / scale, most)
 
 
 def _spread(record: Record, a: tuple[Any, ...], b: tuple[Any, ...], mean_gap: float) -> float:
@@ -73,7 +80,8 @@ def _spread(record: Record, a: tuple[Any, ...], b: tuple[Any, ...], mean_gap: fl
     except (KeyError, TypeError):
         return 0.0
     (high_a, low_a, mean_a, norm_a), (high_b, low_b, mean_b, norm_b) = a, b
-    mean_gap -= _MEAN_ERROR * max(high_a, -low_a, high_b, -low_b)
+    high, low = high_a if high_a > high_b else high_b, low_a if low_a < low_b else low_b
+    mean_gap -= _MEAN_ERROR * (high if high > -low else -low)
     square_a, square_b = norm_a * norm_a, norm_b * norm_b
     rest_a, rest_b = square_a - count * mean_a * mean_a, square_b - count * mean_b * mean_b
     rest_a, rest_b = math.sqrt(rest_a) if rest_a > 0.0 else 0.0, math.sqrt(rest_b) if rest_b > 0.0 else 0.0

@@ -72,9 +72,10 @@ class Comparing:
         if NONE in (pair.a, pair.b):
             return []
         name = flow_a.names[pair.a]
-        floor = (floors[0][pair.a], floors[1][pair.b]) if floors else (0.0, 0.0)
         entries = self.a.data[name], self.b.data[flow_b.names[pair.b]]
-        return judge.follow(judge.slots(name, flow_a.parts[pair.a], *entries, floor))
+        if floors is None:
+            return judge.follow(judge.slots(name, flow_a.parts[pair.a], *entries))
+        return judge.follow(judge.slots(name, flow_a.parts[pair.a], *entries, (floors[0][pair.a], floors[1][pair.b])))
 
     def _floors(self) -> tuple[list[float], list[float]] | None:
         """Return for each call the tolerance of the least exact dtype before it; None where all have one dtype."""

@@ -45,7 +45,7 @@ class Comparison(ComparisonResult):
     Example::
 
         comparison = probe.compare("golden", "mine")
-        assert comparison.ok, comparison
+        assert comparison.ok
     """
 
     def __init__(
@@ -58,6 +58,13 @@ class Comparison(ComparisonResult):
     ) -> None:
         super().__init__(paths, units, alone)
         self._pairs, self._options = pairs, options
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing differs beyond tolerance. Where it does, a test of pytest prints the summary."""
+        if not self.agrees and "PYTEST_CURRENT_TEST" in os.environ:
+            print(self)  # pytest shortens the values of a failed assertion, and shows all that was printed
+        return self.agrees
 
     def table(self) -> Iterator[dict[str, Any]]:
         """Yield a row for each tensor of each pair, read again while it is iterated.

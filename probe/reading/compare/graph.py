@@ -53,7 +53,8 @@ class Graph:
         for node, pair in enumerate(pairs):
             self.off[node] = self.off[node] or self._lost_backward(pair)
         self._inside = self._find_inside()
-        self.causes = [self._causes(node) for node in range(len(pairs))]
+        whole: list[Cause] = [(node, "") for node in range(len(pairs))]
+        self.causes = [self._causes(node, whole) for node in range(len(pairs))]
         self._first_off = next((node for node, off in enumerate(self.off) if off), len(pairs))
         self.tainted = self._taint()
         self.soft = self._soften()
@@ -135,8 +136,8 @@ class Graph:
                     found.setdefault(f"{side} {parts.key}", []).append(node)
         return found
 
-    def _causes(self, node: int) -> list[Cause]:
-        found: set[Cause] = set()
+    def _causes(self, node: int, whole: list[Cause]) -> list[Cause]:
+        found: list[Cause] = []
         pair = self.pairs[node]
         for side, place in enumerate((pair.a, pair.b)):
             if place == NONE:
@@ -145,12 +146,13 @@ class Graph:
             parts = flow.parts[place]
             if parts.kind in (GRADIENT, CELL):
                 inside = self._inside.get(f"{side} {parts.key if parts.kind == GRADIENT else flow.names[place]}", ())
-                found.update((other, "") for other in inside if other != node)
+                found += [whole[other] for other in inside if other != node]
             if parts.direction == FORWARD:
-                found.update((nodes[link.producer], link.place) for link in flow.links[place] if link.producer >= 0)
+                found += [(nodes[link.producer], link.place) for link in flow.links[place] if link.producer >= 0]
             else:
-                found.update((nodes[cause], "") for cause in flow.backward_causes(place))
-        return sorted(found)
+                found += [whole[nodes[cause]] for cause in flow.backward_causes(place)]
+        found.sort()
+        return found
 
     def _taint(self) -> list[bool]:
         tainted = [self._has_unknown_cause(node) for node in range(len(self.pairs))]
@@ -176,7 +178,7 @@ class Graph:
             return any(slot.verdict in HARD and slot.is_input for slot in self.slots[node]) or self.is_container(node)
         outside = [
             slot for slot in self.slots[node]
-            if slot.verdict in HARD and slot.is_input and self.is_outside(node, slot.place)
+            if slot.is_input and slot.verdict in HARD and self.is_outside(node, slot.place)
         ]  # fmt: skip
         return bool(outside) and any(self.off[other] for other in self._earlier_in_cell(node))
 
@@ -197,8 +199,14 @@ class Graph:
         """Return whether an input has no producer on either side and is no parameter."""
         if place.startswith("parameters"):
             return False
-        links = self.links(node, place)
-        return all(link is None or (link.producer < 0 and link.parameter is None) for link in links)
+        pair = self.pairs[node]
+        for flow, own in zip(self.alignment.flows, (pair.a, pair.b)):
+            for link in flow.links[own] if own != NONE else ():
+                if link.place == place:
+                    if link.producer >= 0 or link.parameter is not None:
+                        return False
+                    break
+        return True
 
     def slot(self, node: int, place: str) -> Slot | None:
         """Return the verdict on a place; None where there is none."""
@@ -215,7 +223,7 @@ class Graph:
 
     def _soften(self) -> list[int]:
         soft = [node if self.is_soft(node) else NONE for node in range(len(self.pairs))]
-        for _ in range(_PASSES):
+        for _ in range(_PASSES if max(soft, default=NONE) != NONE else 0):
             changed = False
             for node, causes in enumerate(self.causes):
                 if soft[node] != NONE:
@@ -241,7 +249,8 @@ class Graph:
             return False
         if pair.how == "replaced":
             return True
-        return any(self._is_soft_slot(node, slot) for slot in self.slots[node]) or bool(self.wirings(node))
+        unclear = [slot for slot in self.slots[node] if self._mixed or slot.verdict in ("argument", OTHER_BITS)]
+        return any(self._is_soft_slot(node, slot) for slot in unclear) or bool(self.wirings(node))
 
     def _is_soft_slot(self, node: int, slot: Slot) -> bool:
         if slot.verdict == "argument":

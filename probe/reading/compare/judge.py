@@ -4,16 +4,16 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from probe.naming import written_outputs
 from probe.reading.compare.bounds import APART, SAME, UNKNOWN, Distance, distance
 from probe.reading.compare.tolerance import Tolerances, of_dtype
 from probe.reading.entry_name import CELL, FORWARD, GRADIENT, EntryName
 from probe.reading.flow import content_key
-from probe.reading.values import Leaf, element_count, is_tensor, leaves, plain
+from probe.reading.values import Leaf, element_count, is_tensor, leaves, plain, real
 
 #: verdicts on a tensor
 BITS, NUMBERS_EQUAL, CLOSE, DIFFERS, UNKNOWN_VALUE, ONE_SIDE, SHAPE, OTHER_BITS, NEAR_ZERO = (
@@ -31,9 +31,11 @@ _PARTS = {
     "output_kwargs": ("output_kwargs.", False),
     "grad_input": ("output.", False),
 }
-#: calls that give memory as it was, or whose kernel on CPU leaves its further outputs unwritten
-_EMPTY = re.compile(r"^(new_)?empty(_like|_strided)?$")
 _SMALL, _HUGE = 1e-3, 1e300
+#: statistics give the least distance of an input, which may be so many times larger
+_GROWN = 10.0
+_NO_FLOOR = (0.0, 0.0)
+_PLACES = tuple(map(str, range(64)))
 
 
 class Slot(NamedTuple):
@@ -75,7 +77,7 @@ class Judge:
         self._refine = refine
         self._rounding: set[Any] = set()
 
-    def slots(self, name: str, parts: EntryName, a: Any, b: Any, floor: tuple[float, float] = (0.0, 0.0)) -> list[Slot]:
+    def slots(self, name: str, parts: EntryName, a: Any, b: Any, floor: tuple[float, float] = _NO_FLOOR) -> list[Slot]:
         """Return the places of two entries with their verdicts.
 
         Args:
@@ -104,15 +106,15 @@ class Judge:
         Args:
             slots: the places of a call, in the order in which the calls ran.
         """
-        if not any(slot.verdict == DIFFERS for slot in slots):
+        if DIFFERS not in [slot.verdict for slot in slots]:
             return slots
         if self._tolerances.is_plain:
-            slots = self._without_rounding(slots)
+            slots = self._without_carried(self._without_rounding(slots))
         if not self._rounding:
             return slots
         made = [
             slot._replace(verdict=NEAR_ZERO)
-            if slot.verdict == DIFFERS and slot.is_input and content_key(slot.a) in self._rounding
+            if slot.verdict == DIFFERS and content_key(slot.a) in self._rounding
             else slot
             for slot in slots
         ]
@@ -122,14 +124,28 @@ class Judge:
             self._rounding.update(content_key(slot.a) for slot in made if slot.verdict == NEAR_ZERO)
         return made
 
+    def _without_carried(self, slots: list[Slot]) -> list[Slot]:
+        """Return the places of a call whose inputs agree but for noise: outputs that cancel hold the inputs' noise."""
+        given = [
+            (_gap(slot), element_count(slot.a.get("shape"))) for slot in slots if slot.is_input and is_tensor(slot.a)
+        ]
+        if not any(gap for gap, _ in given) or any(slot.is_input and slot.verdict in HARD for slot in slots):
+            return slots
+        found = [
+            slot._replace(verdict=NEAR_ZERO) if slot.verdict == DIFFERS and _is_carried(slot, given) else slot
+            for slot in slots
+        ]
+        self._rounding.update(content_key(slot.a) for slot in found if slot.verdict == NEAR_ZERO)
+        return found
+
     def _without_rounding(self, slots: list[Slot]) -> list[Slot]:
         norms = [(slot.a.get("Norm"), slot) for slot in slots if type(slot.a) is dict]
         known = [(norm, slot) for norm, slot in norms if type(norm) is float and norm < _HUGE]
-        most = max((norm for norm, _ in known), default=0.0)
+        most = _SMALL * max([norm for norm, _ in known], default=0.0)
+        if all(norm >= most for norm, _ in known):
+            return slots
         small = {
-            slot.place
-            for norm, slot in known
-            if slot.verdict == DIFFERS and norm < _SMALL * most and _is_rounding(slot, known)
+            slot.place for norm, slot in known if slot.verdict == DIFFERS and norm < most and _is_rounding(slot, known)
         }
         if not small:
             return slots
@@ -139,6 +155,12 @@ class Judge:
     def _part(self, name: str, word: str, parts: EntryName, is_input: bool, a: Any, b: Any, floor: Any) -> list[Slot]:
         if a == b and self._refine is None:
             return [_equal(sys.intern(word + key), is_input, leaf) for key, leaf in leaves(a)]
+        is_usual = type(a) is list and type(b) is list and len(a) == len(b) <= len(_PLACES)
+        if is_usual and all(map(is_tensor, a)) and all(map(is_tensor, b)):
+            return [
+                self._tensors(name, sys.intern(word + key), parts, is_input, left, right, floor)
+                for key, left, right in zip(_PLACES, a, b)
+            ]
         return [
             self._slot(name, sys.intern(word + key), parts, is_input, left, right, floor)
             for key, left, right in _together(leaves(a), leaves(b))
@@ -146,15 +168,19 @@ class Judge:
 
     def _slot(self, name: str, place: str, parts: EntryName, is_input: bool, a: Any, b: Any, floor: Any) -> Slot:
         tensor_a, tensor_b = is_tensor(a), is_tensor(b)
-        if not tensor_a and not tensor_b:
-            return Slot(place, is_input, a, b, UNKNOWN, "" if plain(a) == plain(b) else "argument")
         if not tensor_a or not tensor_b:
-            return Slot(place, is_input, a, b, APART, ONE_SIDE)
-        if is_unwritten(parts, place) or a.get("unwritten") or b.get("unwritten"):
+            if tensor_a or tensor_b:
+                return Slot(place, is_input, a, b, APART, ONE_SIDE)
+            return Slot(place, is_input, a, b, UNKNOWN, "" if plain(a) == plain(b) else "argument")
+        return self._tensors(name, place, parts, is_input, a, b, floor)
+
+    def _tensors(self, name: str, place: str, parts: EntryName, is_input: bool, a: Any, b: Any, floor: Any) -> Slot:
+        if "unwritten" in a or "unwritten" in b or (not is_input and is_unwritten(parts, place)):
             return Slot(place, is_input, a, b, UNKNOWN, UNKNOWN_VALUE)
-        if a.get("shape") != b.get("shape") and element_count(a.get("shape")) != element_count(b.get("shape")):
+        shape_a, shape_b = a.get("shape"), b.get("shape")
+        if shape_a != shape_b and element_count(shape_a) != element_count(shape_b):
             return Slot(place, is_input, a, b, APART, SHAPE)
-        found = _from_crc(a, b) or distance(a, b)
+        found = (_from_crc(a, b) if "md5" in a else None) or distance(a, b)
         if self._refine is not None and found is not SAME_BITS:
             found = self._refine(a, b, found)
         return Slot(place, is_input, a, b, found, self._verdict(name, place, a, b, found, floor))
@@ -166,7 +192,10 @@ class Judge:
             if found.exact:
                 return BITS
             return OTHER_BITS if a.get("md5") and b.get("md5") and a.get("dtype") == b.get("dtype") else NUMBERS_EQUAL
-        tolerance = max(of_dtype(a.get("dtype")), of_dtype(b.get("dtype")), min(floor))
+        dtype_a, dtype_b = a.get("dtype"), b.get("dtype")
+        tolerance = of_dtype(dtype_a)
+        if dtype_a != dtype_b or floor is not _NO_FLOOR:
+            tolerance = max(tolerance, of_dtype(dtype_b), min(floor))
         if self._tolerances.is_plain:
             return CLOSE if found.rel_l2 <= tolerance * self._tolerances.factor else DIFFERS
         return CLOSE if self._tolerances.agrees(f"{name}.{place}", found, tolerance) else DIFFERS
@@ -194,12 +223,10 @@ def _from_crc(a: Any, b: Any) -> Distance | None:
 
 
 def _together(a: list[Leaf], b: list[Leaf]) -> list[tuple[str, Any, Any]]:
-    found = [(leaf[0], leaf[1], other[1]) for leaf, other in zip(a, b) if leaf[0] == other[0]]
-    if len(found) == len(a) == len(b):
-        return found
+    """Return the values of two parts of entries by their keys, None for one that is missing."""
     right = dict(b)
     found = [(key, leaf, right.pop(key, None)) for key, leaf in a]
-    return found + [(key, None, leaf) for key, leaf in b if key in right]
+    return found + [(key, None, leaf) for key, leaf in right.items()]
 
 
 def _is_rounding(slot: Slot, known: list[tuple[float, Slot]]) -> bool:
@@ -222,6 +249,22 @@ def _is_rounding(slot: Slot, known: list[tuple[float, Slot]]) -> bool:
     )  # fmt: skip
 
 
+def _gap(slot: Slot) -> float:
+    """Return the norm of the difference of two tensors, as far as it is known; 0.0 where nothing is known."""
+    left, right, relative = real(slot.a.get("Norm")), real(slot.b.get("Norm")), slot.distance.rel_l2
+    if left is None or right is None or relative is None or not relative * max(left, right) < _HUGE:
+        return 0.0
+    return relative * max(left, right)
+
+
+def _is_carried(slot: Slot, given: list[tuple[float, int | None]]) -> bool:
+    """Return whether an output differs by no more than a sum over an input carries: the root of the count of terms."""
+    gap, count = _gap(slot), element_count(slot.a.get("shape"))
+    if not gap or not count:
+        return False
+    return any(gap <= _GROWN * own * max((size or 0) / count, 1.0) ** 0.5 for own, size in given)
+
+
 def is_unwritten(parts: EntryName, place: str) -> bool:
     """Return whether a tensor is memory as it was: of ``empty``, or a further output of BatchNorm.
 
@@ -230,11 +273,11 @@ def is_unwritten(parts: EntryName, place: str) -> bool:
     >>> is_unwritten(name, "output.1"), is_unwritten(name, "output.0")
     (True, False)
     """
-    if parts.direction != FORWARD or not place.startswith("output"):
+    if parts.direction != FORWARD or parts.kind == CELL or not place.startswith("output."):
         return False
-    if parts.kind != CELL and parts.api == "BatchNorm":
-        return place != "output.0"
-    return bool(_EMPTY.match(parts.api))
+    written = written_outputs(parts.key)
+    number = place.split(".", 2)[1]
+    return written is not None and not (number.isdigit() and int(number) < written)
 
 
 def other_text(slot: Slot) -> tuple[str, str]:

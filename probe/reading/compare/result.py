@@ -74,21 +74,21 @@ class ComparisonResult:
         return paired > 0 and paired >= _LEAST_PAIRED * least and not self.errors
 
     @property
-    def ok(self) -> bool:
+    def agrees(self) -> bool:
         """Whether nothing differs beyond tolerance."""
         return self.is_comparable and not self.origins and not any(unit.counts.differs for unit in self.units)
 
     @property
     def status(self) -> int:
         """The exit status: 0 no difference beyond tolerance, 1 differences, 2 not comparable."""
-        return 0 if self.ok else 1 if self.is_comparable else 2
+        return 0 if self.agrees else 1 if self.is_comparable else 2
 
     def to_dict(self) -> dict[str, Any]:
         """Return the summary for JSON."""
         return {
             "a": self.paths[0],
             "b": self.paths[1],
-            "ok": self.ok,
+            "ok": self.agrees,
             "status": self.status,
             "origins": [origin.to_dict() for origin in self.origins],
             "later": [origin.to_dict() for origin in self.later],

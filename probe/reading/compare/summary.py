@@ -13,7 +13,7 @@ _ORIGINS, _CELLS, _NOTES, _LONG = 5, 5, 3, 230
 
 def one_line(comparison: ComparisonResult) -> str:
     """Return a comparison in one short line, as pytest shows it."""
-    if comparison.ok:
+    if comparison.agrees:
         return "agrees"
     if not comparison.is_comparable:
         reason = comparison.errors[0] if comparison.errors else "fewer than half of the calls have a partner"
@@ -31,7 +31,7 @@ def summary_text(comparison: ComparisonResult) -> str:
         note for unit in comparison.units for note in (*unit.notes, *([unit.error] if unit.error else []))
     )
     lines += [f"note: {note}" for note in list(notes)[:_NOTES]]
-    if comparison.ok:
+    if comparison.agrees:
         lines += ["no difference beyond tolerance", *_harmless(comparison)]
     elif not comparison.is_comparable:
         lines.append(one_line(comparison))

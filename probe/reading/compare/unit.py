@@ -22,6 +22,7 @@ from probe.reading.dump import Dump
 from probe.reading.entry_name import API, BACKWARD
 from probe.reading.flow import Flow
 from probe.reading.source import DumpFolder
+from probe.reading.values import share_equal_parts
 
 _MOST_ORIGINS, _MOST_NAMES, _MOST_CELLS = 50, 50, 200
 
@@ -47,6 +48,8 @@ def compare_unit(folder_a: DumpFolder, folder_b: DumpFolder, options: Options) -
 
 def _compare(summary: UnitSummary, a: Dump, b: Dump, options: Options) -> None:
     try:
+        for dump in (a, b):  # the second takes the memory that the first gives back
+            share_equal_parts(dump.data)
         summary.notes = [*a.notes, *b.notes]
         summary.header = header_differences(a, b)
         comparing = Comparing(a, b, options)

@@ -1,0 +1,32 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The circumstances of a run, as the headers of its documents have them."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from probe.process.rank import sibling_count
+
+#: rises when a reader has to know of a change of the files
+FORMAT = 1
+
+
+def run_header(rank: int | None) -> dict[str, Any]:
+    """Return format, versions, ranks, device, seed and determinism of this run.
+
+    Args:
+        rank: the rank of this process, None where there is one process only.
+    """
+    import mindspore
+    import numpy
+    from mindspore.communication import GlobalComm, get_group_size
+
+    context = mindspore.get_context
+    size = int(get_group_size()) if GlobalComm.INITED else sibling_count()
+    # the package itself is imported by its name: imports in it point down
+    packages = {"probe": importlib.import_module("probe"), "mindspore": mindspore, "numpy": numpy}
+    process = {"tool": "probe", "format": FORMAT, "world_size": size, "rank": rank, "device": context("device_target")}
+    repeats = {"seed": mindspore.get_seed(), "deterministic": context("deterministic") == "ON"}
+    return {**process, "versions": {name: package.__version__ for name, package in packages.items()}, **repeats}
