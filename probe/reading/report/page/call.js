@@ -4,7 +4,7 @@ function callView(view) {
   const number = state.c === null ? -1 : D.tables.names.indexOf(state.c);
   const call = findCall(chosenUnit(), number, state.x === "a");
   if (call < 0) {
-    view.append(h("p", {}, t(state.c === null ? "choose_call" : "no_call")), state.c === null ? null : h("p", { class: "name" }, state.c),
+    put(view, h("p", {}, t(state.c === null ? "choose_call" : "no_call")), state.c === null ? null : h("p", { class: "name" }, state.c),
       number >= 0 ? sameCall(number) : null);
     return;
   }
@@ -12,7 +12,7 @@ function callView(view) {
   const name_a = C.name_a[call] >= 0 ? D.tables.names[C.name_a[call]] : null;
   const how = D.tables.hows[C.how[call]];
   const origin = originOf(call);
-  view.append(
+  put(view,
     h("p", { class: "name large" }, nameOf(call)),
     h("p", {}, badge(stateOf(call)), " ", cellOf(call) ? link({ v: "tree", s: state.s, r: state.r, cell: cellOf(call) }, t("in_cell", cellOf(call))) : t("outside"),
       how ? ` · ${t("paired_by", how)}` : "", name_a ? ` · ${t("name_in_a", name_a)}` : "", D.notes[call] ? ` · ${D.notes[call]}` : ""),

@@ -35,7 +35,7 @@ function callsView(view) {
   search.addEventListener("keydown", (event) => { if (event.key === "Enter" || event.key === "ArrowDown") { event.preventDefault(); update(); place.querySelector(".scroller").focus(); } });
   filter.addEventListener("change", () => { remember({ f: filter.value || null }); update(); });
   scope.addEventListener("change", () => go({ ...state, all: scope.value || null }));
-  view.append(h("div", { class: "tools" }, search, filter, scope, count), place);
+  put(view, h("div", { class: "tools" }, search, filter, scope, count), place);
   update();
 }
 

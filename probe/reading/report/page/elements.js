@@ -14,11 +14,16 @@ function h(tag, attributes, ...children) {
     else if (key === "style") Object.assign(made.style, value);
     else made.setAttribute(key, value === true ? "" : String(value));
   }
+  return put(made, ...children);
+}
+
+/** Add children to an element: elements, or texts, which stay texts; null is left out. */
+function put(element, ...children) {
   for (const child of children.flat(9)) {
     if (child === null || child === undefined || child === false) continue;
-    made.append(child instanceof Node ? child : document.createTextNode(String(child)));
+    element.append(child instanceof Node ? child : document.createTextNode(String(child)));
   }
-  return made;
+  return element;
 }
 
 /** Return a number with six digits. */

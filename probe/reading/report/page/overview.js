@@ -2,7 +2,7 @@
 
 function overviewView(view) {
   const first = D.origins[0];
-  view.append(
+  put(view,
     h("p", { class: "runs" }, D.two ? t("two_runs", D.a, D.b) : D.b),
     first ? originCard(first, t(D.two ? "first" : "first_nan"), true) : h("p", { class: "verdict" }, nothingText()),
     countBoxes(),

@@ -8,7 +8,7 @@ function stepsView(view) {
   const show = (number) => place.replaceChildren(makeLines(`${t("gradient")}: ${D.tables.names[number]}`, stepSeries(number, state.r), true));
   const select = h("select", { id: "series", size: "10" }, series.slice(0, 2000).map((number) => h("option", { value: String(number), selected: number === chosen }, D.tables.names[number])));
   select.addEventListener("change", () => { show(Number(select.value)); remember({ c: D.tables.names[Number(select.value)] }); });
-  view.append(
+  put(view,
     h("div", { class: "pair" }, lossLines(), seriesLines(t("norm"), D.series.norm, state.r, true)),
     h("div", { class: "pair" }, h("section", { class: "card" }, h("label", { for: "series" }, h("h3", {}, t("choose_series"))), select), place),
     h("section", { class: "card" }, h("h3", {}, t("findings")),

@@ -85,7 +85,7 @@ function treeView(view) {
     event.preventDefault();
     event.stopPropagation();
   }
-  view.append(makeStrip(unit, worst === undefined ? 0 : worst, (call) => go(callTarget(call))),
+  put(view, makeStrip(unit, worst === undefined ? 0 : worst, (call) => go(callTarget(call))),
     h("div", { class: "pair tree-pair" }, h("section", { class: "card" }, h("h3", {}, t("tree_of")), list), side));
   paint(false);
 }
