@@ -168,7 +168,9 @@ class Browser:
 
     def size(self, width, height, scale=1):
         """Set the size of the page."""
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=False)
+        self.call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=False
+        )
 
     def dark(self, is_dark):
         """Ask for dark or light colours, as a system does."""

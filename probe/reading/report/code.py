@@ -88,7 +88,8 @@ def without_paths(text: str, paths: Sequence[str]) -> str:
     >>> without_paths("/data/run/step0/dump.json cannot be read: cut", ["/data/run"])
     'run/step0/dump.json cannot be read: cut'
     """
-    for path in sorted({form for path in paths if path for form in (path, os.path.abspath(path))}, key=len)[::-1]:
-        if len(path) > 1:
-            text = text.replace(path, os.path.basename(path.rstrip("/")) or "dump")
+    forms = {form for path in paths if path for form in (path, os.path.abspath(path))}
+    for form in sorted(forms, key=len, reverse=True):
+        if len(form) > 1:
+            text = text.replace(form, os.path.basename(form.rstrip("/")) or "dump")
     return safe(text)

@@ -103,12 +103,13 @@ class ContentMaker:
                 names = self._merged.calls["name"]
                 place = next((place for place in range(first, last) if names[place] == number), None)
                 if place is not None:
-                    self._merged.calls["state"][place] = kinds.ORIGIN  # type: ignore[call-overload]
+                    self._merged.calls["state"][place] = kinds.ORIGIN
 
     def _origin(self, origin: Origin) -> dict[str, Any]:
         frame: Frame | None = origin.code.frame
         return {
-            "kind": origin.kind, "name": safe(origin.name), "place": safe(origin.place), "cell": safe(origin.cell or ""),
+            "kind": origin.kind, "name": safe(origin.name), "place": safe(origin.place),
+            "cell": safe(origin.cell or ""),
             "step": origin.step, "rank": origin.rank, "ranks": origin.ranks, "sentence": self._clean(origin.sentence),
             "code": self._code.place(frame) if frame else None, "rel": _number(origin.rel_l2),
             "more": [safe(name) for name in origin.more],
@@ -143,7 +144,10 @@ class ContentMaker:
     def _ranks(self) -> list[dict[str, Any]]:
         digests = [part.digest for part in self._parts if part.digest is not None]
         found: list[RankFinding] = check_digests(digests) if len({item.rank for item in digests}) > 1 else []
-        return [{**item._asdict(), "name": safe(item.name), "sentence": self._clean(item.sentence)} for item in found[:_MOST]]
+        return [
+            {**item._asdict(), "name": safe(item.name), "sentence": self._clean(item.sentence)}
+            for item in found[:_MOST]
+        ]
 
     def _counts(self) -> dict[str, Any]:
         states: Counter[str] = Counter()
@@ -164,7 +168,9 @@ class ContentMaker:
         said: dict[str, None] = dict.fromkeys(f"not compared, only in {label}" for label in found)
         for part in self._parts:
             if part.summary:
-                said.update(dict.fromkeys([*(f"the runs differ: {line}" for line in part.summary.header), *part.summary.notes]))
+                said.update(
+                    dict.fromkeys([*(f"the runs differ: {line}" for line in part.summary.header), *part.summary.notes])
+                )
             if part.found:
                 said.update(dict.fromkeys(f"close to overflow: {name}" for name in part.found.near[:3]))
             if part.error:

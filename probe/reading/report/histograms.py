@@ -33,9 +33,10 @@ def add_histograms(part: Part, comparing: Comparing) -> None:
                 found.append((slot.distance.rel_l2 or 0.0, row, pair, slot.place))
             row += 1
     flow_a, flow_b = comparing.alignment.flows
-    for _, number, pair, place in sorted(found, key=lambda item: -item[0])[:_MOST]:
-        arrays = [_array(*item, place) for item in ((comparing.a, flow_a.names[pair.a]), (comparing.b, flow_b.names[pair.b]))]
-        counts = None if arrays[0] is None or arrays[1] is None else histogram(arrays[0], arrays[1])
+    for _, number, pair, where in sorted(found, key=lambda item: -item[0])[:_MOST]:
+        left = _array(comparing.a, flow_a.names[pair.a], where)
+        right = _array(comparing.b, flow_b.names[pair.b], where)
+        counts = None if left is None or right is None else histogram(left, right)
         if counts:
             part.histograms[number] = counts
 

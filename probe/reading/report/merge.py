@@ -71,8 +71,9 @@ class Merged:
         for name, column in {**calls, **rows}.items():
             if name in TABLES:
                 table = numbers[TABLES[name]]
-                column = array(column.typecode, [table[place] for place in column])
-            columns[name].append(column)
+                columns[name].append(array(column.typecode, [table[int(place)] for place in column]))
+            else:
+                columns[name].append(column)
         columns["index"].append(array("i", places))
         where = {place: first_call + at for at, place in enumerate(places)}
         self.notes.update((where[place], note) for place, note in part.notes.items() if place in where)
@@ -108,7 +109,8 @@ def _groups(parts: list[Part], keys: list[Any]) -> list[int]:
 
 def marked(part: Part) -> tuple[list[int], list[int]]:
     """Return the calls that are not as they should be, and their rows."""
-    calls, rows = [], []
+    calls: list[int] = []
+    rows: list[int] = []
     verdicts = part.rows["verdict"]
     start = 0
     for place, (state, count) in enumerate(zip(part.calls["state"], part.calls["rows"])):

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import html
 import json
 import os
 from typing import IO
@@ -40,7 +39,9 @@ def script(language: str) -> str:
     """
     joined = "\n".join(read(name) for name in SCRIPTS[1:])
     constants = f"const TEXTS = {read('page/texts.json').strip()};\nconst LANGUAGE = {json.dumps(language)};\n"
-    return f'{read(SCRIPTS[0])}\n(() => {{\n"use strict";\n{constants}{joined}\n}})();\n'.replace("</script", "<\\/script")
+    return f'{read(SCRIPTS[0])}\n(() => {{\n"use strict";\n{constants}{joined}\n}})();\n'.replace(
+        "</script", "<\\/script"
+    )
 
 
 def write(file: IO[str], content: Content, language: str = "") -> None:
@@ -55,8 +56,10 @@ def write(file: IO[str], content: Content, language: str = "") -> None:
     description = content.description
     title = f"{description['a']} | {description['b']}" if description["two"] else description["b"]
     head, _, rest = read("page/page.html").partition("@DATA@")
-    head = head.replace("@LANGUAGE@", language or "en").replace("@TITLE@", html.escape(title))
-    file.write(head.replace("@STYLE_HASH@", _hash(style)).replace("@SCRIPT_HASH@", _hash(code)).replace("@STYLE@", style))
+    head = head.replace("@LANGUAGE@", language or "en")
+    file.write(
+        head.replace("@STYLE_HASH@", _hash(style)).replace("@SCRIPT_HASH@", _hash(code)).replace("@STYLE@", style)
+    )
     _column(file, "description", "json", packed_text(description))
     for group, columns, names in (
         ("call", content.merged.calls, (*CALL_COLUMNS, "index")),

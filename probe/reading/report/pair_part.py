@@ -20,7 +20,7 @@ from probe.reading.report.histograms import add_histograms
 from probe.reading.report.part import VERDICTS, Part, PartMaker
 from probe.reading.report.series import gradient_norms, loss
 from probe.reading.source import DumpFolder
-from probe.reading.text import safe, shorten
+from probe.reading.text import safe, shape, shorten
 from probe.reading.values import is_tensor, plain, real
 
 _CODES = {verdict: code for code, verdict in enumerate(VERDICTS)}
@@ -190,9 +190,7 @@ def type_text(value: Any) -> str | None:
     """Return the dtype and the shape of a tensor as a text; None for other values."""
     if not is_tensor(value):
         return None
-    shape = value.get("shape")
-    size = " × ".join(map(str, shape)) if isinstance(shape, list) else "?"
-    return safe(f"{value.get('dtype')} [{size}]")
+    return safe(f"{value.get('dtype')} {shape(value.get('shape'))}")
 
 
 def numbers(a: Any, b: Any) -> list[float | None]:

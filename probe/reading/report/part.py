@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""The part of a report that one step of one rank makes. It goes from a working process to the one that writes the page."""
+"""The part of a report that one step of one rank makes. It goes from the process that reads to the one that writes."""
 
 from __future__ import annotations
 

@@ -60,12 +60,13 @@ class Outcome(NamedTuple):
     dropped: int
 
 
-def make_content(path: str, golden: str = "", wishes: Wishes = Wishes()) -> Content:
+def make_content(path: str, golden: str = "", wishes: Wishes | None = None) -> Content:
     """Read one run or compare two, and return the content of the report.
 
     Raises:
         UsageError: when there is no dump, or nothing can be compared.
     """
+    wishes = wishes or Wishes()
     run = open_run(path)
     if golden:
         pairs, alone = pair_folders(open_run(golden), run, wishes.step, wishes.rank)
@@ -79,7 +80,7 @@ def make_content(path: str, golden: str = "", wishes: Wishes = Wishes()) -> Cont
     return ContentMaker((golden, path), parts, alone, wishes.with_code, wishes.everything).content()
 
 
-def make_report(output: str | os.PathLike[str], path: str, golden: str = "", wishes: Wishes = Wishes()) -> Outcome:
+def make_report(output: str | os.PathLike[str], path: str, golden: str = "", wishes: Wishes | None = None) -> Outcome:
     """Write the report of one run, or of two.
 
     Args:
@@ -91,6 +92,7 @@ def make_report(output: str | os.PathLike[str], path: str, golden: str = "", wis
     Raises:
         UsageError: when there is no dump, nothing can be compared, or the file cannot be written.
     """
+    wishes = wishes or Wishes()
     content = make_content(path, golden, wishes)
     unfinished = f"{os.fspath(output)}.{os.getpid()}.part"
     try:

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from probe.reading import entry_name
 from probe.reading.dump import Dump
 from probe.reading.entry_name import BACKWARD, DEBUG, GRADIENT
@@ -31,7 +33,7 @@ def loss(dump: Dump) -> tuple[str, float] | None:
     return found
 
 
-def _scalar(part: object) -> float | None:
+def _scalar(part: Any) -> float | None:
     given = [part] if is_tensor(part) else [leaf for _, leaf in leaves(part) if is_tensor(leaf)]
     if len(given) == 1 and element_count(given[0].get("shape")) == 1 and "Float" in str(given[0].get("dtype")):
         return real(given[0].get("Mean", given[0].get("Max")))

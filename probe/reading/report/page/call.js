@@ -1,6 +1,7 @@
 // One call: its values in A and in B, its code, the calls before and after it, and itself elsewhere.
 
 function callView(view) {
+  if (state.c === null && D.origins.length) remember(originTarget(D.origins[0]));
   const number = state.c === null ? -1 : D.tables.names.indexOf(state.c);
   const call = findCall(chosenUnit(), number, state.x === "a");
   if (call < 0) {
@@ -33,7 +34,7 @@ const valueOf = (row, side) => (R["type_" + side][row] >= 0 ? D.tables.types[R["
 /** Return the values of a call: each place has a line for A and one for B. */
 function valueTable(call) {
   const sides = D.two ? ["a", "b"] : ["b"];
-  const head = [t("place"), ...(D.two ? [t("verdict"), "rel_l2", "max_abs", t("side")] : []), t("dtype"), "Max", "Min", "Mean", "Norm", t("producer")];
+  const head = [t("place"), ...(D.two ? [t("verdict"), "rel_l2", "max_abs", t("side")] : []), t("dtype"), "Max", "Min", "Mean", "Norm"];
   const groups = [];
   for (let row = C.first[call]; row < C.first[call + 1]; row++) {
     const verdict = D.verdicts[R.verdict[row]];
@@ -41,12 +42,11 @@ function valueTable(call) {
     const bound = R.exact[row] || !rel ? "" : "≥ ";
     const span = { rowspan: String(sides.length) };
     groups.push(h("tbody", {}, sides.map((side, line) => h("tr", { class: `side-${side}` },
-      line ? null : h("th", { scope: "rowgroup", ...span }, D.tables.places[R.place[row]]),
+      line ? null : h("th", { scope: "rowgroup", ...span }, D.tables.places[R.place[row]], h("span", { class: "maker" }, producerText(call, row))),
       line || !D.two ? null : [h("td", span, verdictBadge(verdict)), h("td", span, rel === null ? "-" : h("span", { class: "heat", style: chipStyle(heat(rel)) }, bound + digits(rel, 3))),
         h("td", span, numberAt(R.abs, row) === null ? "-" : bound + digits(numberAt(R.abs, row), 3))],
       D.two ? h("td", {}, side.toUpperCase()) : null, h("td", {}, valueOf(row, side)),
-      ["Max", "Min", "Mean", "Norm"].map((key) => numberCell(row, key, side)),
-      line ? null : h("td", span, producerText(call, row))))));
+      ["Max", "Min", "Mean", "Norm"].map((key) => numberCell(row, key, side))))));
   }
   return h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": t("inputs") }, h("table", { class: "values" }, h("thead", {}, h("tr", {}, head.map((text) => h("th", { scope: "col" }, text)))), groups));
 }
@@ -65,8 +65,8 @@ function verdictBadge(verdict) {
 
 function producerText(call, row) {
   const made = producerOf(call, row);
-  if (made >= 0) return callLink(made);
-  return D.isOutput[R.place[row]] || (R.type_b[row] < 0 && R.type_a[row] < 0) ? "" : t("from_outside");
+  if (made >= 0) return ["← ", callLink(made)];
+  return D.isOutput[R.place[row]] || (R.type_b[row] < 0 && R.type_a[row] < 0) ? "" : `← ${t("from_outside")}`;
 }
 
 function stackCard(call) {

@@ -71,13 +71,14 @@ function derive() {
   D.tables.places.forEach((place, number) => { outputs[number] = /^output|^[^.]*$|^parameters_grad/.test(place) ? 1 : 0; });
   const source = D.two ? R.rel : R.Norm_b;
   const missing = MISSING[source instanceof Float32Array ? "f" : "d"];
+  const nearZero = D.verdicts.indexOf("near zero");
   let row = 0;
   for (let call = 0; call < count; call++) {
     C.first[call] = row;
     let worst = -1;
     for (const end = row + C.rows[call]; row < end; row++) {
       const value = source[row];
-      if (value !== missing && value > worst && (D.two || outputs[R.place[row]])) worst = value;
+      if (value !== missing && value > worst && (D.two ? R.verdict[row] !== nearZero : outputs[R.place[row]])) worst = value;
     }
     C.worst[call] = worst;
   }

@@ -12,7 +12,7 @@ function makeLines(title, series, logarithmic = false) {
   const data = [steps, ...series.map((item) => steps.map((step) => finite(item.values.get(step))))];
   const draw = () => {
     const style = getComputedStyle(place);
-    const axis = { stroke: style.getPropertyValue("--text"), grid: { stroke: style.getPropertyValue("--line") }, ticks: { stroke: style.getPropertyValue("--line") } };
+    const axis = { stroke: style.getPropertyValue("--text"), grid: { stroke: style.getPropertyValue("--line"), width: 1 }, ticks: { stroke: style.getPropertyValue("--line"), width: 1 } };
     place.replaceChildren();
     new uPlot({
       width: Math.max(place.clientWidth, 200), height: 200, legend: { show: true }, cursor: { drag: { x: true, y: false } },

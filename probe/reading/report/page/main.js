@@ -138,8 +138,10 @@ async function start() {
   document.addEventListener("keydown", onKey);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => paint(false));
   paint(false);
-  performance.mark("probe-ready");
-  document.documentElement.dataset.ready = "1";
+  requestAnimationFrame(() => {
+    performance.mark("probe-ready");
+    document.documentElement.dataset.ready = "1";
+  });
 }
 
 if (typeof DecompressionStream === "function" && typeof Object.hasOwn === "function" && document.body.replaceChildren) start();
