@@ -122,10 +122,10 @@ class ContentMaker:
         name = ""
         for part in self._parts:
             rank = str(part.rank)
-            for side, (call, value) in part.losses.items():
+            for side, (call, value) in part.series.losses.items():
                 name = name or call
                 loss[side].setdefault(rank, []).append([part.step, _number(value)])
-            for side, values in part.norms.items():
+            for side, values in part.series.norms.items():
                 if values:
                     whole = math.sqrt(sum(value * value for value in values.values()))
                     norm[side].setdefault(rank, []).append([part.step, _number(whole)])
@@ -134,7 +134,7 @@ class ContentMaker:
     def _trends(self) -> list[dict[str, Any]]:
         trend: Trend = {}
         for part in self._parts:
-            for name, value in part.norms.get("b", {}).items():
+            for name, value in part.series.norms.get("b", {}).items():
                 if part.step is not None:
                     trend.setdefault(name, {}).setdefault(part.rank, {})[part.step] = value
         steps = sorted({part.step for part in self._parts if part.step is not None})

@@ -38,7 +38,7 @@ def add_histograms(part: Part, comparing: Comparing) -> None:
         right = _array(comparing.b, flow_b.names[pair.b], where)
         counts = None if left is None or right is None else histogram(left, right)
         if counts:
-            part.histograms[number] = counts
+            part.extras.histograms[number] = counts
 
 
 def _array(dump: Any, name: str, place: str) -> Any:

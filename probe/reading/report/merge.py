@@ -76,9 +76,9 @@ class Merged:
                 columns[name].append(column)
         columns["index"].append(array("i", places))
         where = {place: first_call + at for at, place in enumerate(places)}
-        self.notes.update((where[place], note) for place, note in part.notes.items() if place in where)
+        self.notes.update((where[place], note) for place, note in part.extras.notes.items() if place in where)
         rows_at = {place: at for at, place in enumerate(row_places)} if row_places is not None else None
-        for place, counts in part.histograms.items():
+        for place, counts in part.extras.histograms.items():
             self.histograms[first_row + (place if rows_at is None else rows_at[place])] = counts
         return len(places), len(rows["place"])
 
@@ -116,7 +116,7 @@ def marked(part: Part) -> tuple[list[int], list[int]]:
     for place, (state, count) in enumerate(zip(part.calls["state"], part.calls["rows"])):
         own = range(start, start + int(count))
         start += int(count)
-        if state != kinds.OK or place in part.notes or any(verdicts[row] in _HARD for row in own):
+        if state != kinds.OK or place in part.extras.notes or any(verdicts[row] in _HARD for row in own):
             calls.append(place)
             rows += own
     return calls, rows

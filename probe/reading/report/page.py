@@ -57,9 +57,8 @@ def write(file: IO[str], content: Content, language: str = "") -> None:
     title = f"{description['a']} | {description['b']}" if description["two"] else description["b"]
     head, _, rest = read("page/page.html").partition("@DATA@")
     head = head.replace("@LANGUAGE@", language or "en")
-    file.write(
-        head.replace("@STYLE_HASH@", _hash(style)).replace("@SCRIPT_HASH@", _hash(code)).replace("@STYLE@", style)
-    )
+    head = head.replace("@STYLE_HASH@", _hash(style)).replace("@SCRIPT_HASH@", _hash(code)).replace("@STYLE@", style)
+    file.write(head.replace("@TITLE@", html.escape(title)))
     _column(file, "description", "json", packed_text(description))
     for group, columns, names in (
         ("call", content.merged.calls, (*CALL_COLUMNS, "index")),

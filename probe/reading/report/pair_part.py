@@ -47,8 +47,8 @@ def _fill(part: Part, comparing: Comparing) -> None:
 
     PairReader(part, comparing).read()
     for side, dump in (("a", comparing.a), ("b", comparing.b)):
-        part.losses.update({side: found} if (found := loss(dump)) else {})
-        part.norms[side] = gradient_norms(dump)
+        part.series.losses.update({side: found} if (found := loss(dump)) else {})
+        part.series.norms[side] = gradient_norms(dump)
     part.digest = digest_of(comparing.b)
     add_histograms(part, comparing)
 
@@ -238,4 +238,4 @@ def add_note(part: Part, number: int, entry: Any) -> None:
     if isinstance(entry, dict):
         said = [f"{key}: {shorten(safe(entry[key]), _VALUE)}" for key in ("raised", "pending", "error") if key in entry]
         if said:
-            part.notes[number] = "; ".join(said)
+            part.extras.notes[number] = "; ".join(said)

@@ -39,6 +39,32 @@ Column = Union["array[int]", "array[float]"]
 
 
 @dataclass
+class Extras:
+    """The rare parts of a step.
+
+    Attributes:
+        notes: call -> what else its entry says: that it raised, or is pending.
+        histograms: row -> counts of elements by the logarithm of their relative error.
+    """
+
+    notes: dict[int, str] = field(default_factory=dict)
+    histograms: dict[int, list[int]] = field(default_factory=dict)
+
+
+@dataclass
+class StepNumbers:
+    """The numbers of one step that lines show.
+
+    Attributes:
+        losses: side -> (name of the call, the number).
+        norms: side -> tensor -> norm, of the gradients of parameters.
+    """
+
+    losses: dict[str, tuple[str, float]] = field(default_factory=dict)
+    norms: dict[str, dict[str, float]] = field(default_factory=dict)
+
+
+@dataclass
 class Part:
     """One step of one rank.
 
@@ -49,10 +75,8 @@ class Part:
         rows: the columns of their places.
         tables: name of a table -> its texts.
         parents: Cell -> the Cell around it.
-        notes: call -> what else its entry says: that it raised, or is pending.
-        histograms: row -> counts of elements by the logarithm of their relative error.
-        losses: side -> (name of the call, the number).
-        norms: side -> tensor -> norm, of the gradients of parameters.
+        extras: remarks on calls, and histograms of rows.
+        series: the numbers of this step that lines show.
         summary: the summary of the comparison, of two runs.
         found: where NaN or Inf is made, of one run.
         digest: what must be equal on other ranks.
@@ -65,10 +89,8 @@ class Part:
     rows: dict[str, Column] = field(default_factory=dict)
     tables: dict[str, list[str]] = field(default_factory=dict)
     parents: dict[str, str] = field(default_factory=dict)
-    notes: dict[int, str] = field(default_factory=dict)
-    histograms: dict[int, list[int]] = field(default_factory=dict)
-    losses: dict[str, tuple[str, float]] = field(default_factory=dict)
-    norms: dict[str, dict[str, float]] = field(default_factory=dict)
+    extras: Extras = field(default_factory=Extras)
+    series: StepNumbers = field(default_factory=StepNumbers)
     summary: UnitSummary | None = None
     found: Found | None = None
     digest: Digest | None = None

@@ -43,8 +43,8 @@ def run_part(folder: DumpFolder) -> Part:
         with paused_gc():
             part.found = look_into(dump)
             RunReader(part, dump).read()
-            part.losses = {"b": found} if (found := loss(dump)) else {}
-            part.norms = {"b": gradient_norms(dump)}
+            part.series.losses = {"b": found} if (found := loss(dump)) else {}
+            part.series.norms = {"b": gradient_norms(dump)}
             part.digest = digest_of(dump)
     except (UsageError, RecursionError) as error:
         part.found = Found(folder.step, folder.rank, [], [], str(error) or "nested too deeply")
