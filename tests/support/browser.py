@@ -45,8 +45,11 @@ class Socket:
     def send(self, text):
         data = text.encode()
         size = len(data)
-        head = struct.pack("!BB", 0x81, 0x80 | size) if size < 126 else struct.pack("!BBH", 0x81, 0xFE, size)
-        if size > 0xFFFF:
+        if size < 126:
+            head = struct.pack("!BB", 0x81, 0x80 | size)
+        elif size <= 0xFFFF:
+            head = struct.pack("!BBH", 0x81, 0xFE, size)
+        else:
             head = struct.pack("!BBQ", 0x81, 0xFF, size)
         self.link.sendall(head + b"\0\0\0\0" + data)  # a mask of zeros leaves the text as it is
 
@@ -185,8 +188,10 @@ class Browser:
 
     def close(self):
         """End the browser."""
+        self._socket.link.close()
         self._process.terminate()
         self._process.wait(30)
+        self._process.stderr.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def __enter__(self):

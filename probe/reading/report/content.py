@@ -74,7 +74,8 @@ class ContentMaker:
         for part in self._parts:
             parents.update(part.parents)
         description = {
-            "a": names[0], "b": names[1], "two": result is not None, "units": merged.units,
+            "a": names[0], "b": names[1], "two": result is not None,
+            "units": [{**unit, "error": self._clean(unit["error"])} for unit in merged.units],
             "states": kinds.STATES, "verdicts": kinds.VERDICTS, "tables": tables, "frames": self._code.frames,
             "stacks": self._code.stacks, "parents": parents, "notes": merged.notes, "histograms": merged.histograms,
             "origins": [self._origin(origin) for origin in origins[:_MOST]],

@@ -109,10 +109,12 @@ class PairReader:
         if slot.is_input and is_tensor(b):
             producer = producer_of(self._flows[1], pair.b, slot.place, b, self._calls[1])
         types, texts = self._maker.texts["types"], self._maker.texts
+        type_a = types.number(type_text(a))
+        type_b = type_a if _same_type(a, b) else types.number(type_text(b))
         self._maker.rows.append((
-            texts["places"].number(safe(slot.place)), _CODES.get(slot.verdict, 0), types.number(type_text(a)),
-            types.number(type_text(b)), self._add_value(a), self._add_value(b), producer, slot.distance.exact,
-            slot.distance.rel_l2, slot.distance.max_abs, *numbers(a, b),
+            texts["places"].number(safe(slot.place)), _CODES.get(slot.verdict, 0), type_a, type_b,
+            self._add_value(a), self._add_value(b), producer, slot.distance.exact, slot.distance.rel_l2,
+             slot.distance.max_abs, *numbers(a, b),
         ))  # fmt: skip
 
     def _alone(self, pair: Pair) -> None:
@@ -184,6 +186,12 @@ def producer_of(flow: Flow, place: int, where: str, record: Any, calls: dict[int
         return NONE
     name = flow.producer(flow.names[place], where, record)
     return NONE if name is None or name == flow.names[place] else calls.get(flow.position[name], NONE)
+
+
+def _same_type(a: Any, b: Any) -> bool:
+    if type(a) is not dict or type(b) is not dict:
+        return False
+    return all(a.get(key) == b.get(key) for key in ("type", "dtype", "shape"))
 
 
 def type_text(value: Any) -> str | None:

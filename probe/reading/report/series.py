@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from probe.reading import entry_name
 from probe.reading.dump import Dump
 from probe.reading.entry_name import BACKWARD, DEBUG, GRADIENT
 from probe.reading.values import element_count, is_tensor, leaves, real
@@ -18,8 +17,8 @@ def loss(dump: Dump) -> tuple[str, float] | None:
     That is a value saved under a name with "loss" in it. Else it is the last output of one element before the backward.
     """
     found = None
-    for name, entry in dump.data.items():
-        parts = entry_name.parse(name)
+    for name, parts in zip(dump.flow.names, dump.flow.parts):
+        entry = dump.data[name]
         if parts.kind == DEBUG and "loss" in parts.api.lower() and parts.direction != BACKWARD:
             value = _scalar(entry)
             if value is not None:
@@ -43,9 +42,9 @@ def _scalar(part: Any) -> float | None:
 def gradient_norms(dump: Dump) -> dict[str, float]:
     """Return gradient of a parameter -> its norm."""
     found = {}
-    for name, entry in dump.data.items():
-        if entry_name.parse(name).kind == GRADIENT:
-            for key, record in leaves(entry):
+    for name, parts in zip(dump.flow.names, dump.flow.parts):
+        if parts.kind == GRADIENT:
+            for key, record in leaves(dump.data[name]):
                 norm = real(record.get("Norm")) if is_tensor(record) else None
                 if norm is not None:
                     found[f"{name}.{key}"] = norm
