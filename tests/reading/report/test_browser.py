@@ -100,7 +100,7 @@ def beyond_empty(browser, path):
 def scroll_times(browser, frames=120):
     """Return the times that a paint of the table took while it was scrolled, in order."""
     browser.js("location.hash = 'v=calls&all=1'")
-    browser.wait("document.querySelector('.scroller .row')")
+    browser.wait("document.querySelector('.rows .row')")
     browser.js("performance.clearMeasures('probe-paint')")
     return browser.js(f"""(async () => {{
         const box = document.querySelector(".scroller");
@@ -187,26 +187,26 @@ def test_search_sort_and_filter_of_the_table(browser, page):
     browser.key("/")
     for letter in "softmax":
         browser.key(letter)
-    browser.wait("document.querySelectorAll('.scroller .row').length === 2")
+    browser.wait("document.querySelectorAll('.rows .row').length === 2")
     assert "q=softmax" in browser.js("location.hash")
     browser.open(page, "#v=calls&s=0&r=0&o=-rel")
-    names = browser.js("[...document.querySelectorAll('.scroller .row a')].map((link) => link.textContent)")
+    names = browser.js("[...document.querySelectorAll('.rows .row a')].map((link) => link.textContent)")
     assert len(names) > 3
-    worst = browser.js("[...document.querySelectorAll('.scroller .heat')].map((item) => Number(item.textContent))")
+    worst = browser.js("[...document.querySelectorAll('.rows .heat')].map((item) => Number(item.textContent))")
     assert worst == sorted(worst, reverse=True)
     browser.open(page, "#v=calls&s=0&r=0&f=origin")
-    rows = browser.js("[...document.querySelectorAll('.scroller .row')].map((row) => row.textContent)")
+    rows = browser.js("[...document.querySelectorAll('.rows .row')].map((row) => row.textContent)")
     assert FAULT in rows[0]
     assert all("origin" in row for row in rows)
 
 
 def test_hostile_names_are_shown_as_text(browser, page):
     browser.open(page, "#v=calls&s=0&r=0")
-    text = browser.js("document.querySelector('.grid').textContent")
+    text = browser.js("document.querySelector('.scroller').textContent")
     assert "<script>alert(1)</script>.0.forward" in text
     assert "<img src=x onerror=alert(2)>.0.forward" in text
     assert "a\\u202eb.0.forward" in text
-    assert browser.js("document.querySelectorAll('.grid script, .grid img').length") == 0
+    assert browser.js("document.querySelectorAll('.scroller script, .scroller img').length") == 0
     browser.open(page, "#v=call&s=0&r=0&c=" + "x" * 10_000 + ".0.forward")
     assert len(at(browser)) > 10_000
     assert browser.js("document.documentElement.scrollWidth <= innerWidth")

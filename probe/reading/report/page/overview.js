@@ -41,9 +41,9 @@ function originText(origin) {
 const originTarget = (origin) => ({ v: "call", s: origin.step, r: rankName(origin.rank), c: origin.name });
 
 /** Return the card of an origin: its place, its line of code and its sentence. */
-function originCard(origin, title, large) {
+function originCard(origin, title, large, heading = large ? "h3" : "h4") {
   return h("section", { class: large ? "card origin large" : "card origin" },
-    h(large ? "h3" : "h4", {}, badge("origin"), " ", title, title ? ": " : "", [stepText(origin), origin.kind].filter(Boolean).join(", "),
+    h(heading, {}, badge("origin"), " ", title, title ? ": " : "", [stepText(origin), origin.kind].filter(Boolean).join(", "),
       origin.ranks.length ? ` (${t("and_ranks", origin.ranks.length)}: ${ranksText(origin.ranks)})` : ""),
     h("p", { class: "name" }, link(originTarget(origin), origin.name), origin.cell ? ` ${t("in_cell", origin.cell)}` : ""),
     h("p", {}, origin.sentence),

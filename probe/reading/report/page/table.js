@@ -1,6 +1,7 @@
 // A table of any length: only the rows that are seen are in the document.
 
 const ROW_HEIGHT = 28;
+const HEAD_HEIGHT = 34;
 const MOST_PIXELS = 8e6;
 
 /**
@@ -9,7 +10,7 @@ const MOST_PIXELS = 8e6;
  */
 function makeTable({ label, columns, rows, cell, choose, sort, onSort }) {
   const body = h("div", { class: "rows", role: "presentation" });
-  const space = h("div", { class: "space", role: "presentation" }, body);
+  const space = h("div", { class: "space", role: "rowgroup" }, body);
   const template = columns.map((column) => column.width).join(" ");
   const head = h("div", { class: "row head", role: "row", "aria-rowindex": "1", style: { gridTemplateColumns: template } },
     columns.map((column, place) => h("div", {
@@ -17,24 +18,24 @@ function makeTable({ label, columns, rows, cell, choose, sort, onSort }) {
       "aria-sort": sort && sort.key === column.key ? (sort.down ? "descending" : "ascending") : null,
     }, onSort ? h("button", { class: "sort", onclick: () => onSort(column.key) }, column.title,
       sort && sort.key === column.key ? (sort.down ? " ▼" : " ▲") : "") : column.title)));
-  const scroller = h("div", { class: "scroller", role: "rowgroup", tabindex: "0", "aria-label": label }, space);
-  const grid = h("div", {
-    class: "grid", role: "grid", "aria-label": label, "aria-rowcount": String(rows.length + 1), "aria-colcount": String(columns.length),
-  }, h("div", { role: "rowgroup" }, head), scroller);
+  const scroller = h("div", {
+    class: "scroller", role: "grid", tabindex: "0", "aria-label": label, "aria-rowcount": String(rows.length + 1), "aria-colcount": String(columns.length),
+  }, h("div", { role: "rowgroup", class: "top" }, head), space);
   const whole = Math.min(rows.length * ROW_HEIGHT, MOST_PIXELS);
   space.style.height = `${whole}px`;
   let at = 0, wanted = false;
 
+  const seen = () => Math.max(scroller.clientHeight - HEAD_HEIGHT, 0);
   const topRow = () => {
-    const room = Math.max(whole - scroller.clientHeight, 1);
-    const most = Math.max(rows.length - Math.floor(scroller.clientHeight / ROW_HEIGHT), 0);
+    const room = Math.max(whole - seen(), 1);
+    const most = Math.max(rows.length - Math.floor(seen() / ROW_HEIGHT), 0);
     return rows.length * ROW_HEIGHT <= MOST_PIXELS ? Math.floor(scroller.scrollTop / ROW_HEIGHT) : Math.round((scroller.scrollTop / room) * most);
   };
   function paint() {
     wanted = false;
     performance.mark("probe-paint-start");
     const first = Math.max(topRow() - 3, 0);
-    const last = Math.min(first + Math.ceil((scroller.clientHeight || 600) / ROW_HEIGHT) + 6, rows.length);
+    const last = Math.min(first + Math.ceil((seen() || 600) / ROW_HEIGHT) + 6, rows.length);
     const made = [];
     for (let place = first; place < last; place++) {
       const row = h("div", {
@@ -54,18 +55,18 @@ function makeTable({ label, columns, rows, cell, choose, sort, onSort }) {
   function show(place) {
     at = Math.min(Math.max(place, 0), rows.length - 1);
     if (rows.length * ROW_HEIGHT > MOST_PIXELS) {
-      scroller.scrollTop = (at / rows.length) * (whole - scroller.clientHeight);
+      scroller.scrollTop = (at / rows.length) * (whole - seen());
     } else if (at * ROW_HEIGHT < scroller.scrollTop) scroller.scrollTop = at * ROW_HEIGHT;
-    else if ((at + 1) * ROW_HEIGHT > scroller.scrollTop + scroller.clientHeight) scroller.scrollTop = (at + 1) * ROW_HEIGHT - scroller.clientHeight;
+    else if ((at + 1) * ROW_HEIGHT > scroller.scrollTop + seen()) scroller.scrollTop = (at + 1) * ROW_HEIGHT - seen();
     paint();
   }
   scroller.addEventListener("scroll", soon, { passive: true });
   scroller.addEventListener("click", (event) => {
-    const row = event.target.closest(".row");
+    const row = event.target.closest("[data-place]");
     if (row && !event.target.closest("a")) { at = Number(row.dataset.place); paint(); choose(rows[at]); }
   });
   scroller.addEventListener("keydown", (event) => {
-    const page = Math.floor(scroller.clientHeight / ROW_HEIGHT) - 1;
+    const page = Math.floor(seen() / ROW_HEIGHT) - 1;
     const places = {
       ArrowDown: at + 1, j: at + 1, ArrowUp: at - 1, k: at - 1, PageDown: at + page, PageUp: at - page, Home: 0, End: rows.length - 1,
     };
@@ -77,5 +78,5 @@ function makeTable({ label, columns, rows, cell, choose, sort, onSort }) {
     event.stopPropagation();
   });
   new ResizeObserver(soon).observe(scroller);
-  return { element: grid, show, paint };
+  return { element: scroller, show, paint };
 }
