@@ -41,15 +41,15 @@ function originText(origin) {
 const originTarget = (origin) => ({ v: "call", s: origin.step, r: rankName(origin.rank), c: origin.name });
 
 /** Return the card of an origin: its place, its line of code and its sentence. */
-function originCard(origin, title, large, heading = large ? "h3" : "h4") {
+function originCard(origin, title, large, here = false) {
   return h("section", { class: large ? "card origin large" : "card origin" },
-    h(heading, {}, badge("origin"), " ", title, title ? ": " : "", [stepText(origin), origin.kind].filter(Boolean).join(", "),
+    h(large || here ? "h3" : "h4", {}, badge("origin"), " ", title, title ? ": " : "", [stepText(origin), origin.kind].filter(Boolean).join(", "),
       origin.ranks.length ? ` (${t("and_ranks", origin.ranks.length)}: ${ranksText(origin.ranks)})` : ""),
-    h("p", { class: "name" }, link(originTarget(origin), origin.name), origin.cell ? ` ${t("in_cell", origin.cell)}` : ""),
+    here ? null : h("p", { class: "name" }, link(originTarget(origin), origin.name), origin.cell ? ` ${t("in_cell", origin.cell)}` : ""),
     h("p", {}, origin.sentence),
     origin.code ? h("p", { class: "code" }, h("span", { class: "quiet" }, placeText(origin.code), " "), h("code", {}, origin.code[3])) : null,
     origin.more.length ? h("p", { class: "quiet" }, origin.more.slice(0, 8).join(", ")) : null,
-    h("p", { class: "actions" }, h("a", { class: "button", href: "#" + address(originTarget(origin)), id: large ? "first-call" : null }, t("open_call")),
+    h("p", { class: "actions" }, here ? null : h("a", { class: "button", href: "#" + address(originTarget(origin)), id: large ? "first-call" : null }, t("open_call")),
       h("button", { onclick: () => copy(originText(origin)) }, t("copy"))));
 }
 
