@@ -77,7 +77,7 @@ test-force: $(VENV)/ready  ## more of the random tests, many kills, and ten minu
 	$(RUN) -m tests.programs.soak --minutes 10
 
 report-test: $(VENV)/ready $(AXE)  ## the page of `probe report` in Chromium, which the system's package manager installs
-	command -v chromium chromium-browser google-chrome >/dev/null || { apt-get update -q && apt-get install -qy chromium; }
+	command -v chromium >/dev/null || command -v google-chrome >/dev/null || { apt-get update -q && apt-get install -qy chromium; }
 	PROBE_AXE=$(AXE) PROBE_LARGE_REPORTS=1 $(RUN) -m pytest -q -rP tests/reading/report
 
 pictures: $(VENV)/ready  ## the pictures of the report in docs/, of a training on four ranks

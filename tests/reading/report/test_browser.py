@@ -47,7 +47,7 @@ def page(tmp_path_factory):
     return folder / "report.html"
 
 
-def _made():
+def made():
     """Return the module that makes large dumps."""
     spec = util.spec_from_file_location("made", ROOT / "benchmarks" / "made.py")
     module = util.module_from_spec(spec)
@@ -59,8 +59,8 @@ def _made():
 def large(tmp_path_factory):
     """Return a function that makes the report of so many entries."""
     folder = tmp_path_factory.mktemp("large")
-    golden = _made().make(folder / "one")
-    noisy = _made().make(folder / "two", noise=1e-3)
+    golden = made().make(folder / "one")
+    noisy = made().make(folder / "two", noise=1e-3)
     late = folder / "late"
     shutil.copytree(golden, late)
     document, other = (json.loads((path / "dump.json").read_text()) for path in (golden, noisy))

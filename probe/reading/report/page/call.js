@@ -92,11 +92,11 @@ function sameCall(number) {
     const unit = unitOf(step, rank);
     const other = findCall(unit, number);
     if (other < 0) return h("td", {}, unit >= 0 && D.units[unit].like >= 0 ? h("span", { title: t("left_out") }, "✓", h("span", { class: "hidden" }, t("left_out"))) : "-");
-    return h("td", { class: other === current ? "here" : null }, h("a", { href: "#" + address(callTarget(other)), "aria-current": other === current ? "true" : null, "aria-label": `${t("step")} ${step}, ${t("rank")} ${rank}: ${t(stateOf(other))} ${percent(C.worst[other])}` },
+    return h("td", { class: other === current ? "here" : null }, h("a", { href: "#" + address(callTarget(other)), "aria-current": other === current ? "true" : null, "aria-label": `${t("step")} ${step}, ${rankText(rank)}: ${t(stateOf(other))} ${percent(C.worst[other])}` },
       h("span", { class: "heat", style: D.two ? chipStyle(heat(C.worst[other])) : {} }, `${SYMBOLS[stateOf(other)]} ${percent(C.worst[other])}`)));
   };
   return h("section", { class: "card" }, h("h3", {}, t("same_call")), h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": t("same_call") }, h("table", { class: "matrix" },
-    h("thead", {}, h("tr", {}, h("th", { scope: "col" }, t("step")), ranks.map((rank) => h("th", { scope: "col" }, `${t("rank")} ${rank}`)))),
+    h("thead", {}, h("tr", {}, h("th", { scope: "col" }, t("step")), ranks.map((rank) => h("th", { scope: "col" }, rankText(rank))))),
     h("tbody", {}, D.steps.slice(0, 200).map((step) => h("tr", {}, h("th", { scope: "row" }, String(step)), ranks.map((rank) => field(step, rank))))))));
 }
 
@@ -115,7 +115,7 @@ function stepSeries(number, rank) {
       if (value !== null) found[side].set(step, value);
     }
   }
-  return (D.two ? ["a", "b"] : ["b"]).map((side) => ({ label: D.two ? side.toUpperCase() : `${t("rank")} ${rank}`, dash: side === "a" ? [6, 4] : null, values: found[side] }));
+  return (D.two ? ["a", "b"] : ["b"]).map((side) => ({ label: D.two ? side.toUpperCase() : rankText(rank), dash: side === "a" ? [6, 4] : null, values: found[side] }));
 }
 
 /** Return pictures of how the errors of the worst arrays are spread. */

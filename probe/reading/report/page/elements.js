@@ -118,4 +118,7 @@ function announce(text) {
 
 const ranksText = (ranks) => (ranks.length > 6 ? `${ranks.slice(0, 5).join(", ")}, ... (${ranks.length})` : ranks.join(", "));
 
+/** Return the name of a rank; without a communicator there is one process, and it has no number. */
+const rankText = (rank) => (rank === "-" ? t("one_process") : `${t("rank")} ${rank}`);
+
 const stepText = (item) => [item.step === null ? "" : `${t("step")} ${item.step}`, item.rank === null ? "" : `${t("rank")} ${item.rank}`].filter(Boolean).join(", ");

@@ -41,7 +41,7 @@ function seriesLines(title, found, rank, logarithmic) {
   const lines = [];
   for (const side of D.two ? ["a", "b"] : ["b"]) {
     const values = found[side][rank] || found[side][Object.keys(found[side])[0]];
-    if (values) lines.push({ label: D.two ? side.toUpperCase() : t("rank") + " " + rank, dash: side === "a" && D.two ? [6, 4] : null, values: new Map(values) });
+    if (values) lines.push({ label: D.two ? side.toUpperCase() : rankText(rank), dash: side === "a" && D.two ? [6, 4] : null, values: new Map(values) });
   }
   return makeLines(title, lines, logarithmic);
 }

@@ -45,7 +45,7 @@ function paintHeader() {
     h("nav", { "aria-label": t("views") }, h("ul", {}, Object.keys(VIEWS).map((name) => h("li", {}, h("a", {
       href: "#" + address({ v: name, s: state.s, r: state.r, c: name === "call" || name === "steps" ? state.c : null }), "aria-current": state.v === name ? "page" : null,
     }, t(name)))))),
-    h("div", { class: "tools" }, picker("s", t("step"), D.steps.map(String)), picker("r", t("rank"), D.rankNames),
+    h("div", { class: "tools" }, picker("s", t("step"), D.steps.map(String)), D.rankNames.length > 1 ? picker("r", t("rank"), D.rankNames) : null,
       h("button", { onclick: switchTheme }, t("theme")), h("button", { lang: language === "en" ? "zh" : "en", onclick: switchLanguage }, t("language")),
       h("button", { onclick: showHelp }, t("help")), h("button", { onclick: () => copy(location.href) }, t("copy_link"))));
 }

@@ -7,7 +7,7 @@ function overviewView(view) {
     first ? originCard(first, t(D.two ? "first" : "first_nan"), true) : h("p", { class: "verdict" }, nothingText()),
     countBoxes(),
     h("p", {}, t("compared", D.units.length, D.steps.length > 6 ? `${D.steps[0]} ... ${D.steps[D.steps.length - 1]}` : D.steps.join(", "),
-      D.rankNames.length > 6 ? `${D.rankNames[0]} ... ${D.rankNames[D.rankNames.length - 1]}` : D.rankNames.join(", "), D.counts.calls, D.counts.tensors),
+      D.rankNames.length > 6 ? `${D.rankNames[0]} ... ${D.rankNames[D.rankNames.length - 1]}` : D.rankNames.map((rank) => (rank === "-" ? t("one_process") : rank)).join(", "), D.counts.calls, D.counts.tensors),
     D.two ? " " + t("paired", Object.entries(D.counts.pairs).map(([how, count]) => `${how} ${count}`).join(", ") || t("none"), D.counts.only[0], D.counts.only[1]) : "",
     D.dropped ? " " + t("dropped", D.dropped) : "", D.code ? "" : " " + t("no_code")),
     h("div", { class: "pair" }, lossLines(), seriesLines(t("norm"), D.series.norm, state.r, true)),

@@ -65,11 +65,11 @@ function matrix(units, fields) {
     if (call === undefined) return h("td", { "data-at": `${y},${x}` }, D.units[unit].like >= 0 ? h("span", { title: t("left_out") }, "✓", h("span", { class: "hidden" }, t("left_out"))) : "-");
     const found = colour(stateOf(call) === "nan" ? 1 : scale(C.worst[call]), !D.two && stateOf(call) !== "nan");
     const made = h("td", {}, h("a", { href: "#" + address(callTarget(call)), tabindex: first ? "0" : "-1", "data-at": `${y},${x}`, class: "heat", style: { background: found.back, color: found.text },
-      "aria-label": `${t("rank")} ${rankName(D.units[unit].rank)}: ${t(stateOf(call))} ${percent(C.worst[call])}` }, `${SYMBOLS[stateOf(call)]} ${percent(C.worst[call])}`));
+      "aria-label": `${rankText(rankName(D.units[unit].rank))}: ${t(stateOf(call))} ${percent(C.worst[call])}` }, `${SYMBOLS[stateOf(call)]} ${percent(C.worst[call])}`));
     first = false;
     return made;
   };
-  const table = h("table", { class: "matrix" }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, t("cell")), shown.map((unit) => h("th", { scope: "col" }, `${t("rank")} ${rankName(D.units[unit].rank)}`)))),
+  const table = h("table", { class: "matrix" }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, t("cell")), shown.map((unit) => h("th", { scope: "col" }, rankText(rankName(D.units[unit].rank)))))),
     h("tbody", {}, ordered.map(([cell, row], y) => h("tr", {}, h("th", { scope: "row" }, D.tables.cells[cell] || t("outside")), shown.map((unit, x) => field(unit, row, y, x))))));
   table.addEventListener("keydown", (event) => {
     const moves = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
