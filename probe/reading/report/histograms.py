@@ -14,11 +14,11 @@ from probe.reading.report.part import Part
 #: bins from 1e-12 to 1e0; the first holds all that is less, the last all that is more, and NaN
 BINS = 24
 _LOWEST, _HIGHEST = -12.0, 0.0
-_MOST, _MOST_ELEMENTS = 12, 1 << 24
+_MOST, _MOST_ELEMENTS = 6, 1 << 24
 
 
 def add_histograms(part: Part, comparing: Comparing) -> None:
-    """Add the histograms of the arrays that differ most in one step of one rank."""
+    """Add the histograms of the arrays that differ first, and of those that differ most, in one step of one rank."""
     if not (comparing.a.header.get("dump_data_dir") and comparing.b.header.get("dump_data_dir")):
         return
     found = []
@@ -33,7 +33,8 @@ def add_histograms(part: Part, comparing: Comparing) -> None:
                 found.append((slot.distance.rel_l2 or 0.0, row, pair, slot.place))
             row += 1
     flow_a, flow_b = comparing.alignment.flows
-    for _, number, pair, where in sorted(found, key=lambda item: -item[0])[:_MOST]:
+    worst = sorted(found, key=lambda item: -item[0])[:_MOST]
+    for _, number, pair, where in {item[1]: item for item in (*found[:_MOST], *worst)}.values():
         left = _array(comparing.a, flow_a.names[pair.a], where)
         right = _array(comparing.b, flow_b.names[pair.b], where)
         counts = None if left is None or right is None else histogram(left, right)

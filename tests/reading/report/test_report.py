@@ -9,6 +9,7 @@ import math
 import os
 import re
 
+import numpy as np
 import pytest
 
 from probe.__main__ import main
@@ -169,6 +170,25 @@ def test_above_the_limit_one_rank_stands_for_those_that_agree(tmp_path, monkeypa
     assert whole["description"]["dropped"] == 0
     differing = [state for state in whole["call-state"] if state]
     assert sorted(state for state in kept if state) == sorted(differing)
+
+
+def test_arrays_that_differ_get_a_histogram_of_their_errors(tmp_path):
+    for side, error in (("golden", 0.0), ("mine", 1e-3)):
+        folder = tmp_path / side / "step0" / "rank0"
+        values = np.linspace(1.0, 2.0, 6, dtype=np.float32).reshape(2, 3) * (1 + error)
+        (folder / "dump_tensor_data").mkdir(parents=True)
+        np.save(folder / "dump_tensor_data" / "exp.npy", values)
+        output = builders.tensor(
+            data_name="exp.npy", Max=float(values.max()), Min=float(values.min()), mean=float(values.mean()),
+            norm=float(np.linalg.norm(values)),
+        )  # fmt: skip
+        data = {"Mint.exp.0.forward": builders.forward([builders.tensor()], [output])}
+        builders.write(folder, data, dump_data_dir="dump_tensor_data")
+    _, found, _ = report(tmp_path, tmp_path / "golden", tmp_path / "mine")
+    ((row, counts),) = found["description"]["histograms"].items()
+    assert found["description"]["tables"]["places"][found["row-place"][int(row)]] == "output.0"
+    assert sum(counts) == 6
+    assert sum(counts[17:19]) == 6  # errors near 1e-3: bins of half a power of ten from 1e-12
 
 
 def test_wrong_use_ends_with_status_2(tmp_path, capsys):

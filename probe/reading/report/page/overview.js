@@ -28,6 +28,24 @@ function lossLines() {
   return seriesLines(name ? `${t("loss")} · ${t("loss_of", name)}` : t("loss"), D.series.loss, state.r, false);
 }
 
+const ORIGIN_KINDS = {
+  "outside value": "kind_outside",
+  "data": "kind_data",
+  "parameter": "kind_parameter",
+  "optimizer": "kind_optimizer",
+  "argument": "kind_argument",
+  "wiring": "kind_wiring",
+  "calls": "kind_calls",
+  "computation": "kind_computation",
+  "gradient": "kind_gradient",
+  "communication": "kind_communication",
+  "random": "kind_random",
+  "made": "kind_made",
+  "NaN of Inf": "kind_nan_of_inf",
+  "given": "kind_given",
+};
+const kindText = (kind) => t(ORIGIN_KINDS[kind] || kind);
+
 const placeText = (code) => (code ? `${code[0]}:${code[1]}` : "");
 
 function originText(origin) {
@@ -43,12 +61,12 @@ const originTarget = (origin) => ({ v: "call", s: origin.step, r: rankName(origi
 /** Return the card of an origin: its place, its line of code and its sentence. */
 function originCard(origin, title, large, here = false) {
   return h("section", { class: large ? "card origin large" : "card origin" },
-    h(large || here ? "h3" : "h4", {}, badge("origin"), " ", title, title ? ": " : "", [stepText(origin), origin.kind].filter(Boolean).join(", "),
+    h(large || here ? "h3" : "h4", {}, badge("origin"), " ", title, title ? ": " : "", [stepText(origin), kindText(origin.kind)].filter(Boolean).join(", "),
       origin.ranks.length ? ` (${t("and_ranks", origin.ranks.length)}: ${ranksText(origin.ranks)})` : ""),
     here ? null : h("p", { class: "name" }, link(originTarget(origin), origin.name), origin.cell ? ` ${t("in_cell", origin.cell)}` : ""),
     h("p", {}, origin.sentence),
     origin.code ? h("p", { class: "code" }, h("span", { class: "quiet" }, placeText(origin.code), " "), h("code", {}, origin.code[3])) : null,
-    origin.more.length ? h("p", { class: "quiet" }, origin.more.slice(0, 8).join(", ")) : null,
+    origin.more.length ? h("p", { class: "quiet" }, D.two ? "" : `${t("road")} `, origin.more.slice(0, 8).join(", ")) : null,
     h("p", { class: "actions" }, here ? null : h("a", { class: "button", href: "#" + address(originTarget(origin)), id: large ? "first-call" : null }, t("open_call")),
       h("button", { onclick: () => copy(originText(origin)) }, t("copy"))));
 }

@@ -12,7 +12,7 @@ function makeTable({ label, columns, rows, cell, choose, sort, onSort }) {
   const body = h("div", { class: "rows", role: "presentation" });
   const space = h("div", { class: "space", role: "rowgroup" }, body);
   const template = columns.map((column) => column.width).join(" ");
-  const head = h("div", { class: "row head", role: "row", "aria-rowindex": "1", style: { gridTemplateColumns: template } },
+  const head = h("div", { class: "row head", role: "row", "aria-rowindex": "1" },
     columns.map((column, place) => h("div", {
       role: "columnheader", "aria-colindex": String(place + 1),
       "aria-sort": sort && sort.key === column.key ? (sort.down ? "descending" : "ascending") : null,
@@ -22,6 +22,7 @@ function makeTable({ label, columns, rows, cell, choose, sort, onSort }) {
     class: "scroller", role: "grid", tabindex: "0", "aria-label": label, "aria-rowcount": String(rows.length + 1), "aria-colcount": String(columns.length),
   }, h("div", { role: "rowgroup", class: "top" }, head), space);
   const whole = Math.min(rows.length * ROW_HEIGHT, MOST_PIXELS);
+  scroller.style.setProperty("--columns", template);
   space.style.height = `${whole}px`;
   let at = 0, wanted = false;
 
@@ -31,19 +32,27 @@ function makeTable({ label, columns, rows, cell, choose, sort, onSort }) {
     const most = Math.max(rows.length - Math.floor(seen() / ROW_HEIGHT), 0);
     return rows.length * ROW_HEIGHT <= MOST_PIXELS ? Math.floor(scroller.scrollTop / ROW_HEIGHT) : Math.round((scroller.scrollTop / room) * most);
   };
+  const skeleton = h("div", { class: "row", role: "row" }, columns.map((_, number) => h("div", { role: "gridcell", "aria-colindex": String(number + 1) })));
+  function rowAt(place) {
+    const row = skeleton.cloneNode(true);
+    row.id = `row-${place}`;
+    row.dataset.place = place;
+    row.setAttribute("aria-rowindex", place + 2);
+    row.setAttribute("aria-selected", place === at);
+    if (place === at) row.classList.add("chosen");
+    columns.forEach((column, number) => {
+      const content = cell(rows[place], column.key);
+      if (content instanceof Node) row.children[number].append(content); else row.children[number].textContent = content;
+    });
+    return row;
+  }
   function paint() {
     wanted = false;
     performance.mark("probe-paint-start");
     const first = Math.max(topRow() - 3, 0);
     const last = Math.min(first + Math.ceil((seen() || 600) / ROW_HEIGHT) + 6, rows.length);
     const made = [];
-    for (let place = first; place < last; place++) {
-      const row = h("div", {
-        class: place === at ? "row chosen" : "row", role: "row", id: `row-${place}`, "aria-rowindex": String(place + 2),
-        "aria-selected": place === at ? "true" : "false", style: { gridTemplateColumns: template }, "data-place": String(place),
-      }, columns.map((column, number) => h("div", { role: "gridcell", "aria-colindex": String(number + 1) }, cell(rows[place], column.key))));
-      made.push(row);
-    }
+    for (let place = first; place < last; place++) made.push(rowAt(place));
     const exact = rows.length * ROW_HEIGHT <= MOST_PIXELS;
     body.style.transform = `translateY(${exact ? first * ROW_HEIGHT : Math.max(scroller.scrollTop - Math.min(topRow(), 3) * ROW_HEIGHT, 0)}px)`;
     body.replaceChildren(...made);
