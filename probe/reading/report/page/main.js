@@ -15,7 +15,7 @@ function address(target) {
 function readAddress() {
   const words = new URLSearchParams(location.hash.slice(1));
   state = Object.fromEntries(KEYS.map((key) => [key, words.get(key)]));
-  if (!Object.hasOwn(VIEWS, state.v)) state.v = "overview";
+  if (!Object.keys(VIEWS).includes(state.v)) state.v = "overview";
   const first = D.origins[0];
   if (!D.steps.map(String).includes(String(state.s))) state.s = String(first ? first.step : D.steps[0]);
   if (!D.rankNames.includes(state.r)) state.r = first && unitOf(state.s, rankName(first.rank)) >= 0 ? rankName(first.rank) : D.rankNames[0];
@@ -117,7 +117,7 @@ function onKey(event) {
   if (event.ctrlKey || event.altKey || event.metaKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName) || document.getElementById("help").open) return;
   const view = "123456".indexOf(event.key);
   if (view >= 0) go({ v: Object.keys(VIEWS)[view], s: state.s, r: state.r, c: state.c });
-  else if (Object.hasOwn(ACTIONS, event.key)) ACTIONS[event.key]();
+  else if (Object.keys(ACTIONS).includes(event.key)) ACTIONS[event.key]();
   else return;
   event.preventDefault();
 }
@@ -144,4 +144,4 @@ async function start() {
   });
 }
 
-if (typeof DecompressionStream === "function" && typeof Object.hasOwn === "function" && document.body.replaceChildren) start();
+if (typeof DecompressionStream === "function" && document.body.replaceChildren) start();
