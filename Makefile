@@ -15,17 +15,21 @@ DEMO := demo_dump
 PIP := -m pip install --quiet --disable-pip-version-check
 #: pip reads [dependency-groups] since 25.1; a fresh environment may have an older one
 NEW_PIP := $(PIP) --upgrade 'pip>=25.1'
-CODE := probe tests examples benchmarks
+CODE := probe tests examples benchmarks docs
+#: checks a page for people who cannot see or use a mouse; of the npm registry
+AXE := .axe/package/axe.min.js
+AXE_SUM := e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745
 
 .PHONY: help demo check lint imports numbers unit format coverage test test-force conformance wheel-test test-oldest test-versions \
-  test-processors equality-50 seen-nets origins bench bench-peer bench-reading peer clean
+  test-processors equality-50 seen-nets report-test pictures origins bench bench-peer bench-reading peer clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-demo: $(VENV)/ready  ## train on real digits with probe on and show what was recorded
+demo: $(VENV)/ready  ## train on real digits with probe on, show what was recorded, and make a page of it
 	$(RUN) examples/train_loop.py --dump-path $(DEMO)
 	$(RUN) -m probe show $(DEMO)
+	$(RUN) -m probe report $(DEMO) -o $(DEMO)/report.html
 
 check: lint imports numbers unit  ## lint, types, import rules, numbers of the code, unit tests: below a minute
 
@@ -79,6 +83,13 @@ equality-50: $(VENV)/ready  ## 50 steps of two trainings, five times bare and at
 seen-nets: $(ZOO)/ready  ## count the graph nodes of 12 public nets that no entry covers
 	$(ZOO)/bin/python -m tests.programs.seen
 
+report-test: $(VENV)/ready $(AXE)  ## the page of `probe report` in Chromium, which the system's package manager installs
+	command -v chromium >/dev/null || command -v google-chrome >/dev/null || { apt-get update -q && apt-get install -qy chromium; }
+	PROBE_AXE=$(AXE) PROBE_LARGE_REPORTS=1 $(RUN) -m pytest -q -rP tests/reading/report
+
+pictures: $(VENV)/ready  ## the pictures of the report in docs/, of a training on four ranks
+	$(RUN) docs/pictures.py
+
 origins: $(VENV)/ready  ## plant 24 faults and 10 harmless changes in trainings: `probe compare` must name the faults
 	$(RUN) -m tests.programs.origins.planted
 	$(RUN) -m tests.programs.origins.planted --mode md5
@@ -98,6 +109,12 @@ bench-reading: $(VENV)/ready  ## what reading and comparing 20,000 entries costs
 
 bench-peer: $(VENV)/ready $(PEER)/ready  ## the same with msprobe beside it
 	$(RUN) benchmarks/bench.py --peer $(PEER)/bin/python
+
+$(AXE):
+	command -v npm >/dev/null || { apt-get update -q && apt-get install -qy npm; }
+	mkdir -p .axe
+	cd .axe && npm pack --silent axe-core@4.14.1
+	cd .axe && echo "$(AXE_SUM)  axe-core-4.14.1.tgz" | sha256sum --check --quiet && tar xzf axe-core-4.14.1.tgz
 
 peer: $(PEER)/ready  ## make the environment of msprobe (about 3 GB)
 
@@ -125,4 +142,4 @@ $(ZOO)/ready: Makefile
 	touch $@
 
 clean:  ## remove the environments and what was built
-	rm -rf $(VENV) $(OLDEST) $(PEER) $(ZOO) $(DEMO) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .coverage*
+	rm -rf $(VENV) $(OLDEST) $(PEER) $(ZOO) $(DEMO) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .coverage* .axe

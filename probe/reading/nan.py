@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from probe.reading import entry_name
@@ -23,8 +23,9 @@ from probe.reading.work import run_units
 
 #: kinds of findings
 MADE, NAN_OF_INF, GIVEN, GRADIENT_MADE, RECEIVED = "made", "NaN of Inf", "given", "gradient", "communication"
-_ROAD, _NEAR = 5, 0.9
-_LARGEST = {"Float16": 65504.0, "HiFloat8": 32768.0, "Float8E4M3FN": 448.0}
+_ROAD, NEAR = 5, 0.9
+#: dtype -> its largest number, of dtypes that overflow soon
+LARGEST = {"Float16": 65504.0, "HiFloat8": 32768.0, "Float8E4M3FN": 448.0}
 _INPUTS, _OUTPUTS = ("input_args", "input_kwargs", "input", "parameters"), ("output", "output_kwargs")
 
 
@@ -74,15 +75,20 @@ def find(run: Run, jobs: int = 1, said: list[str] | None = None) -> list[Origin]
         said: gets remarks: dumps that cannot be read, tensors close to overflow.
     """
     units = list(run_units(look_at, [(folder,) for folder in run.folders], jobs, "looking for NaN/Inf"))
+    if said is not None:
+        said += [unit.error for unit in units if unit.error]
+        near = [name for unit in units for name in unit.near]
+        said += [f"close to overflow: {name}" for name in near[:3]]
+    return in_order(units)
+
+
+def in_order(units: Sequence[Found]) -> list[Origin]:
+    """Return the calls that make NaN or Inf, of all steps and ranks, the earliest step first."""
     origins: list[Origin] = []
     for step in dict.fromkeys(unit.step for unit in units):
         of_step = [origin for unit in units if unit.step == step for origin in unit.origins]
         own = [origin for origin in of_step if origin.kind != RECEIVED]
         origins += sorted(own or of_step, key=lambda origin: origin.site.order)
-    if said is not None:
-        said += [unit.error for unit in units if unit.error]
-        near = [name for unit in units for name in unit.near]
-        said += [f"close to overflow: {name}" for name in near[:3]]
     return origins
 
 
@@ -93,12 +99,21 @@ def look_at(folder: DumpFolder) -> Found:
     dump = Dump(folder)
     try:
         with paused_gc():
-            finder = Finder(dump)
-            return Found(folder.step, folder.rank, list(finder.origins())[:20], finder.near)
+            return look_into(dump)
     except UsageError as error:
         return Found(folder.step, folder.rank, [], [], str(error))
     finally:
         dump.release()
+
+
+def look_into(dump: Dump) -> Found:
+    """Return the calls that make NaN or Inf in a dump.
+
+    Raises:
+        UsageError: when it cannot be read.
+    """
+    finder = Finder(dump)
+    return Found(dump.step, dump.rank, list(finder.origins())[:20], finder.near)
 
 
 class Finder:
@@ -124,9 +139,9 @@ class Finder:
         strange = False
         for place, record in _records(entry):
             strange = strange or has_nonfinite(record)
-            largest = _LARGEST.get(str(record.get("dtype")))
+            largest = LARGEST.get(str(record.get("dtype")))
             high = max(abs(real(record.get(key)) or 0.0) for key in ("Max", "Min")) if largest else 0.0
-            if largest and largest > high > _NEAR * largest and len(self.near) < 10:
+            if largest and largest > high > NEAR * largest and len(self.near) < 10:
                 self.near.append(f"{name}.{place}: {high:.6g} of {largest:.6g} ({record['dtype']})")
         return strange
 

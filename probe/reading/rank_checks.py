@@ -81,6 +81,11 @@ def check_ranks(run: Run, jobs: int = 1, said: list[str] | None = None) -> list[
     digests = list(run_units(digest, [(folder,) for folder in run.folders], jobs, "looking at the ranks"))
     if said is not None:
         said += [item.error for item in digests if item.error]
+    return check_digests(digests)
+
+
+def check_digests(digests: Sequence[Digest]) -> list[RankFinding]:
+    """Return the values on which ranks disagree, from the digests of all their dumps, by step."""
     found: list[RankFinding] = []
     for step in dict.fromkeys(item.step for item in digests):
         of_step = [item for item in digests if item.step == step and not item.error]
@@ -92,18 +97,23 @@ def check_ranks(run: Run, jobs: int = 1, said: list[str] | None = None) -> list[
 
 def digest(folder: DumpFolder) -> Digest:
     """Return the part of a dump that is compared with other ranks."""
-    made, dump = Digest(folder.step, folder.rank), Dump(folder)
+    dump = Dump(folder)
     try:
         with paused_gc():
-            _fill(made, dump)
+            return digest_of(dump)
     except UsageError as error:
-        made.error = str(error)
+        return Digest(folder.step, folder.rank, str(error))
     finally:
         dump.release()
-    return made
 
 
-def _fill(made: Digest, dump: Dump) -> None:
+def digest_of(dump: Dump) -> Digest:
+    """Return the part of a dump that is compared with other ranks.
+
+    Raises:
+        UsageError: when it cannot be read.
+    """
+    made = Digest(dump.step, dump.rank)
     containers = {parent for parent in dump.construct.values() if parent}
     for name, entry in dump.data.items():
         if not isinstance(entry, dict):
@@ -126,6 +136,7 @@ def _fill(made: Digest, dump: Dump) -> None:
         norm = real(outputs[0].get("Norm")) if outputs else None
         if norm is not None and norm > 0 and math.isfinite(norm):
             made.norms[name] = norm
+    return made
 
 
 def ranks_text(ranks: Sequence[Any]) -> str:

@@ -46,6 +46,12 @@ def main() -> None:
         inside = zipfile.ZipFile(wheel).namelist()
         assert {"probe/support_ops.yaml", "probe/py.typed"} <= set(inside), inside
         assert not [file for file in inside if file.startswith("tests")], inside
+        pages = {
+            str(path.relative_to(ROOT))
+            for path in (ROOT / "probe/reading/report").glob("*/*.*")
+            if "__" not in str(path)
+        }
+        assert len(pages) > 15 and pages <= set(inside), pages - set(inside)
         run(sys.executable, "-m", "venv", work / "env", cwd=work)
         python = work / "env/bin/python"
         run(python, "-m", "pip", "install", "-q", wheel, "mindspore==2.10.0", cwd=work)

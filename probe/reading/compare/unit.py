@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Callable
 
 from probe.errors import UsageError
 from probe.reading import entry_name
@@ -27,18 +28,21 @@ from probe.reading.values import share_equal_parts
 _MOST_ORIGINS, _MOST_NAMES, _MOST_CELLS = 50, 50, 200
 
 
-def compare_unit(folder_a: DumpFolder, folder_b: DumpFolder, options: Options) -> UnitSummary:
+def compare_unit(
+    folder_a: DumpFolder, folder_b: DumpFolder, options: Options, look: Callable[[Comparing], None] | None = None
+) -> UnitSummary:
     """Compare one step of one rank.
 
     Args:
         folder_a: the folder of A.
         folder_b: the folder of B.
         options: the settings.
+        look: is called with the comparison before its dumps are dropped.
     """
     summary = UnitSummary(folder_b.step, folder_b.rank)
     try:
         with paused_gc():
-            _compare(summary, Dump(folder_a), Dump(folder_b), options)
+            _compare(summary, Dump(folder_a), Dump(folder_b), options, look)
     except UsageError as error:
         summary.error = str(error)
     except RecursionError:
@@ -46,7 +50,9 @@ def compare_unit(folder_a: DumpFolder, folder_b: DumpFolder, options: Options) -
     return summary
 
 
-def _compare(summary: UnitSummary, a: Dump, b: Dump, options: Options) -> None:
+def _compare(
+    summary: UnitSummary, a: Dump, b: Dump, options: Options, look: Callable[[Comparing], None] | None
+) -> None:
     try:
         for dump in (a, b):  # the second takes the memory that the first gives back
             share_equal_parts(dump.data)
@@ -59,6 +65,8 @@ def _compare(summary: UnitSummary, a: Dump, b: Dump, options: Options) -> None:
             from probe.reading.compare.export import write_unit
 
             write_unit(path, form, comparing)
+        if look is not None:
+            look(comparing)
     finally:
         a.release()
         b.release()

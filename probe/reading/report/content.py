@@ -1,0 +1,184 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The content of a report: columns and a short description, from the same objects as the other commands."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from probe.reading.compare.frames import Frame
+from probe.reading.compare.origin import Origin
+from probe.reading.compare.result import ComparisonResult
+from probe.reading.nan import in_order
+from probe.reading.rank_checks import RankFinding, check_digests
+from probe.reading.report import part as kinds
+from probe.reading.report.code import Code, short_paths, without_paths
+from probe.reading.report.merge import Merged
+from probe.reading.report.part import Part
+from probe.reading.text import safe
+from probe.reading.trend import Trend, findings
+
+_MOST = 200
+
+
+@dataclass
+class Content:
+    """The content of a report.
+
+    Attributes:
+        description: all that is no column: the runs, the origins, the findings, the tables of texts.
+        merged: the columns.
+        status: the exit status: 0 nothing found, 1 something found, 2 not comparable.
+    """
+
+    description: dict[str, Any]
+    merged: Merged
+    status: int
+
+
+class ContentMaker:
+    """Makes the content of a report.
+
+    Args:
+        paths: A and B as they were given; A is "" for one run alone.
+        parts: all steps and ranks.
+        alone: the dumps that are only in A, and only in B.
+        with_code: whether source lines are kept.
+        everything: whether all rows are kept.
+    """
+
+    def __init__(
+        self, paths: tuple[str, str], parts: list[Part], alone: tuple[list[str], list[str]], with_code: bool = True,
+        everything: bool = False,
+    ) -> None:  # fmt: skip
+        self._paths, self._parts, self._alone = paths, parts, alone
+        summaries = [part.summary for part in parts if part.summary is not None]
+        self._result = ComparisonResult(paths, summaries, alone) if paths[0] else None
+        self._merged = Merged(parts, everything)
+        self._code = Code(self._merged.texts["stacks"], with_code)
+        self._with_code = with_code
+        self._find = {(unit["step"], str(unit["rank"])): unit for unit in self._merged.units}
+
+    def content(self) -> Content:
+        """Return the content."""
+        result, merged = self._result, self._merged
+        origins = result.origins if result else in_order([part.found for part in self._parts if part.found])
+        later = result.later if result else []
+        self._mark(origins)
+        tables = {table: list(texts) for table, texts in merged.texts.items() if table != "stacks"}
+        names = short_paths(*self._paths)
+        parents: dict[str, str] = {}
+        for part in self._parts:
+            parents.update(part.parents)
+        description = {
+            "a": names[0], "b": names[1], "two": result is not None,
+            "units": [{**unit, "error": self._clean(unit["error"])} for unit in merged.units],
+            "states": kinds.STATES, "verdicts": kinds.VERDICTS, "tables": tables, "frames": self._code.frames,
+            "stacks": self._code.stacks, "parents": parents, "notes": merged.notes, "histograms": merged.histograms,
+            "origins": [self._origin(origin) for origin in origins[:_MOST]],
+            "later": [self._origin(origin) for origin in later[:_MOST]],
+            "soft": [self._clean(item.sentence) for part in self._parts if part.summary
+                     for item in part.summary.origins.soft][:20],
+            "series": self._series(), "trends": self._trends(), "ranks": self._ranks(), "dropped": merged.dropped,
+            "counts": self._counts(), "remarks": self._remarks(), "code": self._with_code,
+            "comparable": result.is_comparable if result else True,
+        }  # fmt: skip
+        return Content(description, merged, result.status if result else int(bool(origins)))
+
+    def _clean(self, text: str) -> str:
+        return without_paths(text, self._paths)
+
+    def _mark(self, origins: list[Origin]) -> None:
+        """Give the calls where a difference begins their state."""
+        numbers = {name: number for number, name in enumerate(self._merged.texts["names"])}
+        for origin in origins:
+            number = numbers.get(safe(origin.name))
+            for rank in (origin.rank, *origin.ranks):
+                unit = self._find.get((origin.step, str(rank)))
+                if unit is None or number is None:
+                    continue
+                first, last = unit["calls"]
+                names = self._merged.calls["name"]
+                place = next((place for place in range(first, last) if names[place] == number), None)
+                if place is not None:
+                    self._merged.calls["state"][place] = kinds.ORIGIN
+
+    def _origin(self, origin: Origin) -> dict[str, Any]:
+        frame: Frame | None = origin.code.frame
+        return {
+            "kind": origin.kind, "name": safe(origin.name), "place": safe(origin.place),
+            "cell": safe(origin.cell or ""),
+            "step": origin.step, "rank": origin.rank, "ranks": origin.ranks, "sentence": self._clean(origin.sentence),
+            "code": self._code.place(frame) if frame else None, "rel": _number(origin.rel_l2),
+            "more": [safe(name) for name in origin.more],
+        }  # fmt: skip
+
+    def _series(self) -> dict[str, Any]:
+        """Return loss and norm of the gradients: side -> rank -> [[step, number], ...]."""
+        loss: dict[str, dict[str, list[Any]]] = {"a": {}, "b": {}}
+        norm: dict[str, dict[str, list[Any]]] = {"a": {}, "b": {}}
+        name = ""
+        for part in self._parts:
+            rank = str(part.rank)
+            for side, (call, value) in part.series.losses.items():
+                name = name or call
+                loss[side].setdefault(rank, []).append([part.step, _number(value)])
+            for side, values in part.series.norms.items():
+                if values:
+                    whole = math.sqrt(sum(value * value for value in values.values()))
+                    norm[side].setdefault(rank, []).append([part.step, _number(whole)])
+        return {"loss": loss, "norm": norm, "loss_name": safe(name)}
+
+    def _trends(self) -> list[dict[str, Any]]:
+        trend: Trend = {}
+        for part in self._parts:
+            for name, value in part.series.norms.get("b", {}).items():
+                if part.step is not None:
+                    trend.setdefault(name, {}).setdefault(part.rank, {})[part.step] = value
+        steps = sorted({part.step for part in self._parts if part.step is not None})
+        found = findings(trend, steps)
+        return [{**item._asdict(), "name": safe(item.name)} for item in found[:_MOST]]
+
+    def _ranks(self) -> list[dict[str, Any]]:
+        digests = [part.digest for part in self._parts if part.digest is not None]
+        found: list[RankFinding] = check_digests(digests) if len({item.rank for item in digests}) > 1 else []
+        return [
+            {**item._asdict(), "name": safe(item.name), "sentence": self._clean(item.sentence)}
+            for item in found[:_MOST]
+        ]
+
+    def _counts(self) -> dict[str, Any]:
+        states: Counter[str] = Counter()
+        for part in self._parts:
+            states.update(kinds.STATES[int(state)] for state in part.calls.get("state", ()))
+        result = self._result
+        return {
+            "states": states, "calls": sum(states.values()),
+            "tensors": sum(1 for part in self._parts for kind in part.rows.get("type_b", ()) if kind >= 0),
+            "rows": sum(len(part.rows.get("place", ())) for part in self._parts),
+            "verdicts": result.verdicts if result else {}, "pairs": result.pairs if result else {},
+            "only": [sum(unit.counts.only[side] for unit in result.units) for side in (0, 1)] if result else [0, 0],
+        }  # fmt: skip
+
+    def _remarks(self) -> list[str]:
+        """Return what the reader should know: how the runs differ, dumps that could not be read or compared."""
+        found = [f"{side}: {label}" for side, labels in zip("AB", self._alone) for label in labels[:20]]
+        said: dict[str, None] = dict.fromkeys(f"not compared, only in {label}" for label in found)
+        for part in self._parts:
+            if part.summary:
+                said.update(
+                    dict.fromkeys([*(f"the runs differ: {line}" for line in part.summary.header), *part.summary.notes])
+                )
+            if part.found:
+                said.update(dict.fromkeys(f"close to overflow: {name}" for name in part.found.near[:3]))
+            if part.error:
+                said[part.error] = None
+        return [self._clean(line) for line in list(said)[:30]]
+
+
+def _number(value: float | None) -> float | str | None:
+    """Return a number for JSON, which has neither NaN nor Inf."""
+    return value if value is None or math.isfinite(value) else str(value)

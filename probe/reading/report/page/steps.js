@@ -1,0 +1,34 @@
+// Lines over the steps and what the rules found in them.
+
+function stepsView(view) {
+  const series = seriesCalls();
+  const wanted = state.c !== null ? D.tables.names.indexOf(state.c) : -1;
+  const chosen = wanted >= 0 ? wanted : series.length ? series[0] : -1;
+  const place = h("div", {});
+  const show = (number) => place.replaceChildren(makeLines(`${t("gradient")}: ${D.tables.names[number]}`, stepSeries(number, state.r), true));
+  const select = h("select", { id: "series", size: "10" }, series.slice(0, 2000).map((number) => h("option", { value: String(number), selected: number === chosen }, D.tables.names[number])));
+  select.addEventListener("change", () => { show(Number(select.value)); remember({ c: D.tables.names[Number(select.value)] }); });
+  put(view,
+    h("div", { class: "pair" }, lossLines(), seriesLines(t("norm"), D.series.norm, state.r, true)),
+    h("div", { class: "pair" }, h("section", { class: "card" }, h("label", { for: "series" }, h("h3", {}, t("choose_series"))), select), place),
+    h("section", { class: "card" }, h("h3", {}, t("findings")),
+      D.steps.length < 5 ? h("p", { class: "quiet" }, t("few_steps", D.steps.length)) : null,
+      D.trends.length ? h("ul", { class: "plain" }, D.trends.map((item) => h("li", {}, `${stepText(item)}: `, link({ v: "call", s: item.step, r: rankName(item.rank), c: callOfTensor(item.name) }, item.name), `: ${item.sentence}`)))
+        : h("p", {}, t("no_findings"))));
+  if (chosen >= 0) show(chosen);
+}
+
+/** Return the names that have a line: gradients of parameters first, then the calls of the first unit. */
+function seriesCalls() {
+  const [first, last] = D.units[chosenUnit()].calls;
+  const numbers = [...new Set([...range(first, last)].map((call) => C.name[call]))];
+  const isGradient = (number) => D.tables.names[number].includes(".parameters_grad");
+  return [...numbers.filter(isGradient), ...numbers.filter((number) => !isGradient(number))];
+}
+
+/** Return the longest name of a call that a tensor's name begins with. */
+function callOfTensor(name) {
+  let found = name;
+  while (found && !D.tables.names.includes(found)) found = found.slice(0, Math.max(found.lastIndexOf("."), 0));
+  return found || name;
+}

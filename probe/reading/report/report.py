@@ -1,0 +1,109 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Makes a report: reads the dumps in as many processes as there are cores, and writes the page."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from probe.errors import UsageError
+from probe.reading.compare.comparing import Options
+from probe.reading.compare.comparison import pair_folders
+from probe.reading.query import folders
+from probe.reading.report.content import Content, ContentMaker
+from probe.reading.report.page import write
+from probe.reading.report.pair_part import pair_part
+from probe.reading.report.run_part import run_part
+from probe.reading.run import open as open_run
+from probe.reading.work import run_units
+
+#: above this size a page is slow to open, and mails refuse it
+LARGE = 30_000_000
+
+
+class Wishes(NamedTuple):
+    """The wishes of the user for a report.
+
+    Attributes:
+        step: which steps, as "0,4-6".
+        rank: which ranks, likewise.
+        with_code: whether source lines and folders of the code are kept.
+        everything: whether all rows are kept, however many there are.
+        language: "en", "zh", or "" for that of the browser.
+        jobs: how many processes work; 0 means one for each core.
+        options: the settings of the comparison.
+    """
+
+    step: str = ""
+    rank: str = ""
+    with_code: bool = True
+    everything: bool = False
+    language: str = ""
+    jobs: int = 1
+    options: Options = Options()
+
+
+class Outcome(NamedTuple):
+    """The outcome of a report.
+
+    Attributes:
+        status: 0 nothing found, 1 something found, 2 not comparable.
+        size: the size of the page in bytes.
+        calls: how many calls it tells about.
+        dropped: how many of them others stand for.
+    """
+
+    status: int
+    size: int
+    calls: int
+    dropped: int
+
+
+def make_content(path: str, golden: str = "", wishes: Wishes | None = None) -> Content:
+    """Read one run or compare two, and return the content of the report.
+
+    Raises:
+        UsageError: when there is no dump, or nothing can be compared.
+    """
+    wishes = wishes or Wishes()
+    run = open_run(path)
+    if golden:
+        pairs, alone = pair_folders(open_run(golden), run, wishes.step, wishes.rank)
+        units = [(*pair, wishes.options) for pair in pairs]
+        parts = list(run_units(pair_part, units, wishes.jobs))
+    else:
+        chosen = [(folder,) for folder in folders(run, wishes.step, wishes.rank)]
+        parts, alone = list(run_units(run_part, chosen, wishes.jobs, "reading")), ([], [])
+    if all(part.error for part in parts):
+        raise UsageError(parts[0].error)
+    return ContentMaker((golden, path), parts, alone, wishes.with_code, wishes.everything).content()
+
+
+def make_report(output: str | os.PathLike[str], path: str, golden: str = "", wishes: Wishes | None = None) -> Outcome:
+    """Write the report of one run, or of two.
+
+    Args:
+        output: the file that is written.
+        path: the run, B.
+        golden: A, the golden run; "" for one run alone.
+        wishes: the wishes of the user.
+
+    Raises:
+        UsageError: when there is no dump, nothing can be compared, or the file cannot be written.
+    """
+    wishes = wishes or Wishes()
+    content = make_content(path, golden, wishes)
+    unfinished = f"{os.fspath(output)}.{os.getpid()}.part"
+    try:
+        with open(unfinished, "w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
+            write(file, content, wishes.language)
+        size = os.path.getsize(unfinished)
+        os.replace(unfinished, output)
+    except OSError as error:
+        raise UsageError(f"{os.fspath(output)} cannot be written: {error.strerror or error}") from error
+    finally:
+        if os.path.exists(unfinished):
+            os.remove(unfinished)
+    counts = content.description["counts"]
+    return Outcome(content.status, size, counts["calls"], content.merged.dropped)
