@@ -19,7 +19,8 @@ from probe.reading.report.code import Code, short_paths, without_paths
 from probe.reading.report.merge import Merged
 from probe.reading.report.part import Part
 from probe.reading.text import safe
-from probe.reading.trend import Trend, findings
+from probe.reading.trend import findings
+from probe.reading.trend_rules import Trend
 
 _MOST = 200
 
