@@ -93,9 +93,9 @@ def watch_parts(spent):
             ("probe.measure.describe", "ValueDescriber", "value"),
             ("probe.measure.host", "HostMeasurer", "tensor"),
         ],
-        "statistics": [("probe.measure.host", None, "statistics")],
+        "statistics": [("probe.measure.host", None, name) for name in ("statistics", "finite_statistics")],
         "gradient": [
-            ("probe.capture.autograd.gradient_hooks", "GradientHooks", name) for name in ("plan_cell", "plan", "attach")
+            ("probe.capture.autograd.gradient_hooks", "GradientHooks", name) for name in ("find_inputs", "attach")
         ],
         "write": [("probe.store.documents", "JsonDocuments", name) for name in ("entry", "write")],
     }
