@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from probe.errors import UsageError
 from probe.process.progress import progress
-from probe.store import journal, layout
+from probe.reading import journal_reader
+from probe.store import layout
 from probe.store.documents import JsonDocuments
 
 
@@ -49,7 +50,7 @@ def _outcome(folder: str) -> RecoveryResult:
 
 def _recover(folder: str) -> str:
     source = os.path.join(folder, layout.JOURNAL)
-    records, damage = journal.read(source)
+    records, damage = journal_reader.read(source)
     notes = [damage] if damage else []
     entries = records[1:]
     try:
