@@ -22,8 +22,6 @@ STATISTICS = tuple(
     "max,min,mean,avg,l2norm,count,nan count,negative inf count,positive inf count,negative zero count,zero count,"
     "positive zero count,md5".split(",")
 )
-MEASURES = ("auto", "host", "device")
-
 
 #: takes the key and the value of a setting, returns the checked value
 Validator = Callable[[str, Any], Any]

@@ -79,11 +79,10 @@ class _MergedDocuments:
         self._lines: list[list[str]] = []
         self._numbers: dict[tuple[str, ...], int] = {}
         self._known: dict[int, int] = {}
-        debug = self._debug = bool(first.get("debug"))
-        self.documents = JsonDocuments(
-            folder, dict(first["header"]), self._lines, bool(first["extra_info"]), False, debug
-        )
-        for name, entry in self._standing(layout.DEBUG if debug else layout.DUMP).get("data", {}).items():
+        header = dict(first["header"])
+        self._debug = header.get("level") == "debug"
+        self.documents = JsonDocuments(folder, header, self._lines, bool(first["extra_info"]), False)
+        for name, entry in self._standing(layout.DEBUG if self._debug else layout.DUMP).get("data", {}).items():
             self.documents.entry(name, entry)
         for names, lines in self._standing(layout.STACK).values():
             for name in names:

@@ -24,15 +24,12 @@ class DumpWriter:
 
     Attributes:
         errors: see above.
+        folder: the rank folder.
     """
 
     def __init__(self, documents: JsonDocuments, arrays: ArrayWriter, errors: ErrorLog) -> None:
         self._documents, self._arrays, self.errors = documents, arrays, errors
-
-    @property
-    def folder(self) -> str:
-        """The rank folder."""
-        return self._documents.folder
+        self.folder = documents.folder
 
     @property
     def is_empty(self) -> bool:
