@@ -12,7 +12,7 @@ from typing import Any, Union
 
 from probe.config import file_reader, validators
 from probe.config.messages import errors_about, nearest, printable, refuse
-from probe.config.validators import DATA_MODES, LEVELS, TASKS, ArrayCondition, DimSlice, StepSelection
+from probe.config.validators import DATA_MODES, TASKS, ArrayCondition, DimSlice, StepSelection
 from probe.errors import SettingsError
 from probe.naming import is_full_name
 
@@ -80,7 +80,7 @@ class Settings:
     dump_path: str = field(default="./dump_path", metadata=_row(validators.dump_path))
     rank: frozenset[int] = field(default=frozenset(), metadata=_row(validators.numbers))
     step: frozenset[int] | StepSelection = field(default=frozenset(), metadata=_row(validators.steps))
-    level: str = field(default="L1", metadata=_row(validators.choice(*LEVELS, msprobe=("L2",))))
+    level: str = field(default="L1", metadata=_row(validators.choice("L0", "L1", "mix", "debug", msprobe=("L2",))))
     extra_info: bool = field(default=True, metadata=_row(validators.boolean))
     support_ops: str | None = field(default=None, metadata=_row(validators.path))
     unlisted: bool | None = field(default=None, metadata=_row(validators.boolean))
