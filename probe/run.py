@@ -118,8 +118,7 @@ class Run:
         unmatched = [name for name in recorder.close() if name not in self.logged]
         if unmatched and self.settings.level != "debug":
             self.logged.update(unmatched)
-            names = ", ".join(unmatched)
-            _log.warning("nothing matched these names of scope, list, exclude or tensor_list: %s", names)
+            _log.warning("nothing matched these names of scope, list, exclude or tensor_list: %s", ", ".join(unmatched))
         if self._measurers is not None:
             self._measurers.copier.forget()  # and with it the measurer
         if self.settings.task == "nan_check" and recorder.task.should_write():
