@@ -92,9 +92,8 @@ class Run:
             UsageError: when ``dump_path`` holds another run's dump, or another process writes there.
         """
         settings, name = self.settings, layout.rank_name(self.ranks.rank())
-        steps_aside = not has_siblings()
         self.root, is_new = self.folders.root(
-            settings.dump_path, name, step, first_step, settings.overwrite, steps_aside
+            settings.dump_path, name, step, first_step, settings.overwrite, steps_aside=not has_siblings()
         )
         if is_new and self.root != settings.dump_path:
             aside = '%s holds the dump of another run; this run writes into %s ("overwrite": true would replace it)'
@@ -119,11 +118,9 @@ class Run:
         unmatched = [name for name in recorder.close() if name not in self.logged]
         if unmatched and self.settings.level != "debug":
             self.logged.update(unmatched)
-            names = ", ".join(unmatched)
-            _log.warning("nothing matched these names of scope, list, exclude or tensor_list: %s", names)
+            _log.warning("nothing matched these names of scope, list, exclude or tensor_list: %s", ", ".join(unmatched))
         if self._measurers is not None:
-            self._measurers.measurer.forget()
-            self._measurers.copier.forget()
+            self._measurers.copier.forget()  # and with it the measurer
         if self.settings.task == "nan_check" and recorder.task.should_write():
             self._hits += 1
             self.finished = self._hits == self.settings.max_hits
@@ -137,20 +134,19 @@ class Run:
         if self._measurers is None:
             self._budget.allow(settings.max_disk)
             self._measurers = select_measurers(settings)
-        is_debug, is_nan_check = settings.level == "debug", settings.task == "nan_check"
+        is_nan_check = settings.task == "nan_check"
         arrays = ArrayWriter(folder, self._budget)
+        saves_arrays = is_nan_check or settings.task == "tensor" or settings.tensor_list
         header = {
             "task": "statistics" if is_nan_check else settings.task,
             "level": settings.level,
             "framework": "mindspore",
-            "dump_data_dir": arrays.folder if settings.saves_arrays else None,
+            "dump_data_dir": arrays.folder if saves_arrays else None,
             "run": run_header(self.ranks.rank()),
         }
-        has_stacks = settings.extra_info and not is_debug
-        documents = JsonDocuments(folder, header, self._stacks.texts(), has_stacks, not is_nan_check, is_debug)
+        has_stacks = settings.extra_info and settings.level != "debug"
+        documents = JsonDocuments(folder, header, self._stacks.texts(), has_stacks, journal=not is_nan_check)
         writer = DumpWriter(documents, arrays, ErrorLog(folder, self._logged_kinds))
         name_filter = NameFilter(settings)
-        task, queue = build_task(
-            StepParts(settings, self._measurers, wait, writer, name_filter, self._stacks, self._hits)
-        )
-        return StepRecorder(settings, task, queue, writer, self._stacks, name_filter)
+        parts = StepParts(settings, self._measurers, wait, writer, name_filter, self._stacks, self._hits)
+        return StepRecorder(settings, *build_task(parts), writer, self._stacks, name_filter)

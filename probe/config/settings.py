@@ -12,7 +12,7 @@ from typing import Any, Union
 
 from probe.config import file_reader, validators
 from probe.config.messages import errors_about, nearest, printable, refuse
-from probe.config.validators import DATA_MODES, LEVELS, MEASURES, TASKS, ArrayCondition, DimSlice, StepSelection
+from probe.config.validators import DATA_MODES, TASKS, ArrayCondition, DimSlice, StepSelection
 from probe.errors import SettingsError
 from probe.naming import is_full_name
 
@@ -80,13 +80,13 @@ class Settings:
     dump_path: str = field(default="./dump_path", metadata=_row(validators.dump_path))
     rank: frozenset[int] = field(default=frozenset(), metadata=_row(validators.numbers))
     step: frozenset[int] | StepSelection = field(default=frozenset(), metadata=_row(validators.steps))
-    level: str = field(default="L1", metadata=_row(validators.choice(*LEVELS, msprobe=("L2",))))
+    level: str = field(default="L1", metadata=_row(validators.choice("L0", "L1", "mix", "debug", msprobe=("L2",))))
     extra_info: bool = field(default=True, metadata=_row(validators.boolean))
     support_ops: str | None = field(default=None, metadata=_row(validators.path))
     unlisted: bool | None = field(default=None, metadata=_row(validators.boolean))
     overwrite: bool = field(default=False, metadata=_row(validators.boolean))
     synchronize: bool = field(default=False, metadata=_row(validators.boolean))
-    measure: str = field(default="auto", metadata=_row(validators.choice(*MEASURES)))
+    measure: str = field(default="auto", metadata=_row(validators.choice("auto", "host", "device")))
     max_disk: int | None = field(default=None, metadata=_row(validators.size))
     async_dump: bool = field(default=False, metadata=_row(validators.boolean))
     precision: str = field(default="high", metadata=_row(validators.choice("high", "low")))
@@ -107,11 +107,6 @@ class Settings:
     last_calls: int = field(default=10, metadata=_row(validators.count, "nan_check"))
     on_nan: str = field(default="continue", metadata=_row(validators.choice("continue", "raise"), "nan_check"))
     max_hits: int = field(default=1, metadata=_row(validators.count, "nan_check"))
-
-    @property
-    def saves_arrays(self) -> bool:
-        """Whether any array can be written under these settings."""
-        return self.task in ("tensor", "nan_check") or bool(self.tensor_list)
 
     @property
     def checksums(self) -> bool:

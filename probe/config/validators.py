@@ -15,15 +15,12 @@ from probe.config.messages import printable, refuse
 from probe.errors import SettingsError
 
 TASKS = ("statistics", "tensor", "structure", "nan_check")
-LEVELS = ("L0", "L1", "mix", "debug")
 DATA_MODES = ("all", "forward", "backward", "input", "output")
 #: a list of these may stand in place of the summary_mode "statistics"
 STATISTICS = tuple(
     "max,min,mean,avg,l2norm,count,nan count,negative inf count,positive inf count,negative zero count,zero count,"
     "positive zero count,md5".split(",")
 )
-MEASURES = ("auto", "host", "device")
-
 
 #: takes the key and the value of a setting, returns the checked value
 Validator = Callable[[str, Any], Any]
@@ -211,22 +208,18 @@ patterns = list_of(_pattern)
 
 _LIST = f"'statistics', 'md5', or a list of some of {', '.join(map(repr, STATISTICS))}"
 _summary_mode = rule(lambda value: value in ("statistics", "md5"), _LIST, ("statistics", "md5"))
-_statistics = list_of(choice(*STATISTICS))
 
 
 def summary(key: str, value: Any) -> str | tuple[str, ...]:
     """Validate ``summary_mode``: "statistics", "md5", or a list of statistics."""
     if value and isinstance(value, (list, tuple)):
-        return tuple(_statistics(key, value))
+        return tuple(list_of(choice(*STATISTICS))(key, value))
     return str(_summary_mode(key, value))
-
-
-_modes = list_of(choice(*DATA_MODES))
 
 
 def modes(key: str, value: Any) -> frozenset[str]:
     """Validate ``data_mode``. A pair of which no word is given counts as both: ["forward"] has input and output."""
-    modes = set(_modes(key, value))
+    modes = set(list_of(choice(*DATA_MODES))(key, value))
     if "all" in modes and len(modes) > 1:
         refuse(key, value, "'all' alone, or some of 'forward', 'backward', 'input', 'output'")
     for pair in (DATA_MODES[1:3], DATA_MODES[3:]):

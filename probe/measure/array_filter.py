@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-import operator
+from operator import eq, ge, gt, le, lt, ne
 
 import numpy as np
 
@@ -13,14 +13,7 @@ from probe.measure.statistic_table import STATISTICS, SelectedStatistics
 from probe.measure.statistics import FOUR, statistics
 from probe.measure.tensor_reader import Array
 
-_SIGNS = {
-    ">": operator.gt,
-    ">=": operator.ge,
-    "<": operator.lt,
-    "<=": operator.le,
-    "==": operator.eq,
-    "!=": operator.ne,
-}
+_SIGNS = {">": gt, ">=": ge, "<": lt, "<=": le, "==": eq, "!=": ne}
 
 
 class ArrayFilter:
@@ -28,9 +21,8 @@ class ArrayFilter:
 
     def __init__(self, settings: Settings) -> None:
         self._when, self._slices = settings.when, settings.slice
-        self._statistics = (
-            SelectedStatistics([settings.when.stat]) if settings.when and settings.when.stat else statistics
-        )
+        stat = settings.when.stat if settings.when else ""
+        self._statistics = SelectedStatistics([stat]) if stat else statistics
         self._sample = settings.sample_num if settings.sample_mode else -1
 
     def wants(self, array: Array) -> bool:

@@ -31,12 +31,10 @@ class DeferredMeasurer:
 
     Attributes:
         read: reads a tensor's values.
-        most: the number of tensors in a batch.
         own_operations: runs the operations of the tool.
     """
 
     is_immediate = False
-    most = MOST_TENSORS
 
     def __init__(self, measurer: Measurer) -> None:
         from mindspore.ops.auto_generate import copy_op
@@ -55,7 +53,7 @@ class DeferredMeasurer:
     @property
     def is_full(self) -> bool:
         """Whether a batch is complete."""
-        return len(self._waiting) >= self.most
+        return len(self._waiting) >= MOST_TENSORS
 
     def tensor(self, tensor: Any, name: str, sink: ArraySink | None, role: Role) -> Any:
         """Return the record of one tensor, known after ``complete``."""

@@ -12,7 +12,7 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from probe.measure.deferred import DeferredMeasurer
+from probe.measure.deferred import MOST_TENSORS, DeferredMeasurer
 from probe.measure.host import HostMeasurer
 from probe.measure.measurer import ArraySink, Guard, Role
 from probe.measure.records import PendingRecord, tensor_record
@@ -23,9 +23,7 @@ MOST_BYTES = 64 << 20
 #: the divisor of a tensor of zeros, in place of its largest magnitude
 _TINY = 1e-37
 #: instances of our own, as the listed functions may be patched
-_PRIMITIVES = (
-    "Cast Stack ReduceMax ReduceMin ReduceSum ReduceMean IsNan IsInf RealDiv Maximum Square Abs Equal Less Greater"
-)
+_OPS = "Cast Stack ReduceMax ReduceMin ReduceSum ReduceMean IsNan IsInf RealDiv Maximum Square Abs Equal Less Greater"
 #: kind -> the dtypes that are reduced; tensors of others are copied
 _KINDS = {"float": "float16 bfloat16 float32", "int": "int8 int16 int32 int64 uint8", "bool": "bool_"}
 _dtype_and_size = operator.attrgetter("_dtype", "_nbytes")
@@ -61,7 +59,7 @@ class DeviceMeasurer(DeferredMeasurer):
         self._chosen = host.chosen
         kinds = _KINDS if reduces else {}
         self._kinds = {getattr(mindspore, name): kind for kind, names in kinds.items() for name in names.split()}
-        self._ops = SimpleNamespace(**{name: getattr(operations, name)() for name in _PRIMITIVES.split()})
+        self._ops = SimpleNamespace(**{name: getattr(operations, name)() for name in _OPS.split()})
         self._ms = mindspore
         self._tiny = mindspore.Tensor(_TINY, mindspore.float32)
         self._bytes = 0
@@ -75,7 +73,7 @@ class DeviceMeasurer(DeferredMeasurer):
     @property
     def is_full(self) -> bool:
         """Whether a batch is complete."""
-        return self._bytes > MOST_BYTES or len(self._reduced) >= self.most or super().is_full
+        return self._bytes > MOST_BYTES or len(self._reduced) >= MOST_TENSORS or super().is_full
 
     def tensor(self, tensor: Any, name: str, sink: ArraySink | None, role: Role) -> Any:
         """Return the record of one tensor, known after ``complete``."""

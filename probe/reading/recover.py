@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from probe.errors import UsageError
 from probe.process.progress import progress
-from probe.store import journal, layout
+from probe.reading import journal_reader
+from probe.store import layout
 from probe.store.documents import JsonDocuments
 
 
@@ -49,7 +50,7 @@ def _outcome(folder: str) -> RecoveryResult:
 
 def _recover(folder: str) -> str:
     source = os.path.join(folder, layout.JOURNAL)
-    records, damage = journal.read(source)
+    records, damage = journal_reader.read(source)
     notes = [damage] if damage else []
     entries = records[1:]
     try:
@@ -78,11 +79,10 @@ class _MergedDocuments:
         self._lines: list[list[str]] = []
         self._numbers: dict[tuple[str, ...], int] = {}
         self._known: dict[int, int] = {}
-        debug = self._debug = bool(first.get("debug"))
-        self.documents = JsonDocuments(
-            folder, dict(first["header"]), self._lines, bool(first["extra_info"]), False, debug
-        )
-        for name, entry in self._standing(layout.DEBUG if debug else layout.DUMP).get("data", {}).items():
+        header = dict(first["header"])
+        self._debug = header.get("level") == "debug"
+        self.documents = JsonDocuments(folder, header, self._lines, bool(first["extra_info"]), False)
+        for name, entry in self._standing(layout.DEBUG if self._debug else layout.DUMP).get("data", {}).items():
             self.documents.entry(name, entry)
         for names, lines in self._standing(layout.STACK).values():
             for name in names:

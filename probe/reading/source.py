@@ -13,8 +13,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, Union
 
 from probe.errors import UsageError
+from probe.reading import journal_reader
 from probe.reading.document import read_document, read_optional
-from probe.store import journal, layout
+from probe.store import layout
 
 #: a rank's number; None where communication was not initialised; the folder's name where it has no number
 Rank = Union[int, str, None]
@@ -120,7 +121,7 @@ class JournalSource:
 
     def read(self, folder: str) -> Document:
         """Read the journal as it is; nothing on disk is changed."""
-        records, damage = journal.read(os.path.join(folder, layout.JOURNAL))
+        records, damage = journal_reader.read(os.path.join(folder, layout.JOURNAL))
         notes = [*_journal_notes(folder), *([damage] if damage else [])]
         header = records[0].get("header") if records else None
         data: dict[str, Any] = {}

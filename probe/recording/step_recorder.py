@@ -13,7 +13,6 @@ from typing import Any
 from probe import naming
 from probe.config.settings import Settings
 from probe.entry import Entry, Kind, Parent
-from probe.errors import ProbeError
 from probe.pytree import SlotLayout
 from probe.recording.call import Call
 from probe.recording.call_stacks import CallStacks
@@ -21,6 +20,7 @@ from probe.recording.measurement_queue import MeasurementQueue
 from probe.recording.name_filter import NameFilter
 from probe.recording.task import GradientUse, Task
 from probe.store.dump_writer import DumpWriter
+from probe.store.error_log import ErrorGuard
 
 _NAMES = {Kind.API: naming.call_names, Kind.CELL: naming.cell_names}
 
@@ -242,7 +242,7 @@ class StepRecorder:
             backward: whether that is its backward entry.
             key: names a call that has no number yet.
         """
-        return ErrorGuard(self, operation, call, backward, key)
+        return ErrorGuard(self.report, operation, call, backward, key)
 
     def report(self, operation: str, error: BaseException, call: Call | None, backward: bool, key: str) -> None:
         """Report an error: once per kind on the log and in dump_error_info.log, and in the call's entry.
@@ -281,22 +281,3 @@ class StepRecorder:
         with self.queue.lock:
             if self.task.has_values and not self.closed:
                 self.queue.put(entry)
-
-
-class ErrorGuard:
-    """The context in which an error of ours ends; see ``StepRecorder.guard``."""
-
-    __slots__ = ("_backward", "_call", "_key", "_operation", "_recorder")
-
-    def __init__(self, recorder: StepRecorder, operation: str, call: Call | None, backward: bool, key: str) -> None:
-        self._recorder, self._operation, self._call = recorder, operation, call
-        self._backward, self._key = backward, key
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
-        if not isinstance(error, Exception) or isinstance(error, ProbeError):
-            return False
-        self._recorder.report(self._operation, error, self._call, self._backward, self._key)
-        return True

@@ -44,7 +44,7 @@ class ArrayWriter:
         Raises:
             OSError: when it cannot be written; a part of it does not stay.
         """
-        if not self._made:
+        if not (self._made and os.path.isdir(self.folder)):  # else somebody may have removed it
             file_io.make_dirs(self.folder)
             self._made = True
         if not self.budget.reserve(self.folder, array.nbytes):
@@ -52,11 +52,7 @@ class ArrayWriter:
         file_name = self._file_name(clean(name))
         array = np.asarray(array, order="C")
         parts = _header(array.dtype, array.shape), array.reshape(-1).view(np.uint8).data
-        try:
-            file_io.write(f"{self.folder}/{file_name}", *parts)
-        except FileNotFoundError:  # somebody has removed the folder
-            file_io.make_dirs(self.folder)
-            file_io.write(f"{self.folder}/{file_name}", *parts)
+        file_io.write(f"{self.folder}/{file_name}", *parts)
         return file_name
 
     def _file_name(self, name: str) -> str:

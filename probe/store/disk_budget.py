@@ -23,8 +23,7 @@ class DiskBudget:
     """
 
     def __init__(self, most: int | None) -> None:
-        self.most = most
-        self._used = 0
+        self.most, self._used = most, 0
         self._known_free = 0  # so much may be written before the disk is looked at again
         self._reserve = -1
         self.exhausted_reason = ""

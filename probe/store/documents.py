@@ -25,11 +25,11 @@ class JsonDocuments:
 
     Args:
         folder: the rank folder.
-        header: the keys that stand before "data" in dump.json.
+        header: the keys that stand before "data" in dump.json. At level "debug" the document is debug.json, whose
+            entries are values, not parts.
         stack_texts: the formatted stacks, by number; more may come.
         extra: whether stack.json and construct.json are wanted.
         journal: whether every entry is also appended to a journal until the documents are written.
-        debug: whether this is debug.json, whose entries are values, not parts.
 
     Attributes:
         folder: see above.
@@ -38,21 +38,12 @@ class JsonDocuments:
     """
 
     def __init__(
-        self,
-        folder: str,
-        header: Mapping[str, Any],
-        stack_texts: Sequence[Sequence[str]],
-        extra: bool,
-        journal: bool,
-        debug: bool = False,
+        self, folder: str, header: Mapping[str, Any], stack_texts: Sequence[Sequence[str]], extra: bool, journal: bool
     ) -> None:
-        self.folder = folder
-        self._debug = debug
-        self._header = dict(header)
-        self._extra = extra
-        self._stack_texts = stack_texts
-        self.has_journal = journal
-        self.journal = Journal(folder, json.dumps({"header": self._header, "extra_info": extra, "debug": debug}))
+        self.folder, self.has_journal = folder, journal
+        self._header, self._stack_texts, self._extra = dict(header), stack_texts, extra
+        self._debug = header.get("level") == "debug"
+        self.journal = Journal(folder, json.dumps({"header": self._header, "extra_info": extra, "debug": self._debug}))
         self._journaled: set[int] = set()  # the stacks that the journal has
         self._entries: dict[str, dict[str, str]] = {}  # a value of debug.json has one text, under ""
         self._stacks: dict[int, list[str]] = {}
@@ -83,10 +74,7 @@ class JsonDocuments:
         elif parts is not None:
             texts = {key: f"{_KEY}{_quote(key)}: {_values(value)}" for key, value in parts.items()}
         if texts is not None:
-            if name in self._entries:
-                self._entries[name].update(texts)
-            else:
-                self._entries[name] = texts
+            self._entries.setdefault(name, {}).update(texts)
         self.construct(construct)
         if self.has_journal:
             self._append(name, texts, stack, construct)
@@ -198,9 +186,7 @@ def encode(value: Any, pad: str) -> str:
 
 
 def _float(value: float) -> str:
-    if math.isfinite(value):
-        return float.__repr__(value)
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return float.__repr__(value) if math.isfinite(value) else json.dumps(value)
 
 
 _SCALARS: dict[type, Callable[[Any], str]] = {

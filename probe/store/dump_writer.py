@@ -8,6 +8,7 @@ import errno
 from typing import Any
 
 from probe.entry import Entry
+from probe.errors import UsageError
 from probe.naming import message_of
 from probe.store.arrays import ArrayWriter
 from probe.store.documents import JsonDocuments
@@ -24,15 +25,12 @@ class DumpWriter:
 
     Attributes:
         errors: see above.
+        folder: the rank folder.
     """
 
     def __init__(self, documents: JsonDocuments, arrays: ArrayWriter, errors: ErrorLog) -> None:
         self._documents, self._arrays, self.errors = documents, arrays, errors
-
-    @property
-    def folder(self) -> str:
-        """The rank folder."""
-        return self._documents.folder
+        self.folder = documents.folder
 
     @property
     def is_empty(self) -> bool:
@@ -50,7 +48,7 @@ class DumpWriter:
             if stack >= 0:
                 self._documents.stack(entry.name, stack)
             self._documents.entry(entry.name, entry.parts, stack, entry.parents)
-        except OSError as error:  # the journal's; the documents keep the entry
+        except (OSError, UsageError) as error:  # the journal's; the documents keep the entry
             self.errors.report("writing the journal", error)
         except Exception as error:
             self.errors.report("writing an entry", error, entry.name)

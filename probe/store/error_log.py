@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable
+from typing import Any
 
+from probe.errors import ProbeError
 from probe.store import file_io, layout
 
 _log = logging.getLogger("probe")
@@ -51,18 +52,14 @@ class ErrorLog:
             )
         self._append(f"{operation}\n{trace}", log_failure=first)
 
-    @contextlib.contextmanager
-    def guard(self, operation: str, name: str = "") -> Iterator[None]:
+    def guard(self, operation: str, name: str = "") -> ErrorGuard:
         """Return a context in which an error ends: it is reported.
 
         Args:
             operation: the action that may fail, in words of the user.
             name: the entry that lacks something if it fails.
         """
-        try:
-            yield
-        except Exception as error:
-            self.report(operation, error, name)
+        return ErrorGuard(self.report, operation, name)
 
     def warn(self, text: str) -> None:
         """Log that parts of the dump will be missing from now on, although nothing failed."""
@@ -82,3 +79,27 @@ class ErrorLog:
         except Exception:
             if log_failure:
                 _log.error("%s", text)
+
+
+class ErrorGuard:
+    """A context in which an error of the tool ends: it is reported. An error that the tool raises on purpose passes.
+
+    Args:
+        report: takes the operation, the error and the further arguments; never raises.
+        operation: the work inside, in words for users.
+        *arguments: the further arguments.
+    """
+
+    __slots__ = ("_arguments", "_operation", "_report")
+
+    def __init__(self, report: Callable[..., None], operation: str, *arguments: Any) -> None:
+        self._report, self._operation, self._arguments = report, operation, arguments
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        if not isinstance(error, Exception) or isinstance(error, ProbeError):
+            return False
+        self._report(self._operation, error, *self._arguments)
+        return True

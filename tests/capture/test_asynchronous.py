@@ -55,24 +55,30 @@ def test_an_asynchronous_error_reaches_the_training_and_is_not_logged_as_probes(
 
 
 SYNCHRONIZE = """
-import logging, sys
+import sys
 import mindspore as ms
 import numpy as np
-logging.basicConfig(format="%(message)s")
-if sys.argv[1] == "late":
-    ms.Tensor(np.ones(3)) * 2
+from mindspore import ops
 from probe import PrecisionDebugger
-PrecisionDebugger(config_path=sys.argv[2])
+PrecisionDebugger(config_path=sys.argv[1])
+weight, index = ms.Tensor(np.ones((5, 4), np.float32)), ms.Tensor([1, 9], ms.int32)  # 9 is out of range
+try:
+    result = ops.gather(weight, index, 0)
+    print("the call returned")
+    result.asnumpy()
+except Exception as error:
+    print("the index is refused" if "'input_indices' should be in the range [0, 5)" in str(error) else repr(error))
 """
 
 
-@pytest.mark.parametrize("when", ["early", "late"])
-def test_synchronize_warns_when_mindspore_has_run_an_operation_before(tmp_path, when):
+@pytest.mark.parametrize("synchronize", [True, False])
+def test_an_error_comes_with_its_call_where_pynative_was_made_synchronous(tmp_path, synchronize):
     config = tmp_path / "config.json"
-    config.write_text(json.dumps({"synchronize": True, "dump_path": str(tmp_path / "dump")}))
-    command = [sys.executable, "-c", SYNCHRONIZE, when, str(config)]
+    config.write_text(json.dumps({"synchronize": synchronize, "dump_path": str(tmp_path / "dump"), "quiet": True}))
+    command = [sys.executable, "-c", SYNCHRONIZE, str(config)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=100)
-    assert ("synchronize has no effect" in done.stderr) == (when == "late")
+    returned = [] if synchronize else ["the call returned"]
+    assert done.stdout.splitlines() == [*returned, "the index is refused"]
 
 
 PENDING = """

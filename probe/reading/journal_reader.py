@@ -1,0 +1,61 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the journal that a dead process left; ``probe.store.journal`` has the format."""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from probe.errors import UsageError
+from probe.process.progress import progress
+from probe.store.journal import FRAME, MAGIC, lock
+
+
+def read(path: str) -> tuple[list[Mapping[str, Any]], str]:
+    """Return the records of a journal, the header first, and a description of its damage, or "".
+
+    Raises:
+        UsageError: when the file is no journal, cannot be read, or a living process still writes it.
+    """
+    try:
+        with open(path, "rb+") as file:
+            if not lock(file.fileno()):
+                raise UsageError(f"{path} is being written by a living process; there is nothing to recover yet")
+            data = file.read()
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error}") from error
+    if MAGIC.startswith(data):  # its process died while it began
+        return [], ""
+    if not data.startswith(MAGIC):
+        raise UsageError(f"{path} is no journal of probe")
+    found: list[Mapping[str, Any]] = []
+    end = len(MAGIC)
+    try:
+        for record, place in progress(_records(data), "reading the journal"):
+            found.append(record)
+            end = place
+    except (struct.error, ValueError, RecursionError):
+        return found, f"the last {len(data) - end} of {len(data)} bytes were damaged or cut off"
+    return found, ""
+
+
+def _records(data: bytes) -> Iterator[tuple[Mapping[str, Any], int]]:
+    """Yield each record and the place where it ends.
+
+    Raises:
+        struct.error, ValueError, RecursionError: at a record that is damaged or cut off.
+    """
+    end = len(MAGIC)
+    while end < len(data):
+        length, checksum = FRAME.unpack_from(data, end)
+        start = end + FRAME.size
+        end = start + length
+        payload = data[start:end]
+        record = json.loads(payload) if len(payload) == length and zlib.crc32(payload) == checksum else None
+        if not isinstance(record, dict):
+            raise ValueError
+        yield record, end
