@@ -180,7 +180,7 @@ def _rank_not_wanted(debug):
 
 
 def _without_model(debug):
-    dense, debugger = nn.Dense(3, 2), debug()
+    dense, debugger = nn.Dense(3, 2), debug(unlisted=False)
     debugger.start()
     dense(X)
     debugger.step()

@@ -151,7 +151,7 @@ def test_arrays_come_in_their_dtype_and_the_document_is_read_once(debug, monkeyp
     files = sorted((debug.dump_path / "step0/rank/dump_tensor_data").iterdir())
     before = {path.name: probe.load(path).dtype for path in files}
     assert before["Functional.reshape.0.forward.input.0.npy"] == ml_dtypes.bfloat16
-    assert before["Tensor.astype.0.forward.output.0.npy"] == np.float32
+    assert before["Tensor.to.0.forward.output.0.npy"] == np.float32
     monkeypatch.setattr("probe.reading.document.read_document", None)  # whatever is read now was not kept
     assert {path.name: probe.load(path).dtype for path in files} == before
 

@@ -253,7 +253,7 @@ def where_hides_the_forward_only(bad):
 
 @plant("L1", "mix")
 def o2_overflows(bad):
-    """The cast at the end of the net is not recorded; its backward overflows."""
+    """The backward of the cast at the end of the net overflows."""
 
     class Net(nn.Cell):
         def __init__(self):
@@ -262,12 +262,12 @@ def o2_overflows(bad):
 
         def construct(self, x):
             h = ops.tanh(self.first(x))
-            return self.second(h)  # here
+            return self.second(h)
 
     net = ms.amp.auto_mixed_precision(Net(), "O2")
 
     def loss(x):
-        y = net(x)
+        y = net(x)  # here
         return ((y - 1.0) ** 2).sum() * (1e6 if bad else 1.0)
 
     return net, lambda: ms.value_and_grad(loss, None, net.trainable_params())(X)
