@@ -185,10 +185,10 @@ def test_lines_of_code_leave_out_reading_docstrings_comments_and_blank_lines(tmp
 
 def test_too_many_lines_of_code_are_found(tmp_path):
     tree(tmp_path, {f"room{i}": "x = 1\n" * 300 for i in range(17)})
-    tree(tmp_path, {"rest": "x = 1\n" * 100, "seeding": "x = 1\n" * 50})
+    tree(tmp_path, {"rest": "x = 1\n" * 200, "seeding": "x = 1\n" * 50})
     assert broken(tmp_path) == {}
-    assert values(tmp_path)[f"without reading/, as a part of {BASELINE} before"] == round(5250 / BASELINE, 3)
-    tree(tmp_path, {"rest": "x = 1\n" * 101})
+    assert values(tmp_path)[f"without reading/, as a part of {BASELINE} before"] == round(5350 / BASELINE, 3)
+    tree(tmp_path, {"rest": "x = 1\n" * 201})
     assert [*broken(tmp_path)] == ["lines of code that record"]
 
 
