@@ -47,11 +47,14 @@ class OperationHooks:
 
     def __init__(self, context: CaptureContext) -> None:
         import mindspore
+        from mindspore import _c_expression
 
         self._context, self._apis = context, ApiHooks(context)
         self._primitive, self._tensor = mindspore.ops.Primitive, mindspore.Tensor
         self._places: list[tuple[dict[str, Any], str, Any, Any]] = []  # a module's names, name, original, replacement
         self._replacements: dict[int, Any] = {}
+        overloaded = [kind for name, kind in vars(_c_expression).items() if name.endswith("Functional_")]
+        self._kinds = {BuiltinFunctionType: self._run_listed, **dict.fromkeys(overloaded, self._run_overloaded)}
         self._scanned: set[str] = set(_PASS_ON)
         self._patches = list(self._methods())
 
@@ -76,21 +79,15 @@ class OperationHooks:
     # -- the places -----------------------------------------------------------------------------------------------
 
     def _scan(self) -> None:
+        kinds = self._kinds
         for module_name, module in list(sys.modules.items()):
             if module_name in self._scanned:
                 continue
             self._scanned.add(module_name)
             names: Any = getattr(module, "__dict__", None)
             for name, value in list(names.items()) if isinstance(names, dict) else ():
-                run = (
-                    self._run_listed
-                    if _is_operation(value)
-                    else self._run_overloaded
-                    if _is_overloaded(value)
-                    else None
-                )
-                if run is not None:
-                    replacement = self._replacements.setdefault(id(value), self._around(run)(value))
+                if type(value) in kinds and not _is_other_function(value):
+                    replacement = self._replacements.setdefault(id(value), self._around(kinds[type(value)])(value))
                     self._places.append((names, name, value, replacement))
 
     def _methods(self) -> Iterator[Patch]:
@@ -204,12 +201,7 @@ def _returning(result: Any) -> Callable[..., Any]:
     return lambda *args, **kwargs: result
 
 
-def _is_operation(value: Any) -> bool:
+def _is_other_function(value: Any) -> bool:
     if type(value) is not BuiltinFunctionType:
         return False
-    return value.__name__.startswith("pyboost_") and not value.__name__.startswith(_COLLECTIVE)
-
-
-def _is_overloaded(value: Any) -> bool:
-    kind = type(value)
-    return kind.__name__.endswith("Functional_") and kind.__module__ == "mindspore._c_expression"
+    return not value.__name__.startswith("pyboost_") or value.__name__.startswith(_COLLECTIVE)
