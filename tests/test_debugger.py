@@ -33,6 +33,7 @@ X = tensor(np.arange(6.0).reshape(2, 3))
 def test_a_step_gives_the_documents_with_their_headers(debug):
     net = Two()
     _, dump = debug.record(lambda: net(X), net, level="mix")
+    assert dump.header.pop("run")["tool"] == "probe"
     assert dump.header == {"task": "statistics", "level": "mix", "framework": "mindspore", "dump_data_dir": None}
     assert dump.data["Functional.tanh.0.forward"]["output"][0]["shape"] == [2, 4]
     assert list(dump.data["Functional.tanh.0.forward"]["input_args"][0]) == [

@@ -180,7 +180,7 @@ def test_a_collective_is_recorded_as_the_training_saw_it(communicated, rank, cal
 def test_barrier_and_objects_are_recorded(communicated, rank):
     folder, said, _ = communicated
     dump = of(folder, "all", rank)
-    barrier = {"input_args": [], "input_kwargs": {}, "output": [], "group_ranks": [0, 1]}
+    barrier = {"input_args": [], "input_kwargs": {}, "output": [], "group_ranks": ["0", "1"]}
     assert dump.data["MintDistributed.barrier.0.forward"] == barrier
     entry = dump.data["MintDistributed.all_gather_object.0.forward"]
     assert values(dump, entry["input_args"]) == [[None, None], {"rank": rank, "name": f"r{rank}"}]
@@ -198,7 +198,7 @@ def test_barrier_and_objects_are_recorded(communicated, rank):
 def test_the_dump_names_the_ranks_of_a_group_and_of_the_run(communicated, rank):
     dump = of(communicated[0], "all", rank)
     names = [name for name in dump.data if name.startswith("MintDistributed.") and "raised" not in dump.data[name]]
-    assert {name: dump.data[name].get("group_ranks") for name in names} == {name: [0, 1] for name in names}
+    assert {name: dump.data[name].get("group_ranks") for name in names} == {name: ["0", "1"] for name in names}
     run = dump.header["run"]
     assert (run["rank"], run["world_size"], run["device"]) == (rank, 2, "CPU")
 

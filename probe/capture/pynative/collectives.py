@@ -71,9 +71,12 @@ class CollectiveHooks(ApiHooks):
         bound = inspect.signature(self._originals[key]).bind(*args, **kwargs)
         bound.apply_defaults()
         group, *peers = (bound.arguments.get(name) for name in ("group", "src", "dst"))
-        found = {"group_ranks": list(get_process_group_ranks(group or GlobalComm.WORLD_COMM_GROUP))}
+        # texts, as msprobe's compare fails on numbers in an entry
+        found: dict[str, Any] = {
+            "group_ranks": [str(rank) for rank in get_process_group_ranks(group or GlobalComm.WORLD_COMM_GROUP)]
+        }
         if key.endswith(("send", "recv")):
-            found["peer"] = next(peer for peer in peers if peer is not None)
+            found["peer"] = str(next(peer for peer in peers if peer is not None))
         return found
 
 
