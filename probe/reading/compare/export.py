@@ -145,16 +145,15 @@ class _Cleaner:
 
     def line(self, row: tuple[Any, ...]) -> str:
         """Return the line of a row."""
-        return ",".join([_digits(value) if type(value) is float else self.text(value) for value in row])
+        known = self._quoted
+        return ",".join([known[cell] if type(cell) is str and cell in known else self.text(cell) for cell in row])
 
     def text(self, value: Any) -> str:
-        """Return the text of a cell that is no float."""
+        """Return the text of a cell."""
+        if type(value) is float:
+            return f"{value:.9g}"
         quoted = self.quoted(value)
         return "" if quoted is None else str(quoted)
-
-
-def _digits(value: float) -> str:
-    return f"{value:.9g}"
 
 
 def _csv_lines(comparing: Comparing, cleaner: _Cleaner) -> Iterator[str]:

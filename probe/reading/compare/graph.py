@@ -48,6 +48,7 @@ class Graph:
             {pair.a: node for node, pair in enumerate(pairs) if pair.a != NONE},
             {pair.b: node for node, pair in enumerate(pairs) if pair.b != NONE},
         )
+        self._parts = [self._own_parts(pair) for pair in pairs]
         self._mixed = len(alignment.flows[0].dtypes | alignment.flows[1].dtypes) > 1
         self.off = [any(slot.verdict in HARD for slot in found) for found in slots]
         for node, pair in enumerate(pairs):
@@ -75,8 +76,11 @@ class Graph:
 
     def parts(self, node: int) -> EntryName:
         """Return the name of a node, taken apart."""
-        flow, place = self.flow(node)
-        return flow.parts[place]
+        return self._parts[node]
+
+    def _own_parts(self, pair: Pair) -> EntryName:
+        a, b = self.alignment.flows
+        return b.parts[pair.b] if pair.b != NONE else a.parts[pair.a]
 
     def is_container(self, node: int) -> bool:
         """Return whether this is a Cell whose work is that of the calls in it."""
@@ -137,21 +141,27 @@ class Graph:
         return found
 
     def _causes(self, node: int, whole: list[Cause]) -> list[Cause]:
-        found: list[Cause] = []
         pair = self.pairs[node]
-        for side, place in enumerate((pair.a, pair.b)):
-            if place == NONE:
-                continue
-            flow, nodes = self.alignment.flows[side], self._nodes[side]
-            parts = flow.parts[place]
-            if parts.kind in (GRADIENT, CELL):
-                inside = self._inside.get(f"{side} {parts.key if parts.kind == GRADIENT else flow.names[place]}", ())
-                found += [whole[other] for other in inside if other != node]
-            if parts.direction == FORWARD:
-                found += [(nodes[link.producer], link.place) for link in flow.links[place] if link.producer >= 0]
-            else:
-                found += [whole[nodes[cause]] for cause in flow.backward_causes(place)]
+        found, other = (
+            self._causes_in(side, place, node, whole) if place != NONE else [] for side, place in enumerate(pair[:2])
+        )
+        if other != found:
+            found += other
         found.sort()
+        return found
+
+    def _causes_in(self, side: int, place: int, node: int, whole: list[Cause]) -> list[Cause]:
+        """Return the causes that the dataflow of one side tells."""
+        found: list[Cause] = []
+        flow, nodes = self.alignment.flows[side], self._nodes[side]
+        parts = flow.parts[place]
+        if parts.kind in (GRADIENT, CELL):
+            inside = self._inside.get(f"{side} {parts.key if parts.kind == GRADIENT else flow.names[place]}", ())
+            found += [whole[other] for other in inside if other != node]
+        if parts.direction == FORWARD:
+            found += [(nodes[link.producer], link.place) for link in flow.links[place] if link.producer >= 0]
+        else:
+            found += [whole[nodes[cause]] for cause in flow.backward_causes(place)]
         return found
 
     def _taint(self) -> list[bool]:
@@ -242,10 +252,10 @@ class Graph:
 
     def is_soft(self, node: int) -> bool:
         """Return whether a node has a difference that may be harmless: an argument, a dtype, an added call."""
-        pair = self.pairs[node]
+        pair, direction = self.pairs[node], self._parts[node].direction
         if NONE in (pair.a, pair.b):
-            return self.parts(node).direction == FORWARD and not self.is_container(node)
-        if self.parts(node).direction == BACKWARD:
+            return direction == FORWARD and not self.is_container(node)
+        if direction == BACKWARD:
             return False
         if pair.how == "replaced":
             return True

@@ -126,10 +126,11 @@ class Judge:
 
     def _without_carried(self, slots: list[Slot]) -> list[Slot]:
         """Return the places of a call whose inputs agree but for noise: outputs that cancel hold the inputs' noise."""
-        given = [
-            (_gap(slot), element_count(slot.a.get("shape"))) for slot in slots if slot.is_input and is_tensor(slot.a)
-        ]
-        if not any(gap for gap, _ in given) or any(slot.is_input and slot.verdict in HARD for slot in slots):
+        inputs = [slot for slot in slots if slot.is_input]
+        if [slot for slot in inputs if slot.verdict in HARD]:
+            return slots
+        given = [(_gap(slot), element_count(slot.a.get("shape"))) for slot in inputs if is_tensor(slot.a)]
+        if not any(gap for gap, _ in given):
             return slots
         found = [
             slot._replace(verdict=NEAR_ZERO) if slot.verdict == DIFFERS and _is_carried(slot, given) else slot

@@ -21,7 +21,6 @@ from probe.reading.compare.unit_summary import Collective, UnitCounts, UnitOrigi
 from probe.reading.document import paused_gc
 from probe.reading.dump import Dump
 from probe.reading.entry_name import API, BACKWARD
-from probe.reading.flow import Flow
 from probe.reading.source import DumpFolder
 from probe.reading.values import share_equal_parts
 
@@ -76,40 +75,34 @@ def _count(comparing: Comparing) -> UnitCounts:
     flow_a, flow_b = comparing.alignment.flows
     only_a, only_b = [], []
     hows: Counter[str] = Counter()
-    verdicts: Counter[str] = Counter()
+    verdicts: list[str] = []
     cells: dict[str, tuple[int, float]] = {}
+    labels: dict[str | None, str] = {}
     for pair, slots in zip(comparing.pairs, comparing.slots):
         hows[pair.how] += 1
         if pair.b == NONE:
             only_a.append(flow_a.names[pair.a])
         elif pair.a == NONE:
             only_b.append(flow_b.names[pair.b])
-        worst, off = 0.0, 0
-        for slot in slots:
-            verdicts[slot.verdict] += 1
-            if slot.verdict in HARD:
-                off += 1
-                worst = max(worst, slot.distance.rel_l2 or 0.0)
-        if off:
-            cell = _cell(flow_b, pair.b)
+        found = [slot.verdict for slot in slots]
+        verdicts += found
+        if not HARD.isdisjoint(found):
+            off = [slot.distance.rel_l2 or 0.0 for slot in slots if slot.verdict in HARD]
+            place = flow_b.names[pair.b] if flow_b.parts[pair.b].kind != API else flow_b.cells[pair.b]
+            if place not in labels:
+                labels[place] = entry_name.cell_label(place) or place or "outside of Cells"
+            cell = labels[place]
             count, so_far = cells.get(cell, (0, 0.0))
-            cells[cell] = count + off, max(so_far, worst)
+            cells[cell] = count + len(off), max(so_far, *off)
     return UnitCounts(
         pairs=dict(hows),
-        verdicts={key: count for key, count in verdicts.items() if key},
+        verdicts={key: count for key, count in Counter(verdicts).items() if key},
         only_a=tuple(only_a[:_MOST_NAMES]),
         only_b=tuple(only_b[:_MOST_NAMES]),
         only=(len(only_a), len(only_b)),
         cells=dict(list(cells.items())[:_MOST_CELLS]),
         rules_used=tuple(comparing.tolerances.used()),
     )
-
-
-def _cell(flow: Flow, place: int) -> str:
-    parts = flow.parts[place]
-    if parts.kind == API:
-        return entry_name.cell_label(flow.cells[place]) or "outside of Cells"
-    return entry_name.cell_label(flow.names[place]) or flow.names[place]
 
 
 def _find_origins(counts: UnitCounts, comparing: Comparing) -> UnitOrigins:
