@@ -135,7 +135,7 @@ class Run:
             self._budget.allow(settings.max_disk)
             self._measurers = select_measurers(settings)
         is_nan_check = settings.task == "nan_check"
-        arrays = ArrayWriter(folder, self._budget)
+        arrays = ArrayWriter(folder, self._budget, settings.link_equal)
         saves_arrays = is_nan_check or settings.task == "tensor" or settings.tensor_list
         header = {
             "task": "statistics" if is_nan_check else settings.task,

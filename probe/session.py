@@ -309,7 +309,7 @@ class Session:
             raise UsageError('estimate(): it needs a step of task "statistics" on disk')
         from probe.reading.estimate import estimate
 
-        return estimate(self._run.last_folder, self.settings.exact_dtypes)
+        return estimate(self._run.last_folder, self.settings.exact_dtypes, self.settings.link_equal)
 
     @_serialized
     def register(self, owner: Any, name: str, prefix: str | None) -> None:

@@ -56,6 +56,7 @@ class Settings:
         synchronize: whether PyNative is made to run synchronously, which makes a dump of small operations cheaper.
         measure: where statistics are computed: on the "host", on the "device", or "auto": on the host for CPU only.
         max_disk: most bytes of arrays that this process may write; None for no limit.
+        link_equal: whether arrays of equal bytes in one step are hard links to one file.
         async_dump: accepted; without effect where statistics are computed on the host.
         precision: accepted; statistics are always of the high one.
         exact_dtypes: whether bfloat16 arrays are stored as bfloat16 instead of as float32.
@@ -88,6 +89,7 @@ class Settings:
     synchronize: bool = field(default=False, metadata=_row(validators.boolean))
     measure: str = field(default="auto", metadata=_row(validators.choice("auto", "host", "device")))
     max_disk: int | None = field(default=None, metadata=_row(validators.size))
+    link_equal: bool = field(default=True, metadata=_row(validators.boolean))
     async_dump: bool = field(default=False, metadata=_row(validators.boolean))
     precision: str = field(default="high", metadata=_row(validators.choice("high", "low")))
     exact_dtypes: bool = field(default=False, metadata=_row(validators.boolean))

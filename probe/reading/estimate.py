@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 
+from probe.reading.flow import content_key
 from probe.reading.run import open as open_run
 from probe.reading.values import element_count
 from probe.store import layout
@@ -15,23 +16,29 @@ _HEADER, _KEY = 128, len(',\n      "data_name": ".npy"')
 _SIZES = {"Bool": 1, "BFloat16": 4, "Complex64": 8, "Complex128": 16}
 
 
-def estimate(folder: str, exact_dtypes: bool = False) -> int:
+def estimate(folder: str, exact_dtypes: bool = False, link_equal: bool = True) -> int:
     """Return how many bytes the files of a rank folder would have with the array of every tensor.
 
     Args:
         folder: a rank folder of task "statistics".
         exact_dtypes: whether bfloat16 would be stored as it is.
+        link_equal: whether arrays of equal bytes would be one file. Tensors of equal numbers stand for them here.
 
     Raises:
         UsageError: when the dump cannot be read.
     """
     sizes = {**_SIZES, "BFloat16": 2} if exact_dtypes else _SIZES
     total = documents(folder)
+    counted = set()
     for place, record in open_run(folder).dump().tensors():
         name = str(record.get("dtype"))
         bits = int("".join(filter(str.isdigit, name)) or 8)
         arrays = (element_count(record.get("shape")) or 0) * sizes.get(name, bits // 8)
-        total += arrays + _HEADER + (0 if "data_name" in record else _KEY + len(place))
+        total += 0 if "data_name" in record else _KEY + len(place)
+        content = content_key(record), str(record.get("shape"))
+        if not link_equal or content[0] is None or content not in counted:
+            total += arrays + _HEADER
+            counted.add(content)
     return total
 
 

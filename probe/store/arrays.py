@@ -16,6 +16,7 @@ import numpy as np
 from probe.naming import clean
 from probe.store import file_io, layout
 from probe.store.disk_budget import DiskBudget
+from probe.store.equal_arrays import EqualArrays
 
 _LONGEST = 255
 _ENDING = ".npy"
@@ -27,15 +28,17 @@ class ArrayWriter:
     Args:
         folder: the rank folder; arrays go to ``dump_tensor_data`` in it, made with the first one.
         budget: the bytes that may be written.
+        link_equal: whether arrays of equal bytes share one file.
 
     Attributes:
         folder: the folder of the arrays.
         budget: see above.
     """
 
-    def __init__(self, folder: str, budget: DiskBudget) -> None:
+    def __init__(self, folder: str, budget: DiskBudget, link_equal: bool = True) -> None:
         self.folder = os.path.join(folder, layout.ARRAYS)
         self.budget = budget
+        self._equal = EqualArrays() if link_equal else None
         self._made = False
 
     def save(self, name: str, array: np.ndarray) -> str:  # type: ignore[type-arg]  # any dtype
@@ -47,23 +50,31 @@ class ArrayWriter:
         if not (self._made and os.path.isdir(self.folder)):  # else somebody may have removed it
             file_io.make_dirs(self.folder)
             self._made = True
-        if not self.budget.reserve(self.folder, array.nbytes):
+        name = clean(name) + _ENDING
+        file_name = name if len(name) <= _LONGEST else _short(name)
+        if not self._link_or_write(f"{self.folder}/{file_name}", np.asarray(array, order="C")):
             return ""
-        file_name = self._file_name(clean(name))
-        array = np.asarray(array, order="C")
-        parts = _header(array.dtype, array.shape), array.reshape(-1).view(np.uint8).data
-        file_io.write(f"{self.folder}/{file_name}", *parts)
+        if file_name != name:
+            row = io.StringIO()
+            csv.writer(row, lineterminator="\n").writerow([file_name, name])
+            file_io.append(os.path.join(self.folder, layout.MAPPING), row.getvalue())
         return file_name
 
-    def _file_name(self, name: str) -> str:
-        if len(name) + len(_ENDING) <= _LONGEST:
-            return name + _ENDING
-        digest = hashlib.sha256(name.encode()).hexdigest()[:16]
-        short = f"{name[: _LONGEST - len(_ENDING) - len(digest) - 1]}.{digest}{_ENDING}"
-        row = io.StringIO()
-        csv.writer(row, lineterminator="\n").writerow([short, name + _ENDING])
-        file_io.append(os.path.join(self.folder, layout.MAPPING), row.getvalue())
-        return short
+    def _link_or_write(self, path: str, array: np.ndarray) -> bool:  # type: ignore[type-arg]
+        header, content = _header(array.dtype, array.shape), array.reshape(-1).view(np.uint8)
+        if self._equal is not None and not self.budget.exhausted_reason and self._equal.link(header, content, path):
+            return True
+        if not self.budget.reserve(self.folder, array.nbytes):
+            return False
+        status = file_io.write(path, header, content.data)
+        if self._equal is not None:
+            self._equal.add(header, content, path, status)
+        return True
+
+
+def _short(name: str) -> str:
+    digest = hashlib.sha256(name[: -len(_ENDING)].encode()).hexdigest()[:16]
+    return f"{name[: _LONGEST - len(_ENDING) - len(digest) - 1]}.{digest}{_ENDING}"
 
 
 @functools.lru_cache(4096)

@@ -42,14 +42,25 @@ def append(path: str, text: str) -> None:
         file.write(text)
 
 
-def write(path: str, *parts: bytes | memoryview) -> None:
-    """Write a new file in place of an older one. A file that cannot be written to its end is removed."""
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, FILE_MODE)
+def write(path: str, *parts: bytes | memoryview) -> os.stat_result:
+    """Write a new file in place of an older one, and return its state. A file that cannot be completed is removed.
+
+    An older file is removed, never truncated: it may have other names.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    try:
+        file = os.open(path, flags, FILE_MODE)
+    except FileExistsError:
+        if os.path.islink(path):
+            raise OSError(errno.ELOOP, "a symbolic link is in the way", path) from None
+        os.remove(path)
+        file = os.open(path, flags, FILE_MODE)
     try:
         for part in parts:
             rest = memoryview(part)
             while rest:
                 rest = rest[os.write(file, rest) :]
+        return os.fstat(file)
     except OSError:
         os.remove(path)
         raise
