@@ -58,7 +58,7 @@ class Settings:
         max_disk: most bytes of arrays that this process may write; None for no limit.
         link_equal: whether arrays of equal bytes in one step are hard links to one file.
         async_dump: accepted; without effect where statistics are computed on the host.
-        precision: accepted; statistics are always of the high one.
+        precision: on a device: "high" divides by the largest value before adding, so that finite data never overflow.
         exact_dtypes: whether bfloat16 arrays are stored as bfloat16 instead of as float32.
         dump_enable: whether anything is recorded now; the settings file is read again after an edit.
         quiet: whether the line at the end of the process is left out, which says where the dump is.
@@ -91,7 +91,7 @@ class Settings:
     max_disk: int | None = field(default=None, metadata=_row(validators.size))
     link_equal: bool = field(default=True, metadata=_row(validators.boolean))
     async_dump: bool = field(default=False, metadata=_row(validators.boolean))
-    precision: str = field(default="high", metadata=_row(validators.choice("high", "low")))
+    precision: str = field(default="low", metadata=_row(validators.choice("high", "low")))
     exact_dtypes: bool = field(default=False, metadata=_row(validators.boolean))
     dump_enable: bool = field(default=True, metadata=_row(validators.boolean))
     quiet: bool = field(default=False, metadata=_row(validators.boolean))

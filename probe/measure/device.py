@@ -7,73 +7,66 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
-from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 from probe.measure.deferred import MOST_TENSORS, DeferredMeasurer
 from probe.measure.host import HostMeasurer
 from probe.measure.measurer import ArraySink, Guard, Role
-from probe.measure.records import PendingRecord, tensor_record
-from probe.measure.statistics import FOUR, Number, Numbers, nonfinite_numbers
+from probe.measure.records import TensorRecord, tensor_record
+from probe.measure.reductions import Reductions
+from probe.measure.statistics import FOUR, Numbers
 
 #: a batch is measured when its copies have this many bytes, as they wait in the device's memory
 MOST_BYTES = 64 << 20
-#: the divisor of a tensor of zeros, in place of its largest magnitude
-_TINY = 1e-37
-#: instances of our own, as the listed functions may be patched
-_OPS = "Cast Stack ReduceMax ReduceMin ReduceSum ReduceMean IsNan IsInf RealDiv Maximum Square Abs Equal Less Greater"
+#: a tensor of so many bytes is copied: one operation instead of four
+_SMALL = 1024
 #: kind -> the dtypes that are reduced; tensors of others are copied
 _KINDS = {"float": "float16 bfloat16 float32", "int": "int8 int16 int32 int64 uint8", "bool": "bool_"}
 _dtype_and_size = operator.attrgetter("_dtype", "_nbytes")
 
 
-class _Reduced(NamedTuple):
-    """A tensor whose scalars are still on the device."""
+@dataclass
+class _Reduced:
+    """A tensor whose scalars, or whose few values, are on the device; after a fetch they are numbers and an array."""
 
-    pending: PendingRecord
     dtype: str
     shape: tuple[int, ...]
     kind: str
     floats: list[Any]
     integers: list[Any]
+    values: list[Any]
 
 
 class DeviceMeasurer(DeferredMeasurer):
-    """Adds reductions to MindSpore's pipeline and waits for nothing until ``complete``.
+    """Adds few reductions to MindSpore's pipeline and waits for nothing until ``complete``.
 
-    Values are divided by the largest before they are added, so finite data never overflow. Sums are in float32, so Mean
-    and Norm agree with the host's to about six digits. Tensors that are saved, complex or float64 are copied.
+    Sums are in float32, so Mean and Norm agree with the host's to about six digits. NaN and Inf show in the four
+    numbers; they are counted where the user asks for it. Tensors that are saved, complex or float64 are copied.
 
     Args:
         host: measures the copies.
         reduces: whether numbers suffice for a tensor that is not saved (no checksum).
+        reductions: the operations.
     """
 
-    def __init__(self, host: HostMeasurer, reduces: bool) -> None:
+    def __init__(self, host: HostMeasurer, reduces: bool, reductions: Reductions) -> None:
         import mindspore
-        from mindspore.ops import operations
 
         super().__init__(host)
-        self._chosen = host.chosen
+        self._host = host
+        self._table = () if host.chosen is None else host.chosen.table
         kinds = _KINDS if reduces else {}
         self._kinds = {getattr(mindspore, name): kind for kind, names in kinds.items() for name in names.split()}
-        self._ops = SimpleNamespace(**{name: getattr(operations, name)() for name in _OPS.split()})
-        self._ms = mindspore
-        self._tiny = mindspore.Tensor(_TINY, mindspore.float32)
+        self._reductions = reductions
         self._bytes = 0
         self._reduced: list[_Reduced] = []
 
     @property
-    def has_pending(self) -> bool:
-        """Whether numbers wait to be fetched, or copies to be measured."""
-        return bool(self._reduced) or super().has_pending
-
-    @property
     def is_full(self) -> bool:
         """Whether a batch is complete."""
-        return self._bytes > MOST_BYTES or len(self._reduced) >= MOST_TENSORS or super().is_full
+        return self._bytes > MOST_BYTES or len(self._waiting) >= MOST_TENSORS
 
     def tensor(self, tensor: Any, name: str, sink: ArraySink | None, role: Role) -> Any:
         """Return the record of one tensor, known after ``complete``."""
@@ -82,22 +75,20 @@ class DeviceMeasurer(DeferredMeasurer):
             return self._measurer.tensor(tensor, name, sink, role)
         if sink is not None or dtype not in self._kinds:
             return super().tensor(tensor, name, sink, role)
-        kind = self._kinds[dtype]
-        scalars = self._retry_to_find_culprit(partial(self.own_operations.run, self._reduce, kind), tensor)
-        pending = PendingRecord()
-        self._reduced.append(_Reduced(pending, str(dtype), tensor._shape, kind, *scalars))
-        return pending
+        one = _Reduced(str(dtype), tensor._shape, self._kinds[dtype], [], [], [])
+        if size <= _SMALL:
+            one.values = [self.copy(tensor)]
+        else:
+            self._retry_to_find_culprit(partial(self.own_operations.run, self._reduce, one), tensor)
+        self._reduced.append(one)
+        return self._later(partial(self._record, one))
 
     def complete(self, guard: Guard) -> None:
         """Fetch the waiting numbers, all of a kind at once, and measure the copies."""
         reduced, self._reduced, self._bytes = self._reduced, [], 0
-        super().complete(guard)
         with guard("fetching numbers from the device"):
-            floats = self._fetch([scalar for one in reduced for scalar in one.floats])
-            integers = self._fetch([scalar for one in reduced for scalar in one.integers])
-            for one in reduced:
-                numbers = self._numbers(one, floats, integers)
-                one.pending.record = tensor_record(one.dtype, one.shape, numbers)
+            self.own_operations.run(self._fetch, reduced)
+        super().complete(guard)
 
     def forget(self) -> None:
         """Release remembered values, copies and numbers; the step is over."""
@@ -108,46 +99,54 @@ class DeviceMeasurer(DeferredMeasurer):
         self._bytes += tensor._nbytes
         return super()._copied(tensor)
 
-    def _fetch(self, scalars: list[Any]) -> Iterator[Any]:
-        return iter(self.own_operations.run(self._ops.Stack, tuple(scalars)).asnumpy().tolist() if scalars else ())
-
-    def _reduce(self, kind: str, tensor: Any) -> tuple[list[Any], list[Any]]:
-        """Return the float32 and the integer scalars that ``_numbers`` reads later, all still on the device."""
-        ops, values = self._ops, self._ops.Cast(tensor, self._ms.float32)
-        floats = []
-        if kind == "float":
-            integers = [self._count(ops.IsNan(values)), self._count(ops.IsInf(values))]
+    def _reduce(self, one: _Reduced, tensor: Any) -> None:
+        reductions, kind = self._reductions, one.kind
+        one.floats, one.integers = [], []
+        counts = [entry.device for entry in self._table if entry.device]
+        values = reductions.values(tensor, kind) if counts or kind != "bool" else tensor
+        if kind == "bool":
+            one.integers.append(reductions.count(tensor))
         else:
-            whole = ops.Cast(tensor, self._ms.int64)
-            integers = [ops.ReduceMax(whole), ops.ReduceMin(whole)]
-        if kind != "bool":
-            largest, smallest = ops.ReduceMax(values), ops.ReduceMin(values)
-            scale = ops.Maximum(ops.Maximum(ops.Abs(largest), ops.Abs(smallest)), self._tiny)
-            unit = ops.RealDiv(values, scale)
-            floats = [largest, smallest, scale, ops.ReduceMean(unit), ops.ReduceSum(ops.Square(unit))]
-        for entry in self._chosen.table if self._chosen is not None else ():
-            if entry.device:
-                name, *others = entry.device
-                integers.append(self._count(getattr(ops, name)(values, *others)))
-        return floats, integers
+            one.floats, one.integers = reductions.four(tensor, values, kind)
+        one.integers += [reductions.count(values, *device) for device in counts]
 
-    def _count(self, found: Any) -> Any:
-        return self._ops.Cast(self._ops.ReduceSum(self._ops.Cast(found, self._ms.float32)), self._ms.int64)
+    def _fetch(self, reduced: list[_Reduced]) -> None:
+        fetch = self._reductions.fetch
+        waiting = [(one, one.floats, one.integers) for one in reduced]
+        for one in reduced:
+            one.floats, one.integers = [], []  # a failed fetch leaves no tensors where numbers are expected
+        floats = iter(fetch([scalar for _, scalars, _ in waiting for scalar in scalars], "float"))
+        integers = iter(fetch([scalar for _, _, scalars in waiting for scalar in scalars], "int"))
+        for one, given, whole in waiting:
+            one.floats = [found.item() for found in itertools.islice(floats, len(given))]
+            one.integers = [found.item() for found in itertools.islice(integers, len(whole))]
+        for kind in _KINDS:
+            small = [one for one in reduced if one.values and one.kind == kind]
+            for one, array in zip(small, fetch([item.values[0] for item in small], kind)):
+                one.values = [array]
 
-    def _numbers(self, one: _Reduced, floats: Iterator[float], integers: Iterator[int]) -> Numbers:
-        """Return the numbers of one tensor from the fetched scalars, in the order of ``_reduce``."""
-        first, second = next(integers), next(integers)
+    def _record(self, one: _Reduced) -> TensorRecord:
+        if one.values:
+            return self._host.array(one.values[0], one.dtype, "", None)
+        counts = one.integers[1 if one.kind == "bool" else 2 if one.kind == "int" else 0 :]
+        four = self._four(one)
+        if self._host.chosen is not None:
+            found = iter(counts)
+            size = math.prod(one.shape)
+            four = {entry.key: next(found) if entry.device else four.get(entry.key, size) for entry in self._table}
+        return tensor_record(one.dtype, one.shape, four)
+
+    def _four(self, one: _Reduced) -> Numbers:
+        """Return the four numbers. Max and Min may ignore a NaN; Norm does not."""
         if one.kind == "bool":
-            four: Numbers = dict(zip(FOUR, (bool(first), bool(second), None, None)))
-        else:
-            largest, smallest, scale, mean, square = itertools.islice(floats, 5)
-            ends: tuple[Number, Number] = (first, second) if one.kind == "int" else (largest, smallest)
-            four = dict(zip(FOUR, (*ends, mean * scale, math.sqrt(square) * scale)))
-            if one.kind == "float" and (first or second):
-                four = nonfinite_numbers(largest, smallest, largest + smallest, first, second)
-        if self._chosen is None:
-            return four
-        return {
-            entry.key: next(integers) if entry.device else four.get(entry.key, math.prod(one.shape))
-            for entry in self._chosen.table
-        }
+            total = one.integers[0]
+            return dict(zip(FOUR, (total > 0, total == math.prod(one.shape), None, None)))
+        largest, smallest = (one.integers if one.kind == "int" else one.floats)[:2]
+        mean, norm, *scale = one.floats[0 if one.kind == "int" else 2 :]
+        if math.isnan(norm):
+            return dict.fromkeys(FOUR, math.nan)
+        if one.kind == "float" and not (math.isfinite(largest) and math.isfinite(smallest)):
+            both = largest == math.inf and smallest == -math.inf
+            return dict(zip(FOUR, (largest, smallest, math.nan if both else largest + smallest, math.inf)))
+        norm, factor = math.sqrt(norm) if self._reductions.norm_is_square else norm, scale[0] if scale else 1.0
+        return dict(zip(FOUR, (largest, smallest, mean * factor, norm * factor)))

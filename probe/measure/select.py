@@ -13,6 +13,7 @@ from probe.measure.device import DeviceMeasurer
 from probe.measure.extrema import ExtremaMeasurer
 from probe.measure.host import HostMeasurer
 from probe.measure.measurer import Measurer
+from probe.measure.reductions import Reductions
 from probe.measure.statistic_table import SelectedStatistics
 
 
@@ -32,7 +33,8 @@ def select_measurers(settings: Settings) -> Measurers:
     host = HostMeasurer(settings.checksums, chosen, settings.exact_dtypes, array_filter)
     on_cpu = mindspore.get_context("device_target") == "CPU"
     if settings.task != "nan_check" and (settings.measure == "device" or (settings.measure == "auto" and not on_cpu)):
-        device = DeviceMeasurer(host, reduces=not settings.checksums)
+        reductions = Reductions(on_cpu, scaled=settings.precision == "high")
+        device = DeviceMeasurer(host, reduces=not settings.checksums, reductions=reductions)
         return Measurers(device, device)
     measurer = ExtremaMeasurer(host) if settings.task == "nan_check" else host
     return Measurers(measurer, DeferredMeasurer(measurer))

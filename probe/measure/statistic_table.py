@@ -19,8 +19,8 @@ class Statistic(NamedTuple):
     Attributes:
         key: its key in a record.
         host: an array of real numbers -> the number of such elements; None for one of the four of ``statistics``.
-        device: the Primitive that finds such elements in a Float32 tensor, and its further operand, as
-            ``("Equal", 0.0)``; empty where the four or the shape tell their number.
+        device: the Primitive that finds such elements in a tensor of floats, and its further operand, as
+            ``("Equal", 0.0)``, or without one the tensor itself; empty where the four or the shape tell their number.
     """
 
     key: str
@@ -40,7 +40,7 @@ STATISTICS = {
     "avg": Statistic("Mean"),
     "l2norm": Statistic("Norm"),
     "count": Statistic("count", lambda array: int(array.size)),
-    "nan count": Statistic("nan_count", _count(np.isnan), ("IsNan",)),
+    "nan count": Statistic("nan_count", _count(np.isnan), ("NotEqual",)),
     "negative inf count": Statistic("negative_inf_count", _count(lambda a: a == -np.inf), ("Equal", -np.inf)),
     "positive inf count": Statistic("positive_inf_count", _count(lambda a: a == np.inf), ("Equal", np.inf)),
     "negative zero count": Statistic("negative_zero_count", _count(lambda a: a < 0), ("Less", 0.0)),

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import subprocess
@@ -13,6 +14,10 @@ import mindspore as ms
 import numpy as np
 import pytest
 
+from probe.measure.device import DeviceMeasurer
+from probe.measure.host import HostMeasurer
+from probe.measure.measurer import Role
+from probe.measure.reductions import Reductions
 from tests.support import nets
 
 pytestmark = pytest.mark.slow
@@ -51,18 +56,171 @@ def recorded(debug, function, measure, **settings):
     return debug.record(function, measure=measure, **settings)
 
 
+def record_of(debug, value, measure, **settings):
+    _, dump = recorded(debug, lambda: value.reshape(value.shape), measure, **settings)
+    return dump.data["Tensor.reshape.0.forward"]["input_args"][0]
+
+
 @pytest.mark.parametrize("name", VALUES)
-def test_records_measured_on_the_device_equal_those_of_the_host(debug, name):
+def test_small_tensors_have_the_numbers_of_the_host(debug, name):
     value = ms.Tensor(VALUES[name])
-    records = [
-        recorded(debug, lambda: value.reshape(value.shape), measure)[1].data["Tensor.reshape.0.forward"]["input_args"][
-            0
-        ]
-        for measure in ("host", "device")
-    ]
-    host, device = records
+    host, device = (record_of(debug, value, measure) for measure in ("host", "device"))
     assert list(host) == list(device)
     assert {key: (host[key], device[key]) for key in host if not agree(device[key], host[key])} == {}
+
+
+#: the sum of their squares leaves the range of float32
+FAR = ("largest", "smallest")
+
+
+@pytest.mark.parametrize("precision", ["low", "high"])
+@pytest.mark.parametrize("name", [name for name in VALUES if name != "empty"])
+def test_reduced_tensors_have_the_numbers_of_the_host_but_no_counts(debug, name, precision):
+    value = ms.Tensor(np.resize(VALUES[name], (3, 1000)))
+    host, device = (record_of(debug, value, measure, precision=precision) for measure in ("host", "device"))
+    counts = {} if name in ("double", "complex") else {"nan_count": None, "inf_count": None}
+    expected = {key: number for key, number in host.items() if key not in counts}
+    assert list(expected) == list(device)
+    wrong = {key: (number, device[key]) for key, number in expected.items() if not agree(device[key], number)}
+    if precision == "low" and name in FAR:
+        lost = (math.inf, math.inf) if name == "largest" else (pytest.approx(host["Mean"]), pytest.approx(0, abs=1e-17))
+        assert (device["Mean"], device["Norm"]) == lost
+        wrong = {key: both for key, both in wrong.items() if key not in ("Mean", "Norm")}
+    assert wrong == {}
+
+
+def test_counts_are_recorded_where_they_are_asked_for(debug):
+    value = ms.Tensor(np.resize(VALUES["nan"], (1000,)))
+    names = ["max", "nan count", "positive inf count", "zero count", "count"]
+    host, device = (record_of(debug, value, measure, summary_mode=names) for measure in ("host", "device"))
+    assert (host["nan_count"], host["positive_inf_count"]) == (500, 250)
+    assert {key: number for key, number in device.items() if key != "Max"} == {
+        key: number for key, number in host.items() if key != "Max"
+    }
+    assert math.isnan(device["Max"])
+
+
+OPERATIONS = {
+    "float32": (5, 4),
+    "float16": (6, 4),
+    "bfloat16": (6, 4),
+    "int8": (6, 5),
+    "int32": (6, 5),
+    "int64": (6, 5),
+    "bool_": (1, 1),
+}
+
+
+class Counted:
+    """Runs an operation of MindSpore, and counts it."""
+
+    def __init__(self, ran, name, operation):
+        self._ran, self._name, self._operation = ran, name, operation
+
+    def __call__(self, *args):
+        self._ran.append(self._name)
+        return self._operation(*args)
+
+
+def counted(on_cpu, scaled=False):
+    """Return reductions, and the list of the operations that they have run. CPU has no kernel for the norm."""
+    reductions, ran = Reductions(on_cpu, scaled), []
+    operations = vars(reductions._ops)
+    square, total, cast = operations["Square"], operations["SumExt"], operations["Cast"]
+    if not on_cpu:
+        operations["LinalgVectorNorm"] = lambda x, *_: (
+            total(square(cast(x, ms.float32)), None, False, ms.float32) ** 0.5
+        )
+        for name in ("Max", "Min"):  # nor for the extrema of bfloat16
+            kernel = operations[name]
+            operations[name] = lambda x, kernel=kernel: (
+                cast(kernel(cast(x, ms.float32)), x.dtype) if x.dtype == ms.bfloat16 else kernel(x)
+            )
+    for name, operation in list(operations.items()):
+        operations[name] = Counted(ran, name, operation)
+    return reductions, ran
+
+
+def measured(tensor, reductions):
+    measurer = DeviceMeasurer(HostMeasurer(md5=False), reduces=True, reductions=reductions)
+    record = measurer.tensor(tensor, "", None, Role.OUTPUT)
+    count = len(measurer._reductions._ops.Max._ran)
+    measurer.complete(lambda operation: contextlib.nullcontext())
+    return json.loads(record.text("")), count
+
+
+@pytest.mark.parametrize("dtype", OPERATIONS)
+@pytest.mark.parametrize("on_cpu", [True, False], ids=["cpu", "device"])
+def test_few_operations_reduce_a_tensor(dtype, on_cpu):
+    values = np.arange(-700, 700) % 3
+    tensor = ms.Tensor(values, getattr(ms, dtype))
+    reductions, _ = counted(on_cpu)
+    record, count = measured(tensor, reductions)
+    assert count == OPERATIONS[dtype][0 if on_cpu else 1]
+    if dtype == "bool_":
+        assert (record["Max"], record["Min"], record["Mean"], record["Norm"]) == (True, False, None, None)
+    else:
+        assert (record["Max"], record["Min"]) == (2, 0)
+        assert record["Mean"] == pytest.approx(values.mean(), rel=1e-6)
+        assert record["Norm"] == pytest.approx(np.linalg.norm(values), rel=1e-6)
+
+
+def test_ten_operations_reduce_data_of_any_magnitude():
+    reductions, _ = counted(on_cpu=True, scaled=True)
+    record, count = measured(ms.Tensor(np.full(1000, 1e30, np.float32)), reductions)
+    assert count == 10
+    assert record["Norm"] == pytest.approx(1e30 * 1000**0.5, rel=1e-6)
+
+
+def test_a_small_tensor_is_copied_and_not_reduced():
+    reductions, _ = counted(on_cpu=False)
+    record, count = measured(ms.Tensor(np.arange(256, dtype=np.float32)), reductions)
+    assert (count, record["Max"], record["Mean"]) == (0, 255.0, 127.5)
+
+
+@pytest.mark.parametrize("kind", ["float", "int", "bool"])
+def test_small_tensors_are_fetched_together(kind):
+    dtypes = {
+        "float": (ms.float32, ms.float16, ms.float32),
+        "int": (ms.int8, ms.int64, ms.int8),
+        "bool": (ms.bool_,) * 3,
+    }
+    tensors = [ms.Tensor(values, dtype) for values, dtype in zip(([[1, 0], [3, 4]], 1, [[5], [0]]), dtypes[kind])]
+    reductions, ran = counted(on_cpu=False)
+    found = reductions.fetch(tensors, kind)
+    assert [array.tolist() for array in found] == [tensor.asnumpy().tolist() for tensor in tensors]
+    assert ran.count("Concat") == len(set(dtypes[kind])) + 1
+
+
+WAITING = """
+import sys, time
+import mindspore as ms
+import numpy as np
+ms.set_context(mode=ms.PYNATIVE_MODE)
+from probe.measure.device import DeviceMeasurer
+from probe.measure.host import HostMeasurer
+from probe.measure.measurer import Role
+from probe.measure.reductions import Reductions
+x = ms.Tensor(np.ones((1500, 1500), np.float32) * 1e-3)
+measurer = DeviceMeasurer(HostMeasurer(md5=False), True, Reductions(True, False))
+begun = lambda: measurer.tensor(x, "", None, Role.OUTPUT)
+begun()
+(x @ x).asnumpy()
+began = time.perf_counter()
+y = x
+for _ in range(6):
+    y = y @ x
+issued = time.perf_counter()
+measurer.tensor(y, "", None, Role.OUTPUT)
+measured = time.perf_counter()
+y.asnumpy()
+print((measured - issued) / (time.perf_counter() - began))
+"""
+
+
+def test_measuring_does_not_wait_for_a_slow_operation():
+    done = subprocess.run([sys.executable, "-c", WAITING], capture_output=True, text=True, check=True)
+    assert float(done.stdout.split()[-1]) < 0.3
 
 
 @pytest.mark.parametrize("task", ["statistics", "tensor"])
@@ -125,7 +283,7 @@ from probe import PrecisionDebugger
 config = sys.argv[1] + "/config.json"
 open(config, "w").write(json.dumps({"dump_path": sys.argv[1] + "/dump", "measure": "device"}))
 debugger = PrecisionDebugger(config_path=config)
-x = ms.Tensor(np.arange(3.0, dtype=np.float32))
+x = ms.Tensor(np.arange(1000, dtype=np.float32) % 3)
 if sys.argv[3] == "ours":
     from probe.measure.device import DeviceMeasurer
     def fail(self, kind, tensor):
@@ -151,7 +309,7 @@ def test_an_error_of_the_training_reaches_it_once_and_an_error_of_probe_never(tm
     command = [sys.executable, "-c", ERRORS, str(tmp_path), mode, whose]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
     assert done.returncode == 0, done.stderr[-2000:]
-    assert done.stdout.split()[-2:] == [str(int(whose == "theirs")), "3.0"]
+    assert done.stdout.split()[-2:] == [str(int(whose == "theirs")), "999.0"]
     data = json.loads((tmp_path / "dump" / "step0" / "rank" / "dump.json").read_text())["data"]
     relu = data["Functional.relu.0.forward"]
     assert ("error" in relu) == (whose == "ours")

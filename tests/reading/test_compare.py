@@ -59,6 +59,16 @@ def pair(tmp_path):
     return make
 
 
+@pytest.mark.parametrize(("norm", "least"), [(3.0, 0.0), (math.inf, 0.0)])
+def test_an_infinite_norm_of_finite_data_is_unknown(norm, least):
+    """A device adds in float32: beyond 1e19 the sum of squares leaves its range."""
+    device = {"dtype": "Float32", "shape": [4], "Max": 1e25, "Min": 0.0, "Mean": 5e24, "Norm": math.inf}
+    assert distance(device, {**device, "Norm": norm}).rel_l2 == least
+    assert distance({**device, "Norm": norm}, device).rel_l2 == least
+    assert distance(device, {**device, "Max": 2e25}).rel_l2 == 0.5
+    assert distance(device, {**device, "Max": math.inf}).rel_l2 == math.inf
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_the_bound_is_never_above_the_distance(seed):
     rng = np.random.RandomState(seed)

@@ -56,7 +56,6 @@ class Graph:
         self._inside = self._find_inside()
         whole: list[Cause] = [(node, "") for node in range(len(pairs))]
         self.causes = [self._causes(node, whole) for node in range(len(pairs))]
-        self._first_off = next((node for node, off in enumerate(self.off) if off), len(pairs))
         self.tainted = self._taint()
         self.soft = self._soften()
 
@@ -165,7 +164,8 @@ class Graph:
         return found
 
     def _taint(self) -> list[bool]:
-        tainted = [self._has_unknown_cause(node) for node in range(len(self.pairs))]
+        first = next((node for node, off in enumerate(self.off) if off), len(self.pairs))
+        tainted = [node > first and self._has_unknown_cause(node) for node in range(len(self.pairs))]
         for _ in range(_PASSES):
             changed = False
             for node, causes in enumerate(self.causes):
@@ -181,7 +181,7 @@ class Graph:
 
     def _has_unknown_cause(self, node: int) -> bool:
         """Return whether a value that is off has no known producer, but a possible one that is off."""
-        if not self.off[node] or node <= self._first_off:
+        if not self.off[node]:
             return False
         parts = self.parts(node)
         if parts.direction == BACKWARD:  # a gradient that arrives is a sum, whose terms may come from anywhere before

@@ -1,0 +1,97 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The operations that reduce a tensor on the device. None waits: MindSpore runs all of them in its pipeline."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from probe.measure.tensor_reader import Array
+
+#: the divisors of a tensor of zeros, and of one with Inf, in place of the largest magnitude
+_SCALES = 1e-37, 3.4e38
+#: instances of our own, as the listed functions may be patched; older Primitives wait for pending operations
+_NEW = "Max Min MeanExt SumExt LinalgVectorNorm Square Abs Maximum ClampScalar Div NotEqual Equal Less Greater Reshape"
+
+Scalars = list[Any]
+
+
+class Reductions:
+    """Reduces tensors to scalars.
+
+    Args:
+        on_cpu: CPU has no kernel for the norm of a vector, and none for the extrema of bfloat16. Fetching costs nothing
+            there; on a device small tensors are joined first, so that few fetches suffice.
+        scaled: whether values are divided by the largest before they are added: finite data then never overflow.
+
+    Attributes:
+        norm_is_square: whether the last but one number of ``four`` is the square of the norm.
+        scaled: see above.
+    """
+
+    def __init__(self, on_cpu: bool, scaled: bool) -> None:
+        import mindspore
+        from mindspore.ops import operations
+        from mindspore.ops.auto_generate import gen_ops_prim
+
+        self._ms, self._on_cpu = mindspore, on_cpu
+        self.scaled, self.norm_is_square = scaled, on_cpu
+        self._ops = SimpleNamespace(**{name: getattr(gen_ops_prim, name)() for name in _NEW.split()})
+        self._ops.Cast, self._ops.Concat = operations.Cast(), gen_ops_prim.Concat(0)
+
+    def values(self, tensor: Any, kind: str) -> Any:
+        """Return the tensor in a dtype whose kernels reduce it to float32 numbers."""
+        is_ready = tensor._dtype is self._ms.float32 or (kind == "float" and not self._on_cpu)
+        return tensor if is_ready else self._ops.Cast(tensor, self._ms.float32)
+
+    def four(self, tensor: Any, values: Any, kind: str) -> tuple[Scalars, Scalars]:
+        """Return the floats and the integers from which the four numbers follow, all still on the device.
+
+        Args:
+            tensor: the tensor.
+            values: the same, see ``values``.
+            kind: "float" or "int".
+
+        Returns:
+            ([max, min,] mean, norm or its square, [scale]) and [max, min] of integers.
+        """
+        ops = self._ops
+        source = values if kind == "float" else tensor
+        floats: Scalars = [ops.Max(source), ops.Min(source)]
+        ends, scale = list(floats), []
+        if self.scaled:
+            largest, smallest = (ops.Abs(self.values(end, kind)) for end in ends)
+            scale = [ops.ClampScalar(ops.Maximum(largest, smallest), *_SCALES)]
+            values = ops.Div(values, scale[0])
+        if self.norm_is_square:
+            norm = self._sum(ops.Square(values), self._ms.float32)
+        else:
+            norm = ops.LinalgVectorNorm(values, 2.0, None, False, self._ms.float32)
+        sums = [ops.MeanExt(values, None, False, self._ms.float32), norm, *scale]
+        return ([*ends, *sums], []) if kind == "float" else (sums, ends)
+
+    def count(self, values: Any, comparison: str = "", *operand: float) -> Any:
+        """Return how many elements a comparison finds: with the operand, or with themselves. No name: true elements."""
+        if comparison:
+            values = getattr(self._ops, comparison)(values, *(operand or (values,)))
+        return self._sum(values, self._ms.int64)
+
+    def fetch(self, tensors: list[Any], kind: str) -> list[Array]:
+        """Return the values of small tensors, all of "float", "int" or "bool", with one fetch."""
+        if self._on_cpu or not tensors:
+            return [tensor.asnumpy() for tensor in tensors]
+        ops, wide = self._ops, {"float": self._ms.float32, "int": self._ms.int64, "bool": self._ms.bool_}[kind]
+        places: dict[Any, list[int]] = {}
+        for place, tensor in enumerate(tensors):
+            places.setdefault(tensor._dtype, []).append(place)
+        groups = [tuple(ops.Reshape(tensors[place], (-1,)) for place in group) for group in places.values()]
+        flat = ops.Concat(tuple(ops.Cast(ops.Concat(group), wide) for group in groups)).asnumpy()
+        found: dict[int, Array] = {}
+        for place in (place for group in places.values() for place in group):
+            tensor = tensors[place]
+            found[place], flat = flat[: tensor._size].reshape(tensor._shape), flat[tensor._size :]
+        return [found[place] for place in range(len(tensors))]
+
+    def _sum(self, values: Any, dtype: Any) -> Any:
+        return self._ops.SumExt(values, None, False, dtype)
