@@ -5,6 +5,9 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
+import zlib
 
 import ml_dtypes
 import numpy as np
@@ -170,3 +173,18 @@ def test_the_memory_layout_does_not_change_the_statistics(order):
     view = {"transposed": array.T, "strided": array[::2, ::3], "reversed": array[::-1]}[order]
     assert statistics(view) == statistics(np.ascontiguousarray(view))
     assert crc32(view) == crc32(np.array(view, order="C"))
+
+
+WITHOUT = "import sys; sys.modules['isal'] = None; "
+CHECKSUMS = (
+    "import numpy as np; from probe.measure.statistics import crc32; "
+    "print([crc32(np.arange(size, dtype=np.uint8)) for size in (0, 1, 7, 4096, 300000)])"
+)
+
+
+@pytest.mark.parametrize("code", [CHECKSUMS, WITHOUT + CHECKSUMS], ids=["fast", "zlib"])
+def test_checksums_are_those_of_zlib_with_and_without_the_extra(code):
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    sizes = (0, 1, 7, 4096, 300000)
+    expected = [f"{zlib.crc32(np.arange(size, dtype=np.uint8).tobytes()):08x}" for size in sizes]
+    assert done.stdout == f"{expected}\n"
