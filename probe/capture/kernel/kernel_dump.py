@@ -213,7 +213,7 @@ def _refuse_late_start() -> None:
     for home in HOMES:
         try:
             api = importlib.import_module(home)
-            compiled = bool(api.ms_compile_cache) or any(api.cells_compile_cache.values())
+            compiled = bool(api.function_phases or api.ms_compile_cache)  # the first is never emptied
         except (ImportError, AttributeError):
             continue
         if compiled:

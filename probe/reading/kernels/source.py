@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -17,6 +18,8 @@ from probe.reading.kernels.layouts import Place, locate
 from probe.reading.kernels.names import MAPPING, ORDER, RUN, ArrayName, parse
 from probe.reading.kernels.tables import read_mapping, read_statistics
 from probe.reading.values import Record
+
+_OP_NUMBER = re.compile(r"-op\d+$")
 
 
 class _Item(NamedTuple):
@@ -115,17 +118,22 @@ def _items(folder: str, run: dict[str, Any], notes: list[str]) -> Iterator[_Item
 
 
 def _scopes(rank_folder: str) -> dict[str, str]:
-    """Return the full name of each kernel that an execution order lists, by the names that files may have."""
-    found: dict[str, str] = {}
+    """Return the full names of kernels in the execution orders, by the names that files may have.
+
+    Names with all of their scope are without the op number.
+    """
+    found: dict[str, set[str]] = {}
     folder = os.path.join(rank_folder, ORDER)
     for file in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
         if file.startswith("ms_execution_order_graph_") and file.endswith(".csv"):
             with open(os.path.join(folder, file), encoding="utf-8", errors="replace") as lines:
                 for line in lines:
                     name = line.strip().rstrip(",")
-                    found[name.rpartition("/")[2]] = name
-                    found[name.replace("/", "_")] = name
-    return found
+                    # files may have another op number than the execution order
+                    without, joined = _OP_NUMBER.sub("", name), _OP_NUMBER.sub("", name.replace("/", "_"))
+                    found.setdefault(name.rpartition("/")[2], set()).add(name)
+                    found.setdefault(joined, set()).add(without)
+    return {known: names.pop() for known, names in found.items() if len(names) == 1}
 
 
 class _Entries:
@@ -157,20 +165,22 @@ class _Entries:
 
     def add_kernels(self, items: Iterable[_Item]) -> None:
         """Add the inputs and outputs of kernels; a place that comes twice begins the kernel's next run."""
-        running: dict[str, str] = {}
+        running: dict[tuple[str, str], str] = {}  # graphs may have kernels of one name
         for item in sorted(items, key=lambda item: (item.name.timestamp, item.name.io, item.name.slot)):
             self._note_file(item)
             key, side = _clean(item), 0 if item.name.io == "input" else 1
-            name = running.get(key, "")
+            name = running.get((item.folder, key), "")
             if not name or item.name.slot in self._slots[name][side]:
-                name = running[key] = self._begin(key, item.name)
+                name = running[item.folder, key] = self._begin(key, item.name)
             self._slots[name][side][item.name.slot] = item.record
         for name, (inputs, outputs) in self._slots.items():
             self.data[name].update(input_args=_by_slot(inputs), output=_by_slot(outputs))
 
     def _begin(self, key: str, name: ArrayName) -> str:
         number = self._counts[key] = self._counts.get(key, -1) + 1
-        entry, scope = f"Kernel.{key}.{number}.forward", self._scopes.get(name.op_name, name.op_name)
+        entry, op = f"Kernel.{key}.{number}.forward", _OP_NUMBER.search(name.op_name)
+        joined = self._scopes.get(_OP_NUMBER.sub("", name.op_name))
+        scope = self._scopes.get(name.op_name) or (joined + (op[0] if op else "") if joined else name.op_name)
         self.data[entry] = {"op_type": name.op_type, "scope": scope}
         self.parents[entry] = self._paths.entry(scope)
         self._slots[entry] = {}, {}
