@@ -203,11 +203,12 @@ def find_folders(path: str) -> list[DumpFolder]:
             found.append(_folder(folder, source))
         elif is_kernel_folder(names):
             kernels.append(folder)
-    found += [DumpFolder(place.path, place.step, place.rank, "", step) for place, step in steps_of(kernels)]
-    if not found:
+    steps = [DumpFolder(place.path, place.step, place.rank, "", step) for place, step in steps_of(kernels)]
+    if not found and not steps:
         reason = "no such folder" if not os.path.exists(path) else f"no {layout.DUMP} in it or below it"
         raise UsageError(f"{path}: {reason}")
-    return _numbered(sorted(found, key=lambda item: _order(item.path)))
+    steps.sort(key=lambda item: (item.step or 0, str(item.rank).zfill(9), _order(item.path)))
+    return _numbered([*sorted(found, key=lambda item: _order(item.path)), *steps])
 
 
 def _folder(path: str, source: Source) -> DumpFolder:

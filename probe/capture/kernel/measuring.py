@@ -78,7 +78,7 @@ class FolderWatcher:
         self._measured: set[str] = set()
         self._lock, self._end = threading.Lock(), threading.Event()
         self._thread: threading.Thread | None = None
-        self._step = 0
+        self._step = -1  # none is open
         self.failed = False
 
     def begin(self, step: int) -> None:
@@ -92,7 +92,9 @@ class FolderWatcher:
     def finish_step(self) -> None:
         """Measure all arrays of the step: MindSpore has written them."""
         self._measure()
-        self._measured.clear()
+        with self._lock:
+            self._measured.clear()
+            self._step = -1
 
     def close(self) -> None:
         """End the thread."""

@@ -14,7 +14,7 @@ from probe.naming import clean
 from probe.process.progress import progress
 from probe.reading.document import Document, read_optional
 from probe.reading.kernels.cells import CellPaths
-from probe.reading.kernels.layouts import Place, locate
+from probe.reading.kernels.layouts import Place, is_kernel_folder, locate
 from probe.reading.kernels.names import MAPPING, ORDER, RUN, ArrayName, parse
 from probe.reading.kernels.tables import read_mapping, read_statistics
 from probe.reading.values import Record
@@ -91,6 +91,21 @@ def steps_of(folders: Iterable[str]) -> Iterator[tuple[Place, KernelStep]]:
     for places in groups.values():
         own = [found for place in places for found in constants.get((place.rank_folder, place.graph), ())]
         yield places[0], KernelStep(places, own)
+
+
+def unmeasured(path: str) -> Iterator[tuple[str, int]]:
+    """Yield the folders in which a run of task statistics has left arrays, and how many.
+
+    Args:
+        path: a dump_path, or a folder in it.
+    """
+    for folder, _, files in sorted(os.walk(path)):
+        arrays = [file for file in files if file.endswith(".npy")]
+        place = locate(folder)
+        if arrays and place.rank_folder and not place.is_constants and is_kernel_folder(files):
+            run = read_optional(place.rank_folder, RUN)
+            if run.get("task") == "statistics" and not run.get("keep_arrays"):
+                yield folder, len(arrays)
 
 
 def _items(folder: str, run: dict[str, Any], notes: list[str]) -> Iterator[_Item]:
