@@ -102,10 +102,11 @@ class KernelDump:
             _log.warning(aside, settings.dump_path, root)
         self._load(found, path, step)
         self.root, self.is_configured = root, True
-        if settings.task == "statistics" and found.common["saved_data"] == "tensor":
-            measurer = ArrayMeasurer(found.common["statistic_category"])
+        measures = settings.task == "statistics" and found.common["saved_data"] == "tensor"
+        if measures or settings.max_disk is not None:
+            measurer = ArrayMeasurer(found.common["statistic_category"]) if measures else None
             folder = os.path.join(self._rank_folder, self._net_name)
-            self._watcher = FolderWatcher(folder, measurer, settings.keep_arrays, settings.max_disk, self._give_up)
+            self._watcher = FolderWatcher(folder, measurer, settings.keep_arrays, self._note_size)
 
     def _load(self, found: Configuration, path: str, step: int) -> None:
         """Let MindSpore read the file now. The variable is gone afterwards: child processes have nothing to inherit."""
@@ -164,24 +165,23 @@ class KernelDump:
             return False
         if self._watcher is not None:
             self._watcher.finish_step()
-        folders, most = self._folders(step), self.settings.max_disk
+        folders = self._folders(step)
         arrays = [entry for folder in folders for entry in os.scandir(folder) if entry.name.endswith(".npy")]
-        self._sizes[step] = sum(entry.stat().st_size for entry in arrays) if most is not None else 0
-        if most is not None and not self._is_full and sum(self._sizes.values()) + max(self._sizes.values()) > most:
-            self._is_full = True
-            _log.warning("max_disk of %d bytes is reached with step %d: no more kernels are dumped", most, step)
+        self._sizes[step] = sum(entry.stat().st_size for entry in arrays)
+        self._note_size(max(self._sizes.values()))  # a further step of this size
         return bool(folders)
 
     def _folders(self, step: int) -> list[str]:
         return glob.glob(os.path.join(glob.escape(self._rank_folder), self._net_name, "*", str(step)))
 
-    def _give_up(self) -> None:
-        """Let MindSpore write no more arrays in this step."""
+    def _note_size(self, size: int) -> None:
+        """Let MindSpore write no more arrays where this many further bytes are beyond ``max_disk``."""
+        most = self.settings.max_disk
+        if most is None or self._is_full or sum(self._sizes.values()) + size <= most:
+            return
         _set_iteration(_NO_STEP)
-        if not self._is_full:
-            self._is_full = True
-            most = self.settings.max_disk
-            _log.warning("max_disk of %s bytes is less than one step needs: no more kernels are dumped", most)
+        self._is_full = True
+        _log.warning("max_disk of %d bytes is reached: no more kernels are dumped", most)
 
     def close(self) -> None:
         """Measure the rest, and release everything."""

@@ -64,22 +64,21 @@ class FolderWatcher:
 
     Args:
         net_folder: ``{path}/rank_{rank}/{net_name}``: below it are the graphs, and in them the steps.
-        measurer: makes the rows.
+        measurer: makes the rows; None leaves the arrays as they are.
         keep: whether the arrays stay.
-        most: most bytes of arrays on disk; None for no limit.
-        give_up: called when there are more; MindSpore then writes no more in this step.
+        note_size: called with the bytes of arrays of the step that are on disk.
     """
 
     def __init__(
-        self, net_folder: str, measurer: ArrayMeasurer, keep: bool, most: int | None, give_up: Callable[[], None]
+        self, net_folder: str, measurer: ArrayMeasurer | None, keep: bool, note_size: Callable[[int], None]
     ) -> None:
         self._folder, self._measurer, self._keep = net_folder, measurer, keep
-        self._most, self._give_up = most, give_up
-        self._measured: set[str] = set()
+        self._note_size = note_size
+        self._done: set[str] = set()
         self._lock, self._end = threading.Lock(), threading.Event()
         self._thread: threading.Thread | None = None
         self._step = -1  # none is open
-        self.failed = False
+        self._has_failed = False
 
     def begin(self, step: int) -> None:
         """Measure the arrays of a step from now on."""
@@ -91,9 +90,9 @@ class FolderWatcher:
 
     def finish_step(self) -> None:
         """Measure all arrays of the step: MindSpore has written them."""
-        self._measure()
+        self._look()
         with self._lock:
-            self._measured.clear()
+            self._done.clear()
             self._step = -1
 
     def close(self) -> None:
@@ -105,37 +104,42 @@ class FolderWatcher:
 
     def _run(self) -> None:
         while not self._end.wait(_PAUSE):
-            self._measure()
+            self._look()
 
-    def _measure(self) -> None:
+    def _look(self) -> None:
         with self._lock:
-            for folder in _step_folders(self._folder, self._step):
-                try:
-                    self._measure_folder(folder)
-                except Exception as error:  # noqa: PERF203 - one broken item does not hide the others
-                    if not self.failed:
-                        self.failed = True
-                        _log.error("the arrays in %s stay unmeasured: %s", folder, error, exc_info=error)
+            try:
+                folders = {folder: _arrays(folder) for folder in _step_folders(self._folder, self._step)}
+                self._note_size(sum(_size(entry.path) for entries in folders.values() for entry in entries))
+                for folder, entries in folders.items():
+                    self._measure(folder, entries)
+            except Exception as error:
+                self._fail(self._folder, error)
 
-    def _measure_folder(self, folder: str) -> None:
-        found = [entry for entry in os.scandir(folder) if entry.name.endswith(".npy")]
-        waiting = [entry for entry in found if entry.name not in self._measured and _is_complete(entry)]
-        if self._most is not None and sum(_size(entry.path) for entry in found) > self._most:
-            self._give_up()
-        if not waiting:
+    def _measure(self, folder: str, entries: list[os.DirEntry[str]]) -> None:
+        waiting = [entry for entry in entries if entry.name not in self._done and _is_complete(entry)]
+        if not waiting or self._measurer is None:
             return
         originals = read_mapping(folder)
         parsed = [(parse(originals.get(entry.name, entry.name)), entry) for entry in waiting]
         named = [(name, entry) for name, entry in parsed if name is not None]
         for name, entry in sorted(named, key=lambda item: item[0].timestamp):
-            self._append(folder, self._measurer.row(name, np.load(entry.path, allow_pickle=False)))
-            if self._keep:
-                self._measured.add(entry.name)
-            else:
-                os.remove(entry.path)
+            try:
+                self._append(folder, self._measurer.row(name, np.load(entry.path, allow_pickle=False)))
+                if not self._keep:
+                    os.remove(entry.path)
+            except (OSError, ValueError, EOFError) as error:
+                self._fail(entry.path, error)
+            self._done.add(entry.name)
+
+    def _fail(self, path: str, error: Exception) -> None:
+        if not self._has_failed:
+            self._has_failed = True
+            _log.error("%s stays unmeasured, the training continues: %s", path, error, exc_info=error)
 
     def _append(self, folder: str, row: list[Any]) -> None:
         path = os.path.join(folder, TABLE)
+        assert self._measurer is not None
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         if not os.path.exists(path):
@@ -154,6 +158,10 @@ def _step_folders(net_folder: str, step: int) -> Iterator[str]:
         folder = os.path.join(graph, str(step))
         if os.path.isdir(folder):
             yield folder
+
+
+def _arrays(folder: str) -> list[os.DirEntry[str]]:
+    return [entry for entry in os.scandir(folder) if entry.name.endswith(".npy")]
 
 
 def _is_complete(entry: os.DirEntry[str]) -> bool:

@@ -235,13 +235,25 @@ def test_statistics_of_50_steps_keep_the_disk_below_two_steps_and_pandas_reads_t
         assert (table["Op Type"] != "Parameter").sum() == wanted
 
 
-def test_max_disk_ends_the_dump_and_not_the_training(tmp_path):
+@pytest.mark.parametrize("task", ["tensor", "statistics"])
+def test_max_disk_ends_the_dump_and_not_the_training(tmp_path, task):
+    one = tmp_path / "one"
+    run(loop="model", steps=1, settings=dump(one))
+    step_bytes = sum(path.stat().st_size for path in one.rglob("*.npy"))
     folder = tmp_path / "dump"
-    seen, logged = run(loop="model", settings=dump(folder, max_disk="3MB"))
+    seen, logged = run(
+        loop="model", steps=4, settings=dump(folder, task, keep_arrays=True, max_disk=int(2.5 * step_bytes))
+    )
+    assert seen["seen"] == bare("lenet", "model", "O0", 4)
+    assert logged.count("no more kernels are dumped") == 1
+    assert seen["most"] <= 2.5 * step_bytes
+    assert len(arrays(folder, 0)[0]) == len(arrays(folder, 1)[0]) > 300
+    assert not arrays(folder, 2)[0]
+    small = tmp_path / "small"
+    seen, logged = run(loop="model", settings=dump(small, task, max_disk="1KB"))
     assert seen["seen"] == bare("lenet", "model", "O0")
     assert logged.count("no more kernels are dumped") == 1
-    assert arrays(folder, 0)[0] and not arrays(folder, 2)[0]
-    assert seen["most"] < 3_000_000
+    assert not arrays(small, 1)[0]
 
 
 def test_chosen_statistics_have_mindspores_columns(tmp_path):
