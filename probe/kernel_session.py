@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from typing import Any
 
@@ -11,7 +12,7 @@ from probe.arguments import check_init_step
 from probe.capture.kernel.kernel_dump import KernelDump
 from probe.config.config_file import ConfigFile
 from probe.config.settings import Settings
-from probe.errors import UsageError
+from probe.errors import SettingsError, UsageError
 from probe.session import Session, State, serialized
 from probe.window import wants_rank
 
@@ -38,8 +39,9 @@ class KernelSession(Session):
         return found
 
     def _with_reloaded_settings(self, action: Any) -> None:
-        if self.source.changed() is not None:
-            _log.warning("config file changed: at level L2 an edit has no effect, MindSpore has read its configuration")
+        with contextlib.suppress(SettingsError):
+            if self.source.changed() is not None:
+                _log.warning("config file changed: at level L2 an edit has no effect, as MindSpore reads its own once")
         action()
 
     def _start(self, token_range: Any) -> None:
@@ -55,11 +57,11 @@ class KernelSession(Session):
                 "a process; other settings need a new process."
             )
         if not self._dump.is_configured:
-            self._configure(rank)
+            self._unless_disabled("configuring the kernel dump", lambda: self._configure(rank))
         self._unless_disabled("describing the model", lambda: self._dump.describe(self._models, rank))
         if self._window.wants(self.settings, rank):
-            self._dump.begin(self._window.step)
             self.state = State.RECORDING
+            self._unless_disabled("dumping kernels", lambda: self._dump.begin(self._window.step))
             self._sigterm.install()
         run.root = self._dump.root or run.root
 
@@ -82,9 +84,12 @@ class KernelSession(Session):
     def _end_step(self, wait: bool = True) -> None:
         if self.state is State.PAUSED:
             self.state = State.IDLE
-            step = self._window.step
-            if self._dump.finish_step(step):
-                self._report.add_step(step, self._dump.root, True)
+            self._unless_disabled("measuring kernels", self._finish_step)
+
+    def _finish_step(self) -> None:
+        step = self._window.step
+        if self._dump.finish_step(step):
+            self._report.add_step(step, self._dump.root, True)
 
     @serialized
     def begin_at(self, step: Any) -> None:
@@ -107,6 +112,12 @@ class KernelSession(Session):
         with self._lock:
             is_open = self.state not in (State.CLOSED, State.DETACHED)
             self._report.said |= is_open and self._dump.is_foreign
+            if is_open:
+                self.hand_over()
+                if self._dump.root and self._dump.is_empty and not self._report.said:
+                    self._report.said = True
+                    text = "MindSpore dumps those of compiled graphs, in PyNative mode of @jit functions and optimizers"
+                    _log.warning("nothing was recorded: no kernel ran between start() and stop(). %s", text)
             super().close()
             if is_open:
                 self._dump.close()

@@ -51,6 +51,7 @@ class KernelDump:
         root: the folder of the run; "" before the first start.
         is_foreign: whether the user's own configuration is in force.
         is_configured: whether MindSpore has its configuration.
+        is_empty: whether no kernel was dumped yet.
 
     Raises:
         SettingsError: for settings that this platform refuses, with the reason.
@@ -58,7 +59,7 @@ class KernelDump:
 
     def __init__(self, settings: Settings) -> None:
         self.settings, self.root, self.is_foreign = settings, "", bool(os.environ.get(VARIABLE))
-        self.is_configured = False
+        self.is_configured, self.is_empty = False, True
         self._rank_folder, self._net_name = "", "Net"
         self._described: Any = self  # no model yet
         self._watcher: FolderWatcher | None = None
@@ -169,6 +170,7 @@ class KernelDump:
         arrays = [entry for folder in folders for entry in os.scandir(folder) if entry.name.endswith(".npy")]
         self._sizes[step] = sum(entry.stat().st_size for entry in arrays)
         self._note_size(max(self._sizes.values()))  # a further step of this size
+        self.is_empty &= not folders
         return bool(folders)
 
     def _folders(self, step: int) -> list[str]:

@@ -104,7 +104,8 @@ class FolderWatcher:
 
     def _run(self) -> None:
         while not self._end.wait(_PAUSE):
-            self._look()
+            if self._step >= 0:
+                self._look()
 
     def _look(self) -> None:
         with self._lock:
