@@ -10,6 +10,7 @@ from typing import Any
 
 from probe.arguments import check_init_step
 from probe.capture.kernel.kernel_dump import KernelDump
+from probe.capture.pynative.cells import iter_cells
 from probe.config.config_file import ConfigFile
 from probe.config.settings import Settings
 from probe.errors import SettingsError, UsageError
@@ -58,7 +59,7 @@ class KernelSession(Session):
             )
         if not self._dump.is_configured:
             self._unless_disabled("configuring the kernel dump", lambda: self._configure(rank))
-        self._unless_disabled("describing the model", lambda: self._dump.describe(self._models, rank))
+        self._unless_disabled("describing the model", lambda: self._dump.describe(self._models, rank, iter_cells))
         if self._window.wants(self.settings, rank):
             self.state = State.RECORDING
             self._unless_disabled("dumping kernels", lambda: self._dump.begin(self._window.step))

@@ -10,13 +10,13 @@ import json
 import logging
 import os
 import shutil
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from probe.capture.kernel.configuration import Configuration, configuration, warn_of_unknown_keys
 from probe.capture.kernel.folders import choose_root, lock
 from probe.capture.kernel.keys import CPU, LAST_STEP, Platform
 from probe.capture.kernel.measuring import ArrayMeasurer, FolderWatcher
-from probe.capture.pynative.cells import iter_cells
 from probe.config.settings import Settings
 from probe.errors import UsageError
 from probe.executor import HOMES, pynative_executor
@@ -121,8 +121,14 @@ class KernelDump:
         finally:
             os.environ.pop(VARIABLE, None)
 
-    def describe(self, models: Any, rank: int | None) -> None:
-        """Write the settings and the Cells of the model beside the dump: readers find the Cell of a kernel by them."""
+    def describe(self, models: Any, rank: int | None, iter_cells: Callable[[Any], Iterable[tuple[str, Any]]]) -> None:
+        """Write the settings and the Cells of the model beside the dump: readers find the Cell of a kernel by them.
+
+        Args:
+            models: the model, or several, or None.
+            rank: the rank of this process, or None.
+            iter_cells: yields the path of each Cell and the Cell.
+        """
         if not self.root or self._described is models:
             return
         self._described = models
