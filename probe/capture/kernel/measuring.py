@@ -20,6 +20,7 @@ from probe.measure.statistic_table import STATISTICS, SelectedStatistics
 from probe.reading.kernels.names import COLUMNS, HEAD, ArrayName, parse
 from probe.reading.kernels.names import STATISTICS as TABLE
 from probe.reading.kernels.tables import read_mapping
+from probe.reading.load import read_array
 from probe.store import file_io
 
 _log = logging.getLogger("probe")
@@ -126,7 +127,7 @@ class FolderWatcher:
         named = [(name, entry) for name, entry in parsed if name is not None]
         for name, entry in sorted(named, key=lambda item: item[0].timestamp):
             try:
-                self._append(folder, self._measurer.row(name, np.load(entry.path, allow_pickle=False)))
+                self._append(folder, self._measurer.row(name, read_array(entry.path)))
                 if not self._keep:
                     os.remove(entry.path)
             except (OSError, ValueError, EOFError) as error:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from probe.reading.kernels.names import dtype_name
+from probe.reading.load import read_array
 from probe.reading.values import NUMBERS, Record
 
 
@@ -24,8 +25,10 @@ def record_of(path: str, dtype: str) -> Record:
     Raises:
         OSError, ValueError: when it cannot be read.
     """
-    array = np.load(path, allow_pickle=False, mmap_mode="r" if os.path.getsize(path) > 1 << 20 else None)
+    array = read_array(path, mapped=os.path.getsize(path) > 1 << 20)
     name = dtype_name(dtype or array.dtype.name)
+    if array.dtype.kind == "V":
+        array = array.astype(np.float32)
     return {"type": "mindspore.Tensor", "dtype": name, "shape": list(array.shape), **numbers(np.asarray(array))}
 
 

@@ -20,7 +20,7 @@ import pytest
 import probe
 from probe.measure.statistics import statistics
 from probe.reading.kernels.names import HEAD, parse
-from tests.support.paths import ROOT, program
+from tests.support.paths import ROOT, environment, program
 
 pytestmark = pytest.mark.slow
 
@@ -326,6 +326,57 @@ def test_the_users_own_configuration_is_respected_and_said(tmp_path, monkeypatch
 def test_a_first_start_that_is_too_late_is_a_clear_error(tmp_path, early, reason):
     with pytest.raises(RuntimeError, match=rf"UsageError: start\(\): too late for level L2, {reason} before\."):
         run(early=early, settings=dump(tmp_path / "dump"))
+
+
+DTYPES = """
+import json, sys
+import mindspore as ms
+import numpy as np
+from mindspore import Tensor, ops
+from probe import PrecisionDebugger
+
+ms.set_context(mode=ms.GRAPH_MODE)
+for_dump, task = sys.argv[1:]
+debugger = PrecisionDebugger(level="L2", task=task, dump_path=for_dump)
+
+
+@ms.jit
+def convert(x):
+    half, brain = ops.cast(x, ms.float16), ops.cast(x, ms.bfloat16)
+    wide, whole, small = ops.cast(x, ms.float64), ops.cast(x, ms.int64), ops.cast(x, ms.uint8)
+    return half, brain, wide, whole, small, ops.isnan(x / 0), x / 0
+
+
+x = Tensor(np.array([[1.5, 0, 3], [0, 2, 5]], np.float32))
+debugger.start()
+convert(x)
+debugger.stop()
+debugger.step()
+"""
+
+
+@pytest.mark.parametrize("task", ["statistics", "tensor"])
+def test_every_dtype_is_measured_and_read(tmp_path, task):
+    folder = tmp_path / "dump"
+    program_file = tmp_path / "dtypes.py"
+    program_file.write_text(DTYPES)
+    command = [sys.executable, str(program_file), str(folder), task]
+    subprocess.run(command, check=True, env=environment(), timeout=200, capture_output=True)
+    dump = probe.open(folder)[0]
+    outputs = {
+        tensor.dtype: tensor
+        for call in dump.calls(kind="Kernel")
+        if "Cast" in call.name
+        for tensor in call.outputs.values()
+    }
+    assert set(outputs) == {"Float16", "BFloat16", "Float64", "Int64", "UInt8"}
+    for dtype, tensor in outputs.items():
+        wanted = [[1, 0, 3], [0, 2, 5]] if "Int" in dtype else [[1.5, 0, 3], [0, 2, 5]]
+        assert (tensor.max, tensor.min, tensor.mean) == (5, 0, pytest.approx(np.mean(wanted))), dtype
+        if task == "tensor":
+            np.testing.assert_array_equal(tensor.array().astype(np.float64), wanted)
+    finding = probe.first_nan(probe.open(folder))
+    assert finding is not None and "makes NaN of finite inputs" in finding.sentence and "Div" in finding.name
 
 
 def test_cells_of_kernels_are_found_by_their_scopes(tmp_path):
