@@ -6,7 +6,8 @@
 
 A program of its own, because MindSpore reads its dump configuration once in a process. Keys: ``net`` (lenet, gpt),
 ``loop`` (own, model, jit), ``level`` (O0, O1), ``steps``, ``first`` (set_init_step), ``init`` (MsprobeInitStep, with
-this global step), ``settings`` (none: bare), ``early`` (work before the first start: "graph", "communication").
+this global step), ``settings`` (none: bare), ``early`` (work before the first start: "graph", "communication"),
+``trouble`` (see ``trouble``).
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import contextlib
 import hashlib
 import json
 import os
+import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -92,10 +95,22 @@ def own_loop(debugger, seen):
             debugger.start(net)
         value, gradients = gradient(Tensor(x), Tensor(y))
         optimizer(gradients)
+        trouble(len(seen))
         if debugger is not None:
             debugger.stop()
             debugger.step()
         digest(seen, value, *gradients, *net.get_parameters())
+
+
+def trouble(step):
+    """Do in step 1 what ``trouble`` says: die, remove the dump, or put a folder where a table belongs."""
+    kind = given.get("trouble") if step == 1 else None
+    if kind == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif kind == "remove":
+        shutil.rmtree(settings["dump_path"], ignore_errors=True)  # probe deletes arrays at the same time
+    elif kind == "table":
+        (Path(settings["dump_path"]) / "rank_0" / "Net" / "0" / "2" / "statistic.csv").mkdir(parents=True)
 
 
 def model_train(debugger, seen):

@@ -19,6 +19,7 @@ import pytest
 
 import probe
 from probe.measure.statistics import statistics
+from probe.reading.commands.main import run_command
 from probe.reading.kernels.names import HEAD, parse
 from tests.support.paths import ROOT, environment, program
 
@@ -326,6 +327,83 @@ def test_the_users_own_configuration_is_respected_and_said(tmp_path, monkeypatch
 def test_a_first_start_that_is_too_late_is_a_clear_error(tmp_path, early, reason):
     with pytest.raises(RuntimeError, match=rf"UsageError: start\(\): too late for level L2, {reason} before\."):
         run(early=early, settings=dump(tmp_path / "dump"))
+
+
+def test_a_killed_run_loses_no_array_and_recover_names_those_unmeasured(tmp_path, capsys):
+    whole, folder = tmp_path / "whole", tmp_path / "dump"
+    run(settings=dump(whole))
+    command = program("kernels", json.dumps({"trouble": "kill", "settings": dump(folder, "statistics")}))
+    done = subprocess.run(command, capture_output=True, check=False, timeout=300, cwd=ROOT)
+    assert done.returncode == -9
+    left = {path.parent for path in folder.rglob("*.npy")}
+    assert run_command("0", ["recover", str(folder)]) == 0
+    said = capsys.readouterr().out
+    assert all(f"{path}: " in said and "arrays were not measured" in said for path in left)
+    assert left or "nothing to recover" in said
+    found, wanted = probe.open(folder), probe.open(whole)
+    assert found.steps == [0, 1]
+    for step in (0, 1):
+        kernels = [call.name for call in wanted[step].calls(kind="Kernel")]
+        assert sorted(call.name for call in found[step].calls(kind="Kernel")) == sorted(kernels)
+        for name in kernels:
+            assert len(list(found[step][name].tensors())) == len(list(wanted[step][name].tensors()))
+
+
+@pytest.mark.parametrize("trouble", ["remove", "table"])
+def test_an_error_of_the_tool_never_reaches_the_training(tmp_path, trouble):
+    folder = tmp_path / "dump"
+    seen, logged = run(trouble=trouble, settings=dump(folder, "statistics"))
+    assert seen["seen"] == bare("lenet", "own", "O0")
+    if trouble == "table":
+        assert logged.count("stays unmeasured, the training continues") == 1
+        assert len(list((folder / "rank_0" / "Net" / "0" / "2").glob("*.npy"))) > 300
+
+
+ANOTHER = """
+import logging, sys
+import mindspore as ms
+from mindspore import ops
+from probe import PrecisionDebugger, UsageError
+
+logging.basicConfig()
+ms.set_context(mode=ms.GRAPH_MODE)
+folder = sys.argv[1]
+
+
+@ms.jit
+def double(x):
+    return ops.relu(x) + x
+
+
+def step(debugger):
+    debugger.start()
+    double(ms.Tensor([1.0, 2.0]))
+    debugger.stop()
+    debugger.step()
+
+
+step(PrecisionDebugger(level="L2", task="tensor", dump_path=folder))
+PrecisionDebugger.close()
+again = PrecisionDebugger(level="L2", task="tensor", dump_path=folder)
+again.set_init_step(1)
+step(again)
+other = PrecisionDebugger(level="L2", task="tensor", dump_path=folder + "_other")
+try:
+    other.start()
+except UsageError as error:
+    print(error)
+double(ms.Tensor([1.0, 2.0]))
+"""
+
+
+def test_a_process_has_one_configuration(tmp_path):
+    folder = tmp_path / "dump"
+    (tmp_path / "another.py").write_text(ANOTHER)
+    command = [sys.executable, str(tmp_path / "another.py"), str(folder)]
+    done = subprocess.run(command, check=True, env=environment(), timeout=200, capture_output=True, text=True)
+    assert f"start(): MindSpore already dumps kernels into {folder}." in done.stdout
+    assert probe.open(folder).steps == [0, 1]
+    assert not (tmp_path / "dump_other").exists()
 
 
 DTYPES = """
