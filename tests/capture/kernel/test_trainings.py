@@ -433,6 +433,55 @@ debugger.step()
 """
 
 
+LONG = """
+import sys
+import mindspore as ms
+import numpy as np
+from mindspore import nn, ops
+from probe import PrecisionDebugger
+
+ms.set_context(mode=ms.GRAPH_MODE)
+
+
+class Leaf(nn.Cell):
+    def construct(self, x):
+        return ops.relu(x) + 1
+
+
+class Around(nn.Cell):
+    def __init__(self, inner):
+        super().__init__()
+        self.a_very_long_name_of_a_cell_that_goes_on_and_on_and_on_and_on_and_on = inner
+
+    def construct(self, x):
+        return self.a_very_long_name_of_a_cell_that_goes_on_and_on_and_on_and_on_and_on(x)
+
+
+net = Around(Around(Around(Around(Leaf()))))
+debugger = PrecisionDebugger(level="L2", task=sys.argv[2], dump_path=sys.argv[1])
+debugger.start(net)
+net(ms.Tensor(np.array([[-1.0, 2.0]], np.float32)))
+debugger.stop()
+debugger.step()
+"""
+
+
+@pytest.mark.parametrize("task", ["statistics", "tensor"])
+def test_names_that_are_too_long_for_a_file_are_read_in_full(tmp_path, task):
+    (tmp_path / "long.py").write_text(LONG)
+    command = [sys.executable, str(tmp_path / "long.py"), str(tmp_path / "dump"), task]
+    subprocess.run(command, check=True, env=environment(), timeout=200, capture_output=True)
+    folder = tmp_path / "dump" / "rank_0" / "Net" / "0" / "0"
+    assert len((folder / "mapping.csv").read_text().splitlines()) == 5
+    dump = probe.open(tmp_path / "dump")[0]
+    relu, add = dump.calls(kind="Kernel")
+    assert len(relu.name) > 255 and relu.name.endswith("-Leaf_ReLU-op0.0.forward")
+    assert relu.cell == add.cell == ".".join(["a_very_long_name_of_a_cell_that_goes_on" + "_and_on" * 4] * 4) + ".Leaf"
+    assert (relu.outputs["0"].max, add.outputs["0"].max) == (2.0, 3.0)
+    if task == "tensor":
+        np.testing.assert_array_equal(add.outputs["0"].array(), [[1.0, 3.0]])
+
+
 @pytest.mark.parametrize("task", ["statistics", "tensor"])
 def test_every_dtype_is_measured_and_read(tmp_path, task):
     folder = tmp_path / "dump"
