@@ -101,7 +101,7 @@ class KernelDump:
         if root != settings.dump_path:
             aside = '%s holds the dump of another run; this run writes into %s ("overwrite": true would replace it)'
             _log.warning(aside, settings.dump_path, root)
-        self._load(found, path, step)
+        self._load(found, path, step, platform)
         self.root, self.is_configured = root, True
         measures = settings.task == "statistics" and found.common["saved_data"] == "tensor"
         if measures or settings.max_disk is not None:
@@ -109,8 +109,11 @@ class KernelDump:
             folder = os.path.join(self._rank_folder, self._net_name)
             self._watcher = FolderWatcher(folder, measurer, settings.keep_arrays, self._note_size)
 
-    def _load(self, found: Configuration, path: str, step: int) -> None:
-        """Let MindSpore read the file now. The variable is gone afterwards: child processes have nothing to inherit."""
+    def _load(self, found: Configuration, path: str, step: int, platform: Platform) -> None:
+        """Let MindSpore read the file now. The variable is set no longer than needed: child processes would inherit it.
+
+        On CPU this is one call. Whether other platforms look at it again was never tried: there it stays until ``end``.
+        """
         file = os.path.join(path, found.file_name)
         found.common["initial_iteration"] = step
         with file_io.atomic_write(file) as text:
@@ -119,7 +122,13 @@ class KernelDump:
         try:
             _set_iteration(_NO_STEP)
         finally:
-            os.environ.pop(VARIABLE, None)
+            if platform.device == CPU:
+                del os.environ[VARIABLE]
+
+    def _withdraw(self) -> None:
+        """Remove the variable, if it is still ours."""
+        if self.root and os.environ.get(VARIABLE, "").startswith(self.root + os.sep):
+            del os.environ[VARIABLE]
 
     def describe(self, models: Any, rank: int | None, iter_cells: Callable[[Any], Iterable[tuple[str, Any]]]) -> None:
         """Write the settings and the Cells of the model beside the dump: readers find the Cell of a kernel by them.
@@ -165,6 +174,7 @@ class KernelDump:
             pynative_executor().sync()
         finally:
             _set_iteration(_NO_STEP)
+            self._withdraw()
 
     def finish_step(self, step: int) -> bool:
         """Measure the arrays of a step; return whether any kernel of it was dumped."""
@@ -193,6 +203,7 @@ class KernelDump:
 
     def close(self) -> None:
         """Measure the rest, and release everything."""
+        self._withdraw()
         if self._watcher is not None:
             self._watcher.close()
         if self._lock >= 0:
