@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from probe.callbacks import MsprobeStep
+    from probe.callbacks import MsprobeInitStep, MsprobeStep
     from probe.debugger import PrecisionDebugger
     from probe.errors import NonFiniteError, ProbeError, SettingsError, UsageError
     from probe.reading.compare.comparison import compare
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from probe.seeding import seed_all
 
 __all__ = [
+    "MsprobeInitStep",
     "MsprobeStep",
     "NonFiniteError",
     "PrecisionDebugger",
@@ -38,6 +39,7 @@ __all__ = [
 __version__ = "0.1.0"
 
 _LAZY_IMPORTS = {
+    "MsprobeInitStep": "probe.callbacks",
     "MsprobeStep": "probe.callbacks",
     "NonFiniteError": "probe.errors",
     "PrecisionDebugger": "probe.debugger",

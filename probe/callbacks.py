@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""MsprobeStep: start, stop and step around every step of Model.train."""
+"""MsprobeStep: start, stop and step around every step of Model.train. MsprobeInitStep: the number of the first."""
 
 from __future__ import annotations
 
@@ -52,3 +52,26 @@ class MsprobeStep(Callback):  # type: ignore[misc]  # MindSpore has no types
     def on_train_end(self, run_context: Any) -> None:
         """Remove all hooks, also if the last step was cut short."""
         self._debugger.stop()
+
+
+class MsprobeInitStep(Callback):  # type: ignore[misc]  # MindSpore has no types
+    """A callback of ``Model.train`` that numbers the steps of a resumed training from those of its checkpoint.
+
+    The number is that of the finished steps: the callback parameter ``cur_step_num``, or the optimizer's
+    ``global_step``, which a checkpoint restores.
+
+    Example::
+
+        model.train(9, data, callbacks=[MsprobeInitStep(), MsprobeStep(debugger)], initial_epoch=7)
+    """
+
+    def on_train_begin(self, run_context: Any) -> None:
+        """Number the next step."""
+        arguments = run_context.original_args()
+        networks = (arguments.get(name) for name in ("optimizer", "train_network"))
+        optimizers = (getattr(network, "optimizer", network) for network in networks)
+        counters = (getattr(optimizer, "global_step", None) for optimizer in optimizers)
+        done = (int(counter.asnumpy().ravel()[0]) for counter in counters if counter is not None)
+        step = max(int(arguments.get("cur_step_num") or 0), *done, 0)
+        if step:
+            PrecisionDebugger.set_init_step(step)

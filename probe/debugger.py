@@ -33,7 +33,8 @@ class PrecisionDebugger:
         config_path: a settings file in msprobe's form, .json or .yaml; without it the defaults apply.
         task: "statistics", "tensor", "structure" or "nan_check". This and the arguments below override the file.
         dump_path: the folder of the dump.
-        level: "L0" for Cells, "L1" for APIs and Primitives, "mix" for both, "debug" for values that ``save`` names.
+        level: "L0" for Cells, "L1" for APIs and Primitives, "mix" for both, "L2" for kernels by MindSpore's own dump,
+            "debug" for values that ``save`` names.
         step: the steps to record: numbers, texts like "3", and ranges like "4-6".
 
     Raises:
@@ -63,7 +64,8 @@ class PrecisionDebugger:
         level: str | None = None,
         step: Any = None,
     ) -> None:
-        from probe.session import Session, State  # imports MindSpore
+        from probe.kernel_session import new_session  # imports MindSpore
+        from probe.session import State
 
         source = ConfigFile(config_path, task=task, dump_path=dump_path, level=level, step=step)
         settings = source.load()
@@ -74,7 +76,7 @@ class PrecisionDebugger:
             self._session = before
             before.continue_again()
             return
-        self._session = Session(settings, source, before)
+        self._session = new_session(settings, source, before)
         if before:
             atexit.unregister(before.close)
         if before and is_open:

@@ -20,10 +20,12 @@ _log = logging.getLogger("probe")
 
 PathLike = Union[str, "os.PathLike[str]"]
 
+#: tasks of level L2 alone, which have no settings of their own
+KERNEL_TASKS = ("exception_dump", "overflow_check")
 #: tasks of msprobe that probe does not have
-_MSPROBE_TASKS = tuple("acc_check diff_check exception_dump free_benchmark grad_probe overflow_check run_ut".split())
+_MSPROBE_TASKS = tuple("acc_check diff_check free_benchmark grad_probe run_ut".split())
 #: keys of msprobe's settings files: accepted, without effect here
-_FOREIGN = frozenset(_MSPROBE_TASKS).union(
+_FOREIGN = frozenset(_MSPROBE_TASKS + KERNEL_TASKS).union(
     "seed is_deterministic enable_dataloader acl_config backward_input file_format risk_level custom_op_namespaces "
     "load check_mode error_data_path white_list black_list fuzz_stage fuzz_device fuzz_level pert_mode handler_type "
     "if_preheat preheat_step max_sample pert_type overflow_nums param_list bounds nfs_path request_id diff_nums device "
@@ -48,7 +50,8 @@ class Settings:
         dump_path: absolute folder of the dump.
         rank: ranks that record; empty means all.
         step: steps that are recorded; empty means all.
-        level: "L0" (Cells), "L1" (APIs and Primitives), "mix" (both) or "debug" (values that are given to ``save``).
+        level: "L0" (Cells), "L1" (APIs and Primitives), "mix" (both), "L2" (kernels, by MindSpore's own dump), or
+            "debug" (values that are given to ``save``).
         extra_info: whether stack.json and construct.json are written.
         support_ops: a file that replaces the shipped list of APIs, or None.
         unlisted: whether operations that no listed API covers are recorded; None: unless support_ops is given.
@@ -60,6 +63,8 @@ class Settings:
         async_dump: accepted; without effect where statistics are computed on the host.
         precision: on a device: "high" divides by the largest value before adding, so that finite data never overflow.
         exact_dtypes: whether bfloat16 arrays are stored as bfloat16 instead of as float32.
+        kernel_dump: level "L2": keys of MindSpore's dump configuration that are set directly; None for none.
+        keep_arrays: level "L2", task "statistics": whether the arrays stay that MindSpore wrote to be measured.
         dump_enable: whether anything is recorded now; the settings file is read again after an edit.
         quiet: whether the line at the end of the process is left out, which says where the dump is.
         scope: no names, or the two full names that begin and end the recording.
@@ -77,11 +82,11 @@ class Settings:
         max_hits: task "nan_check": number of findings after which watching ends, at most one per step; 0: no limit.
     """
 
-    task: str = field(default="statistics", metadata=_row(validators.choice(*TASKS, msprobe=_MSPROBE_TASKS)))
+    task: str = field(default="statistics", metadata=_row(validators.task(KERNEL_TASKS, _MSPROBE_TASKS)))
     dump_path: str = field(default="./dump_path", metadata=_row(validators.dump_path))
     rank: frozenset[int] = field(default=frozenset(), metadata=_row(validators.numbers))
     step: frozenset[int] | StepSelection = field(default=frozenset(), metadata=_row(validators.steps))
-    level: str = field(default="L1", metadata=_row(validators.choice("L0", "L1", "mix", "debug", msprobe=("L2",))))
+    level: str = field(default="L1", metadata=_row(validators.choice("L0", "L1", "L2", "mix", "debug")))
     extra_info: bool = field(default=True, metadata=_row(validators.boolean))
     support_ops: str | None = field(default=None, metadata=_row(validators.path))
     unlisted: bool | None = field(default=None, metadata=_row(validators.boolean))
@@ -93,6 +98,8 @@ class Settings:
     async_dump: bool = field(default=False, metadata=_row(validators.boolean))
     precision: str = field(default="low", metadata=_row(validators.choice("high", "low")))
     exact_dtypes: bool = field(default=False, metadata=_row(validators.boolean))
+    kernel_dump: Mapping[str, Any] | None = field(default=None, metadata=_row(validators.mapping))
+    keep_arrays: bool = field(default=False, metadata=_row(validators.boolean))
     dump_enable: bool = field(default=True, metadata=_row(validators.boolean))
     quiet: bool = field(default=False, metadata=_row(validators.boolean))
 
@@ -166,7 +173,7 @@ def load(config_path: PathLike | None = None, **arguments: Any) -> Settings:
     values.update(_section(given, TOP_ROWS))
     if "dump_path" not in values:
         values["dump_path"] = validators.dump_path("dump_path", Settings.dump_path)
-    values.update(sections[values.get("task", Settings.task)])
+    values.update(sections.get(values.get("task", Settings.task), {}))
     with errors_about(f"{file} with the given {', '.join(given)}" if file and given else file):
         return _combined(Settings(**values))
 
@@ -223,8 +230,10 @@ def _combined(settings: Settings) -> Settings:
         refuse("nan_check.data_mode", sorted(settings.data_mode), "['all']: nan_check looks at every input and output")
     if settings.async_dump and settings.checksums:
         refuse("async_dump", True, 'false where summary_mode is or has "md5"')
-    if settings.level == "debug" and settings.task not in TASKS[:2]:
-        refuse("task", settings.task, '"statistics" and "tensor" at level "debug"')
+    if settings.level in ("debug", "L2") and settings.task in TASKS[2:]:
+        refuse("task", settings.task, f'"statistics" and "tensor" at level "{settings.level}"')
+    if settings.level != "L2" and settings.task in KERNEL_TASKS:
+        refuse("level", settings.level, f'"L2" where the task is "{settings.task}"')
     return settings
 
 
@@ -234,7 +243,7 @@ _FULL_NAMES = "Functional.relu.0.forward (not at L0), Cell.fc.Dense.forward.0 (n
 
 def _check_scope(settings: Settings) -> None:
     key, level = f"{settings.task}.scope", settings.level
-    scope = () if level == "debug" else settings.scope
+    scope = () if level in ("debug", "L2") else settings.scope
     if len(scope) not in (0, 2):
         refuse(key, scope, "two full names: the first and the last call to record")
     for name in scope:

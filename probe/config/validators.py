@@ -53,6 +53,12 @@ def choice(*allowed: str, msprobe: _Words = ()) -> Validator:
     return rule(lambda value: isinstance(value, str) and value in allowed, words, allowed, msprobe)
 
 
+def task(beside: tuple[str, ...], msprobe: _Words) -> Validator:
+    """Return a validator for a task: one of ``TASKS``, or one of those beside them, which messages leave out."""
+    others = choice(*TASKS, msprobe=msprobe)
+    return lambda key, value: value if isinstance(value, str) and value in beside else others(key, value)
+
+
 def list_of(check: Validator, allowed: str = "a list of names") -> Validator:
     """Return a validator for a list of values that pass another validator."""
     check_list = rule(lambda value: isinstance(value, (list, tuple)), allowed)
@@ -78,6 +84,7 @@ def _items(value: Any) -> Iterable[Any]:
 
 #: validators that need no more than one condition
 boolean = rule(lambda value: isinstance(value, bool), "true, false", ("true", "false"))
+mapping = rule(lambda value: isinstance(value, Mapping) and all(isinstance(key, str) for key in value), "an object")
 count = rule(lambda value: _is_whole(value) and 0 <= value <= 100_000, "a whole number from 0 to 100000")
 sample_mode = rule(lambda value: _is_whole(value) and value in (0, 1), "0, 1")
 

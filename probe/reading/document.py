@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Reads one JSON document of a dump; a document that is cut or wrong is one clear error."""
+"""A dump as it was read, and the reader of JSON documents; one that is cut or wrong is one clear error."""
 
 from __future__ import annotations
 
@@ -8,10 +8,30 @@ import contextlib
 import gc
 import json
 import os
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 from probe.errors import UsageError
+
+
+class Document(NamedTuple):
+    """One step of one rank: the header, the entries, and how the other documents are read.
+
+    Attributes:
+        header: task, level, framework and the other keys that stand beside "data".
+        data: entry name -> entry, in the order of the file.
+        stacks: reads the stacks: forward entry name -> frames.
+        construct: reads which Cell entry an entry happened in.
+        notes: remarks for the user, such as a journal that was not recovered.
+        array_path: file name of an array -> its path; None where arrays are in ``dump_tensor_data``.
+    """
+
+    header: dict[str, Any]
+    data: dict[str, Any]
+    stacks: Callable[[], dict[str, list[str]]]
+    construct: Callable[[], dict[str, str | None]]
+    notes: list[str]
+    array_path: Callable[[str], str | None] | None = None
 
 
 @contextlib.contextmanager

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from probe.errors import UsageError
 from probe.reading import entry_name, text, values
+from probe.reading.document import Document
 from probe.reading.entry_view import INPUTS, OUTPUTS, WORDS, EntryView
 from probe.reading.flow import Flow
-from probe.reading.source import Document, DumpFolder
+from probe.reading.source import DumpFolder
 from probe.reading.tensor import TensorNumbers
 from probe.reading.text import safe
 from probe.reading.tree import Cell, build
@@ -145,7 +146,8 @@ class Tensor(TensorNumbers):
         name = self.record.get("data_name")
         if not isinstance(name, str) or not name or os.path.basename(name) != name:
             return None
-        return os.path.join(self.call.dump.path, layout.ARRAYS, name)
+        find = self.call.dump.document.array_path
+        return find(name) if find else os.path.join(self.call.dump.path, layout.ARRAYS, name)
 
     def array(self) -> np.ndarray[Any, Any]:
         """Return its array, bfloat16 as ``ml_dtypes.bfloat16``.

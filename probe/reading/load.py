@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import os
 from typing import Any
@@ -16,6 +17,8 @@ from probe.reading.values import tensors
 from probe.store import layout
 
 _BFLOAT16 = "BFloat16"
+#: the dtype in the files of MindSpore's kernel dump on CPU
+_MINDSPORE_BFLOAT16 = "<E2"
 
 
 def load(path: str | os.PathLike[str]) -> np.ndarray[Any, Any]:
@@ -53,9 +56,28 @@ def load_array(path: str, dtype: str, mapped: bool = False) -> np.ndarray[Any, A
     return _as_dtype(_read(path, mapped), dtype)
 
 
+def read_array(path: str, mapped: bool = False) -> np.ndarray[Any, Any]:
+    """Return the array in a file, also one of MindSpore's bfloat16 on CPU, whose dtype numpy does not know.
+
+    Raises:
+        OSError, ValueError, EOFError, SyntaxError: when it cannot be read.
+    """
+    try:
+        found: np.ndarray[Any, Any] = np.load(path, allow_pickle=False, mmap_mode="r" if mapped else None)
+    except ValueError as error:
+        if _MINDSPORE_BFLOAT16 not in str(error):
+            raise
+        with open(path, "rb") as file:
+            major = file.read(8)[6]  # after the magic text
+            size = int.from_bytes(file.read(2 if major == 1 else 4), "little")
+            header = ast.literal_eval(file.read(size).decode("latin1"))
+            found = _as_dtype(np.fromfile(file, "<V2").reshape(header["shape"]), _BFLOAT16)
+    return found
+
+
 def _read(path: str, mapped: bool = False) -> np.ndarray[Any, Any]:
     try:
-        array: np.ndarray[Any, Any] = np.load(path, allow_pickle=False, mmap_mode="r" if mapped else None)
+        array = read_array(path, mapped)
     except (OSError, ValueError, EOFError, SyntaxError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from error
     if not isinstance(array, np.ndarray):

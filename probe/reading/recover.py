@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from probe.errors import UsageError
 from probe.process.progress import progress
 from probe.reading import journal_reader
+from probe.reading.kernels.source import unmeasured
 from probe.store import layout
 from probe.store.documents import JsonDocuments
 
@@ -38,7 +39,12 @@ def recover(path: str) -> list[RecoveryResult]:
     if not os.path.isdir(path):
         raise UsageError(f"{path}: no such folder")
     found = sorted(folder for folder, _, files in os.walk(path) if layout.JOURNAL in files)
-    return [_outcome(folder) for folder in found] or [RecoveryResult(f"{path}: no journal, nothing to recover", True)]
+    outcomes = [_outcome(folder) for folder in found]
+    outcomes += [
+        RecoveryResult(f"{folder}: {count} arrays were not measured; they are measured when they are read", True)
+        for folder, count in unmeasured(path)
+    ]
+    return outcomes or [RecoveryResult(f"{path}: no journal, nothing to recover", True)]
 
 
 def _outcome(folder: str) -> RecoveryResult:

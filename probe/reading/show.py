@@ -63,7 +63,14 @@ def overview(run: Run, rows: int = _ROWS, width: int = 0) -> tuple[str, int]:
 
 
 def _files(folder: DumpFolder, count: str) -> Iterator[str]:
-    for name in sorted(os.listdir(folder.path)):
+    names = sorted(os.listdir(folder.path))
+    arrays = {name for name in names if name.endswith(".npy")}
+    if arrays:  # of kernels
+        size = sum(os.path.getsize(os.path.join(folder.path, name)) for name in arrays)
+        yield f"    {'*.npy':<22} {text.size(size):>9}  {len(arrays)} files"
+    for name in names:
+        if name in arrays:
+            continue
         full = os.path.join(folder.path, name)
         if name == layout.ARRAYS and os.path.isdir(full):
             sizes = [entry.stat().st_size for entry in os.scandir(full)]

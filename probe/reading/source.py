@@ -9,34 +9,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, Union
 
 from probe.errors import UsageError
 from probe.reading import journal_reader
-from probe.reading.document import read_document, read_optional
+from probe.reading.document import Document, read_document, read_optional
+from probe.reading.kernels.layouts import is_kernel_folder
+from probe.reading.kernels.source import steps_of
 from probe.store import layout
 
 #: a rank's number; None where communication was not initialised; the folder's name where it has no number
 Rank = Union[int, str, None]
-
-
-class Document(NamedTuple):
-    """One step of one rank: the header, the entries, and how the other documents are read.
-
-    Attributes:
-        header: task, level, framework and the other keys that stand beside "data".
-        data: entry name -> entry, in the order of the file.
-        stacks: reads the stacks: forward entry name -> frames.
-        construct: reads which Cell entry an entry happened in.
-        notes: remarks for the user, such as a journal that was not recovered.
-    """
-
-    header: dict[str, Any]
-    data: dict[str, Any]
-    stacks: Callable[[], dict[str, list[str]]]
-    construct: Callable[[], dict[str, str | None]]
-    notes: list[str]
 
 
 class Contents(Protocol):
@@ -211,17 +194,21 @@ def find_folders(path: str) -> list[DumpFolder]:
     path = os.fspath(path)
     if os.path.isfile(path):
         path = os.path.dirname(path) or "."
-    found = []
+    found, kernels = [], []
     for folder, folders, files in os.walk(path):
         folders[:] = [name for name in folders if name != layout.ARRAYS]
         names = set(files)
         source = next((source for source in SOURCES if source.claims(names)), None)
         if source is not None:
             found.append(_folder(folder, source))
-    if not found:
+        elif is_kernel_folder(names):
+            kernels.append(folder)
+    steps = [DumpFolder(place.path, place.step, place.rank, "", step) for place, step in steps_of(kernels)]
+    if not found and not steps:
         reason = "no such folder" if not os.path.exists(path) else f"no {layout.DUMP} in it or below it"
         raise UsageError(f"{path}: {reason}")
-    return _numbered(sorted(found, key=lambda item: _order(item.path)))
+    steps.sort(key=lambda item: (item.step or 0, str(item.rank).zfill(9), _order(item.path)))
+    return _numbered([*sorted(found, key=lambda item: _order(item.path)), *steps])
 
 
 def _folder(path: str, source: Source) -> DumpFolder:

@@ -10,6 +10,7 @@ import itertools
 import os
 import re
 import shutil
+from typing import Any
 
 from probe.errors import UsageError
 from probe.store import journal, layout
@@ -18,9 +19,14 @@ _STEP = re.compile(r"step(\d+)")
 
 
 class RunFolders:
-    """Finds the folder of each step, and locks the first one while the process lives or until ``release``."""
+    """Finds the folder of each step, and locks the first one while the process lives or until ``release``.
+
+    Attributes:
+        kernels: the kernel dump of this process, or None: MindSpore reads its dump configuration once.
+    """
 
     def __init__(self) -> None:
+        self.kernels: Any = None
         self._roots: dict[tuple[str, str], str] = {}  # dump_path, name of the rank folder -> where this run writes
         self._written: set[str] = set()
         self._locks: list[int] = []

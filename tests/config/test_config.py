@@ -83,7 +83,7 @@ def test_task_structure_has_level_mix_by_default(load):
     [
         ({"tsak": "tensor"}, ["tsak", "Did you mean 'task'"]),
         ({"task": "statistic"}, ["task", "'statistic'", "'structure'", "Did you mean 'statistics'"]),
-        ({"level": "L2"}, ["level", "'L2'", "'L0', 'L1', 'mix'"]),
+        ({"level": "L3"}, ["level", "'L3'", "'L0', 'L1', 'L2', 'mix', 'debug'"]),
         ({"level": "Mix"}, ["level", "Did you mean 'mix'"]),
         ({"level": 1}, ["level", "1"]),
         ({"step": ["6-4"]}, ["step", "'6-4'", "ranges"]),

@@ -61,7 +61,7 @@ def test_an_error_of_file_and_argument_names_both(error, tmp_path):
     assert message.startswith(f"{tmp_path / 'config.json'} with the given level: task: 'structure'")
 
 
-@pytest.mark.parametrize("task", ["acc_check", "diff_check", "exception_dump", "overflow_check", "free_benchmark"])
+@pytest.mark.parametrize("task", ["acc_check", "diff_check", "free_benchmark"])
 def test_a_task_of_msprobe_is_told_apart_from_a_typo(error, task):
     message = error({"task": task})
     assert f"task: '{task}' is a task of msprobe that probe does not have." in message
@@ -69,10 +69,13 @@ def test_a_task_of_msprobe_is_told_apart_from_a_typo(error, task):
     assert "'statistics', 'tensor', 'structure', 'nan_check'" in message
 
 
-def test_a_level_of_msprobe_is_told_apart_from_a_typo(error):
-    message = error({"level": "L2"})
-    assert "'L2' is a level of msprobe that probe does not have. Allowed: 'L0', 'L1', 'mix'" in message
-    assert "Did you mean" not in message
+def test_a_task_of_level_l2_needs_that_level(error, load):
+    for task in ("exception_dump", "overflow_check"):
+        assert "level: 'L1' is not allowed. Allowed: \"L2\" where the task is" in error({"task": task})
+        assert load({"task": task, "level": "L2"}).task == task
+
+
+def test_a_wrong_level_is_told_the_nearest_one(error):
     assert "Did you mean 'L1'?" in error({"level": "l1"})
 
 

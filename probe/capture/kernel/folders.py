@@ -1,0 +1,83 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The folder of a run's kernel dump: two runs never share one, and a resumed run continues its own."""
+
+from __future__ import annotations
+
+import glob
+import itertools
+import os
+import re
+import shutil
+
+from probe.errors import UsageError
+from probe.store import file_io, journal, layout
+
+_STEP = re.compile(r"step(\d+)|(\d+)")
+
+
+def choose_root(dump_path: str, first_step: int, overwrite: bool, steps_aside: bool) -> str:
+    """Return the folder that a run writes in place of ``dump_path``.
+
+    Args:
+        dump_path: the setting.
+        first_step: the number of the first step; above every step on disk the run continues there.
+        overwrite: replace the dump of another run.
+        steps_aside: write beside the dump of another run, in ``{dump_path}-2``, ``-3``, …
+
+    Raises:
+        UsageError: when there is the dump of another run and neither is allowed.
+    """
+    for number in itertools.count(1):
+        root = dump_path if number == 1 else f"{dump_path}-{number}"
+        steps = _steps(root)
+        if not steps or first_step > max(steps):
+            return root
+        if overwrite:
+            _remove(root)
+            return root
+        if not steps_aside:
+            break
+    raise UsageError(
+        f"{dump_path} holds the dump of another run. Choose another dump_path, remove the folder, or set "
+        '"overwrite": true: it replaces the dump, or with set_init_step() above its last step continues it.'
+    )
+
+
+def lock(folder: str) -> int:
+    """Make a folder and lock it while this process lives; return the file that holds the lock.
+
+    Raises:
+        UsageError: when another process holds it, or the folder cannot be made.
+    """
+    try:
+        file = os.open(file_io.make_dirs(folder), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be made: {error.strerror}") from error
+    if not journal.lock(file):
+        os.close(file)
+        raise UsageError(journal.another_process(folder))
+    return file
+
+
+def _kernel_folders(root: str) -> list[str]:
+    """Return the folders of ranks in which MindSpore writes."""
+    root = glob.escape(root)
+    return glob.glob(os.path.join(root, "rank_*")) + glob.glob(os.path.join(root, "rank[0-9]*", "rank_*"))
+
+
+def _steps(root: str) -> list[int]:
+    """Return the steps that are in a folder, of kernels and of other levels."""
+    found = glob.glob(layout.rank_folder(glob.escape(root), "*", "*"))
+    names = [os.path.basename(os.path.dirname(folder)) for folder in found]
+    for folder in _kernel_folders(root):
+        names += map(os.path.basename, glob.glob(os.path.join(glob.escape(folder), "*", "[0-9]*", "[0-9]*")))
+    matches = [_STEP.fullmatch(name) for name in names]
+    return [int(match[1] or match[2]) for match in matches if match]
+
+
+def _remove(root: str) -> None:
+    """Remove the kernel dump and the steps of another run."""
+    for folder in (*_kernel_folders(root), *glob.glob(os.path.join(glob.escape(root), "step[0-9]*"))):
+        if not os.path.islink(folder):
+            shutil.rmtree(folder)

@@ -1,0 +1,245 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""MindSpore's kernel dump of this process: its configuration, the number of the step, and the arrays to measure."""
+
+from __future__ import annotations
+
+import glob
+import importlib
+import json
+import logging
+import os
+import shutil
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from probe.capture.kernel.configuration import Configuration, configuration, warn_of_unknown_keys
+from probe.capture.kernel.folders import choose_root, lock
+from probe.capture.kernel.keys import CPU, LAST_STEP, Platform
+from probe.capture.kernel.measuring import ArrayMeasurer, FolderWatcher
+from probe.config.settings import Settings
+from probe.errors import UsageError
+from probe.executor import HOMES, pynative_executor
+from probe.process.rank import has_siblings
+from probe.process.run_header import run_header
+from probe.reading.kernels.names import RUN
+from probe.store import file_io
+
+_log = logging.getLogger("probe")
+
+VARIABLE = "MINDSPORE_DUMP_CONFIG"
+#: the number of an iteration that no configuration selects
+_NO_STEP = LAST_STEP + 1
+
+
+def current_platform() -> Platform:
+    """Return where MindSpore runs kernels now."""
+    import mindspore
+    from mindspore import context
+
+    level = context.get_jit_config().get("jit_level") if hasattr(context, "get_jit_config") else None
+    return Platform(mindspore.get_context("device_target"), level or mindspore.get_context("jit_level") or "O0")
+
+
+class KernelDump:
+    """Level L2. MindSpore reads its configuration once in a process, so there is one of these.
+
+    Args:
+        settings: the settings.
+
+    Attributes:
+        root: the folder of the run; "" before the first start.
+        is_foreign: whether the user's own configuration is in force.
+        is_configured: whether MindSpore has its configuration.
+        is_empty: whether no kernel was dumped yet.
+
+    Raises:
+        SettingsError: for settings that this platform refuses, with the reason.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings, self.root, self.is_foreign = settings, "", bool(os.environ.get(VARIABLE))
+        self.is_configured, self.is_empty = False, True
+        self._rank_folder, self._net_name = "", "Net"
+        self._described: Any = self  # no model yet
+        self._watcher: FolderWatcher | None = None
+        self._lock = -1
+        self._sizes: dict[int, int] = {}  # of the arrays of each finished step
+        self._is_full = False
+        if not self.is_foreign:
+            configuration(settings, current_platform(), settings.dump_path)
+            warn_of_unknown_keys(settings)
+
+    # -- the configuration ------------------------------------------------------------------------------------------
+
+    def configure(self, rank: int | None, step: int) -> None:
+        """Write the configuration and let MindSpore read it, before it compiles anything.
+
+        Args:
+            rank: the rank of this process, or None.
+            step: the number of the first step.
+
+        Raises:
+            UsageError: when it is too late, or ``dump_path`` holds another run's dump.
+            SettingsError: for settings that this platform refuses.
+        """
+        self.is_configured = self.is_foreign
+        if self.is_foreign:
+            text = "%s is set to %s: MindSpore uses that file, and the settings of level L2 have no effect"
+            _log.warning(text, VARIABLE, os.environ.get(VARIABLE))
+            return
+        _refuse_late_start()
+        settings, platform = self.settings, current_platform()
+        root = choose_root(settings.dump_path, step, settings.overwrite, steps_aside=not has_siblings())
+        # on CPU MindSpore gives every rank the number 0
+        of_cpu = rank is not None and platform.device == CPU
+        path = os.path.join(root, f"rank{rank}") if of_cpu else root
+        found = configuration(settings, platform, path)
+        self._rank_folder = os.path.join(path, f"rank_{0 if of_cpu else rank or 0}")
+        self._net_name = found.common["net_name"]
+        self._lock = lock(self._rank_folder)
+        if root != settings.dump_path:
+            aside = '%s holds the dump of another run; this run writes into %s ("overwrite": true would replace it)'
+            _log.warning(aside, settings.dump_path, root)
+        self._load(found, path, step, platform)
+        self.root, self.is_configured = root, True
+        measures = settings.task == "statistics" and found.common["saved_data"] == "tensor"
+        if measures or settings.max_disk is not None:
+            measurer = ArrayMeasurer(found.common["statistic_category"]) if measures else None
+            folder = os.path.join(self._rank_folder, self._net_name)
+            self._watcher = FolderWatcher(folder, measurer, settings.keep_arrays, self._note_size)
+
+    def _load(self, found: Configuration, path: str, step: int, platform: Platform) -> None:
+        """Let MindSpore read the file now. The variable is set no longer than needed: child processes would inherit it.
+
+        On CPU this is one call. Whether other platforms look at it again was never tried: there it stays until ``end``.
+        """
+        file = os.path.join(path, found.file_name)
+        found.common["initial_iteration"] = step
+        with file_io.atomic_write(file) as text:
+            json.dump(found.content(), text, indent=1)
+        os.environ[VARIABLE] = file
+        try:
+            _set_iteration(_NO_STEP)
+        finally:
+            if platform.device == CPU:
+                del os.environ[VARIABLE]
+
+    def _withdraw(self) -> None:
+        """Remove the variable, if it is still ours."""
+        if self.root and os.environ.get(VARIABLE, "").startswith(self.root + os.sep):
+            del os.environ[VARIABLE]
+
+    def describe(self, models: Any, rank: int | None, iter_cells: Callable[[Any], Iterable[tuple[str, Any]]]) -> None:
+        """Write the settings and the Cells of the model beside the dump: readers find the Cell of a kernel by them.
+
+        Args:
+            models: the model, or several, or None.
+            rank: the rank of this process, or None.
+            iter_cells: yields the path of each Cell and the Cell.
+        """
+        if not self.root or self._described is models:
+            return
+        self._described = models
+        roots = {id(model) for model in (models if isinstance(models, (list, tuple)) else [models])}
+        cells = iter_cells(models) if models is not None else ()
+        content = {
+            "task": self.settings.task,
+            "keep_arrays": self.settings.keep_arrays,
+            "run": run_header(rank),
+            "cells": {path: type(cell).__name__ for path, cell in cells if id(cell) not in roots},
+        }
+        with file_io.atomic_write(os.path.join(self._rank_folder, RUN)) as file:
+            json.dump(content, file, indent=1)
+
+    # -- the steps --------------------------------------------------------------------------------------------------
+
+    def begin(self, step: int) -> None:
+        """Dump the kernels that run from now on, as those of a step."""
+        if self.is_foreign or self._is_full:
+            return
+        if step in self._sizes:  # as at the other levels, a step that this process wrote itself is replaced
+            del self._sizes[step]
+            for folder in self._folders(step):
+                shutil.rmtree(folder)
+        _set_iteration(step)
+        if self._watcher is not None:
+            self._watcher.begin(step)
+
+    def end(self) -> None:
+        """Dump no more kernels, once those that were started have run. Errors of the training are raised."""
+        if self.is_foreign:
+            return
+        try:
+            pynative_executor().sync()
+        finally:
+            _set_iteration(_NO_STEP)
+            self._withdraw()
+
+    def finish_step(self, step: int) -> bool:
+        """Measure the arrays of a step; return whether any kernel of it was dumped."""
+        if self.is_foreign:
+            return False
+        if self._watcher is not None:
+            self._watcher.finish_step()
+        folders = self._folders(step)
+        arrays = [entry for folder in folders for entry in os.scandir(folder) if entry.name.endswith(".npy")]
+        self._sizes[step] = sum(entry.stat().st_size for entry in arrays)
+        self._note_size(max(self._sizes.values()))  # a further step of this size
+        self.is_empty &= not folders
+        return bool(folders)
+
+    def _folders(self, step: int) -> list[str]:
+        return glob.glob(os.path.join(glob.escape(self._rank_folder), self._net_name, "*", str(step)))
+
+    def _note_size(self, size: int) -> None:
+        """Let MindSpore write no more arrays where this many further bytes are beyond ``max_disk``."""
+        most = self.settings.max_disk
+        if most is None or self._is_full or sum(self._sizes.values()) + size <= most:
+            return
+        _set_iteration(_NO_STEP)
+        self._is_full = True
+        _log.warning("max_disk of %d bytes is reached: no more kernels are dumped", most)
+
+    def close(self) -> None:
+        """Measure the rest, and release everything."""
+        self._withdraw()
+        if self._watcher is not None:
+            self._watcher.close()
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    def detach(self) -> None:
+        """Forget everything in a forked child: the dump is the parent's."""
+        self._watcher, self.is_foreign = None, True
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+
+def _set_iteration(step: int) -> None:
+    from mindspore import _c_expression
+
+    _c_expression._set_init_iter(step)
+
+
+def _refuse_late_start() -> None:
+    """Raise a UsageError where MindSpore would not read a configuration any more."""
+    from mindspore.communication import GlobalComm
+
+    reason = "communication was initialised" if GlobalComm.INITED else ""
+    for home in HOMES:
+        try:
+            api = importlib.import_module(home)
+            compiled = bool(api.function_phases or api.ms_compile_cache)  # the first is never emptied
+        except (ImportError, AttributeError):
+            continue
+        if compiled:
+            reason = "a graph was compiled"
+        break
+    if reason:
+        raise UsageError(
+            f"start(): too late for level L2, {reason} before. MindSpore reads its dump configuration then, and only "
+            "once. Call the first start() before, right after PrecisionDebugger(...)."
+        )
