@@ -61,7 +61,8 @@ class Settings:
         max_disk: most bytes of arrays that this process may write; None for no limit.
         link_equal: whether arrays of equal bytes in one step are hard links to one file.
         async_dump: accepted; without effect where statistics are computed on the host.
-        precision: on a device: "high" divides by the largest value before adding, so that finite data never overflow.
+        precision: on a device: "high" divides by the largest value before adding, so that finite data never overflow;
+            level "L2": MindSpore's own, "high" unless "low" is given.
         exact_dtypes: whether bfloat16 arrays are stored as bfloat16 instead of as float32.
         kernel_dump: level "L2": keys of MindSpore's dump configuration that are set directly; None for none.
         keep_arrays: level "L2", task "statistics": whether the arrays stay that MindSpore wrote to be measured.
@@ -96,7 +97,7 @@ class Settings:
     max_disk: int | None = field(default=None, metadata=_row(validators.size))
     link_equal: bool = field(default=True, metadata=_row(validators.boolean))
     async_dump: bool = field(default=False, metadata=_row(validators.boolean))
-    precision: str = field(default="low", metadata=_row(validators.choice("high", "low")))
+    precision: str | None = field(default=None, metadata=_row(validators.choice("high", "low")))
     exact_dtypes: bool = field(default=False, metadata=_row(validators.boolean))
     kernel_dump: Mapping[str, Any] | None = field(default=None, metadata=_row(validators.mapping))
     keep_arrays: bool = field(default=False, metadata=_row(validators.boolean))

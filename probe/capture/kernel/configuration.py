@@ -156,7 +156,7 @@ def _of_settings(settings: Settings, platform: Platform, path: str) -> _Found:
         give("sample_num", settings.sample_num, f"{task}.sample_num")
     if settings.async_dump:
         give("enable", False, "async_dump")
-    if settings.precision != "high":
+    if settings.precision == "low":
         give("device_stat_precision_mode", settings.precision, "precision")
     return values, names
 
