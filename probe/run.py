@@ -7,6 +7,7 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Callable
+from typing import Protocol
 
 from probe.config.settings import Settings
 from probe.errors import ProbeError, SettingsError
@@ -27,6 +28,18 @@ from probe.tasks.build import StepParts, build_task
 from probe.window import wants_rank
 
 _log = logging.getLogger("probe")
+
+
+class Watcher(Protocol):
+    """The part of a capture backend that a run asks.
+
+    Attributes:
+        gives_arrays: whether the values of tensors arrive as arrays on the host.
+        wait: waits for asynchronous work; raises a pending error of the training.
+    """
+
+    gives_arrays: bool
+    wait: Callable[[], None]
 
 
 class Run:
@@ -80,13 +93,13 @@ class Run:
         if has_siblings() and not self.settings.overwrite:
             self.folders.refuse_other_runs(path, layout.rank_name(rank))
 
-    def open_step(self, step: int, first_step: int, wait: Callable[[], None]) -> StepRecorder | None:
+    def open_step(self, step: int, first_step: int, capture: Watcher) -> StepRecorder | None:
         """Return the recorder of a step, with its journal; None if the step cannot be recorded.
 
         Args:
             step: the number of the step.
             first_step: the number that set_init_step() gave, or -1.
-            wait: waits for asynchronous work.
+            capture: watches the training.
 
         Raises:
             UsageError: when ``dump_path`` holds another run's dump, or another process writes there.
@@ -99,7 +112,7 @@ class Run:
             aside = '%s holds the dump of another run; this run writes into %s ("overwrite": true would replace it)'
             _log.warning(aside, settings.dump_path, self.root)
         folder = self.folders.step_folder(self.root, step, name)
-        recorder = self._new_recorder(folder, wait)
+        recorder = self._new_recorder(folder, capture)
         try:
             with recorder.guard("making the journal"):
                 recorder.writer.open()
@@ -129,11 +142,11 @@ class Run:
                 self.logged.add(warning)
                 _log.warning("%s", warning)
 
-    def _new_recorder(self, folder: str, wait: Callable[[], None]) -> StepRecorder:
+    def _new_recorder(self, folder: str, capture: Watcher) -> StepRecorder:
         settings = self.settings
         if self._measurers is None:
             self._budget.allow(settings.max_disk)
-            self._measurers = select_measurers(settings)
+            self._measurers = select_measurers(settings, capture.gives_arrays)
         is_nan_check = settings.task == "nan_check"
         arrays = ArrayWriter(folder, self._budget)
         saves_arrays = is_nan_check or settings.task == "tensor" or settings.tensor_list
@@ -148,5 +161,5 @@ class Run:
         documents = JsonDocuments(folder, header, self._stacks.texts(), has_stacks, journal=not is_nan_check)
         writer = DumpWriter(documents, arrays, ErrorLog(folder, self._logged_kinds))
         name_filter = NameFilter(settings)
-        parts = StepParts(settings, self._measurers, wait, writer, name_filter, self._stacks, self._hits)
+        parts = StepParts(settings, self._measurers, capture.wait, writer, name_filter, self._stacks, self._hits)
         return StepRecorder(settings, *build_task(parts), writer, self._stacks, name_filter)

@@ -9,6 +9,7 @@ from typing import Any, Union
 
 import numpy as np
 
+from probe.measure.host_value import HostValue
 from probe.measure.measurer import ArraySink, Role
 from probe.measure.records import PendingRecord, ScalarRecord, TensorRecord
 from probe.measure.statistics import FOUR, statistics
@@ -74,8 +75,11 @@ class ValueDescriber:
     def _leaf(self, value: Any, name: str, sink: ArraySink | None, role: Role) -> Shape:
         if isinstance(value, self._tensor) or type(value) in self._scalars:
             return self.value(value, name, sink, role)
-        if isinstance(value, self._dtype):
-            return {"type": "mindspore.dtype", "value": str(value)}
+        if isinstance(value, (HostValue, *self._dtype)):
+            is_dtype = not isinstance(value, HostValue)
+            return (
+                {"type": "mindspore.dtype", "value": str(value)} if is_dtype else self._measure(value, name, sink, role)
+            )
         if isinstance(value, np.ndarray):
             return _array(value, name, sink)
         if isinstance(value, np.generic):

@@ -12,6 +12,7 @@ from probe.measure.deferred import DeferredMeasurer
 from probe.measure.device import DeviceMeasurer
 from probe.measure.extrema import ExtremaMeasurer
 from probe.measure.host import HostMeasurer
+from probe.measure.host_value import HostValueMeasurer
 from probe.measure.measurer import Measurer
 from probe.measure.statistic_table import SelectedStatistics
 
@@ -23,14 +24,22 @@ class Measurers(NamedTuple):
     copier: DeferredMeasurer
 
 
-def select_measurers(settings: Settings) -> Measurers:
-    """Return the measurers for these settings and this process."""
+def select_measurers(settings: Settings, gives_arrays: bool = False) -> Measurers:
+    """Return the measurers for these settings and this process.
+
+    Args:
+        settings: the settings.
+        gives_arrays: whether the values of tensors arrive as arrays on the host.
+    """
     import mindspore
 
     chosen = None if isinstance(settings.summary_mode, str) else SelectedStatistics(settings.summary_mode)
     array_filter = ArrayFilter(settings) if settings.when or settings.slice or settings.sample_mode else None
-    host = HostMeasurer(settings.checksums, chosen, settings.exact_dtypes, array_filter)
+    kind = HostValueMeasurer if gives_arrays else HostMeasurer
+    host = kind(settings.checksums, chosen, settings.exact_dtypes, array_filter)
     on_cpu = mindspore.get_context("device_target") == "CPU"
+    if gives_arrays:
+        return Measurers(host, DeferredMeasurer(host))
     if settings.task != "nan_check" and (settings.measure == "device" or (settings.measure == "auto" and not on_cpu)):
         device = DeviceMeasurer(host, reduces=not settings.checksums)
         return Measurers(device, device)

@@ -72,6 +72,7 @@ class StepRecorder:
         kwargs: Mapping[str, Any],
         cell: Call | None = None,
         repeats: Call | None = None,
+        stack: tuple[str, ...] | None = None,
     ) -> Call | None:
         """Begin a call: number it, and record its inputs as they are now, if it is recorded.
 
@@ -82,6 +83,7 @@ class StepRecorder:
             kwargs: its keyword inputs.
             cell: the call of the Cell around it.
             repeats: the call that it repeats, when a recomputed Cell runs again.
+            stack: the formatted stack, where it is not that of the caller.
 
         Returns:
             The call, or None if it could not be recorded.
@@ -106,7 +108,10 @@ class StepRecorder:
             with self.guard("recording a call", call):
                 if self._has_stacks:
                     with self.queue.lock:
-                        call.stack, call.frame = self._stacks.number(sys._getframe(1), call.cell)
+                        if stack is None:
+                            call.stack, call.frame = self._stacks.number(sys._getframe(1), call.cell)
+                        else:
+                            call.stack = self._stacks.add(stack)
                 call.parts = self.task.inputs(call, args, kwargs)
         return call
 

@@ -44,8 +44,11 @@ class PyNativeCapture:
         settings: the settings.
 
     Attributes:
+        gives_arrays: no.
         wait: waits for asynchronous work; raises a pending error of the training.
     """
+
+    gives_arrays = False
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings

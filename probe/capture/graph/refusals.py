@@ -1,0 +1,45 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The checks of a start in GRAPH_MODE. Each raises a UsageError that names the remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from probe.config.settings import Settings
+from probe.errors import UsageError
+
+_TASKS = ("statistics", "tensor", "structure")
+_WORKS = 'GRAPH_MODE supports level "L0" with the tasks "statistics", "tensor" and "structure"'
+_OR = "or mindspore.set_context(mode=mindspore.PYNATIVE_MODE)"
+
+
+def check_graph_settings(settings: Settings, token_range: Any) -> None:
+    """Check that GRAPH_MODE supports the settings, and the argument of ``start``."""
+    if settings.level != "L0":
+        raise UsageError(f'{_WORKS}, not level "{settings.level}". Set "level": "L0", {_OR}.')
+    if settings.task not in _TASKS:
+        raise UsageError(f'{_WORKS}, not task "{settings.task}". Set another task, {_OR}.')
+    if token_range is not None:
+        raise UsageError(f"start(): {_WORKS}, without token_range. Leave it out, {_OR}.")
+
+
+def check_not_compiled(cells: Sequence[tuple[str, Any]], is_watched: bool) -> None:
+    """Check that a graph of these Cells can still report, and that their shapes are fixed.
+
+    Args:
+        cells: the names of each Cell's entries without number and direction, and the Cell.
+        is_watched: whether an earlier start has watched compilations.
+    """
+    dynamic = [key for key, cell in cells if getattr(cell, "_dynamic_shape_inputs", None) is not None]
+    if dynamic:
+        raise UsageError(
+            f"start(): {dynamic[0]} has dynamic shapes (set_inputs). In GRAPH_MODE only fixed shapes can be recorded."
+        )
+    compiled = [] if is_watched else [key for key, cell in cells if getattr(cell, "compile_cache", None)]
+    if compiled:
+        raise UsageError(
+            f"start(): {compiled[0]} is compiled already, and a compiled graph cannot be changed. "
+            "Call start(model) before the first step, also if that step is not recorded."
+        )
