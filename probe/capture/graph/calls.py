@@ -27,12 +27,14 @@ class GraphCall:
     Attributes:
         is_open: its backward entry has begun and not ended.
         outputs: the plan of its outputs, once its forward has returned.
+        early: gradients of outputs that came before that: a graph may run both in any order.
     """
 
     def __init__(self, recorder: StepRecorder, call: Call, inputs: Plan) -> None:
         self.recorder, self.call = recorder, call
         self.is_open = False
-        self.outputs = Plan(inputs.key, ())
+        self.outputs: Plan | None = None
+        self.early: list[tuple[int, Array]] = []
         self._inputs = inputs
         self._awaited = set(inputs.differentiable)
         self._found: dict[tuple[bool, int], Any] = {}
@@ -60,6 +62,9 @@ class GraphCall:
             array: the gradient.
         """
         plan = self.outputs if is_input else self._inputs
+        if plan is None:
+            self.early.append((place, array.copy()))
+            return
         if (is_input, place) in self._found:  # a gradient of a gradient
             if is_input:
                 self._passes += 1
@@ -75,9 +80,10 @@ class GraphCall:
     def end_backward(self) -> None:
         """Write the backward entry; slots without a gradient are null."""
         self.is_open = False
-        inputs = [self._found.get((True, place)) for place in range(len(self.outputs.leaves))]
+        of_outputs = Plan(self._inputs.key, ()) if self.outputs is None else self.outputs
+        inputs = [self._found.get((True, place)) for place in range(len(of_outputs.leaves))]
         outputs = [self._found.get((False, place)) for place in range(len(self._inputs.leaves))]
-        self.recorder.end_backward(self.call, self.outputs.layout, inputs, self._inputs.layout, outputs)
+        self.recorder.end_backward(self.call, of_outputs.layout, inputs, self._inputs.layout, outputs)
 
 
 class GraphCalls:
@@ -129,6 +135,9 @@ class GraphCalls:
         result, parameters = plan.fill(arrays)
         opened.outputs = plan
         opened.recorder.end(opened.call, result, dict(zip(plan.names, parameters)))
+        early, opened.early = opened.early, []
+        for place, array in early:
+            self.gradient(number, True, place, array)
 
     def gradient(self, number: int, is_input: bool, place: int, array: Array) -> None:
         """Take a gradient of a call's output, or of its input."""
