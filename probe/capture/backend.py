@@ -10,7 +10,7 @@ from typing import Any, Union
 
 from probe.capture.graph.compiled_graphs import CompiledGraphs
 from probe.capture.graph.graph_capture import GraphCapture
-from probe.capture.graph.refusals import check_graph_settings, check_not_compiled
+from probe.capture.graph.refusals import check_cells, check_graph_settings
 from probe.capture.pynative.cells import iter_cells, named_cells
 from probe.capture.pynative.pynative_capture import PyNativeCapture
 from probe.capture.support_ops import SupportedApi
@@ -43,8 +43,9 @@ class Backends:
         if not is_graph_mode():
             return
         check_graph_settings(settings, token_range)
-        cells = named_cells(models, iter_cells(models))
-        check_not_compiled(cells, is_watched=self._graphs is not None)
+        found = list(iter_cells(models))
+        check_cells(found, is_watched=self._graphs is not None)
+        cells = named_cells(models, found)
         if self._graphs is None:
             self._graphs = CompiledGraphs()
         self._graphs.watch(cells)

@@ -27,14 +27,14 @@ class GraphCall:
     Attributes:
         is_open: its backward entry has begun and not ended.
         outputs: the plan of its outputs, once its forward has returned.
-        early: gradients of outputs that came before that: a graph may run both in any order.
+        early: gradients that came before that: a graph may run both in any order.
     """
 
     def __init__(self, recorder: StepRecorder, call: Call, inputs: Plan) -> None:
         self.recorder, self.call = recorder, call
         self.is_open = False
         self.outputs: Plan | None = None
-        self.early: list[tuple[int, Array]] = []
+        self.early: list[tuple[bool, int, Array]] = []
         self._inputs = inputs
         self._awaited = set(inputs.differentiable)
         self._found: dict[tuple[bool, int], Any] = {}
@@ -63,7 +63,6 @@ class GraphCall:
         """
         plan = self.outputs if is_input else self._inputs
         if plan is None:
-            self.early.append((place, array.copy()))
             return
         if (is_input, place) in self._found:  # a gradient of a gradient
             if is_input:
@@ -97,6 +96,7 @@ class GraphCalls:
         self.recorder: StepRecorder | None = None
         self._records = False
         self._numbers = itertools.count(1)
+        self._called: set[str] = set()
         self._calls: dict[int, GraphCall] = {}
         self._running: list[tuple[int, GraphCall]] = []
         self._backward: list[GraphCall] = []
@@ -123,6 +123,7 @@ class GraphCalls:
         number = next(self._numbers)
         opened = self._calls[number] = GraphCall(recorder, call, plan)
         self._running.append((number, opened))
+        self._called.add(plan.key)
         return number
 
     def leave(self, number: int, plan: Plan, arrays: Sequence[Array]) -> None:
@@ -136,13 +137,16 @@ class GraphCalls:
         opened.outputs = plan
         opened.recorder.end(opened.call, result, dict(zip(plan.names, parameters)))
         early, opened.early = opened.early, []
-        for place, array in early:
-            self.gradient(number, True, place, array)
+        for gradient in early:
+            self.gradient(number, *gradient)
 
     def gradient(self, number: int, is_input: bool, place: int, array: Array) -> None:
         """Take a gradient of a call's output, or of its input."""
         found = self._calls.get(number)
         if found is None or found.recorder.closed:
+            return
+        if found.outputs is None:
+            found.early.append((is_input, place, array.copy()))
             return
         self._end_backward(found.call)
         if found.begin_backward():
@@ -161,7 +165,8 @@ class GraphCalls:
             return
         self._end_backward()
         for key, name in owners:
-            self.recorder.parameter_gradient(key, name, value)
+            if key in self._called:  # a Cell in the other branch of an `if` has a gradient of zeros
+                self.recorder.parameter_gradient(key, name, value)
 
     def end_step(self) -> None:
         """End every entry; forget the calls and the recorder."""
@@ -171,9 +176,8 @@ class GraphCalls:
     def detach(self) -> None:
         """Forget the calls and the recorder."""
         self.recorder, self._records = None, False
-        self._calls.clear()
-        self._running.clear()
-        self._backward.clear()
+        for found in (self._calls, self._called, self._running, self._backward):
+            found.clear()
 
     def _end_backward(self, current: Call | None = None) -> None:
         """End the backward entries of calls that are complete: those that are not around the current one."""

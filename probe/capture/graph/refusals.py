@@ -25,19 +25,21 @@ def check_graph_settings(settings: Settings, token_range: Any) -> None:
         raise UsageError(f"start(): {_WORKS}, without token_range. Leave it out, {_OR}.")
 
 
-def check_not_compiled(cells: Sequence[tuple[str, Any]], is_watched: bool) -> None:
+def check_cells(cells: Sequence[tuple[str, Any]], is_watched: bool) -> None:
     """Check that a graph of these Cells can still report, and that their shapes are fixed.
 
     Args:
-        cells: the names of each Cell's entries without number and direction, and the Cell.
+        cells: the path of each Cell in the model, and the Cell.
         is_watched: whether an earlier start has watched compilations.
     """
-    dynamic = [key for key, cell in cells if getattr(cell, "_dynamic_shape_inputs", None) is not None]
+    dynamic = [path or "the model" for path, cell in cells if getattr(cell, "_dynamic_shape_inputs", None) is not None]
     if dynamic:
         raise UsageError(
             f"start(): {dynamic[0]} has dynamic shapes (set_inputs). In GRAPH_MODE only fixed shapes can be recorded."
         )
-    compiled = [] if is_watched else [key for key, cell in cells if getattr(cell, "compile_cache", None)]
+    compiled = (
+        [] if is_watched else [path or "the model" for path, cell in cells if getattr(cell, "compile_cache", None)]
+    )
     if compiled:
         raise UsageError(
             f"start(): {compiled[0]} is compiled already, and a compiled graph cannot be changed. "
