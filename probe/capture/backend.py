@@ -44,10 +44,10 @@ class Backends:
             return
         check_graph_settings(settings, token_range)
         found = list(iter_cells(models))
-        check_cells(found, is_watched=self._graphs is not None)
         cells = named_cells(models, found)
         if self._graphs is None:
             self._graphs = CompiledGraphs()
+        check_cells(found, is_watched=bool(cells) and self._graphs.knows(cells[0][1]))
         self._graphs.watch(cells)
 
     def select(self, settings: Settings, custom: Iterable[SupportedApi]) -> CaptureBackend:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import logging
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,6 +37,11 @@ class CompiledGraphs:
         self._updates: dict[int, list[list[tuple[str, str]]]] = {}
         self._hooks: CompilationHooks | None = None
         self._has_failed = False
+        self._known: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    def knows(self, cell: Any) -> bool:
+        """Return whether a Cell was watched before: its compiled graphs report."""
+        return cell in self._known
 
     def watch(self, cells: Sequence[tuple[str, Any]]) -> None:
         """Report the calls of these Cells in all graphs that are compiled from now on."""
@@ -44,6 +50,7 @@ class CompiledGraphs:
             return
         self.close()
         self._cells = list(cells)
+        self._known.update(cell for _, cell in cells)
         self._hooks = CompilationHooks(Constructs(cells, self._plans, self._operators, self._updates, self.fail))
         self._hooks.install()
 
