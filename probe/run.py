@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import copy
 import logging
+import os
 from collections.abc import Callable
 from typing import Protocol
 
@@ -36,10 +37,15 @@ class Watcher(Protocol):
     Attributes:
         gives_arrays: whether the values of tensors arrive as arrays on the host.
         wait: waits for asynchronous work; raises a pending error of the training.
+        companion: watches the compiled Cells of a training in PyNative mode: their dump is a tree of its own.
     """
 
     gives_arrays: bool
     wait: Callable[[], None]
+
+    @property
+    def companion(self) -> Watcher | None:
+        """See above."""
 
 
 class Run:
@@ -66,12 +72,12 @@ class Run:
         self.logged: set[str] = set()
         self._stacks, self._budget = CallStacks(), DiskBudget(settings.max_disk)
         self._logged_kinds: set[tuple[str, str]] = set()
-        self._measurers: Measurers | None = None
+        self._measurers: dict[bool, Measurers] = {}  # by whether values arrive as arrays
 
     def with_settings(self, settings: Settings) -> Run:
         """Return the run that continues this one under other settings."""
         run = copy.copy(self)
-        run.settings, run.finished, run._measurers, run._hits = settings, False, None, 0
+        run.settings, run.finished, run._measurers, run._hits = settings, False, {}, 0
         return run
 
     def __repr__(self) -> str:
@@ -112,10 +118,17 @@ class Run:
             aside = '%s holds the dump of another run; this run writes into %s ("overwrite": true would replace it)'
             _log.warning(aside, settings.dump_path, self.root)
         folder = self.folders.step_folder(self.root, step, name)
+        companion = capture.companion
+        if companion is not None:
+            folder, graph = (
+                self.folders.step_folder(os.path.join(self.root, tree), step, name) for tree in layout.TREES
+            )
         recorder = self._new_recorder(folder, capture)
+        if companion is not None:
+            recorder.companion = self._new_recorder(graph, companion)
         try:
             with recorder.guard("making the journal"):
-                recorder.writer.open()
+                recorder.open()
                 if is_new and settings.task != "nan_check":
                     self.folders.lock(folder)
         except ProbeError:
@@ -132,8 +145,8 @@ class Run:
         if unmatched and self.settings.level != "debug":
             self.logged.update(unmatched)
             _log.warning("nothing matched these names of scope, list, exclude or tensor_list: %s", ", ".join(unmatched))
-        if self._measurers is not None:
-            self._measurers.copier.forget()  # and with it the measurer
+        for measurers in self._measurers.values():
+            measurers.copier.forget()  # and with it the measurer
         if self.settings.task == "nan_check" and recorder.task.should_write():
             self._hits += 1
             self.finished = self._hits == self.settings.max_hits
@@ -144,9 +157,10 @@ class Run:
 
     def _new_recorder(self, folder: str, capture: Watcher) -> StepRecorder:
         settings = self.settings
-        if self._measurers is None:
+        measurers = self._measurers.get(capture.gives_arrays)
+        if measurers is None:
             self._budget.allow(settings.max_disk)
-            self._measurers = select_measurers(settings, capture.gives_arrays)
+            measurers = self._measurers[capture.gives_arrays] = select_measurers(settings, capture.gives_arrays)
         is_nan_check = settings.task == "nan_check"
         arrays = ArrayWriter(folder, self._budget)
         saves_arrays = is_nan_check or settings.task == "tensor" or settings.tensor_list
@@ -161,5 +175,5 @@ class Run:
         documents = JsonDocuments(folder, header, self._stacks.texts(), has_stacks, journal=not is_nan_check)
         writer = DumpWriter(documents, arrays, ErrorLog(folder, self._logged_kinds))
         name_filter = NameFilter(settings)
-        parts = StepParts(settings, self._measurers, capture.wait, writer, name_filter, self._stacks, self._hits)
+        parts = StepParts(settings, measurers, capture.wait, writer, name_filter, self._stacks, self._hits)
         return StepRecorder(settings, *build_task(parts), writer, self._stacks, name_filter)

@@ -10,7 +10,7 @@ from typing import Any, Union
 
 from probe.capture.graph.compiled_graphs import CompiledGraphs
 from probe.capture.graph.graph_capture import GraphCapture
-from probe.capture.graph.refusals import check_cells, check_graph_settings
+from probe.capture.graph.refusals import TASKS, check_cells, check_graph_settings
 from probe.capture.pynative.cells import iter_cells, named_cells
 from probe.capture.pynative.pynative_capture import PyNativeCapture
 from probe.capture.support_ops import SupportedApi
@@ -32,6 +32,7 @@ class Backends:
 
     def __init__(self, before: Backends | None = None) -> None:
         self.current: CaptureBackend | None = None
+        self._has_compiled_cells = False
         self._graphs: CompiledGraphs | None = None if before is None else before._graphs
 
     def prepare(self, settings: Settings, models: Any, token_range: Any) -> None:
@@ -40,14 +41,20 @@ class Backends:
         Raises:
             UsageError: in GRAPH_MODE, for settings that it does not support, and if the model is compiled already.
         """
-        if not is_graph_mode():
+        is_graph = is_graph_mode()
+        if is_graph:
+            check_graph_settings(settings, token_range)
+        elif (
+            not settings.cells or settings.task not in TASKS or not any(is_jit(cell) for _, cell in iter_cells(models))
+        ):
             return
-        check_graph_settings(settings, token_range)
         found = list(iter_cells(models))
         cells = named_cells(models, found)
         if self._graphs is None:
             self._graphs = CompiledGraphs()
-        check_cells(found, is_watched=bool(cells) and self._graphs.knows(cells[0][1]))
+        if is_graph:
+            check_cells(found, is_watched=bool(cells) and self._graphs.knows(cells[0][1]))
+        self._has_compiled_cells = True
         self._graphs.watch(cells)
 
     def select(self, settings: Settings, custom: Iterable[SupportedApi]) -> CaptureBackend:
@@ -58,7 +65,8 @@ class Backends:
         """
         if self.current is None:
             if not is_graph_mode():
-                self.current = PyNativeCapture(settings)
+                graphs = self._graphs if self._has_compiled_cells else None
+                self.current = PyNativeCapture(settings, None if graphs is None else GraphCapture(graphs))
             else:
                 check_graph_settings(settings, None)
                 self._graphs = self._graphs or CompiledGraphs()
@@ -82,3 +90,10 @@ def is_graph_mode() -> bool:
     # the private function is thirty times faster
     mode = context._get_mode() if hasattr(context, "_get_mode") else mindspore.get_context("mode")
     return bool(mode != mindspore.PYNATIVE_MODE and os.environ.get("MS_JIT") != "0")
+
+
+def is_jit(cell: Any) -> bool:
+    """Return whether a Cell's construct is compiled from its source in PyNative mode."""
+    function = getattr(cell.construct, "__func__", cell.construct)
+    code = getattr(function, "__code__", None)
+    return os.environ.get("MS_JIT") != "0" and code is not None and code.co_name == "staging_specialize"

@@ -8,7 +8,7 @@ import itertools
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 from probe import naming
 from probe.config.settings import Settings
@@ -41,6 +41,7 @@ class StepRecorder:
         queue: see above.
         task: see above.
         writer: see above.
+        companion: records the compiled Cells of the same step into a tree of its own, or None.
     """
 
     def __init__(
@@ -52,7 +53,7 @@ class StepRecorder:
         stacks: CallStacks,
         name_filter: NameFilter,
     ) -> None:
-        self.closed = False
+        self.closed, self.companion = False, cast("StepRecorder | None", None)
         self.task, self.queue, self.writer = task, queue, writer
         self._stacks, self._filter = stacks, name_filter
         self._counters: defaultdict[str | tuple[str, str], Iterator[int]] = defaultdict(itertools.count)
@@ -210,6 +211,12 @@ class StepRecorder:
         """Wait for asynchronous work before values are read. Raises errors of the training, never ours."""
         self.queue.synchronize()
 
+    def open(self) -> None:
+        """Begin the journal; see ``DumpWriter.open``."""
+        self.writer.open()
+        if self.companion is not None:
+            self.companion.open()
+
     def write(self, end_of_step: bool) -> bool:
         """Write the documents; return whether anything was new.
 
@@ -217,24 +224,30 @@ class StepRecorder:
             end_of_step: False if the recording goes on, in the middle of a call.
         """
         with self.queue.lock:
-            return self.task.should_write() and self.writer.write_documents(end_of_step)
+            is_new = self.task.should_write() and self.writer.write_documents(end_of_step)
+        return (self.companion is not None and self.companion.write(end_of_step)) or is_new
 
     def close(self) -> list[str]:
         """Accept nothing more; return the names in the settings that no call matched."""
         self.closed = True
         self.writer.close()
-        return self._filter.unmatched()
+        unmatched = self._filter.unmatched()
+        return unmatched if self.companion is None else sorted({*unmatched} & {*self.companion.close()})
 
     def discard(self) -> None:
         """Accept nothing more, and remove the entries from disk."""
         self.closed = True
         self.writer.discard()
+        if self.companion is not None:
+            self.companion.discard()
 
     def detach(self) -> None:
         """Accept nothing more in a forked child, and leave the parent's files alone."""
         self.closed = True
         self.queue.detach()
         self.writer.close()
+        if self.companion is not None:
+            self.companion.detach()
 
     # -- errors -------------------------------------------------------------------------------------------------
 

@@ -15,6 +15,11 @@ from probe.measure.tensor_reader import Array
 from probe.recording.call import Call
 from probe.recording.step_recorder import StepRecorder
 
+_SILENT = (
+    "no Cell of the model has reported: none ran in a graph between start and stop, or it was compiled before the "
+    "first start(model). A compiled graph cannot be changed: call start(model) before the first step"
+)
+
 
 class GraphCall:
     """One run of a compiled Cell, from its begin to its last gradient.
@@ -171,6 +176,8 @@ class GraphCalls:
     def end_step(self) -> None:
         """End every entry; forget the calls and the recorder."""
         self._end_backward()
+        if self.recorder is not None and not self._called:
+            self.recorder.writer.errors.note("no report", _SILENT)
         self.detach()
 
     def detach(self) -> None:

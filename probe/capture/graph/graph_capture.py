@@ -20,10 +20,12 @@ class GraphCapture:
 
     Attributes:
         gives_arrays: yes.
+        companion: none.
         wait: waits until the graphs have run; raises a pending error of the training.
     """
 
     gives_arrays = True
+    companion = None
 
     def __init__(self, graphs: CompiledGraphs) -> None:
         self._graphs = graphs

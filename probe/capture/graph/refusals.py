@@ -4,13 +4,15 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Sequence
 from typing import Any
 
 from probe.config.settings import Settings
 from probe.errors import UsageError
 
-_TASKS = ("statistics", "tensor", "structure")
+#: the tasks that compiled graphs support
+TASKS = ("statistics", "tensor", "structure")
 _WORKS = 'GRAPH_MODE supports level "L0" with the tasks "statistics", "tensor" and "structure"'
 _OR = "or mindspore.set_context(mode=mindspore.PYNATIVE_MODE)"
 
@@ -19,7 +21,7 @@ def check_graph_settings(settings: Settings, token_range: Any) -> None:
     """Check that GRAPH_MODE supports the settings, and the argument of ``start``."""
     if settings.level != "L0":
         raise UsageError(f'{_WORKS}, not level "{settings.level}". Set "level": "L0", {_OR}.')
-    if settings.task not in _TASKS:
+    if settings.task not in TASKS:
         raise UsageError(f'{_WORKS}, not task "{settings.task}". Set another task, {_OR}.')
     if token_range is not None:
         raise UsageError(f"start(): {_WORKS}, without token_range. Leave it out, {_OR}.")
@@ -45,3 +47,15 @@ def check_cells(cells: Sequence[tuple[str, Any]], is_watched: bool) -> None:
             f"start(): {compiled[0]} is compiled already, and a compiled graph cannot be changed. "
             "Call start(model) before the first step, also if that step is not recorded."
         )
+
+
+def _compiled(cells: Sequence[tuple[str, Any]]) -> str:
+    """Return the class of a compiled Cell that is or contains one of these, or ""."""
+    from mindspore import nn
+
+    ours = {id(cell) for _, cell in cells}
+    living = [item for item in gc.get_objects() if issubclass(type(item), nn.Cell)]
+    for item in living:
+        if vars(item).get("_compile_cache") and any(id(cell) in ours for _, cell in item.cells_and_names()):
+            return type(item).__name__
+    return ""
