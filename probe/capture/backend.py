@@ -50,8 +50,8 @@ class Backends:
             return
         found = list(iter_cells(models))
         cells = named_cells(models, found)
-        if self._graphs is None:
-            self._graphs = CompiledGraphs()
+        if self._graphs is None or self._graphs.is_split == is_graph:
+            self._graphs = CompiledGraphs(is_split=not is_graph)
         if is_graph:
             check_cells(found, is_watched=bool(cells) and self._graphs.knows(cells[0][1]))
         self._has_compiled_cells = True
@@ -69,7 +69,7 @@ class Backends:
                 self.current = PyNativeCapture(settings, None if graphs is None else GraphCapture(graphs))
             else:
                 check_graph_settings(settings, None)
-                self._graphs = self._graphs or CompiledGraphs()
+                self._graphs = self._graphs or CompiledGraphs(is_split=False)
                 self.current = GraphCapture(self._graphs)
             for api in custom:
                 self.current.add(api)

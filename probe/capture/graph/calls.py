@@ -52,6 +52,10 @@ class GraphCall:
             other = other.cell
         return other is not None
 
+    def lacks(self, is_input: bool, place: int) -> bool:
+        """Return whether a gradient has not arrived."""
+        return (is_input, place) not in self._found
+
     def begin_backward(self) -> bool:
         """Begin the backward entry with its first gradient; return whether it is recorded."""
         if self._is_wanted is None:
@@ -144,6 +148,14 @@ class GraphCalls:
         early, opened.early = opened.early, []
         for gradient in early:
             self.gradient(number, *gradient)
+
+    def latest(self, key: str, is_input: bool, place: int) -> int:
+        """Return the number of the latest call of a Cell that lacks a gradient, or 0: the backward runs in reverse."""
+        for number in reversed(self._calls):
+            found = self._calls[number]
+            if found.call.key == key and found.lacks(is_input, place):
+                return number
+        return 0
 
     def gradient(self, number: int, is_input: bool, place: int, array: Array) -> None:
         """Take a gradient of a call's output, or of its input."""

@@ -25,19 +25,27 @@ class CompiledGraphs:
 
     A graph that was compiled with reports keeps them. While nothing is recorded, they do nothing.
 
+    Args:
+        is_split: the training runs in PyNative mode: forward and backward of a Cell are two graphs.
+
     Attributes:
         calls: makes entries of events.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, is_split: bool) -> None:
         self.calls = GraphCalls()
         self._plans = Plans(MOST, WATCHED)
-        self._operators = CallbackOperators(self)
+        self._operators = CallbackOperators(self, is_split)
         self._cells: list[tuple[str, Any]] = []
         self._updates: dict[int, list[list[tuple[str, str]]]] = {}
         self._hooks: CompilationHooks | None = None
         self._has_failed = False
         self._known: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    @property
+    def is_split(self) -> bool:
+        """Whether the training runs in PyNative mode."""
+        return self._operators.is_split
 
     def knows(self, cell: Any) -> bool:
         """Return whether a Cell was watched before: its compiled graphs report."""
@@ -76,7 +84,9 @@ class CompiledGraphs:
         self.calls.leave(call, self._plans[plan], arrays)
 
     def gradient(self, call: int, place: int, array: Array) -> None:
-        """Take a gradient of a tensor of a call."""
+        """Take a gradient of a tensor of a call, or of the latest call of a Cell that lacks it."""
+        if call < 0:
+            call = self.calls.latest(self._operators.keys[-call - 1], place >= OUTPUT, place % OUTPUT)
         self.calls.gradient(call, place >= OUTPUT, place % OUTPUT, array)
 
     def update(self, plan: int, number: int, array: Array) -> None:

@@ -118,7 +118,7 @@ class Constructs:
             inner,
             _description(lambda args, kwargs: plans.inputs(key, args, kwargs), self._fail),
             _description(lambda output, own: plans.outputs(key, names, output, own), self._fail),
-            *(operators.enter, operators.leave, operators.watch_inputs, operators.watch_outputs),
+            *(operators.enter, operators.leave, *operators.watchers(key)),
             tuple(parameters.values()),
         )
         return {"construct": types.MethodType(cell_construct(parts), cell), **hidden}

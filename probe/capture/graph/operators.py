@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import threading
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from probe.capture.graph.templates import gradient_watcher
+from probe.capture.graph.templates import gradient_watcher, inserted_watcher
 from probe.measure.tensor_reader import Array
 
 #: the most tensors that one operator reports
@@ -46,23 +47,36 @@ class CallbackOperators:
 
     Args:
         events: receives the values.
+        is_split: the graphs belong to a training in PyNative mode: forward and backward are two graphs.
 
     Attributes:
+        is_split: see above.
+        keys: the keys of watched Cells; number -n instead of a call's stands for the Cell keys[n - 1].
         enter: operators that begin a call, by the number of tensors.
         leave: operators that end it.
         update: the operator that takes a gradient of an optimizer.
-        watch_inputs: Cells that report the gradient of an input, by its number.
-        watch_outputs: the same for outputs.
     """
 
-    def __init__(self, events: GraphEvents) -> None:
+    def __init__(self, events: GraphEvents, is_split: bool) -> None:
+        self.is_split = is_split
+        self.keys: list[str] = []
         self._events, self._thread = events, threading.local()
         self.enter = tuple(self._operator(self._enter, count + 1) for count in range(MOST + 1))
         self.leave = tuple(self._operator(self._leave, count + 2) for count in range(MOST + 1))
         self.update = self._operator(self._update, 3)
-        gradient = self._operator(self._gradient, 3)
-        self.watch_inputs = tuple(gradient_watcher(gradient, place) for place in range(WATCHED))
-        self.watch_outputs = tuple(gradient_watcher(gradient, OUTPUT + place) for place in range(WATCHED))
+        self._report = self._operator(self._gradient, 3)
+
+    def watchers(self, key: str) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """Return objects for one Cell that report the gradient of each of its inputs, and of its outputs.
+
+        Args:
+            key: the names of the Cell's entries without number and direction.
+        """
+        self.keys.append(key)
+        make = functools.partial(gradient_watcher, self._report)
+        if self.is_split:
+            make = functools.partial(inserted_watcher, self._report, -len(self.keys))
+        return tuple(map(make, range(WATCHED))), tuple(map(make, range(OUTPUT, OUTPUT + WATCHED)))
 
     @property
     def is_running(self) -> bool:
