@@ -12,7 +12,7 @@ from typing import Protocol
 
 from probe.config.settings import Settings
 from probe.errors import ProbeError, SettingsError
-from probe.measure.select import Measurers, select_measurers
+from probe.measure.select import Measurers
 from probe.process.rank import RankResolver, has_siblings
 from probe.process.run_header import run_header
 from probe.recording.call_stacks import CallStacks
@@ -35,13 +35,16 @@ class Watcher(Protocol):
     """The part of a capture backend that a run asks.
 
     Attributes:
-        gives_arrays: whether the values of tensors arrive as arrays on the host.
+        select_measurers: settings -> the measurers of its values.
         wait: waits for asynchronous work; raises a pending error of the training.
         companion: watches the compiled Cells of a training in PyNative mode: their dump is a tree of its own.
     """
 
-    gives_arrays: bool
     wait: Callable[[], None]
+
+    @property
+    def select_measurers(self) -> Callable[[Settings], Measurers]:
+        """See above."""
 
     @property
     def companion(self) -> Watcher | None:
@@ -72,7 +75,7 @@ class Run:
         self.logged: set[str] = set()
         self._stacks, self._budget = CallStacks(), DiskBudget(settings.max_disk)
         self._logged_kinds: set[tuple[str, str]] = set()
-        self._measurers: dict[bool, Measurers] = {}  # by whether values arrive as arrays
+        self._measurers: dict[Callable[[Settings], Measurers], Measurers] = {}
 
     def with_settings(self, settings: Settings) -> Run:
         """Return the run that continues this one under other settings."""
@@ -157,10 +160,10 @@ class Run:
 
     def _new_recorder(self, folder: str, capture: Watcher) -> StepRecorder:
         settings = self.settings
-        measurers = self._measurers.get(capture.gives_arrays)
+        measurers = self._measurers.get(capture.select_measurers)
         if measurers is None:
             self._budget.allow(settings.max_disk)
-            measurers = self._measurers[capture.gives_arrays] = select_measurers(settings, capture.gives_arrays)
+            measurers = self._measurers[capture.select_measurers] = capture.select_measurers(settings)
         is_nan_check = settings.task == "nan_check"
         arrays = ArrayWriter(folder, self._budget)
         saves_arrays = is_nan_check or settings.task == "tensor" or settings.tensor_list

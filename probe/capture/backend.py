@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any, Union
 
 from probe.capture.graph.compiled_graphs import CompiledGraphs
-from probe.capture.graph.graph_capture import GraphCapture
+from probe.capture.graph.graph_capture import GraphCapture, MixedCapture
 from probe.capture.graph.refusals import TASKS, check_cells, check_graph_settings
 from probe.capture.pynative.cells import iter_cells, named_cells
 from probe.capture.pynative.pynative_capture import PyNativeCapture
@@ -17,7 +17,7 @@ from probe.capture.support_ops import SupportedApi
 from probe.config.settings import Settings
 
 #: a way to see a training
-CaptureBackend = Union[PyNativeCapture, GraphCapture]
+CaptureBackend = Union[PyNativeCapture, GraphCapture, MixedCapture]
 
 
 class Backends:
@@ -32,7 +32,7 @@ class Backends:
 
     def __init__(self, before: Backends | None = None) -> None:
         self.current: CaptureBackend | None = None
-        self._has_compiled_cells = False
+        self._has_compiled_cells, self._prepared = False, None
         self._graphs: CompiledGraphs | None = None if before is None else before._graphs
 
     def prepare(self, settings: Settings, models: Any, token_range: Any) -> None:
@@ -44,11 +44,14 @@ class Backends:
         is_graph = is_graph_mode()
         if is_graph:
             check_graph_settings(settings, token_range)
-        elif (
-            not settings.cells or settings.task not in TASKS or not any(is_jit(cell) for _, cell in iter_cells(models))
-        ):
+        elif not settings.cells or settings.task not in TASKS:
+            return
+        if models is self._prepared:
             return
         found = list(iter_cells(models))
+        if not is_graph and not any(is_jit(cell) for _, cell in found):
+            self._prepared = models
+            return
         cells = named_cells(models, found)
         if self._graphs is None or self._graphs.is_split == is_graph:
             self._graphs = CompiledGraphs(is_split=not is_graph)
@@ -56,6 +59,7 @@ class Backends:
             check_cells(found, is_watched=bool(cells) and self._graphs.knows(cells[0][1]))
         self._has_compiled_cells = True
         self._graphs.watch(cells)
+        self._prepared = models
 
     def select(self, settings: Settings, custom: Iterable[SupportedApi]) -> CaptureBackend:
         """Return the backend for these settings; it also records the user's own functions.
@@ -65,8 +69,9 @@ class Backends:
         """
         if self.current is None:
             if not is_graph_mode():
-                graphs = self._graphs if self._has_compiled_cells else None
-                self.current = PyNativeCapture(settings, None if graphs is None else GraphCapture(graphs))
+                self.current = pynative = PyNativeCapture(settings)
+                if self._has_compiled_cells and self._graphs is not None:
+                    self.current = MixedCapture(pynative, GraphCapture(self._graphs))
             else:
                 check_graph_settings(settings, None)
                 self._graphs = self._graphs or CompiledGraphs(is_split=False)
@@ -77,7 +82,7 @@ class Backends:
 
     def close(self) -> None:
         """Watch nothing more."""
-        self.current = None
+        self.current = self._prepared = None
         if self._graphs is not None:
             self._graphs.close()
 

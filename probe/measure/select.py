@@ -12,7 +12,6 @@ from probe.measure.deferred import DeferredMeasurer
 from probe.measure.device import DeviceMeasurer
 from probe.measure.extrema import ExtremaMeasurer
 from probe.measure.host import HostMeasurer
-from probe.measure.host_value import HostValueMeasurer
 from probe.measure.measurer import Measurer
 from probe.measure.statistic_table import SelectedStatistics
 
@@ -24,22 +23,19 @@ class Measurers(NamedTuple):
     copier: DeferredMeasurer
 
 
-def select_measurers(settings: Settings, gives_arrays: bool = False) -> Measurers:
-    """Return the measurers for these settings and this process.
-
-    Args:
-        settings: the settings.
-        gives_arrays: whether the values of tensors arrive as arrays on the host.
-    """
-    import mindspore
-
+def host_measurer(settings: Settings, kind: type[HostMeasurer] = HostMeasurer) -> HostMeasurer:
+    """Return the measurer of this kind that computes numbers on the host."""
     chosen = None if isinstance(settings.summary_mode, str) else SelectedStatistics(settings.summary_mode)
     array_filter = ArrayFilter(settings) if settings.when or settings.slice or settings.sample_mode else None
-    kind = HostValueMeasurer if gives_arrays else HostMeasurer
-    host = kind(settings.checksums, chosen, settings.exact_dtypes, array_filter)
+    return kind(settings.checksums, chosen, settings.exact_dtypes, array_filter)
+
+
+def select_measurers(settings: Settings) -> Measurers:
+    """Return the measurers for these settings and this process."""
+    import mindspore
+
+    host = host_measurer(settings)
     on_cpu = mindspore.get_context("device_target") == "CPU"
-    if gives_arrays:
-        return Measurers(host, DeferredMeasurer(host))
     if settings.task != "nan_check" and (settings.measure == "device" or (settings.measure == "auto" and not on_cpu)):
         device = DeviceMeasurer(host, reduces=not settings.checksums)
         return Measurers(device, device)

@@ -96,8 +96,7 @@ class StepRecorder:
         with self.guard("recording a call", key=key):
             if call is None:
                 call = Call(kind, key, _NAMES[kind](key, next(self._counters[key])), cell)
-                is_chosen = not self._filter.is_active or self._filter.begin(call)
-                call.recorded = is_chosen and self.task.records_forward
+                call.recorded = (not self._filter.is_active or self._filter.begin(call)) and self.task.records_forward
             wants_gradients = self.task.gradients is not GradientUse.NONE
             call.watched = wants_gradients and (not self._filter.is_active or self._filter.may_record_backward(call))
             if kind is Kind.API and not (call.recorded or call.watched):
@@ -108,13 +107,16 @@ class StepRecorder:
         if repeats is None and call.recorded:
             with self.guard("recording a call", call):
                 if self._has_stacks:
-                    with self.queue.lock:
-                        if stack is None:
-                            call.stack, call.frame = self._stacks.number(sys._getframe(1), call.cell)
-                        else:
-                            call.stack = self._stacks.add(stack)
+                    self._note_stack(call, stack)
                 call.parts = self.task.inputs(call, args, kwargs)
         return call
+
+    def _note_stack(self, call: Call, stack: tuple[str, ...] | None) -> None:
+        with self.queue.lock:
+            if stack is None:
+                call.stack, call.frame = self._stacks.number(sys._getframe(2), call.cell)
+            else:
+                call.stack = self._stacks.add(stack)
 
     def end(self, call: Call, result: Any, parameters: Mapping[str, Any] | None = None) -> None:
         """End a call: record its outputs, and a Cell's parameters, as they are now. Raises ``queue.pending_error``."""

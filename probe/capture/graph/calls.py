@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from probe.capture.graph.sites import Plan
+from probe.capture.graph.values import HostValue
 from probe.entry import Kind
-from probe.measure.host_value import HostValue
 from probe.measure.tensor_reader import Array
 from probe.recording.call import Call
 from probe.recording.step_recorder import StepRecorder

@@ -17,7 +17,7 @@ import ml_dtypes
 import numpy as np
 
 from probe.capture.graph.templates import CAST, FLATTEN
-from probe.measure.host_value import HostValue
+from probe.capture.graph.values import HostValue
 from probe.measure.tensor_reader import Array
 from probe.pytree import SlotLayout, TensorTree, as_outputs
 

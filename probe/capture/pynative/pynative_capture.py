@@ -9,7 +9,7 @@ import functools
 import gc
 import logging
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from probe.capture.autograd.debug_values import DebugValueHooks
 from probe.capture.autograd.gradient_hooks import GradientHooks
@@ -28,6 +28,7 @@ from probe.capture.pynative.recompute import recompute_patches
 from probe.capture.pynative.token_range import TokenRange
 from probe.capture.support_ops import SupportedApi, load_supported_apis
 from probe.config.settings import Settings
+from probe.measure.select import select_measurers
 from probe.recording.step_recorder import StepRecorder
 from probe.tasks.debug import DebugTask
 
@@ -37,43 +38,23 @@ _log = logging.getLogger("probe")
 _RARE_COLLECTIONS = (200_000, 20, 100)
 
 
-class Companion(Protocol):
-    """Records the compiled Cells of a training in PyNative mode."""
-
-    gives_arrays: bool
-    companion: None
-    wait: Callable[[], None]
-
-    def install(self, recorder: StepRecorder) -> None:
-        """Begin to record."""
-
-    def remove(self) -> None:
-        """Record no further call."""
-
-    def end_step(self) -> None:
-        """End the open entries."""
-
-    def detach(self) -> None:
-        """Stop recording for good, in a forked child."""
-
-
 class PyNativeCapture:
     """Installs hooks at ``start``, removes them at ``stop``. Parameter hooks stay until the end of the step.
 
     Args:
         settings: the settings.
-        companion: see below.
 
     Attributes:
-        gives_arrays: no.
-        companion: records compiled Cells into a tree of its own, or None.
+        select_measurers: settings -> the measurers of its values.
+        companion: none.
         wait: waits for asynchronous work; raises a pending error of the training.
     """
 
-    gives_arrays = False
+    select_measurers = staticmethod(select_measurers)
+    companion = None
 
-    def __init__(self, settings: Settings, companion: Companion | None = None) -> None:
-        self._settings, self.companion = settings, companion
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
         nodes = AutogradNodes()
         if not nodes.works:
             _log.warning(
@@ -144,8 +125,6 @@ class PyNativeCapture:
             token_range: the first and the last forward to record; None for everything.
         """
         self._uninstall()
-        if self.companion is not None and recorder.companion is not None:
-            self.companion.install(recorder.companion)
         self._collect_rarely()
         self._context.recorder = self._handles.recorder = recorder
         self._context.state.cells.clear()
@@ -161,8 +140,6 @@ class PyNativeCapture:
         """Remove everything but the hooks that a backward may still need. It may be called twice."""
         self._uninstall()
         self._gradients.flush()
-        if self.companion is not None:
-            self.companion.remove()
 
     def _uninstall(self) -> None:
         self._context.recorder = None
@@ -172,8 +149,6 @@ class PyNativeCapture:
 
     def end_step(self) -> None:
         """Remove the parameter hooks too."""
-        if self.companion is not None:
-            self.companion.end_step()
         self._gradients.flush()
         self._gradients.release()
         self._parameters.remove()
@@ -183,8 +158,6 @@ class PyNativeCapture:
 
     def detach(self) -> None:
         """Stop recording for good, in a forked child."""
-        if self.companion is not None:
-            self.companion.detach()
         self._context.recorder = None
         self._handles.detach()
         self._restore.close()

@@ -6,9 +6,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from probe.config.settings import Settings
+from probe.measure.deferred import DeferredMeasurer
 from probe.measure.host import HostMeasurer
 from probe.measure.measurer import ArraySink, Role
 from probe.measure.records import TensorRecord, tensor_record
+from probe.measure.select import Measurers, host_measurer
 from probe.measure.statistics import FOUR
 from probe.measure.tensor_reader import Array
 
@@ -16,13 +19,15 @@ from probe.measure.tensor_reader import Array
 class HostValue:
     """The values of one tensor, and the dtype that it has in the graph.
 
-    Args:
+    Attributes:
+        is_tensor_value: a measurer takes it for a tensor.
         array: the values, which are read at once and never kept; None where they are unknown.
         dtype: the name of its dtype: "Float32".
         shape: its shape.
     """
 
     __slots__ = ("array", "dtype", "shape")
+    is_tensor_value = True
 
     def __init__(self, array: Array | None, dtype: str, shape: tuple[int, ...]) -> None:
         self.array, self.dtype, self.shape = array, dtype, shape
@@ -38,3 +43,9 @@ class HostValueMeasurer(HostMeasurer):
         if tensor.array is None:
             return tensor_record(tensor.dtype, tensor.shape, dict.fromkeys(FOUR))
         return self.array(tensor.array, tensor.dtype, name, sink)
+
+
+def select_measurers(settings: Settings) -> Measurers:
+    """Return the measurers for values that arrive as arrays on the host."""
+    host = host_measurer(settings, HostValueMeasurer)
+    return Measurers(host, DeferredMeasurer(host))
