@@ -10,7 +10,7 @@ from typing import Any, Union
 
 from probe.capture.graph.compiled_graphs import CompiledGraphs
 from probe.capture.graph.graph_capture import GraphCapture, MixedCapture
-from probe.capture.graph.refusals import TASKS, check_cells, check_graph_settings
+from probe.capture.graph.refusals import TASKS, check_cells, check_graph_settings, on_cpu
 from probe.capture.pynative.cells import iter_cells, named_cells
 from probe.capture.pynative.pynative_capture import PyNativeCapture
 from probe.capture.support_ops import SupportedApi
@@ -44,7 +44,7 @@ class Backends:
         is_graph = is_graph_mode()
         if is_graph:
             check_graph_settings(settings, token_range)
-        elif not settings.cells or settings.task not in TASKS:
+        elif not settings.cells or settings.task not in TASKS or not on_cpu():
             return
         if models is self._prepared:
             return

@@ -19,12 +19,21 @@ _OR = "or mindspore.set_context(mode=mindspore.PYNATIVE_MODE)"
 
 def check_graph_settings(settings: Settings, token_range: Any) -> None:
     """Check that GRAPH_MODE supports the settings, and the argument of ``start``."""
+    if not on_cpu():
+        raise UsageError(f"start(): GRAPH_MODE is supported on CPU only. Call mindspore.set_device('CPU'), {_OR}.")
     if settings.level != "L0":
         raise UsageError(f'{_WORKS}, not level "{settings.level}". Set "level": "L0", {_OR}.')
     if settings.task not in TASKS:
         raise UsageError(f'{_WORKS}, not task "{settings.task}". Set another task, {_OR}.')
     if token_range is not None:
         raise UsageError(f"start(): {_WORKS}, without token_range. Leave it out, {_OR}.")
+
+
+def on_cpu() -> bool:
+    """Return whether graphs run on the CPU: those that report are for it."""
+    import mindspore
+
+    return bool(mindspore.get_context("device_target") == "CPU")
 
 
 def check_cells(cells: Sequence[tuple[str, Any]], is_watched: bool) -> None:
