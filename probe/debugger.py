@@ -113,8 +113,8 @@ class PrecisionDebugger:
             rank_id: the number of the rank folder, instead of the rank of the launcher or communicator.
 
         Raises:
-            UsageError: for arguments that are not allowed, in GRAPH_MODE, and if ``dump_path`` holds another run's
-                dump.
+            UsageError: for arguments that are not allowed, for settings that GRAPH_MODE does not support, if the model
+                is compiled already, and if ``dump_path`` holds another run's dump.
         """
         cls._session_of_process().start(model, token_range, rank_id)
 

@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import copy
 import logging
+import os
 from collections.abc import Callable
+from typing import Protocol
 
 from probe.config.settings import Settings
 from probe.errors import ProbeError, SettingsError
-from probe.measure.select import Measurers, select_measurers
+from probe.measure.select import Measurers
 from probe.process.rank import RankResolver, has_siblings
 from probe.process.run_header import run_header
 from probe.recording.call_stacks import CallStacks
@@ -27,6 +29,26 @@ from probe.tasks.build import StepParts, build_task
 from probe.window import wants_rank
 
 _log = logging.getLogger("probe")
+
+
+class Watcher(Protocol):
+    """The part of a capture backend that a run asks.
+
+    Attributes:
+        select_measurers: settings -> the measurers of its values.
+        wait: waits for asynchronous work; raises a pending error of the training.
+        companion: watches the compiled Cells of a training in PyNative mode: their dump is a tree of its own.
+    """
+
+    wait: Callable[[], None]
+
+    @property
+    def select_measurers(self) -> Callable[[Settings], Measurers]:
+        """See above."""
+
+    @property
+    def companion(self) -> Watcher | None:
+        """See above."""
 
 
 class Run:
@@ -53,12 +75,12 @@ class Run:
         self.logged: set[str] = set()
         self._stacks, self._budget = CallStacks(), DiskBudget(settings.max_disk)
         self._logged_kinds: set[tuple[str, str]] = set()
-        self._measurers: Measurers | None = None
+        self._measurers: dict[Callable[[Settings], Measurers], Measurers] = {}
 
     def with_settings(self, settings: Settings) -> Run:
         """Return the run that continues this one under other settings."""
         run = copy.copy(self)
-        run.settings, run.finished, run._measurers, run._hits = settings, False, None, 0
+        run.settings, run.finished, run._measurers, run._hits = settings, False, {}, 0
         return run
 
     def __repr__(self) -> str:
@@ -80,13 +102,13 @@ class Run:
         if has_siblings() and not self.settings.overwrite:
             self.folders.refuse_other_runs(path, layout.rank_name(rank))
 
-    def open_step(self, step: int, first_step: int, wait: Callable[[], None]) -> StepRecorder | None:
+    def open_step(self, step: int, first_step: int, capture: Watcher) -> StepRecorder | None:
         """Return the recorder of a step, with its journal; None if the step cannot be recorded.
 
         Args:
             step: the number of the step.
             first_step: the number that set_init_step() gave, or -1.
-            wait: waits for asynchronous work.
+            capture: watches the training.
 
         Raises:
             UsageError: when ``dump_path`` holds another run's dump, or another process writes there.
@@ -99,10 +121,17 @@ class Run:
             aside = '%s holds the dump of another run; this run writes into %s ("overwrite": true would replace it)'
             _log.warning(aside, settings.dump_path, self.root)
         folder = self.folders.step_folder(self.root, step, name)
-        recorder = self._new_recorder(folder, wait)
+        companion = capture.companion
+        if companion is not None:
+            folder, graph = (
+                self.folders.step_folder(os.path.join(self.root, tree), step, name) for tree in layout.TREES
+            )
+        recorder = self._new_recorder(folder, capture)
+        if companion is not None:
+            recorder.companion = self._new_recorder(graph, companion)
         try:
             with recorder.guard("making the journal"):
-                recorder.writer.open()
+                recorder.open()
                 if is_new and settings.task != "nan_check":
                     self.folders.lock(folder)
         except ProbeError:
@@ -119,8 +148,8 @@ class Run:
         if unmatched and self.settings.level != "debug":
             self.logged.update(unmatched)
             _log.warning("nothing matched these names of scope, list, exclude or tensor_list: %s", ", ".join(unmatched))
-        if self._measurers is not None:
-            self._measurers.copier.forget()  # and with it the measurer
+        for measurers in self._measurers.values():
+            measurers.copier.forget()  # and with it the measurer
         if self.settings.task == "nan_check" and recorder.task.should_write():
             self._hits += 1
             self.finished = self._hits == self.settings.max_hits
@@ -129,11 +158,12 @@ class Run:
                 self.logged.add(warning)
                 _log.warning("%s", warning)
 
-    def _new_recorder(self, folder: str, wait: Callable[[], None]) -> StepRecorder:
+    def _new_recorder(self, folder: str, capture: Watcher) -> StepRecorder:
         settings = self.settings
-        if self._measurers is None:
+        measurers = self._measurers.get(capture.select_measurers)
+        if measurers is None:
             self._budget.allow(settings.max_disk)
-            self._measurers = select_measurers(settings)
+            measurers = self._measurers[capture.select_measurers] = capture.select_measurers(settings)
         is_nan_check = settings.task == "nan_check"
         arrays = ArrayWriter(folder, self._budget, settings.link_equal)
         saves_arrays = is_nan_check or settings.task == "tensor" or settings.tensor_list
@@ -148,5 +178,5 @@ class Run:
         documents = JsonDocuments(folder, header, self._stacks.texts(), has_stacks, journal=not is_nan_check)
         writer = DumpWriter(documents, arrays, ErrorLog(folder, self._logged_kinds))
         name_filter = NameFilter(settings)
-        parts = StepParts(settings, self._measurers, wait, writer, name_filter, self._stacks, self._hits)
+        parts = StepParts(settings, measurers, capture.wait, writer, name_filter, self._stacks, self._hits)
         return StepRecorder(settings, *build_task(parts), writer, self._stacks, name_filter)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 from probe.arguments import check_init_step, check_save, check_start, custom_api
-from probe.capture.backend import CaptureBackend, check_mode, select_backend
+from probe.capture.backend import Backends, CaptureBackend
 from probe.capture.pynative.cells import with_loss
 from probe.capture.pynative.synchronous import enable_synchronous_execution
 from probe.capture.support_ops import SupportedApi
@@ -28,7 +28,7 @@ from probe.run import Run
 from probe.run_report import RunReport
 from probe.store.run_folders import RunFolders
 from probe.tasks.debug import DebugTask
-from probe.window import StepWindow
+from probe.window import StepWindow, wants_rank
 
 _log = logging.getLogger("probe")
 
@@ -73,7 +73,6 @@ class Session:
         before: the session that this one replaces.
 
     Attributes:
-        source: see above.
         custom: the user's functions that are recorded too.
         state: see ``State``.
     """
@@ -87,7 +86,7 @@ class Session:
         self.state: State = State.DETACHED if is_scheduler() else State.IDLE
         self._window, self._is_made_again = StepWindow(), False
         self._models: Any = None
-        self._capture: CaptureBackend | None = None
+        self._backends: Backends = Backends(before._backends if before else None)
         self._recorder: StepRecorder | None = None
         self._lock = threading.RLock()
         if self.state is State.IDLE:
@@ -101,6 +100,10 @@ class Session:
     def settings(self) -> Settings:
         """The settings in force."""
         return self._run.settings
+
+    @property
+    def _capture(self) -> CaptureBackend | None:
+        return self._backends.current
 
     @property
     def folder(self) -> str:
@@ -137,7 +140,8 @@ class Session:
         if self._models is None and (self.settings.cells or token_range is not None):
             needs = "token_range" if token_range is not None else f'level "{self.settings.level}" records Cells and'
             raise UsageError(f"start(): {needs} needs the model: debugger.start(model)")
-        check_mode()
+        if wants_rank(self.settings, self._run.ranks.rank()):
+            self._backends.prepare(self.settings, self._models, token_range)
         wanted = self.settings.step
         self._report.is_reached |= self.settings.dump_enable and (not wanted or self._window.step in wanted)
         runs_again = self._is_made_again or "ipykernel" in sys.modules
@@ -165,12 +169,9 @@ class Session:
         """Return the recorder of this step; None if the step is not selected, or cannot be recorded."""
         if not self._window.wants(self.settings, self._run.ranks.rank()):
             return None
-        if self._capture is None:
-            self._capture = select_backend(self.settings)
-            for api in self.custom.values():
-                self._capture.add(api)
+        capture = self._backends.select(self.settings, self.custom.values())
         if self._recorder is None:
-            self._recorder = self._run.open_step(self._window.step, self._window.init_step, self._capture.wait)
+            self._recorder = self._run.open_step(self._window.step, self._window.init_step, capture)
         return self._recorder
 
     @_serialized
@@ -244,8 +245,8 @@ class Session:
                     self.stop()
                 finally:
                     self._end_step(wait=False)
-                    self.state = State.CLOSED
-                    self._models = self._capture = None
+                    self.state, self._models = State.CLOSED, None
+                    self._backends.close()
 
     def _end_step(self, wait: bool = True) -> None:
         """End the step.
@@ -341,7 +342,7 @@ class Session:
             if not reloaded:
                 raise
             _log.warning("config file changed but cannot be applied; keeping the previous settings: %s", error)
-            self._run, self._capture = before, None
+            self._run, self._backends.current = before, None
             action()
 
     def _reload(self) -> bool:
@@ -356,7 +357,7 @@ class Session:
         old = self.settings
         edited = sorted(name for name in vars(old) if getattr(old, name) != getattr(settings, name))
         _log.warning("config file changed: %s", ", ".join(edited))
-        self._run, self._capture = self._run.with_settings(settings), None
+        self._run, self._backends.current = self._run.with_settings(settings), None
         return True
 
     # -- the end of the process, and errors -------------------------------------------------------------------------

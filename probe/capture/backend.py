@@ -4,32 +4,101 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable
+from typing import Any, Union
+
+from probe.capture.graph.compiled_graphs import CompiledGraphs
+from probe.capture.graph.graph_capture import GraphCapture, MixedCapture
+from probe.capture.graph.refusals import TASKS, check_cells, check_graph_settings, on_cpu
+from probe.capture.pynative.cells import iter_cells, named_cells
 from probe.capture.pynative.pynative_capture import PyNativeCapture
+from probe.capture.support_ops import SupportedApi
 from probe.config.settings import Settings
-from probe.errors import UsageError
 
-#: a way to see a training: a second one makes this a union
-CaptureBackend = PyNativeCapture
-
-
-def select_backend(settings: Settings) -> CaptureBackend:
-    """Return a new backend for these settings."""
-    return PyNativeCapture(settings)
+#: a way to see a training
+CaptureBackend = Union[PyNativeCapture, GraphCapture, MixedCapture]
 
 
-def check_mode() -> None:
-    """Check that MindSpore runs in a mode whose calls can be recorded.
+class Backends:
+    """Makes the capture backend of a session.
 
-    Raises:
-        UsageError: in GRAPH_MODE.
+    Args:
+        before: those of the session before, whose compiled graphs still report.
+
+    Attributes:
+        current: the backend of the settings in force, or None until a step is recorded.
     """
+
+    def __init__(self, before: Backends | None = None) -> None:
+        self.current: CaptureBackend | None = None
+        self._has_compiled_cells, self._prepared = False, None
+        self._graphs: CompiledGraphs | None = None if before is None else before._graphs
+
+    def prepare(self, settings: Settings, models: Any, token_range: Any) -> None:
+        """Watch what MindSpore compiles, from the first start on: later the graphs cannot be changed.
+
+        Raises:
+            UsageError: in GRAPH_MODE, for settings that it does not support, and if the model is compiled already.
+        """
+        is_graph = is_graph_mode()
+        if is_graph:
+            check_graph_settings(settings, token_range)
+        elif not settings.cells or settings.task not in TASKS or not on_cpu():
+            return
+        if models is self._prepared:
+            return
+        found = list(iter_cells(models))
+        if not is_graph and not any(is_jit(cell) for _, cell in found):
+            self._prepared = models
+            return
+        cells = named_cells(models, found)
+        if self._graphs is None or self._graphs.is_split == is_graph:
+            self._graphs = CompiledGraphs(is_split=not is_graph)
+        if is_graph:
+            check_cells(found, is_watched=bool(cells) and self._graphs.knows(cells[0][1]))
+        self._has_compiled_cells = True
+        self._graphs.watch(cells)
+        self._prepared = models
+
+    def select(self, settings: Settings, custom: Iterable[SupportedApi]) -> CaptureBackend:
+        """Return the backend for these settings; it also records the user's own functions.
+
+        Raises:
+            UsageError: for level "debug" in GRAPH_MODE, which needs no start.
+        """
+        if self.current is None:
+            if not is_graph_mode():
+                self.current = pynative = PyNativeCapture(settings)
+                if self._has_compiled_cells and self._graphs is not None:
+                    self.current = MixedCapture(pynative, GraphCapture(self._graphs))
+            else:
+                check_graph_settings(settings, None)
+                self._graphs = self._graphs or CompiledGraphs(is_split=False)
+                self.current = GraphCapture(self._graphs)
+            for api in custom:
+                self.current.add(api)
+        return self.current
+
+    def close(self) -> None:
+        """Watch nothing more."""
+        self.current = self._prepared = None
+        if self._graphs is not None:
+            self._graphs.close()
+
+
+def is_graph_mode() -> bool:
+    """Return whether Cells are compiled when they are called."""
     import mindspore
     from mindspore import context
 
     # the private function is thirty times faster
     mode = context._get_mode() if hasattr(context, "_get_mode") else mindspore.get_context("mode")
-    if mode != mindspore.PYNATIVE_MODE:
-        raise UsageError(
-            "start(): MindSpore runs in GRAPH_MODE, where calls cannot be seen. "
-            "Call mindspore.set_context(mode=mindspore.PYNATIVE_MODE) first."
-        )
+    return bool(mode != mindspore.PYNATIVE_MODE and os.environ.get("MS_JIT") != "0")
+
+
+def is_jit(cell: Any) -> bool:
+    """Return whether a Cell's construct is compiled from its source in PyNative mode."""
+    function = getattr(cell.construct, "__func__", cell.construct)
+    code = getattr(function, "__code__", None)
+    return os.environ.get("MS_JIT") != "0" and code is not None and code.co_name == "staging_specialize"

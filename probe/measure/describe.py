@@ -71,11 +71,11 @@ class ValueDescriber:
                 self._numbers[kind, value] = known
         return known
 
-    def _leaf(self, value: Any, name: str, sink: ArraySink | None, role: Role) -> Shape:
-        if isinstance(value, self._tensor) or type(value) in self._scalars:
+    def _leaf(self, value: Any, name: str, sink: ArraySink | None, role: Role) -> Shape:  # noqa: PLR0911
+        if isinstance(value, self._tensor) or getattr(value, "is_tensor_value", False):
+            return self._measure(value, name, sink, role)  # type: ignore[no-any-return]
+        if type(value) in self._scalars:
             return self.value(value, name, sink, role)
-        if isinstance(value, self._dtype):
-            return {"type": "mindspore.dtype", "value": str(value)}
         if isinstance(value, np.ndarray):
             return _array(value, name, sink)
         if isinstance(value, np.generic):
@@ -84,6 +84,8 @@ class ValueDescriber:
             return {"type": type(value).__name__, "value": item if plain else escape_formula(str(item))}
         if isinstance(value, self._p2p):
             return self._point_to_point(value, name, sink, role)
+        if isinstance(value, self._dtype):
+            return {"type": "mindspore.dtype", "value": str(value)}
         # subclasses: enums, numpy-like scalars
         scalar_type = next((kind for kind in (bool, int, float, str) if isinstance(value, kind)), None)
         return None if scalar_type is None else self._scalars[scalar_type](scalar_type(value))

@@ -24,13 +24,18 @@ class Measurers(NamedTuple):
     copier: DeferredMeasurer
 
 
+def host_measurer(settings: Settings, kind: type[HostMeasurer] = HostMeasurer) -> HostMeasurer:
+    """Return the measurer of this kind that computes numbers on the host."""
+    chosen = None if isinstance(settings.summary_mode, str) else SelectedStatistics(settings.summary_mode)
+    array_filter = ArrayFilter(settings) if settings.when or settings.slice or settings.sample_mode else None
+    return kind(settings.checksums, chosen, settings.exact_dtypes, array_filter)
+
+
 def select_measurers(settings: Settings) -> Measurers:
     """Return the measurers for these settings and this process."""
     import mindspore
 
-    chosen = None if isinstance(settings.summary_mode, str) else SelectedStatistics(settings.summary_mode)
-    array_filter = ArrayFilter(settings) if settings.when or settings.slice or settings.sample_mode else None
-    host = HostMeasurer(settings.checksums, chosen, settings.exact_dtypes, array_filter)
+    host = host_measurer(settings)
     on_cpu = mindspore.get_context("device_target") == "CPU"
     if settings.task != "nan_check" and (settings.measure == "device" or (settings.measure == "auto" and not on_cpu)):
         reductions = Reductions(on_cpu, scaled=settings.precision == "high")

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from typing import Any
 
 from probe.process.rank import sibling_count
@@ -29,4 +30,5 @@ def run_header(rank: int | None) -> dict[str, Any]:
     packages = {"probe": importlib.import_module("probe"), "mindspore": mindspore, "numpy": numpy}
     process = {"tool": "probe", "format": FORMAT, "world_size": size, "rank": rank, "device": context("device_target")}
     repeats = {"seed": mindspore.get_seed(), "deterministic": context("deterministic") == "ON"}
-    return {**process, "versions": {name: package.__version__ for name, package in packages.items()}, **repeats}
+    mode = {"jit": "off"} if os.environ.get("MS_JIT") == "0" else {}
+    return {**process, **mode, "versions": {name: package.__version__ for name, package in packages.items()}, **repeats}

@@ -53,12 +53,16 @@ class CallStacks:
         if found is None:
             if len(self._numbers) >= _MOST:  # a training that creates code objects all the time
                 self._numbers.clear()
-            text = _format(caller, known) + (self._by_number[rest] if rest >= 0 else ())
-            number = self._texts.setdefault(text, len(self._texts))
-            if number == len(self._by_number):
-                self._by_number.append(text)
+            number = self.add(format_stack(caller, known) + (self._by_number[rest] if rest >= 0 else ()))
             found = self._numbers[key] = number, _codes(caller, known)
         return found[0], caller
+
+    def add(self, text: tuple[str, ...]) -> int:
+        """Return the number of a formatted stack."""
+        number = self._texts.setdefault(text, len(self._texts))
+        if number == len(self._by_number):
+            self._by_number.append(text)
+        return number
 
     def texts(self) -> list[tuple[str, ...]]:
         """Return the formatted stacks in the order of their numbers."""
@@ -82,7 +86,8 @@ def _codes(frame: FrameType | None, last: FrameType | None) -> list[CodeType]:
     return codes
 
 
-def _format(frame: FrameType | None, last: FrameType | None) -> tuple[str, ...]:
+def format_stack(frame: FrameType | None, last: FrameType | None = None) -> tuple[str, ...]:
+    """Return the lines from a frame outwards, up to the last one exclusively, without frames of the tool."""
     lines = []
     while frame is not None and frame is not last:
         path, line = frame.f_code.co_filename, frame.f_lineno

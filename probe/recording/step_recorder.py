@@ -8,7 +8,7 @@ import itertools
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 from probe import naming
 from probe.config.settings import Settings
@@ -41,6 +41,7 @@ class StepRecorder:
         queue: see above.
         task: see above.
         writer: see above.
+        companion: records the compiled Cells of the same step into a tree of its own, or None.
     """
 
     def __init__(
@@ -52,7 +53,7 @@ class StepRecorder:
         stacks: CallStacks,
         name_filter: NameFilter,
     ) -> None:
-        self.closed = False
+        self.closed, self.companion = False, cast("StepRecorder | None", None)
         self.task, self.queue, self.writer = task, queue, writer
         self._stacks, self._filter = stacks, name_filter
         self._counters: defaultdict[str | tuple[str, str], Iterator[int]] = defaultdict(itertools.count)
@@ -72,6 +73,7 @@ class StepRecorder:
         kwargs: Mapping[str, Any],
         cell: Call | None = None,
         repeats: Call | None = None,
+        stack: tuple[str, ...] | None = None,
     ) -> Call | None:
         """Begin a call: number it, and record its inputs as they are now, if it is recorded.
 
@@ -82,6 +84,7 @@ class StepRecorder:
             kwargs: its keyword inputs.
             cell: the call of the Cell around it.
             repeats: the call that it repeats, when a recomputed Cell runs again.
+            stack: the formatted stack, where it is not that of the caller.
 
         Returns:
             The call, or None if it could not be recorded.
@@ -93,8 +96,7 @@ class StepRecorder:
         with self.guard("recording a call", key=key):
             if call is None:
                 call = Call(kind, key, _NAMES[kind](key, next(self._counters[key])), cell)
-                is_chosen = not self._filter.is_active or self._filter.begin(call)
-                call.recorded = is_chosen and self.task.records_forward
+                call.recorded = (not self._filter.is_active or self._filter.begin(call)) and self.task.records_forward
             wants_gradients = self.task.gradients is not GradientUse.NONE
             call.watched = wants_gradients and (not self._filter.is_active or self._filter.may_record_backward(call))
             if kind is Kind.API and not (call.recorded or call.watched):
@@ -105,10 +107,16 @@ class StepRecorder:
         if repeats is None and call.recorded:
             with self.guard("recording a call", call):
                 if self._has_stacks:
-                    with self.queue.lock:
-                        call.stack, call.frame = self._stacks.number(sys._getframe(1), call.cell)
+                    self._note_stack(call, stack)
                 call.parts = self.task.inputs(call, args, kwargs)
         return call
+
+    def _note_stack(self, call: Call, stack: tuple[str, ...] | None) -> None:
+        with self.queue.lock:
+            if stack is None:
+                call.stack, call.frame = self._stacks.number(sys._getframe(2), call.cell)
+            else:
+                call.stack = self._stacks.add(stack)
 
     def end(self, call: Call, result: Any, parameters: Mapping[str, Any] | None = None) -> None:
         """End a call: record its outputs, and a Cell's parameters, as they are now. Raises ``queue.pending_error``."""
@@ -205,6 +213,12 @@ class StepRecorder:
         """Wait for asynchronous work before values are read. Raises errors of the training, never ours."""
         self.queue.synchronize()
 
+    def open(self) -> None:
+        """Begin the journal; see ``DumpWriter.open``."""
+        self.writer.open()
+        if self.companion is not None:
+            self.companion.open()
+
     def write(self, end_of_step: bool) -> bool:
         """Write the documents; return whether anything was new.
 
@@ -212,24 +226,30 @@ class StepRecorder:
             end_of_step: False if the recording goes on, in the middle of a call.
         """
         with self.queue.lock:
-            return self.task.should_write() and self.writer.write_documents(end_of_step)
+            is_new = self.task.should_write() and self.writer.write_documents(end_of_step)
+        return (self.companion is not None and self.companion.write(end_of_step)) or is_new
 
     def close(self) -> list[str]:
         """Accept nothing more; return the names in the settings that no call matched."""
         self.closed = True
         self.writer.close()
-        return self._filter.unmatched()
+        unmatched = self._filter.unmatched()
+        return unmatched if self.companion is None else sorted({*unmatched} & {*self.companion.close()})
 
     def discard(self) -> None:
         """Accept nothing more, and remove the entries from disk."""
         self.closed = True
         self.writer.discard()
+        if self.companion is not None:
+            self.companion.discard()
 
     def detach(self) -> None:
         """Accept nothing more in a forked child, and leave the parent's files alone."""
         self.closed = True
         self.queue.detach()
         self.writer.close()
+        if self.companion is not None:
+            self.companion.detach()
 
     # -- errors -------------------------------------------------------------------------------------------------
 

@@ -11,6 +11,9 @@ DEBUG = "debug.json"
 ARRAYS, MAPPING, JOURNAL = "dump_tensor_data", "mapping.csv", "dump.journal"
 DUMP_FILES = (DUMP, DEBUG, STACK, CONSTRUCT, ERRORS, ARRAYS, JOURNAL)
 
+#: folders above those of the steps, where a training in PyNative mode has compiled Cells
+PYNATIVE, GRAPH = TREES = ("pynative", "graph")
+
 #: how the name of a file ends that is being written beside its place
 TEMP_SUFFIX = ".tmp"
 

@@ -53,14 +53,14 @@ class RunFolders:
         for number in itertools.count(1):
             root = dump_path if number == 1 else f"{dump_path}-{number}"
             found = self._of_other_runs(root, name)
-            if not found or min(first_step, step) > max(found):
+            if not found or min(first_step, step) > max(found.values()):
                 break
             if overwrite:
-                for folder in found.values():
+                for folder in found:
                     _remove_dump(folder)
                 break
             if not steps_aside:
-                raise UsageError(_refusal(found[max(found)]))
+                raise UsageError(_refusal(max(found, key=lambda folder: found[folder])))
         self._roots[dump_path, name] = root
         return root, True
 
@@ -68,7 +68,7 @@ class RunFolders:
         """Raise a UsageError if there is the dump of another run."""
         found = self._of_other_runs(dump_path, name)
         if found:
-            raise UsageError(_refusal(found[max(found)]))
+            raise UsageError(_refusal(max(found, key=lambda folder: found[folder])))
 
     def step_folder(self, root: str, step: int, name: str) -> str:
         """Return the rank folder of a step; one that this process has written before is replaced."""
@@ -102,10 +102,11 @@ class RunFolders:
     def _is_of_other_run(self, folder: str) -> bool:
         return folder not in self._written and os.path.isdir(folder) and bool(_dump_files(folder))
 
-    def _of_other_runs(self, root: str, name: str) -> dict[int, str]:
-        """Return the rank folders with dumps that this process has not written, by step."""
+    def _of_other_runs(self, root: str, name: str) -> dict[str, int]:
+        """Return the rank folders with dumps that this process has not written, and their steps."""
         found = {}
-        for folder in glob.glob(layout.rank_folder(glob.escape(root), "*", name)):
+        roots = [os.path.join(glob.escape(root), tree) for tree in ("", *layout.TREES)]
+        for folder in itertools.chain(*(glob.glob(layout.rank_folder(root, "*", name)) for root in roots)):
             step = _STEP.fullmatch(os.path.basename(os.path.dirname(folder)))
             is_link = os.path.islink(folder) or os.path.islink(os.path.dirname(folder))  # it may lead anywhere
             if step is None or is_link or folder in self._written or not os.path.isdir(folder):
@@ -113,7 +114,7 @@ class RunFolders:
             if _is_locked(folder) or _is_locked(os.path.join(folder, layout.JOURNAL)):
                 raise UsageError(journal.another_process(folder))
             if self._is_of_other_run(folder):
-                found[int(step[1])] = folder
+                found[folder] = int(step[1])
         return found
 
 

@@ -62,6 +62,14 @@ def iter_cells(models: Any) -> Iterator[tuple[str, Any]]:
                 yield ".".join(part for part in (str(index) if several else "", path) if part), cell
 
 
+def named_cells(models: Any, cells: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    """Return the Cells below the models with the names of their entries, without number and direction."""
+    if isinstance(models, ModelAndLoss):
+        models = models.model
+    roots = {id(model) for model in (models if isinstance(models, (list, tuple)) else [models])}
+    return [(clean(f"{CELL}.{path}.{type(cell).__name__}"), cell) for path, cell in cells if id(cell) not in roots]
+
+
 class CellHooks(HookGroup):
     """Watches the calls of the Cells of one set of models. One patch of the method that runs any Cell is enough.
 
@@ -83,11 +91,8 @@ class CellHooks(HookGroup):
         pre_hooks = Patch(nn.Cell, "_run_forward_pre_hook", around(self._run_pre_hooks))
         super().__init__([Patch(nn.Cell, "__call__", self._call), pre_hooks])
         self._context, self._parameter_hooks = context, parameters
-        if isinstance(models, ModelAndLoss):
-            models = models.model
-        roots = {id(model) for model in (models if isinstance(models, (list, tuple)) else [models])}
-        self._cells = [(path, cell) for path, cell in cells if id(cell) not in roots]  # held: identities stay unique
-        self._keys = {id(cell): clean(f"{CELL}.{path}.{type(cell).__name__}") for path, cell in self._cells}
+        self._cells = named_cells(models, cells)  # held: identities stay unique
+        self._keys = {id(cell): key for key, cell in self._cells}
         self._parameters: dict[str, dict[str, Any]] = {}  # each Cell's own, read at its first call after a start
 
     def install(self) -> None:

@@ -28,6 +28,7 @@ from probe.capture.pynative.recompute import recompute_patches
 from probe.capture.pynative.token_range import TokenRange
 from probe.capture.support_ops import SupportedApi, load_supported_apis
 from probe.config.settings import Settings
+from probe.measure.select import select_measurers
 from probe.recording.step_recorder import StepRecorder
 from probe.tasks.debug import DebugTask
 
@@ -44,8 +45,13 @@ class PyNativeCapture:
         settings: the settings.
 
     Attributes:
+        select_measurers: settings -> the measurers of its values.
+        companion: none.
         wait: waits for asynchronous work; raises a pending error of the training.
     """
+
+    select_measurers = staticmethod(select_measurers)
+    companion = None
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings

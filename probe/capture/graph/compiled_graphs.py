@@ -1,0 +1,105 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The compiled graphs of a process: their events, and everything that makes them report."""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+from probe.capture.graph.calls import GraphCalls
+from probe.capture.graph.compilation import CompilationHooks
+from probe.capture.graph.constructs import Constructs
+from probe.capture.graph.operators import MOST, OUTPUT, WATCHED, CallbackOperators
+from probe.capture.graph.sites import Plans
+from probe.executor import pynative_executor
+from probe.measure.tensor_reader import Array
+
+_log = logging.getLogger("probe")
+
+
+class CompiledGraphs:
+    """Watches compilations from the first ``start`` until ``close``, and passes the events of graphs on.
+
+    A graph that was compiled with reports keeps them. While nothing is recorded, they do nothing.
+
+    Args:
+        is_split: the training runs in PyNative mode: forward and backward of a Cell are two graphs.
+
+    Attributes:
+        calls: makes entries of events.
+    """
+
+    def __init__(self, is_split: bool) -> None:
+        self.calls = GraphCalls()
+        self._plans = Plans(MOST, WATCHED)
+        self._operators = CallbackOperators(self, is_split)
+        self._cells: list[tuple[str, Any]] = []
+        self._updates: dict[int, list[list[tuple[str, str]]]] = {}
+        self._hooks: CompilationHooks | None = None
+        self._has_failed = False
+        self._known: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    @property
+    def is_split(self) -> bool:
+        """Whether the training runs in PyNative mode."""
+        return self._operators.is_split
+
+    def knows(self, cell: Any) -> bool:
+        """Return whether a Cell was watched before: its compiled graphs report."""
+        return cell in self._known
+
+    def watch(self, cells: Sequence[tuple[str, Any]]) -> None:
+        """Report the calls of these Cells in all graphs that are compiled from now on."""
+        old = self._cells
+        if len(cells) == len(old) and all(a[1] is b[1] and a[0] == b[0] for a, b in zip(cells, old)):
+            return
+        self.close()
+        self._cells = list(cells)
+        self._known.update(cell for _, cell in cells)
+        self._hooks = CompilationHooks(Constructs(cells, self._plans, self._operators, self._updates, self.fail))
+        self._hooks.install()
+
+    def close(self) -> None:
+        """Watch no more compilations. Nothing of ours is left but the reports in compiled graphs."""
+        if self._hooks is not None:
+            self._hooks.remove()
+        self._hooks, self._cells = None, []
+
+    def wait(self) -> None:
+        """Wait until the running graphs have ended; raise a pending error of the training."""
+        if not self._operators.is_running:
+            pynative_executor().sync()
+
+    # -- events of graphs -------------------------------------------------------------------------------------------
+
+    def enter(self, plan: int, arrays: tuple[Array, ...]) -> int:
+        """Begin a call; see ``GraphEvents``."""
+        return self.calls.enter(self._plans[plan], arrays)
+
+    def leave(self, call: int, plan: int, arrays: tuple[Array, ...]) -> None:
+        """End a call."""
+        self.calls.leave(call, self._plans[plan], arrays)
+
+    def gradient(self, call: int, place: int, array: Array) -> None:
+        """Take a gradient of a tensor of a call, or of the latest call of a Cell that lacks it."""
+        if call < 0:
+            call = self.calls.latest(self._operators.keys[-call - 1], place >= OUTPUT, place % OUTPUT)
+        self.calls.gradient(call, place >= OUTPUT, place % OUTPUT, array)
+
+    def update(self, plan: int, number: int, array: Array) -> None:
+        """Take a gradient that enters an optimizer."""
+        leaf, owners = self._plans[plan].reported[number], self._updates[plan]
+        if len(leaf.path) == 3 and leaf.path[2] < len(owners):  # argument 0 of all, gradient of this number
+            self.calls.parameter_gradient(owners[leaf.path[2]], leaf.value(array))
+
+    def fail(self, error: BaseException) -> None:
+        """Report an error of the tool; never raise."""
+        recorder = self.calls.recorder
+        if recorder is not None:
+            recorder.report("recording a compiled graph", error, None, False, "")
+        elif not self._has_failed:
+            self._has_failed = True
+            _log.error("watching a compiled graph failed; training continues: %s: %s", type(error).__name__, error)

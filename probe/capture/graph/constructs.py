@@ -1,0 +1,168 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The constructs of Cells and optimizers, which are replaced while MindSpore compiles."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import types
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from probe.capture.graph.operators import CallbackOperators
+from probe.capture.graph.sites import SKIPPED, GraphPlan, Plans
+from probe.capture.graph.templates import CellParts, cell_construct, optimizer_construct
+
+#: inferred values of one argument: "shape", "dtype" and "value"
+_Inferred = Mapping[str, Any]
+_NOTHING = object()
+#: the attributes that no two Cells share
+_OWN = ("_compile_cache", "_phase_cache", "_create_time", "_id")
+
+
+def _description(describe: Callable[..., GraphPlan], fail: Callable[[BaseException], None]) -> Any:
+    """Return a Primitive that MindSpore evaluates while it compiles: it receives shapes, dtypes and constants.
+
+    Args:
+        describe: inferred values -> the plan of the place.
+        fail: takes an error of the tool.
+    """
+    from mindspore.ops import PrimitiveWithInfer
+
+    class Description(PrimitiveWithInfer):  # type: ignore[misc]  # MindSpore has no types
+        """Leaves nothing in the graph but the constants of the plan."""
+
+        def __init__(self) -> None:
+            super().__init__("Description")
+            self.set_const_prim(True)
+            self.add_prim_attr("forbid_reuse_result", True)
+
+        def __infer__(self, *inferred: _Inferred) -> dict[str, Any]:
+            try:
+                plan = describe(*inferred)
+            except Exception as error:
+                fail(error)
+                plan = SKIPPED
+            return {"dtype": None, "shape": None, "value": plan}
+
+    return Description()
+
+
+class Constructs:
+    """Makes the constructs of one set of Cells, once, and installs them while MindSpore compiles.
+
+    Args:
+        cells: the names of each Cell's entries without number and direction, and the Cell.
+        plans: the plans of all places.
+        operators: the operators that report tensors.
+        updates: receives, for the plan of an optimizer, the owners of each gradient: keys of Cells and names there.
+        fail: takes an error of the tool.
+    """
+
+    def __init__(
+        self,
+        cells: Iterable[tuple[str, Any]],
+        plans: Plans,
+        operators: CallbackOperators,
+        updates: dict[int, list[list[tuple[str, str]]]],
+        fail: Callable[[BaseException], None],
+    ) -> None:
+        self._plans, self._operators, self._updates, self._fail = plans, operators, updates, fail
+        self._cells = list(cells)
+        self._made: dict[int, tuple[Any, dict[str, Any]]] = {}
+        self._before: list[tuple[Any, str, Any]] = []
+        #: identity of a parameter -> its Cells' keys and its names there
+        self._owners: dict[int, list[tuple[str, str]]] = {}
+        for key, cell in self._cells:
+            for name, parameter in _own_parameters(cell).items():
+                self._owners.setdefault(id(parameter), []).append((key, name))
+
+    @property
+    def is_installed(self) -> bool:
+        """Whether MindSpore compiles now."""
+        return bool(self._before)
+
+    def install(self) -> None:
+        """Replace the constructs."""
+        if self.is_installed:
+            return
+        for key, cell in self._cells:
+            self._replace(cell, functools.partial(self._cell, key, cell))
+        for optimizer in _optimizers(self._owners):
+            self._replace(optimizer, functools.partial(self._optimizer, optimizer))
+
+    def remove(self) -> None:
+        """Restore the constructs."""
+        while self._before:
+            cell, name, own = self._before.pop()
+            if own is _NOTHING:
+                object.__delattr__(cell, name)
+            else:
+                object.__setattr__(cell, name, own)
+
+    def _replace(self, cell: Any, make: Callable[[], dict[str, Any]]) -> None:
+        if id(cell) not in self._made:
+            self._made[id(cell)] = cell, make()
+        for name, replacement in self._made[id(cell)][1].items():
+            self._before.append((cell, name, type(cell) if name == "__class__" else vars(cell).get(name, _NOTHING)))
+            object.__setattr__(cell, name, replacement)
+
+    def _cell(self, key: str, cell: Any) -> dict[str, Any]:
+        """Return the attributes of a Cell while MindSpore compiles."""
+        plans, operators, parameters = self._plans, self._operators, _own_parameters(cell)
+        names, inner, hidden = tuple(parameters), cell.construct, _hidden(cell)
+        if hidden:
+            inner = _stand_in(cell)
+        parts = CellParts(
+            inner,
+            _description(lambda args, kwargs: plans.inputs(key, args, kwargs), self._fail),
+            _description(lambda output, own: plans.outputs(key, names, output, own), self._fail),
+            *(operators.enter, operators.leave, *operators.watchers(key)),
+            tuple(parameters.values()),
+        )
+        return {"construct": types.MethodType(cell_construct(parts), cell), **hidden}
+
+    def _optimizer(self, optimizer: Any) -> dict[str, Any]:
+        def describe(args: _Inferred, kwargs: _Inferred) -> GraphPlan:
+            plan = self._plans.gradients(args, kwargs)
+            self._updates[plan[0]] = [self._owners.get(id(parameter), []) for parameter in optimizer.parameters]
+            return plan
+
+        construct = optimizer_construct(optimizer.construct, _description(describe, self._fail), self._operators.update)
+        return {"construct": types.MethodType(construct, optimizer)}
+
+
+def _own_parameters(cell: Any) -> dict[str, Any]:
+    return {name.rsplit(".", 1)[-1]: value for name, value in cell.parameters_dict(recurse=False).items()}
+
+
+def _hidden(cell: Any) -> dict[str, Any]:
+    """Return the attributes that hide a Cell's own bprop: its stand-in has it, inside of the reports."""
+    if not callable(getattr(cell, "bprop", None)):
+        return {}
+    return {"__class__": type(type(cell).__name__, (type(cell),), {"bprop": property(_no_bprop)})}
+
+
+def _no_bprop(cell: Any) -> None:
+    raise AttributeError("bprop")
+
+
+def _stand_in(cell: Any) -> Any:
+    """Return a Cell with everything that this one has, but its compiled graphs."""
+    from mindspore import nn
+
+    inner = nn.Cell.__new__(type(cell))
+    nn.Cell.__init__(inner, auto_prefix=False)
+    vars(inner).update((name, value) for name, value in vars(cell).items() if name not in _OWN)
+    return inner
+
+
+def _optimizers(owners: Mapping[int, Any]) -> list[Any]:
+    """Return the living optimizers of these parameters."""
+    from mindspore import nn
+    from mindspore.experimental.optim.optimizer import Optimizer
+
+    kinds = (nn.Optimizer, Optimizer)
+    found = [item for item in gc.get_objects() if issubclass(type(item), kinds)]
+    return [item for item in found if any(id(parameter) in owners for parameter in getattr(item, "parameters", ()))]

@@ -1,0 +1,121 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The operators of a graph that report tensors, on CPU: callbacks into Python."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+
+from probe.capture.graph.templates import gradient_watcher, inserted_watcher
+from probe.measure.tensor_reader import Array
+
+#: the most tensors that one operator reports
+MOST = 48
+#: added to the number of a tensor whose gradient is an input of the backward
+OUTPUT = 1000
+#: the most tensors of a call whose gradients are watched
+WATCHED = 16
+
+
+class GraphEvents(Protocol):
+    """Receives the values that a graph reports, in the order of their execution."""
+
+    def enter(self, plan: int, arrays: tuple[Array, ...]) -> int:
+        """Begin a call and return its number."""
+
+    def leave(self, call: int, plan: int, arrays: tuple[Array, ...]) -> None:
+        """End a call."""
+
+    def gradient(self, call: int, place: int, array: Array) -> None:
+        """Take a gradient of a tensor of a call."""
+
+    def update(self, plan: int, number: int, array: Array) -> None:
+        """Take a gradient that enters an optimizer."""
+
+    def fail(self, error: BaseException) -> None:
+        """Take an error of the tool."""
+
+
+class CallbackOperators:
+    """Calls Python with the values of tensors, on a thread of MindSpore's.
+
+    Args:
+        events: receives the values.
+        is_split: the graphs belong to a training in PyNative mode: forward and backward are two graphs.
+
+    Attributes:
+        is_split: see above.
+        keys: the keys of watched Cells; number -n instead of a call's stands for the Cell keys[n - 1].
+        enter: operators that begin a call, by the number of tensors.
+        leave: operators that end it.
+        update: the operator that takes a gradient of an optimizer.
+    """
+
+    def __init__(self, events: GraphEvents, is_split: bool) -> None:
+        self.is_split = is_split
+        self.keys: list[str] = []
+        self._events, self._thread = events, threading.local()
+        self.enter = tuple(self._operator(self._enter, count + 1) for count in range(MOST + 1))
+        self.leave = tuple(self._operator(self._leave, count + 2) for count in range(MOST + 1))
+        self.update = self._operator(self._update, 3)
+        self._report = self._operator(self._gradient, 3)
+
+    def watchers(self, key: str) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """Return objects for one Cell that report the gradient of each of its inputs, and of its outputs.
+
+        Args:
+            key: the names of the Cell's entries without number and direction.
+        """
+        self.keys.append(key)
+        make = functools.partial(gradient_watcher, self._report)
+        if self.is_split:
+            make = functools.partial(inserted_watcher, self._report, -len(self.keys))
+        return tuple(map(make, range(WATCHED))), tuple(map(make, range(OUTPUT, OUTPUT + WATCHED)))
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a callback runs on this thread."""
+        return getattr(self._thread, "is_running", False)
+
+    def _enter(self, plan: Array, *arrays: Array) -> int:
+        return self._events.enter(int(plan[0]), arrays)
+
+    def _leave(self, call: Array, plan: Array, *arrays: Array) -> None:
+        if call[0]:
+            self._events.leave(int(call[0]), int(plan[0]), arrays)
+
+    def _gradient(self, call: Array, place: Array, array: Array) -> None:
+        if call[0]:
+            self._events.gradient(int(call[0]), int(place[0]), array)
+
+    def _update(self, plan: Array, number: Array, array: Array) -> None:
+        self._events.update(int(plan[0]), int(number[0]), array)
+
+    def _operator(self, function: Callable[..., Any], count: int) -> Any:
+        """Return an operator that calls a function with so many arrays. No error leaves it."""
+        import mindspore
+        from mindspore import ops
+
+        def report(*arrays: Array) -> Array:
+            number = 0
+            self._thread.is_running = True
+            try:
+                number = function(*arrays) or 0
+            except BaseException as error:
+                self._events.fail(error)
+            finally:
+                self._thread.is_running = False
+            return np.array([number], np.int32)
+
+        # MindSpore packs the arrays of a function with *arguments, unless its signature names them
+        names = [inspect.Parameter(f"array{i}", inspect.Parameter.POSITIONAL_ONLY) for i in range(count)]
+        report.__signature__ = inspect.Signature(names)  # type: ignore[attr-defined]
+        operator = ops.Custom(report, lambda *_: (1,), lambda *_: mindspore.int32, func_type="pyfunc")
+        operator.add_prim_attr("side_effect_io", True)  # it is neither removed nor moved
+        return operator

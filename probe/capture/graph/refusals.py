@@ -1,0 +1,70 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The checks of a start in GRAPH_MODE. Each raises a UsageError that names the remedy."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Sequence
+from typing import Any
+
+from probe.config.settings import Settings
+from probe.errors import UsageError
+
+#: the tasks that compiled graphs support
+TASKS = ("statistics", "tensor", "structure")
+_WORKS = 'GRAPH_MODE supports level "L0" with the tasks "statistics", "tensor" and "structure"'
+_OR = "or mindspore.set_context(mode=mindspore.PYNATIVE_MODE)"
+
+
+def check_graph_settings(settings: Settings, token_range: Any) -> None:
+    """Check that GRAPH_MODE supports the settings, and the argument of ``start``."""
+    if not on_cpu():
+        raise UsageError(f"start(): GRAPH_MODE is supported on CPU only. Call mindspore.set_device('CPU'), {_OR}.")
+    if settings.level != "L0":
+        raise UsageError(f'{_WORKS}, not level "{settings.level}". Set "level": "L0", {_OR}.')
+    if settings.task not in TASKS:
+        raise UsageError(f'{_WORKS}, not task "{settings.task}". Set another task, {_OR}.')
+    if token_range is not None:
+        raise UsageError(f"start(): {_WORKS}, without token_range. Leave it out, {_OR}.")
+
+
+def on_cpu() -> bool:
+    """Return whether graphs run on the CPU: those that report are for it."""
+    import mindspore
+
+    return bool(mindspore.get_context("device_target") == "CPU")
+
+
+def check_cells(cells: Sequence[tuple[str, Any]], is_watched: bool) -> None:
+    """Check that a graph of these Cells can still report, and that their shapes are fixed.
+
+    Args:
+        cells: the path of each Cell in the model, and the Cell.
+        is_watched: whether an earlier start has watched compilations.
+    """
+    dynamic = [path or "the model" for path, cell in cells if getattr(cell, "_dynamic_shape_inputs", None) is not None]
+    if dynamic:
+        raise UsageError(
+            f"start(): {dynamic[0]} has dynamic shapes (set_inputs). In GRAPH_MODE only fixed shapes can be recorded."
+        )
+    compiled = (
+        [] if is_watched else [path or "the model" for path, cell in cells if getattr(cell, "compile_cache", None)]
+    )
+    if compiled:
+        raise UsageError(
+            f"start(): {compiled[0]} is compiled already, and a compiled graph cannot be changed. "
+            "Call start(model) before the first step, also if that step is not recorded."
+        )
+
+
+def _compiled(cells: Sequence[tuple[str, Any]]) -> str:
+    """Return the class of a compiled Cell that is or contains one of these, or ""."""
+    from mindspore import nn
+
+    ours = {id(cell) for _, cell in cells}
+    living = [item for item in gc.get_objects() if issubclass(type(item), nn.Cell)]
+    for item in living:
+        if vars(item).get("_compile_cache") and any(id(cell) in ours for _, cell in item.cells_and_names()):
+            return type(item).__name__
+    return ""

@@ -1,0 +1,221 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Plans: the values at one place of a compiled graph, as MindSpore infers them while it compiles.
+
+A place is the begin or the end of a Cell's call. Its plan says which tensors are reported, and builds the arguments or
+results again from their arrays.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from probe.capture.graph.templates import CAST, FLATTEN
+from probe.capture.graph.values import HostValue
+from probe.measure.tensor_reader import Array
+from probe.pytree import SlotLayout, TensorTree, as_outputs
+
+#: an index or key for each level of nesting
+Path = tuple[Any, ...]
+#: the plan as the graph has it: its number, the reported tensors with their codes, the watched tensors
+GraphPlan = tuple[int, tuple[tuple[Path, int], ...], tuple[tuple[Path, int], ...]]
+
+#: the plan of a place that is not recorded
+SKIPPED: GraphPlan = (-1, (), ())
+_BRAIN = "BFloat16"
+
+
+@dataclass
+class Leaf:
+    """A tensor of a plan.
+
+    Attributes:
+        path: its place.
+        dtype: the name of its dtype.
+        shape: its shape.
+        position: its number among the reported tensors; -1 where it is not
+            reported: an empty tensor, or one without a fixed shape.
+    """
+
+    path: Path
+    dtype: str
+    shape: tuple[int, ...]
+    position: int = -1
+
+    def value(self, array: Array | None) -> HostValue:
+        """Return its value from the array that arrived."""
+        if array is None:
+            return HostValue(np.empty(self.shape, _numpy_dtype(self.dtype)) if 0 in self.shape else None, *self.record)
+        array = np.asarray(array)
+        if self.dtype == _BRAIN and array.dtype == np.float32:
+            array = array.astype(ml_dtypes.bfloat16)
+        return HostValue(array if self.shape else array.reshape(()), *self.record)
+
+    @property
+    def code(self) -> int:
+        """The changes that it needs before it is reported."""
+        return CAST * (self.dtype == _BRAIN) + FLATTEN * (not self.shape)
+
+    @property
+    def record(self) -> tuple[str, tuple[int, ...]]:
+        """Its dtype and shape."""
+        return self.dtype, self.shape
+
+
+def _numpy_dtype(name: str) -> Any:
+    return ml_dtypes.bfloat16 if name == _BRAIN else np.dtype(name.lower())
+
+
+@dataclass
+class Plan:
+    """The values at one place.
+
+    Attributes:
+        key: the names of the Cell's entries without number and direction.
+        values: the values, with a leaf in place of each tensor.
+        leaves: these leaves, in the order of the gradients' slots.
+        reported: the reported leaves, in their order.
+        layout: the places of the gradients in a backward entry.
+        differentiable: the numbers of the leaves whose gradients are watched.
+        stack: the lines of the user's code that made MindSpore compile.
+        names: the names of the parameters.
+    """
+
+    key: str
+    values: Any
+    leaves: list[Leaf] = field(default_factory=list)
+    reported: list[Leaf] = field(default_factory=list)
+    layout: SlotLayout = field(default_factory=lambda: SlotLayout([], [], {}, True))
+    differentiable: list[int] = field(default_factory=list)
+    stack: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+
+    def fill(self, arrays: Sequence[Array]) -> Any:
+        """Return the values with the arrays that arrived."""
+        return _fill(self.values, arrays)
+
+
+def _fill(value: Any, arrays: Sequence[Array]) -> Any:
+    if isinstance(value, Leaf):
+        return value.value(arrays[value.position] if value.position >= 0 else None)
+    if isinstance(value, dict):
+        return {key: _fill(item, arrays) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)([_fill(item, arrays) for item in value])
+    return value
+
+
+def structure(inferred: Mapping[str, Any], path: Path = ()) -> Any:
+    """Return inferred values with a leaf in place of each tensor. A size that is not fixed is negative."""
+    shape, dtype, value = inferred["shape"], inferred["dtype"], inferred["value"]
+    if isinstance(dtype, (tuple, list)):
+        return _container(shape, dtype, value, path)
+    element = _tensor_dtype(dtype)
+    if element is None:
+        return value
+    return Leaf(path, element, (-2,) if shape is None else tuple(shape))
+
+
+def _container(shape: Any, dtype: Any, value: Any, path: Path) -> Any:
+    shapes = shape if isinstance(shape, (tuple, list)) and len(shape) == len(dtype) else [None] * len(dtype)
+    keys: Sequence[Any] = list(value) if isinstance(value, dict) else range(len(dtype))
+    values = list(value.values()) if isinstance(value, dict) else value
+    if not isinstance(values, (tuple, list)) or len(values) != len(dtype):
+        values = [None] * len(dtype)
+    rows = zip(keys, shapes, dtype, values)
+    items = [structure({"shape": s, "dtype": d, "value": v}, (*path, key)) for key, s, d, v in rows]
+    if isinstance(value, dict):
+        return dict(zip(keys, items))
+    return items if isinstance(dtype, list) else tuple(items)
+
+
+def _tensor_dtype(dtype: Any) -> str | None:
+    """Return the name of a tensor's dtype, or None where it is no tensor's."""
+    element = getattr(dtype, "element_type", None)
+    if element is None or not str(dtype).startswith(("Tensor[", "Ref[Tensor[")):
+        return None
+    return str(element())
+
+
+def _leaves(value: Any) -> Iterator[Leaf]:
+    if isinstance(value, Leaf):
+        yield value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _leaves(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _leaves(item)
+
+
+class Plans:
+    """All plans of the compiled graphs, by number.
+
+    Args:
+        reported: the most tensors that one operator can report.
+        watched: the most tensors of a call whose gradients can be watched.
+    """
+
+    def __init__(self, reported: int, watched: int) -> None:
+        self._most_reported, self._most_watched = reported, watched
+        self._plans: list[Plan] = []
+
+    def __getitem__(self, number: int) -> Plan:
+        return self._plans[number]
+
+    def inputs(self, key: str, args: Mapping[str, Any], kwargs: Mapping[str, Any]) -> GraphPlan:
+        """Make the plan of a call's inputs."""
+        values = structure(args, (0,)), structure(kwargs, (1,))
+        plan = Plan(key, values, stack=_user_stack())
+        tree = TensorTree(Leaf, values[0], is_input=False, keywords=values[1] or None)
+        return self._add(plan, tree, lambda path: path[1:] if path[0] == 0 else None)
+
+    def outputs(
+        self, key: str, names: tuple[str, ...], output: Mapping[str, Any], parameters: Mapping[str, Any]
+    ) -> GraphPlan:
+        """Make the plan of a call's outputs and of its Cell's parameters."""
+        values = structure(output, (0,)), structure(parameters, (1,))
+        plan = Plan(key, values, names=names)
+        tree = TensorTree(Leaf, as_outputs(values[0]), is_input=True)
+        return self._add(plan, tree, lambda path: path[1:])
+
+    def gradients(self, args: Mapping[str, Any], kwargs: Mapping[str, Any]) -> GraphPlan:
+        """Make the plan of the gradients that enter an optimizer."""
+        values = structure(args, (0,)), structure(kwargs, (1,))
+        plan = Plan("", values)
+        return self._add(plan, TensorTree(Leaf, (), is_input=False), lambda path: None)
+
+    def _add(self, plan: Plan, tree: TensorTree, place: Callable[[Path], Path | None]) -> GraphPlan:
+        """Number a plan and return it as the graph has it.
+
+        Args:
+            plan: the plan.
+            tree: its tensors that may have gradients.
+            place: path -> the path for ``watch``, or None where a tensor cannot be watched.
+        """
+        plan.leaves, plan.layout = tree.tensors, tree.slot_layout
+        for leaf in _leaves(plan.values):
+            if all(size > 0 for size in leaf.shape) and (not plan.key or len(plan.reported) < self._most_reported):
+                leaf.position = len(plan.reported)
+                plan.reported.append(leaf)
+        watched = []
+        for number, leaf in enumerate(plan.leaves[: self._most_watched]):
+            path = place(leaf.path)
+            if path is not None and leaf.position >= 0 and "loat" in leaf.dtype and len(path) <= 2:
+                watched.append((path, number))
+                plan.differentiable.append(number)
+        self._plans.append(plan)
+        return len(self._plans) - 1, tuple((leaf.path, leaf.code) for leaf in plan.reported), tuple(watched)
+
+
+def _user_stack() -> tuple[str, ...]:
+    """Return the lines of code that made MindSpore compile, innermost first, without those of the tool."""
+    from probe.recording.call_stacks import format_stack
+
+    return format_stack(sys._getframe(1))

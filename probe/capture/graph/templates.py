@@ -1,0 +1,203 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+# mypy: ignore-errors
+# (annotations would be compiled too)
+"""The functions that MindSpore compiles into a graph in place of a construct.
+
+MindSpore parses their source. So they hold no ``try``, and they find everything that they use in their closure. Each
+loop runs while MindSpore compiles: the graph has only the nodes of its body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+#: codes of a reported tensor
+CAST, FLATTEN = 1, 2
+
+
+class CellParts(NamedTuple):
+    """The parts of a Cell's construct.
+
+    Attributes:
+        inner: the original construct.
+        describe_inputs: (arguments, keyword arguments) -> the plan of the inputs, while MindSpore compiles.
+        describe_outputs: (result, parameters) -> the plan of the outputs.
+        enter: operators that begin a call, by the number of tensors.
+        leave: operators that end it.
+        watch_inputs: Cells that report the gradient of an input, by its number.
+        watch_outputs: the same for outputs.
+        parameters: the Cell's own parameters.
+    """
+
+    inner: Any
+    describe_inputs: Any
+    describe_outputs: Any
+    enter: tuple[Any, ...]
+    leave: tuple[Any, ...]
+    watch_inputs: tuple[Any, ...]
+    watch_outputs: tuple[Any, ...]
+    parameters: tuple[Any, ...]
+
+
+def _helpers() -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return ``collect``, which takes reported tensors out of values, and ``watch``, which replaces watched ones."""
+    import mindspore
+    from mindspore import ops
+
+    single, stop_gradient, cast, reshape = mindspore.float32, ops.stop_gradient, ops.cast, ops.reshape
+
+    def pick(values, path):
+        found = values
+        for key in path:
+            found = found[key]
+        return found
+
+    def collect(values, places):
+        found = ()
+        for path, code in places:
+            x = stop_gradient(pick(values, path))
+            if code in (1, 3):
+                x = cast(x, single)
+            if code in (2, 3):
+                x = reshape(x, (1,))
+            found = found + (x,)
+        return found
+
+    def put(values, key, x):
+        if isinstance(values, tuple):
+            return values[:key] + (x,) + values[key + 1 :]
+        values[key] = x
+        return values
+
+    def watch(values, places, watchers, call):
+        for path, number in places:
+            x = watchers[number](pick(values, path), call)
+            if len(path) == 0:
+                values = x
+            elif len(path) == 1:
+                values = put(values, path[0], x)
+            else:
+                values = put(values, path[0], put(values[path[0]], path[1], x))
+        return values
+
+    return collect, watch
+
+
+def cell_construct(parts: CellParts) -> Callable[..., Any]:
+    """Return the construct of a Cell whose calls are reported."""
+    import mindspore
+    from mindspore import ops
+
+    Tensor, int32, stop_gradient = mindspore.Tensor, mindspore.int32, ops.stop_gradient
+    inner, describe_inputs, describe_outputs, enter, leave, watch_inputs, watch_outputs, parameters = parts
+    collect, watch = _helpers()
+
+    def construct(self, *args, **kwargs):
+        plan = describe_inputs(args, kwargs)
+        if plan[0] < 0:
+            return inner(*args, **kwargs)
+        given = collect((args, kwargs), plan[1])
+        call = stop_gradient(enter[len(given)](Tensor([plan[0]], int32), *given))
+        args = watch(args, plan[2], watch_inputs, call)
+        output = inner(*args, **kwargs)
+        plan = describe_outputs(output, parameters)
+        if plan[0] < 0:
+            return output
+        output = watch(output, plan[2], watch_outputs, call)
+        made = collect((output, parameters), plan[1])
+        leave[len(made)](call, Tensor([plan[0]], int32), *made)
+        return output
+
+    return construct
+
+
+def optimizer_construct(inner: Any, describe: Any, report: Any) -> Callable[..., Any]:
+    """Return the construct of an optimizer whose gradients are reported.
+
+    Args:
+        inner: the original construct.
+        describe: (gradients,) -> the plan of the gradients, while MindSpore compiles.
+        report: the operator that takes one of them.
+    """
+    import mindspore
+
+    Tensor, int32 = mindspore.Tensor, mindspore.int32
+    collect, _ = _helpers()
+
+    def construct(self, *args, **kwargs):
+        plan = describe(args, kwargs)
+        if plan[0] >= 0:
+            number = 0
+            for gradient in collect((args, kwargs), plan[1]):
+                report(Tensor([plan[0]], int32), Tensor([number], int32), gradient)
+                number = number + 1
+        return inner(*args, **kwargs)
+
+    return construct
+
+
+def gradient_watcher(report: Any, place: int) -> Any:
+    """Return a Cell that returns its input, and reports the gradient that arrives there.
+
+    Args:
+        report: the operator that takes (number of the call, place, gradient).
+        place: the number of the tensor, with its direction.
+    """
+    import mindspore
+    from mindspore import nn, ops
+
+    single, brain = mindspore.float32, mindspore.bfloat16
+    slot, zeros_like, cast, reshape = mindspore.Tensor([place], mindspore.int32), ops.zeros_like, ops.cast, ops.reshape
+
+    class Watcher(nn.Cell):
+        """An identity with a backward of its own, in which it reports."""
+
+        def construct(self, x, call):
+            return x
+
+        def bprop(self, x, call, out, dout):
+            given = dout
+            if x.dtype == brain:
+                given = cast(given, single)
+            if len(x.shape) == 0:
+                given = reshape(given, (1,))
+            report(call, slot, given)
+            return dout, zeros_like(call)
+
+    return Watcher()
+
+
+def inserted_watcher(report: Any, call: int, place: int) -> Any:
+    """Return a function that returns its input, and reports the gradient that arrives there.
+
+    In PyNative mode MindSpore splits a compiled Cell into a forward and a backward graph. There it computes wrong
+    gradients with a Cell that has a bprop and is called twice.
+
+    Args:
+        report: the operator that takes (number of the call, place, gradient).
+        call: stands for the number of the call, which is not known.
+        place: the number of the tensor, with its direction.
+    """
+    import mindspore
+    from mindspore import ops
+
+    single, brain, cast, reshape = mindspore.float32, mindspore.bfloat16, ops.cast, ops.reshape
+    cell, slot = mindspore.Tensor([call], mindspore.int32), mindspore.Tensor([place], mindspore.int32)
+
+    def on_gradient(dout):
+        given = dout
+        if dout.dtype == brain:
+            given = cast(given, single)
+        if len(dout.shape) == 0:
+            given = reshape(given, (1,))
+        report(cell, slot, given)
+        return dout
+
+    insert = ops.InsertGradientOf(on_gradient)
+
+    def watch(x, call):
+        return insert(x)
+
+    return watch

@@ -1,0 +1,138 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Compiled Cells inside a PyNative training: two trees, complete, and the bits of the training without probe."""
+
+from __future__ import annotations
+
+import json
+
+import mindspore as ms
+import numpy as np
+import pytest
+from mindspore import Tensor, jit, nn, ops
+
+from tests.support.agreement import differences
+from tests.support.compiled_nets import Inner
+from tests.support.dumps import Dump
+
+pytestmark = pytest.mark.slow
+
+STEPS = 3
+
+
+class Compiled(nn.Cell):
+    """A compiled Cell; one Cell in it is called three times."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner, self.last = Inner(), nn.Dense(8, 8)
+
+    @jit
+    def construct(self, x):
+        return self.last(self.inner(self.inner(x)) + self.inner(x * 0.5))
+
+
+class Plain(nn.Cell):
+    """The same, not compiled."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner, self.last = Inner(), nn.Dense(8, 8)
+
+    def construct(self, x):
+        return self.last(self.inner(self.inner(x)) + self.inner(x * 0.5))
+
+
+@jit
+def function(x):
+    return ops.tanh(x) * 1.5
+
+
+class Net(nn.Cell):
+    def __init__(self, compiled):
+        super().__init__()
+        self.first, self.part, self.end = nn.Dense(8, 8), compiled(), Inner()
+
+    def construct(self, x):
+        return self.end(function(self.part(self.first(x)))).sum()
+
+
+def train(debugger=None, compiled=Compiled):
+    ms.set_seed(1)
+    np.random.seed(1)
+    net = Net(compiled)
+    net.set_train()
+    optimizer = nn.Adam(net.trainable_params(), 1e-2)
+    gradient = ms.value_and_grad(net, None, optimizer.parameters)
+    numbers = []
+    for i in range(STEPS):
+        if debugger:
+            debugger.start(net)
+        loss, gradients = gradient(Tensor(np.random.RandomState(i).randn(4, 8).astype(np.float32)))
+        optimizer(gradients)
+        if debugger:
+            debugger.stop()
+            debugger.step()
+        numbers.append([tensor.asnumpy().tobytes() for tensor in (loss, *gradients, *net.get_parameters())])
+    return numbers
+
+
+def tree(debug, name, step=1):
+    return Dump(debug.dump_path / name / f"step{step}" / "rank")
+
+
+@pytest.mark.parametrize("level", ["L0", "mix"])
+@pytest.mark.parametrize("task", ["statistics", "tensor", "structure"])
+def test_the_two_trees_hold_every_cell_and_the_training_its_bits(debug, level, task, tmp_path):
+    expected = train()
+    assert train(debug(level=level, task=task, step=[1])) == expected
+    assert sorted(path.name for path in debug.dump_path.iterdir()) == ["graph", "pynative"]
+    graph, pynative = tree(debug, "graph"), tree(debug, "pynative")
+    inside = {name for name in graph.construct if "Cell.part" in name}
+    assert inside == set(graph.construct)
+    names = [f"Cell.part.inner.Inner.{way}.{n}" for way in ("forward", "backward") for n in range(3)]
+    assert set(names) < inside and "Cell.part.last.Dense.backward.0" in inside
+    outermost = {"Cell.part.Compiled.forward.0", "Cell.part.Compiled.backward.0"}
+    assert outermost == {name for name in pynative.construct if "Cell.part" in name}
+    assert outermost < inside
+    if task == "structure":
+        return
+    train(debug(level="L0", dump_path=str(tmp_path / "plain"), step=[1]), Plain)
+    plain = Dump(tmp_path / "plain" / "step1" / "rank").data
+    both = {**graph.data, **pynative.data}
+    for name in plain:
+        ours = both[name.replace("Plain", "Compiled")]
+        assert differences(without_files(ours), plain[name], 1e-5, name) == []
+
+
+def without_files(entry):
+    return json.loads(json.dumps(entry), object_hook=lambda item: {k: v for k, v in item.items() if k != "data_name"})
+
+
+def test_level_l1_has_one_tree(debug):
+    expected = train()
+    assert train(debug(level="L1", step=[1])) == expected
+    assert "Jit.Compiled.0.forward" in debug.dump(1).data
+
+
+def test_a_cell_compiled_before_start_is_said(debug, caplog):
+    net = Net(Compiled)
+    x = Tensor(np.ones((4, 8), np.float32))
+    net(x)
+    debugger = debug(level="L0")
+    debugger.start(net)
+    net(x)
+    debugger.stop()
+    debugger.step()
+    assert "compiled before" in caplog.text
+    assert "Cell.part.Compiled.forward.0" in tree(debug, "pynative", 0).data
+
+
+def test_a_second_run_writes_beside_the_first(debug):
+    train(debug(level="L0", step=[1]))
+    from probe import PrecisionDebugger
+
+    PrecisionDebugger.close()
+    PrecisionDebugger._living = None  # as in another process
+    train(debug(level="L0", step=[1]))
+    assert (debug.path / "dump-2" / "graph" / "step1").is_dir()
