@@ -15,6 +15,8 @@ DEMO := demo_dump
 PIP := -m pip install --quiet --disable-pip-version-check
 #: pip reads [dependency-groups] since 25.1; a fresh environment may have an older one
 NEW_PIP := $(PIP) --upgrade 'pip>=25.1'
+#: two processes run the tests, each file in one of them
+TWO := -n 2 --dist loadfile
 CODE := probe tests examples benchmarks docs
 #: checks a page for people who cannot see or use a mouse; of the npm registry
 AXE := .axe/package/axe.min.js
@@ -45,7 +47,7 @@ numbers: $(VENV)/ready  ## the numbers of the code beside their limits
 	$(RUN) -m tests.architecture.numbers
 
 unit: $(VENV)/ready  ## the tests that are not marked slow
-	$(RUN) -m pytest -q -m "not slow"
+	$(RUN) -m pytest -q $(TWO) -m "not slow"
 
 format: $(VENV)/ready  ## correct the style where a tool can
 	$(VENV)/bin/ruff check --quiet --fix $(CODE)
@@ -58,13 +60,13 @@ coverage: $(VENV)/ready  ## the lines that unit tests run, with a floor
 	$(RUN) -m coverage report
 
 test: lint imports numbers  ## these and all tests (those beside msprobe where `make peer` was run)
-	$(RUN) -m pytest -q
+	$(RUN) -m pytest -q $(TWO)
 
 conformance: $(VENV)/ready $(PEER)/ready  ## compare our dumps with msprobe's of the same trainings
 	$(RUN) -m pytest -q tests/conformance
 
 test-oldest: $(OLDEST)/ready  ## all tests on the oldest MindSpore that is supported
-	$(OLDEST)/bin/python -m pytest -q -p no:cacheprovider
+	$(OLDEST)/bin/python -m pytest -q $(TWO) -p no:cacheprovider
 
 test-versions:  ## all tests on every supported MindSpore and Python, each environment removed after use
 	tests/programs/versions.sh
