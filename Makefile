@@ -41,8 +41,9 @@ lint: $(VENV)/ready  ## style and types
 imports: $(VENV)/ready  ## the import rules
 	$(VENV)/bin/lint-imports --no-logo
 
-numbers: $(VENV)/ready  ## the numbers of the code beside their limits
+numbers: $(VENV)/ready  ## the numbers of the code and of the texts beside their limits
 	$(RUN) -m tests.architecture.numbers
+	$(RUN) -m tests.architecture.prose
 
 unit: $(VENV)/ready  ## the tests that are not marked slow
 	$(RUN) -m pytest -q -m "not slow"
