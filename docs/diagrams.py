@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes the drawings in docs/pictures/, in English and Chinese, with the standard library alone.
 
-python docs/diagrams.py [--out FOLDER]
+    python docs/diagrams.py [--out FOLDER]
+
+A test fails when a kept drawing differs from that of this program.
 """
 
 from __future__ import annotations
@@ -127,7 +129,8 @@ class Drawing:
         """Add an arrow along a path."""
         dashed = f" stroke-dasharray='{dash}'" if dash else ""
         self._parts.append(
-            f"<path d='{path}' fill='none' stroke='{colour}' stroke-width='1.6' marker-end='url(#{colour[1:]})'{dashed}/>"
+            f"<path d='{path}' fill='none' stroke='{colour}' stroke-width='1.6' "
+            f"marker-end='url(#{colour[1:]})'{dashed}/>"
         )
 
     def __str__(self) -> str:
@@ -154,9 +157,8 @@ def files(words: dict[str, str]) -> Drawing:
         it.arrow(f"M 190 {a} C 260 {a} 270 {b} 328 {b}")
     it.arrow("M 352 106 C 310 130 310 200 338 224", BLUE, "5 3")
     it.arrow("M 348 246 C 306 270 306 320 338 342", BLUE, "5 3")
-    it.arrow(
-        "M 888 154 L 968 154 Q 980 154 980 166 L 980 404 Q 980 416 968 416 L 290 416 Q 260 416 236 402", ORANGE, "5 3"
-    )
+    around = "M 888 154 L 968 154 Q 980 154 980 166 L 980 404 Q 980 416 968 416 L 290 416 Q 260 416 236 402"
+    it.arrow(around, ORANGE, "5 3")
     it.text(330, 56, words["same name"], BLUE)
     it.text(420, 436, words["array"], ORANGE)
     return it
