@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import runpy
@@ -13,6 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from tests.architecture.source import read
 from tests.support.pages import CODE, PAIRS, Page, every_page, page
 from tests.support.paths import ROOT
 
@@ -82,6 +84,47 @@ def test_every_make_target_and_file_in_code_exists(name):
     assert named - targets == set()
     files = {text for text in code if re.fullmatch(r"(probe|tests|docs|benchmarks|examples)/[\w./-]+", text)}
     assert {file for file in files if not (ROOT / file).exists()} == set()
+
+
+NAMED = re.compile(r"(?<![\w/.{%-])(?:_?[A-Z]\w+(?:\.\w+)*|_\w+)(?![\w/-])")
+
+
+def unknown(text: str) -> list[str]:
+    """Return the classes, members and private names in the code spans of a text that the code does not have."""
+    members = {node.name: members_of(node) for module in read(ROOT) for node in module.classes}
+    members.pop("Tensor")  # that of MindSpore is meant
+    files = [path for name in ("probe", "tests/support") for path in (ROOT / name).rglob("*.py")]
+    words = set(re.findall(r"\w+", "\n".join(path.read_text("utf-8") for path in files)))
+    found = []
+    for _, span in CODE.findall(text):
+        for name in [] if re.search(r"\.(md|json|yaml|toml)$", span) else NAMED.findall(span):
+            owner, *rest = name.split(".")
+            known = rest[0] in members[owner] if owner in members and rest else words.issuperset([owner, *rest])
+            found += [] if known else [name]
+    return found
+
+
+def members_of(node: ast.ClassDef) -> set[str]:
+    """Return the names that a class defines or assigns through self."""
+    inside = list(ast.walk(node))
+    names = {it.name for it in inside if isinstance(it, (ast.FunctionDef, ast.ClassDef))}
+    return (
+        names
+        | {it.id for it in inside if isinstance(it, ast.Name)}
+        | {it.attr for it in inside if isinstance(it, ast.Attribute)}
+    )
+
+
+@pytest.mark.parametrize("name", ["CONTRIBUTING.md", "docs/how-it-works.md", "docs/glossary.md"])
+def test_the_names_of_the_code_exist(name):
+    assert unknown("\n".join(text for kind, text in page(name).parts if kind != "code")) == []
+
+
+def test_a_name_that_the_code_does_not_have_is_found():
+    assert unknown("`Settings.nothing_like_it` `_nothing_like_it(…)` `Settings.level` `_row(validator)`") == [
+        "Settings.nothing_like_it",
+        "_nothing_like_it",
+    ]
 
 
 def test_every_picture_is_shown_somewhere():
