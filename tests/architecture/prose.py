@@ -5,8 +5,9 @@
     python -m tests.architecture.prose [ROOT]
 
 Texts are the documents (README.md, docs/ and the other English pages at the top) and the messages: strings of several
-words in probe/ that are no docstrings. Code blocks are left out, and a code span counts as one word. A cell of a table
-is a text of its own; texts of fewer than four words are labels, and do not count.
+words in probe/ that are no docstrings. Openings of sentences are looked at in docstrings too. Code blocks are left out,
+and a code span counts as one word. A cell of a table is a text of its own; texts of fewer than four words are labels,
+and do not count.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from tests.support.paths import ROOT
 LONG = 25
 #: a string of fewer words is a key or a label, no message
 _MESSAGE = 4
+_OPENING = re.compile(r"\W*(What|Where)\b")
 _WORD = re.compile(r"[A-Za-z0-9][\w'./%-]*")
 _END = re.compile(r"(?<=[.!?…])[\"')»”]?\s+(?=[\"'(\[“*]*[A-Z0-9])")
 _BLOCK = re.compile(r"^\s*([*+-]|\d+\.|#+|\||>)\s*")
@@ -94,7 +96,18 @@ def numbers(root: Path) -> list[Number]:
         for line, text in paragraphs(path.read_text("utf-8"))
     ]
     told = [(f"{module.path}:{line}", text) for module in read(root) for line, text in messages(module)]
-    return [_long("documents", pages), _long("messages", told), _what(pages + told)]
+    docstrings = [
+        (f"{module.path}:{node.lineno}", " ".join(text.split()))
+        for module in read(root)
+        for node in module.docstrings
+        for text in re.split(r"\n\s*\n", str(node.value))
+    ]
+    return [
+        _long("documents", pages),
+        _long("messages", told),
+        _what(pages + told),
+        _opening(pages + told + docstrings),
+    ]
 
 
 def _long(kind: str, texts: list[tuple[str, str]]) -> Number:
@@ -109,6 +122,12 @@ def _what(texts: list[tuple[str, str]]) -> Number:
     words = [(place, word) for place, text in texts for word in _WORD.findall(text)]
     places = [place for place, word in words if word.lower() == "what"]
     return Number('"what" per 1,000 words of texts', round(1000 * len(places) / max(len(words), 1), 1), 2, places)
+
+
+def _opening(texts: list[tuple[str, str]]) -> Number:
+    found = [(place, it) for place, text in texts for it in sentences(text) if _OPENING.match(it)]
+    places = [f"{place}: {sentence[:60]}" for place, sentence in found if not sentence.endswith("?")]
+    return Number('sentences that begin with "What" or "Where"', len(places), 0, places)
 
 
 def main(arguments: list[str]) -> int:

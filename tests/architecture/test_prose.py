@@ -61,10 +61,20 @@ def test_a_long_message_is_found_and_a_docstring_is_none(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("opening", ["What is given here.", "Where it is given here."])
+def test_a_sentence_that_begins_with_what_or_where_is_found(tmp_path, opening):
+    found = broken(tree(tmp_path, SHORT * 200 + opening, f'"""{SHORT}{opening}"""\n'))
+    assert [place.split(":")[0] for (places,) in [found.values()] for place in places] == [
+        "README.md",
+        "probe/module.py",
+    ]
+    assert broken(tree(tmp_path, SHORT * 200 + opening.replace(".", "?"), '"""Nothing."""\n')) == {}
+
+
 def test_what_is_counted(tmp_path, capsys):
     assert main([str(tree(tmp_path, SHORT + "See what is there."))]) == 1
     assert "README.md:1" in capsys.readouterr().out
 
 
 def test_the_texts_of_this_repository_are_measured():
-    assert len(numbers(ROOT)) == 3
+    assert len(numbers(ROOT)) == 4
