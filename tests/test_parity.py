@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 
 import pytest
@@ -32,9 +33,15 @@ def differences(english: Page, chinese: Page) -> list[str]:
     return found
 
 
-def _pairs(kind: str, a: list, b: list) -> list[str]:
-    found = [f"{kind} {number}: {x!r}, {y!r}" for number, (x, y) in enumerate(zip(a, b), 1) if x != y][:5]
-    return found + [f"{kind}s: {len(a)}, {len(b)}"] * (len(a) != len(b))
+def _pairs(kind: str, english: list, chinese: list) -> list[str]:
+    """Return the items that one side alone has; an inserted item does not shift the others."""
+    a, b = ([repr(item) for item in side] for side in (english, chinese))
+    found = []
+    for action, begin, end, first, last in difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
+        if action != "equal":
+            found += [f"{kind} {number + 1} only in English: {a[number]}" for number in range(begin, end)]
+            found += [f"{kind} {number + 1} only in Chinese: {b[number]}" for number in range(first, last)]
+    return found
 
 
 def _row(cells: list[str]) -> tuple:
