@@ -23,7 +23,7 @@ AXE := .axe/package/axe.min.js
 AXE_SUM := e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745
 
 .PHONY: help demo check lint imports numbers unit format coverage test test-force conformance wheel-test test-oldest test-versions \
-  test-processors equality-50 seen-nets report-test pictures origins bench bench-peer bench-reading peer clean
+  test-processors equality-50 seen-nets report-test drawings pictures origins bench bench-peer bench-reading peer clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -43,8 +43,9 @@ lint: $(VENV)/ready  ## style and types
 imports: $(VENV)/ready  ## the import rules
 	$(VENV)/bin/lint-imports --no-logo
 
-numbers: $(VENV)/ready  ## the numbers of the code beside their limits
+numbers: $(VENV)/ready  ## the numbers of the code and of the texts beside their limits
 	$(RUN) -m tests.architecture.numbers
+	$(RUN) -m tests.architecture.prose
 
 unit: $(VENV)/ready  ## the tests that are not marked slow
 	$(RUN) -m pytest -q $(TWO) -m "not slow"
@@ -88,6 +89,9 @@ seen-nets: $(ZOO)/ready  ## count the graph nodes of 12 public nets that no entr
 report-test: $(VENV)/ready $(AXE)  ## the page of `probe report` in Chromium, which the system's package manager installs
 	command -v chromium >/dev/null || command -v google-chrome >/dev/null || { apt-get update -q && apt-get install -qy chromium; }
 	PROBE_AXE=$(AXE) PROBE_LARGE_REPORTS=1 $(RUN) -m pytest -q -rP tests/reading/report
+
+drawings: $(VENV)/ready  ## the drawings in docs/pictures/
+	$(RUN) docs/diagrams.py
 
 pictures: $(VENV)/ready  ## the pictures of the report in docs/, of a training on four ranks
 	$(RUN) docs/pictures.py

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import probe
-from tests.support.paths import ROOT
+from tests.support.paths import ROOT, environment
 
 pytestmark = pytest.mark.slow
 
@@ -101,3 +101,85 @@ def test_an_example_of_the_readme_runs_twice_in_one_folder(kind, tmp_path):
         look = f"probe: 4 steps in {tmp_path}/{folder}; look with: probe show {tmp_path}/{folder}"
         assert [line for line in done.stderr.splitlines() if line.startswith("probe: ")] == [look]
     assert not list(tmp_path.rglob("dump_error_info.log"))
+
+
+def command(words, tmp_path):
+    """Return the lines that a command of the README prints, and its exit code."""
+    words = words.replace("probe", f"{sys.executable} -m probe", 1)
+    done = subprocess.run(
+        words.split(), capture_output=True, text=True, check=False, cwd=tmp_path, env=environment(), timeout=300
+    )
+    return done.stdout.splitlines(), done.returncode, done.stderr
+
+
+def test_the_output_in_the_readme_is_that_of_the_demo(tmp_path):
+    shown = block("$ probe show demo_dump").splitlines()
+    program = [sys.executable, ROOT / "examples/train_loop.py", "--dump-path", tmp_path / "demo_dump"]
+    subprocess.run(program, check=True, capture_output=True, cwd=tmp_path, env=environment(), timeout=300)
+    found, status, _ = command(shown[0].removeprefix("$ "), tmp_path)
+    assert status == 0
+    assert [line.split()[:3] for line in found] == [line.split()[:3] for line in shown[1:]]
+    assert len(shown) == 10
+
+
+#: the model of the loop, with a NaN at step 11: the root of a number below zero
+PLANTED = """
+import sys
+step = 0
+class Planted(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Dense(6, 3)
+    def construct(self, x):
+        y = self.fc(x) * float(sys.argv[1])
+        return ops.sqrt(y - 1000.0) if step == 11 else ops.sigmoid(y)
+probe.seed_all(1234, rm_dropout=True)
+model = Planted()
+"""
+
+
+def planted(tmp_path, config, scale):
+    """Run the loop of the README with a planted NaN, and return its error output."""
+    (tmp_path / "config.json").write_text(config, "utf-8")
+    train = "ms.grad(lambda x: nn.MSELoss()(model(x), y))(x); step += 1"
+    program = block("for x, y in data").replace("…train…", train)
+    begin = "import probe\n" + BEFORE + LOOP + PLANTED
+    (tmp_path / "example.py").write_text(begin + program, "utf-8")
+    done = subprocess.run(
+        [sys.executable, "example.py", scale],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env=environment(),
+        timeout=300,
+    )
+    return done.stderr
+
+
+def test_the_readme_finds_a_planted_nan_and_compares_two_runs(tmp_path):
+    line = "return ops.sqrt(y - 1000.0) if step == 11 else ops.sigmoid(y)"
+    nan, show_nan = block('"task": "nan_check"'), block("probe show ./nan_path").strip()
+    told = planted(tmp_path, nan, "1.0")
+    assert "NonFiniteError" in told
+    assert "First NaN/Inf: Functional.sqrt.0.forward" in told
+    assert line in told
+    found, status, _ = command(show_nan, tmp_path)
+    assert (status, [row.split()[0] for row in found[1:]]) == (0, ["Functional.sqrt.0.forward.output.0"])
+
+    statistics = block('"task": "statistics"')
+    for folder, scale in (("golden", "1.0"), ("mine", "1.5")):
+        assert f"look with: probe show {tmp_path}/{folder}" in planted(
+            tmp_path, statistics.replace("./dump_path", folder), scale
+        )
+    found, status, _ = command(block("probe nan ./dump_path").strip().replace("./dump_path", "golden"), tmp_path)
+    assert status == 1
+    assert any("Functional.sqrt.0.forward" in row for row in found)
+    assert any(line in row for row in found)
+    compare, report = block("probe compare golden mine").strip().splitlines()
+    found, status, _ = command(compare, tmp_path)
+    assert status == 1
+    assert any(row.startswith("first difference: step 0, Tensor.__mul__.0.forward: argument") for row in found)
+    _, status, told = command(report, tmp_path)
+    assert status == 1, told
+    assert (tmp_path / "report.html").stat().st_size > 10_000

@@ -146,9 +146,8 @@ def _cyclic(modules: list[Module]) -> Iterator[str]:
             yield module.path
 
 
-def main(arguments: list[str]) -> int:
-    """Print the table and return the exit code."""
-    found = numbers(read(Path(arguments[0]) if arguments else ROOT))
+def show(found: list[Number]) -> int:
+    """Print numbers as a table, the places of the broken ones below it, and return the exit code."""
     width = max(len(number.measure) for number in found)
     print(f"{'measure':{width}}  {'limit':>7}  {'value':>7}")
     for number in found:
@@ -159,6 +158,11 @@ def main(arguments: list[str]) -> int:
         if len(number.places) > 20:
             print(f"  and {len(number.places) - 20} more")
     return int(bool(broken))
+
+
+def main(arguments: list[str]) -> int:
+    """Print the table and return the exit code."""
+    return show(numbers(read(Path(arguments[0]) if arguments else ROOT)))
 
 
 if __name__ == "__main__":

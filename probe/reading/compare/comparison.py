@@ -61,7 +61,7 @@ class Comparison(ComparisonResult):
 
     @property
     def ok(self) -> bool:
-        """Whether nothing differs beyond tolerance. Where it does, a test of pytest prints the summary."""
+        """Whether nothing differs beyond tolerance. If something does, a test of pytest prints the summary."""
         if not self.agrees and "PYTEST_CURRENT_TEST" in os.environ:
             print(self)  # pytest shortens the values of a failed assertion, and shows all that was printed
         return self.agrees

@@ -14,7 +14,7 @@ from probe.reading.nan import Found
 from probe.reading.rank_checks import Digest
 from probe.reading.report.columns import Texts, single
 
-#: what a call is, in the order of their weight; the page has the words
+#: the states of a call, in the order of their weight; the page has the words
 STATES = ("ok", "unknown", "close_to_overflow", "carried", "only_a", "only_b", "argument", "grown", "nan", "origin")
 OK, UNKNOWN, NEAR, CARRIED, ONLY_A, ONLY_B, ARGUMENT, GROWN, NAN, ORIGIN = range(len(STATES))
 #: the verdicts on a place of a call, as the comparison has them

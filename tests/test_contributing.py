@@ -1,0 +1,67 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The files for contributors name versions, tools and sections that exist."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import yaml
+
+from tests.support.pages import page
+from tests.support.paths import ROOT
+
+PROJECT = (ROOT / "pyproject.toml").read_text("utf-8")
+VERSIONS = re.search(r'pairs=.*?"([^"]+)"', (ROOT / "tests/programs/versions.sh").read_text("utf-8")).group(1).split()
+
+
+def read(name):
+    return yaml.safe_load((ROOT / name).read_text("utf-8"))
+
+
+def test_the_workflow_runs_every_supported_version():
+    rows = read(".github/workflows/test.yml")["jobs"]["test"]["strategy"]["matrix"]["include"]
+    assert [f"{row['python']}:{row['mindspore']}" for row in rows] == VERSIONS
+    classifiers = re.findall(r"Python :: (3\.\d+)\"", PROJECT)
+    assert {row["python"] for row in rows} == set(classifiers)
+    assert f"mindspore>={rows[0]['mindspore']}," in PROJECT
+
+
+def test_the_readmes_name_the_supported_versions():
+    oldest, newest = VERSIONS[0].split(":"), VERSIONS[-1].split(":")
+    for name in ("README.md", "README.zh-CN.md"):
+        text = page(name).text
+        for version in (oldest[0], oldest[1], newest[0], newest[1].removesuffix(".0")):
+            assert re.search(rf"(?<![\d.]){re.escape(version)}(?![\d])", text), (name, version)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.md")), ids=lambda path: path.name)
+def test_an_issue_template_has_a_name_and_a_purpose(path):
+    _, header, body = path.read_text("utf-8").split("---\n", 2)
+    assert set(yaml.safe_load(header)) == {"name", "about"}
+    assert body.count("**") >= 4
+
+
+def test_hooks_before_a_commit_are_local_and_name_files_that_exist():
+    (repository,) = read(".pre-commit-config.yaml")["repos"]
+    assert repository["repo"] == "local"
+    assert '"pre-commit>=' in PROJECT
+    for hook in repository["hooks"]:
+        command = hook["entry"].split()
+        assert command[0] in (".venv/bin/ruff", ".venv/bin/python")
+        assert all((ROOT / word).exists() for word in command if word.startswith("tests/"))
+
+
+def test_the_changelog_keeps_its_form():
+    headings = page("CHANGELOG.md").headings
+    assert headings[:2] == [(1, "Changelog"), (2, "Unreleased")]
+    kinds = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+    assert {text for level, text in headings if level == 3} <= kinds
+    for level, text in headings[2:]:
+        assert level == 3 or re.fullmatch(r"\d+\.\d+\.\d+ - \d{4}-\d\d-\d\d", text)
+
+
+def test_contributing_shows_how_to_add_each_kind_of_thing():
+    found = {text.removeprefix("… ") for _, text in page("CONTRIBUTING.md").headings if text.startswith("… ")}
+    assert found == {"a setting", "a statistic", "a task", "an API", "a backend"}
