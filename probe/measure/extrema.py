@@ -115,7 +115,7 @@ def _extrema(array: Array) -> Extrema:
     if array.size == 0 or kind == "b":
         return None, None
     flat = as_real(array).ravel(order="K")
-    if kind == "c" and not np.isfinite(flat).all():  # or only the absolute value is not finite
+    if kind == "c" and not np.isfinite(flat).all():  # or only the absolute value is Inf
         flat = array.ravel().view(array.real.dtype)
     return _maximum(flat).item(), _minimum(flat).item()
 

@@ -113,7 +113,7 @@ def nonfinite_numbers(largest: float, smallest: float, mean: float, nans: int, i
 
 
 def finite_statistics(flat: Array) -> tuple[float, float, float, float] | None:
-    """Return Max, Min, Mean and Norm of such an array, or None where an element is not finite.
+    """Return Max, Min, Mean and Norm of such an array, or None where an element is NaN/Inf.
 
     Norm is within 2e-7 of the truth and Mean within 2e-7 of max(|Max|, |Min|), with any kernel of BLAS. Only short rows
     are added in float32, as the error grows with their length; the rows' results are added in float64.
@@ -144,7 +144,7 @@ def finite_statistics(flat: Array) -> tuple[float, float, float, float] | None:
 
 
 def _block(flat: Array, size: int) -> tuple[float, float, float, float]:
-    """Max, Min, sum and sum of squares of up to a block; the sums are NaN where an element is not finite."""
+    """Max, Min, sum and sum of squares of up to a block; the sums are NaN where an element is NaN/Inf."""
     largest, smallest = float(_maximum(flat)), float(_minimum(flat))
     magnitude = largest if largest > -smallest else -smallest
     if size > _FLOAT64_MAX_SIZE and _LOW < magnitude < _HIGH and flat.dtype == _SINGLE:
@@ -180,7 +180,7 @@ def _in_blocks(sums: Callable[[Array], tuple[float, float]], flat: Array) -> tup
 
 
 def _sums(totals: Sequence[float], squares: Sequence[float]) -> tuple[float, float]:
-    """Add the blocks' sums; NaN where one is not finite."""
+    """Add the blocks' sums; NaN where one is NaN/Inf."""
     if not all(map(math.isfinite, totals)) or not all(map(math.isfinite, squares)):
         return math.nan, math.nan
     return math.fsum(totals), math.fsum(squares)

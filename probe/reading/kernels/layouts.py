@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Where MindSpore's kernel dump has its folders, in each layout, and of which rank and step they are."""
+"""The folders of MindSpore's kernel dump in each layout, and the rank and the step that they belong to."""
 
 from __future__ import annotations
 
