@@ -18,7 +18,7 @@ from probe.measure.device import DeviceMeasurer
 from probe.measure.host import HostMeasurer
 from probe.measure.measurer import Role
 from probe.measure.reductions import Reductions
-from tests.support import nets
+from tests.support import interference, nets
 
 pytestmark = pytest.mark.slow
 
@@ -45,9 +45,9 @@ VALUES = {
 }
 
 
-def agree(ours, theirs):
+def agree(ours, theirs, tolerance=1e-5):
     if isinstance(theirs, float) and isinstance(ours, float):
-        return math.isclose(ours, theirs, rel_tol=1e-5) or (math.isnan(ours) and math.isnan(theirs))
+        return math.isclose(ours, theirs, rel_tol=tolerance) or (math.isnan(ours) and math.isnan(theirs))
     return type(ours) is type(theirs) and ours == theirs
 
 
@@ -223,11 +223,14 @@ def test_measuring_does_not_wait_for_a_slow_operation():
     assert float(done.stdout.split()[-1]) < 0.3
 
 
-@pytest.mark.parametrize("task", ["statistics", "tensor"])
-def test_measuring_on_the_device_changes_no_bit_of_a_training(debug, task):
+TRAININGS = [("gpt", "tensor"), *((name, "statistics") for name in ("gpt", "lenet", "digits", *interference.NETS))]
+
+
+@pytest.mark.parametrize(("name", "task"), TRAININGS)
+def test_a_training_measured_on_the_device_has_its_bits_and_the_numbers_of_the_host(debug, name, task):
     results, dumps = {}, {}
     for measure in ("host", "device"):
-        net, step = nets.build("gpt")
+        net, step = interference.NETS[name]() if name in interference.NETS else nets.build(name)
         (loss, gradients), dumps[measure] = recorded(
             debug, lambda step=step: step(0), measure, model=net, level="mix", task=task
         )
@@ -242,10 +245,10 @@ def test_measuring_on_the_device_changes_no_bit_of_a_training(debug, task):
             assert place == other
             largest = max(abs(ours["Max"] or 0), abs(ours["Min"] or 0))
             for key in ("Max", "Min", "Norm"):
-                assert agree(theirs[key], ours[key]), (name, place, key, ours, theirs)
+                assert agree(theirs[key], ours[key], 1e-6), (name, place, key, ours, theirs)
             if ours["Mean"] is not None:
-                assert theirs["Mean"] == pytest.approx(ours["Mean"], rel=1e-5, abs=1e-6 * largest)
-    assert compared > 500
+                assert theirs["Mean"] == pytest.approx(ours["Mean"], rel=0.0, abs=1e-6 * largest)
+    assert compared > (500 if name == "gpt" else 5)
 
 
 def records_of(value, place=""):
