@@ -226,11 +226,11 @@ def test_measuring_does_not_wait_for_a_slow_operation():
 TRAININGS = [("gpt", "tensor"), *((name, "statistics") for name in ("gpt", "lenet", "digits", *interference.NETS))]
 
 
-@pytest.mark.parametrize(("name", "task"), TRAININGS)
-def test_a_training_measured_on_the_device_has_its_bits_and_the_numbers_of_the_host(debug, name, task):
+@pytest.mark.parametrize(("training", "task"), TRAININGS)
+def test_a_training_measured_on_the_device_has_its_bits_and_the_numbers_of_the_host(debug, training, task):
     results, dumps = {}, {}
     for measure in ("host", "device"):
-        net, step = interference.NETS[name]() if name in interference.NETS else nets.build(name)
+        net, step = interference.NETS[training]() if training in interference.NETS else nets.build(training)
         (loss, gradients), dumps[measure] = recorded(
             debug, lambda step=step: step(0), measure, model=net, level="mix", task=task
         )
@@ -248,7 +248,7 @@ def test_a_training_measured_on_the_device_has_its_bits_and_the_numbers_of_the_h
                 assert agree(theirs[key], ours[key], 1e-6), (name, place, key, ours, theirs)
             if ours["Mean"] is not None:
                 assert theirs["Mean"] == pytest.approx(ours["Mean"], rel=0.0, abs=1e-6 * largest)
-    assert compared > (500 if name == "gpt" else 5)
+    assert compared > (500 if training == "gpt" else 5)
 
 
 def records_of(value, place=""):
