@@ -24,7 +24,7 @@ def fatal(way):
 
     def run(x):
         runs.append(1)
-        if WHEN == way and len(runs) == 2:
+        if way == WHEN and len(runs) == 2:
             os.kill(os.getpid(), signal.SIGKILL)
         return x.copy()
 
