@@ -1,6 +1,9 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""A training in GRAPH_MODE that is killed while its graph runs: ``killed_graph.py FOLDER forward|backward|never``."""
+"""A training in GRAPH_MODE that is killed in its second step.
+
+python -m tests.programs.killed_graph FOLDER forward|backward|updated|never
+"""
 
 from __future__ import annotations
 
@@ -73,10 +76,15 @@ ms.set_context(mode=ms.GRAPH_MODE)
 ms.set_device("CPU")
 ms.set_seed(1)
 net = Net()
-gradient = ms.value_and_grad(net, None, net.trainable_params())
+optimizer = nn.Momentum(net.trainable_params(), 0.01, 0.9)
+gradient = ms.value_and_grad(net, None, optimizer.parameters)
 debugger = PrecisionDebugger(level="L0", dump_path=FOLDER)
 for i in range(3):
     debugger.start(net)
-    gradient(Tensor(np.random.RandomState(i).randn(4, 8).astype(np.float32)))
+    loss, gradients = gradient(Tensor(np.random.RandomState(i).randn(4, 8).astype(np.float32)))
+    optimizer(gradients)
+    if WHEN == "updated" and i == 1:
+        net.last.weight.asnumpy()
+        os.kill(os.getpid(), signal.SIGKILL)
     debugger.stop()
     debugger.step()
