@@ -187,6 +187,17 @@ def moves_bits(folder):
     return any(not np.array_equal(ours[key], theirs[key]) for key in ours.files)
 
 
+def visualize(folder, out):
+    """Return the names of the nodes that ``msprobe graph_visualize`` makes."""
+    import sqlite3
+
+    out.mkdir(mode=0o750)
+    assert "exported successfully" in run(PEER / "bin/msprobe", "graph_visualize", "-tp", folder, "-o", out)
+    (built,) = out.glob("*.vis.db")
+    with sqlite3.connect(built) as connection:
+        return {row[0] for row in connection.execute("select node_name from tb_nodes")}
+
+
 @pytest.mark.parametrize("net", ["lenet", "gpt", "digits"])
 def test_msprobe_reads_a_dump_made_with_our_list_of_apis(net, tmp_path, capsys):
     case = (net, "mix", "statistics", "statistics")
@@ -195,19 +206,23 @@ def test_msprobe_reads_a_dump_made_with_our_list_of_apis(net, tmp_path, capsys):
     rows = compare(ours, again, tmp_path / "compared")
     records = sum(1 for name, entry in document(ours).items() for _ in tensors(entry, name))
     named = [row for row in rows if "N/A" not in (row["NPU Name"], row["Bench Name"])]
-    graph = tmp_path / "graph"
-    graph.mkdir(mode=0o750)
-    said = run(PEER / "bin/msprobe", "graph_visualize", "-tp", ours, "-o", graph)
-    assert "exported successfully" in said
-    (built,) = graph.glob("*.vis.db")
-    import sqlite3
-
-    with sqlite3.connect(built) as connection:
-        nodes = {row[0] for row in connection.execute("select node_name from tb_nodes")}
+    nodes = visualize(ours, tmp_path / "graph")
     with capsys.disabled():
         print(f"\n{net}: {len(named)} of {len(rows)} rows paired, {len(nodes)} nodes in the graph")
     assert len(named) == len(rows) >= records
     assert {name for name in document(ours) if "parameters_grad" not in name} <= nodes
+
+
+@pytest.mark.parametrize(("net", "task"), [("lenet", "tensor"), ("gpt", "statistics"), ("digits", "statistics")])
+def test_msprobe_reads_a_dump_of_graph_mode(net, task, tmp_path):
+    case = (net, "L0", task, "statistics")
+    graph = dump(sys.executable, "probe", case, tmp_path / "graph", "--graph-mode")
+    pynative = dump(sys.executable, "probe", case, tmp_path / "pynative")
+    rows = compare(graph, pynative, tmp_path / "compared")
+    records = sum(1 for name, entry in document(graph).items() for _ in tensors(entry, name))
+    assert len(rows) >= records > 20
+    assert not [row for row in rows if "N/A" in (row["NPU Name"], row["Bench Name"])]
+    assert {name for name in document(graph) if "parameters_grad" not in name} <= visualize(graph, tmp_path / "drawn")
 
 
 def test_msprobe_reads_the_recovered_dump_of_a_killed_process(tmp_path):

@@ -3,7 +3,7 @@
 """Dumps the first step of a training with probe or with msprobe, each in an interpreter that has it.
 
 python -m tests.programs.conformance.record_step --tool probe --net lenet --level mix --task statistics --out DIR \\
-    [--summary md5] [--support-ops FILE]
+    [--summary md5] [--support-ops FILE] [--graph-mode]
 """
 
 from __future__ import annotations
@@ -20,13 +20,17 @@ parser.add_argument("--level", default="L1")
 parser.add_argument("--task", default="statistics")
 parser.add_argument("--summary", default="statistics")
 parser.add_argument("--support-ops")
+parser.add_argument("--graph-mode", action="store_true")
 parser.add_argument("--out", required=True)
 args = parser.parse_args()
 
 import mindspore as ms
 import numpy as np
 
-ms.set_context(mode=ms.PYNATIVE_MODE, pynative_synchronize=True)
+if args.graph_mode:
+    ms.set_context(mode=ms.GRAPH_MODE)
+else:
+    ms.set_context(mode=ms.PYNATIVE_MODE, pynative_synchronize=True)
 ms.set_device("CPU")
 
 from tests.support import nets

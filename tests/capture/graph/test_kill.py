@@ -1,0 +1,67 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""A process that is killed in a step: every entry that had ended is recovered, an open one is not."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from tests.support.dumps import Dump
+from tests.support.paths import ROOT, program
+
+pytestmark = pytest.mark.slow
+
+
+def run(folder, when):
+    """Return the exit status of the training."""
+    command = program("killed_graph", folder, when)
+    return subprocess.run(command, capture_output=True, check=False, timeout=200, cwd=ROOT).returncode
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Return the folder of the training that lives."""
+    folder = tmp_path_factory.mktemp("whole")
+    assert run(folder, "never") == 0
+    return folder
+
+
+#: the Cells whose call goes on while the process dies
+OPEN = {"Cell.outer.Outer", "Cell.outer.deadly.Deadly"}
+FORWARD_BEFORE = {f"Cell.{cell}" for cell in ("first.Inner", "first.dense.Dense", "outer.inner.Inner")}
+FORWARD_BEFORE.add("Cell.outer.inner.dense.Dense")
+
+
+@pytest.mark.parametrize("when", ["forward", "backward", "updated"])
+def test_every_entry_that_had_ended_is_recovered(whole, when, tmp_path):
+    assert run(tmp_path, when) == -signal.SIGKILL
+    step = tmp_path / "step1" / "rank"
+    assert os.listdir(step) == ["dump.journal"]
+    assert sorted(os.listdir(tmp_path / "step0" / "rank")) == ["construct.json", "dump.json", "stack.json"]
+    command = [sys.executable, "-m", "probe", "recover", str(tmp_path)]
+    subprocess.run(command, check=True, cwd=ROOT)
+    complete, recovered = Dump(whole / "step1" / "rank"), Dump(step)
+    forward = {f"{cell}.forward.0" for cell in FORWARD_BEFORE}
+    if when == "backward":
+        forward |= {f"{cell}.forward.0" for cell in (*OPEN, "Cell.last.Dense")}
+    backward = {"Cell.last.Dense.backward.0"} if when == "backward" else set()
+    if when == "updated":  # nothing is open
+        assert set(recovered.data) == set(complete.data)
+        assert recovered.construct == complete.construct
+        assert any(".parameters_grad." in name for name in recovered.data)
+    else:
+        assert set(recovered.data) == forward | backward
+        assert {name.rsplit(".", 2)[0] for name in set(complete.data) - set(recovered.data)} >= OPEN
+    assert {name: json.dumps(entry) for name, entry in recovered.data.items()} == {
+        name: json.dumps(entry) for name, entry in complete.data.items() if name in recovered.data
+    }
+    assert {n for names, _ in recovered.stack.values() for n in names} == {
+        n for n in recovered.data if ".forward." in n
+    }
+    assert recovered.construct == {name: complete.construct[name] for name in recovered.construct}
