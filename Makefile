@@ -15,15 +15,12 @@ DEMO := demo_dump
 PIP := -m pip install --quiet --disable-pip-version-check
 #: pip reads [dependency-groups] since 25.1; a fresh environment may have an older one
 NEW_PIP := $(PIP) --upgrade 'pip>=25.1'
-#: two processes run the tests, each file in one of them, in order: kernels of MindSpore that tests/whitelist runs
-#: switch tiny floats off in their process, which hypothesis refuses
-TWO := -n 2 --dist loadfile --no-loadscope-reorder
 CODE := probe tests examples benchmarks docs
 #: checks a page for people who cannot see or use a mouse; of the npm registry
 AXE := .axe/package/axe.min.js
 AXE_SUM := e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745
 
-.PHONY: help demo check lint imports numbers unit format coverage test test-force conformance wheel-test test-oldest test-versions \
+.PHONY: help demo check lint imports numbers unit format coverage test test-force conformance wheel-test test-oldest unit-oldest test-versions \
   test-processors equality-50 seen-nets report-test drawings pictures origins bench bench-peer bench-reading peer clean
 
 help:  ## list the targets
@@ -49,7 +46,7 @@ numbers: $(VENV)/ready  ## the numbers of the code and of the texts beside their
 	$(RUN) -m tests.architecture.prose
 
 unit: $(VENV)/ready  ## the tests that are not marked slow
-	$(RUN) -m pytest -q $(TWO) -m "not slow"
+	$(RUN) -m pytest -q -m "not slow"
 
 format: $(VENV)/ready  ## correct the style where a tool can
 	$(VENV)/bin/ruff check --quiet --fix $(CODE)
@@ -62,13 +59,16 @@ coverage: $(VENV)/ready  ## the lines that unit tests run, with a floor
 	$(RUN) -m coverage report
 
 test: lint imports numbers  ## these and all tests (those beside msprobe where `make peer` was run)
-	$(RUN) -m pytest -q $(TWO)
+	$(RUN) -m pytest -q
 
 conformance: $(VENV)/ready $(PEER)/ready  ## compare our dumps with msprobe's of the same trainings
 	$(RUN) -m pytest -q tests/conformance
 
 test-oldest: $(OLDEST)/ready  ## all tests on the oldest MindSpore that is supported
-	$(OLDEST)/bin/python -m pytest -q $(TWO) -p no:cacheprovider
+	$(OLDEST)/bin/python -m pytest -q -p no:cacheprovider
+
+unit-oldest: $(OLDEST)/ready  ## the tests that are not marked slow, on the oldest MindSpore
+	$(OLDEST)/bin/python -m pytest -q -p no:cacheprovider -m "not slow"
 
 test-versions:  ## all tests on every supported MindSpore and Python, each environment removed after use
 	tests/programs/versions.sh
