@@ -14,7 +14,7 @@ from probe.capture.pynative.cells import iter_cells
 from probe.config.config_file import ConfigFile
 from probe.config.settings import Settings
 from probe.errors import SettingsError, UsageError
-from probe.session import Session, State, _serialized
+from probe.session import Session, State, serialized
 from probe.window import wants_rank
 
 _log = logging.getLogger("probe")
@@ -74,7 +74,7 @@ class KernelSession(Session):
             text = "level L2 in PyNative mode: MindSpore dumps the kernels of compiled functions and optimizers only"
             self._log_once(text)
 
-    @_serialized
+    @serialized
     def stop(self) -> None:
         """Let MindSpore dump no more."""
         if self.state is State.RECORDING:
@@ -92,7 +92,7 @@ class KernelSession(Session):
         if self._dump.finish_step(step):
             self._report.add_step(step, self._dump.root, True)
 
-    @_serialized
+    @serialized
     def begin_at(self, step: Any) -> None:
         """Number the next step; between start and stop, the step that is open."""
         check_init_step(step)
@@ -103,7 +103,7 @@ class KernelSession(Session):
         if is_open:
             self._start(None)
 
-    @_serialized
+    @serialized
     def begin_training(self, network: Any, loss: Any) -> Any:
         """Return the model for start(), or None where start() was given one."""
         return None if self._models is not None else network

@@ -51,7 +51,7 @@ class State(enum.Enum):
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-def _serialized(method: Method) -> Method:
+def serialized(method: Method) -> Method:
     """Serialize calls of a method. In a detached process it does nothing; after ``close`` it raises."""
 
     @functools.wraps(method)
@@ -117,7 +117,7 @@ class Session:
 
     # -- start, stop, step ----------------------------------------------------------------------------------------
 
-    @_serialized
+    @serialized
     def start(self, model: Any, token_range: Any, rank_id: Any) -> None:
         """Begin to record, if the settings select this step and rank."""
         check_start(model, token_range, rank_id)
@@ -174,7 +174,7 @@ class Session:
             self._recorder = self._run.open_step(self._window.step, self._window.init_step, capture)
         return self._recorder
 
-    @_serialized
+    @serialized
     def stop(self) -> None:
         """Stop recording and write the documents."""
         if self.state is not State.RECORDING:
@@ -192,7 +192,7 @@ class Session:
                 capture.remove()
             self._write(recorder)
 
-    @_serialized
+    @serialized
     def step(self) -> None:
         """End the step: write its documents, reset the counters, begin the next step."""
         self._report.steps += 1
@@ -206,7 +206,7 @@ class Session:
                 if "ipykernel" in sys.modules and self._report.is_reached:  # a notebook has no end
                     self._report.say(self.settings, self._run.ranks.rank())
 
-    @_serialized
+    @serialized
     def begin_at(self, step: Any) -> None:
         """Number the next step ``step``."""
         check_init_step(step)
@@ -215,7 +215,7 @@ class Session:
         self._end_step()
         self._window.begin_at(step)
 
-    @_serialized
+    @serialized
     def begin_training(self, network: Any, loss: Any) -> Any:
         """Discard earlier calls; return the model for start(), or None where start() was given one."""
         has_model = self.state is State.RECORDING and self._models is not None
@@ -285,7 +285,7 @@ class Session:
 
     # -- further methods of PrecisionDebugger -----------------------------------------------------------------------
 
-    @_serialized
+    @serialized
     def save(self, variable: Any, name: str, save_backward: bool) -> None:
         """Record a value under a name at level "debug"; at other levels do nothing."""
         check_save(name, save_backward)
@@ -303,7 +303,7 @@ class Session:
         if self._open_step() is not None:
             self._sigterm.install()
 
-    @_serialized
+    @serialized
     def estimate(self) -> int:
         """Return the bytes that a step like the last one would take with arrays."""
         if not self._run.last_folder:
@@ -312,7 +312,7 @@ class Session:
 
         return estimate(self._run.last_folder, self.settings.exact_dtypes, self.settings.link_equal)
 
-    @_serialized
+    @serialized
     def register(self, owner: Any, name: str, prefix: str | None) -> None:
         """Record a function of the user from now on."""
         api = self.custom[id(owner), name] = custom_api(owner, name, prefix)
@@ -320,7 +320,7 @@ class Session:
             self._capture.drop(owner, name)
             self._capture.add(api)
 
-    @_serialized
+    @serialized
     def restore(self, owner: Any, name: str) -> None:
         """Stop recording a function of the user."""
         if self.custom.pop((id(owner), name), None) is None:

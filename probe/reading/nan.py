@@ -19,7 +19,7 @@ from probe.reading.flow import Flow
 from probe.reading.run import Run
 from probe.reading.source import DumpFolder
 from probe.reading.values import Record, has_nan, has_nonfinite, is_tensor, leaves, plain, real
-from probe.reading.work import run_units
+from probe.reading.work import HERE, Workers, run_units
 
 #: kinds of findings
 MADE, NAN_OF_INF, GIVEN, GRADIENT_MADE, RECEIVED = "made", "NaN of Inf", "given", "gradient", "communication"
@@ -47,12 +47,18 @@ class Found(NamedTuple):
     error: str = ""
 
 
-def first_nan(run: Run, jobs: int = 1) -> Origin | None:
+def first_nan(run: Run, jobs: int = 1, scheduler: str = "") -> Origin | None:
     """Return the first call that makes NaN or Inf of finite inputs; None where all is finite.
+
+    A collective is named only if no rank has made NaN or Inf before.
 
     Args:
         run: the run.
         jobs: how many processes work.
+        scheduler: the address of a Dask scheduler, whose workers do it instead.
+
+    Raises:
+        UsageError: when the cluster cannot do it.
 
     Example::
 
@@ -60,26 +66,19 @@ def first_nan(run: Run, jobs: int = 1) -> Origin | None:
         if finding:
             print(finding.sentence, finding.file, finding.line)
     """
-    found = find(run, jobs)
+    found = in_order(look_at_all(run, Workers(jobs, scheduler)))
     return found[0] if found else None
 
 
-def find(run: Run, jobs: int = 1, said: list[str] | None = None) -> list[Origin]:
-    """Return the calls that make NaN or Inf, the earliest step first.
+def look_at_all(run: Run, workers: Workers = HERE) -> list[Found]:
+    """Return the findings in every step of every rank."""
+    return list(run_units(look_at, [(folder,) for folder in run.folders], workers, "looking for NaN/Inf"))
 
-    A collective is named only if no rank has made NaN or Inf before.
 
-    Args:
-        run: the run.
-        jobs: how many processes work.
-        said: gets remarks: dumps that cannot be read, tensors close to overflow.
-    """
-    units = list(run_units(look_at, [(folder,) for folder in run.folders], jobs, "looking for NaN/Inf"))
-    if said is not None:
-        said += [unit.error for unit in units if unit.error]
-        near = [name for unit in units for name in unit.near]
-        said += [f"close to overflow: {name}" for name in near[:3]]
-    return in_order(units)
+def remarks(units: Sequence[Found]) -> list[str]:
+    """Return remarks: dumps that cannot be read, tensors close to overflow."""
+    near = [name for unit in units for name in unit.near]
+    return [*(unit.error for unit in units if unit.error), *(f"close to overflow: {name}" for name in near[:3])]
 
 
 def in_order(units: Sequence[Found]) -> list[Origin]:

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import math
 import statistics
+import zlib
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -20,16 +22,29 @@ from probe.reading.flow import content_key
 from probe.reading.run import Run
 from probe.reading.source import DumpFolder
 from probe.reading.values import is_tensor, leaves, real
-from probe.reading.work import run_units
+from probe.reading.work import HERE, Workers, run_units
 
 _EQUAL_AFTER = ("allreduce", "allgather", "broadcast")
 _OUTLIER_Z, _OUTLIER_FACTOR, _OUTLIER_RANKS = 8.0, 2.0, 8
 _MOST = 20
+ONE_RANK = "has one rank; there is nothing to compare it with"
 
 
 @dataclass
 class Digest:
-    """The part of one step of one rank that is compared with other ranks."""
+    """The part of one step of one rank that is compared with other ranks.
+
+    Attributes:
+        step: the step.
+        rank: the rank.
+        error: the reason why the dump could not be read, or "".
+        parameters: parameter -> a key of its content.
+        collectives: (members, API, name, keys of the outputs) of each.
+        batch: a key of the content of the first input.
+        batch_name: the call that is given it.
+        calls: the names of all calls, packed: equal bytes mean the same sequence.
+        norms: for each of these calls the norm of its first output as a float32, NaN where it has none.
+    """
 
     step: int | None
     rank: Any
@@ -38,8 +53,12 @@ class Digest:
     collectives: list[tuple[str, str, str, Any]] = field(default_factory=list)
     batch: Any = None
     batch_name: str = ""
-    names: list[str] = field(default_factory=list)
-    norms: dict[str, float] = field(default_factory=dict)
+    calls: bytes = b""
+    norms: bytes = b""
+
+    def call_names(self) -> list[str]:
+        """Return the names of all calls, in order."""
+        return zlib.decompress(self.calls).decode("utf-8", "surrogatepass").split("\n") if self.calls else []
 
 
 class RankFinding(NamedTuple):
@@ -60,13 +79,13 @@ class RankFinding(NamedTuple):
     sentence: str
 
 
-def check_ranks(run: Run, jobs: int = 1, said: list[str] | None = None) -> list[RankFinding]:
+def check_ranks(run: Run, jobs: int = 1, scheduler: str = "") -> list[RankFinding]:
     """Return the values on which the ranks of a run disagree, though they should not, by step.
 
     Args:
         run: the run.
         jobs: how many processes work.
-        said: gets remarks: dumps that cannot be read.
+        scheduler: the address of a Dask scheduler, whose workers do it instead.
 
     Example::
 
@@ -74,14 +93,16 @@ def check_ranks(run: Run, jobs: int = 1, said: list[str] | None = None) -> list[
             print(finding.step, finding.ranks, finding.sentence)
 
     Raises:
-        UsageError: when the run has one rank only.
+        UsageError: when the run has one rank only, or the cluster cannot do it.
     """
     if len(run.ranks) < 2:
-        raise UsageError(f"{run.path} has one rank; there is nothing to compare it with")
-    digests = list(run_units(digest, [(folder,) for folder in run.folders], jobs, "looking at the ranks"))
-    if said is not None:
-        said += [item.error for item in digests if item.error]
-    return check_digests(digests)
+        raise UsageError(f"{run.path} {ONE_RANK}")
+    return check_digests(digest_all(run, Workers(jobs, scheduler)))
+
+
+def digest_all(run: Run, workers: Workers = HERE) -> list[Digest]:
+    """Return the parts of all dumps that are compared with other ranks."""
+    return list(run_units(digest, [(folder,) for folder in run.folders], workers, "looking at the ranks"))
 
 
 def check_digests(digests: Sequence[Digest]) -> list[RankFinding]:
@@ -115,12 +136,12 @@ def digest_of(dump: Dump) -> Digest:
     """
     made = Digest(dump.step, dump.rank)
     containers = {parent for parent in dump.construct.values() if parent}
+    names: list[str] = []
+    norms = array("f")
     for name, entry in dump.data.items():
         if not isinstance(entry, dict):
             continue
         parts = entry_name.parse(name)
-        if parts.kind != GRADIENT:
-            made.names.append(name)
         for key, record in leaves(entry.get("parameters")):
             if is_tensor(record) and "moving_" not in key:  # moving statistics are each rank's own
                 made.parameters.setdefault(f"{parts.path}.{key}", content_key(record))
@@ -133,9 +154,11 @@ def digest_of(dump: Dump) -> Digest:
         elif parts.direction == FORWARD and made.batch is None:
             given = [record for _, record in leaves(entry.get("input_args")) if is_tensor(record)]
             made.batch, made.batch_name = (content_key(given[0]), name) if given else (None, "")
-        norm = real(outputs[0].get("Norm")) if outputs else None
-        if norm is not None and norm > 0 and math.isfinite(norm):
-            made.norms[name] = norm
+        if parts.kind != GRADIENT:
+            names.append(name)
+            norms.append((real(outputs[0].get("Norm")) if outputs else None) or math.nan)
+    made.calls = zlib.compress("\n".join(names).encode("utf-8", "surrogatepass"))
+    made.norms = norms.tobytes()
     return made
 
 
@@ -229,12 +252,12 @@ def _sequences(digests: list[Digest]) -> list[RankFinding]:
         return [
             RankFinding("sequence", digests[0].step, name, [rank for group in groups[1:] for rank in group], sentence)
         ]
-    groups = _groups({item.rank: tuple(item.names) for item in digests})
+    groups = _groups({item.rank: item.calls for item in digests})
     if len(groups) == 1 or len(groups) == len(digests) > 2:
         return []
-    counts = {item.rank: set(item.names) for item in digests}
-    more = sorted(counts[groups[1][0]] ^ counts[groups[0][0]])
-    name = more[0] if more else digests[0].names[0]
+    calls = {item.rank: item.call_names() for item in digests if item.rank in (groups[0][0], groups[1][0])}
+    more = sorted(set(calls[groups[1][0]]) ^ set(calls[groups[0][0]]))
+    name = more[0] if more else calls[groups[0][0]][0]
     sentence = f"the calls are not the same, the first such is {name}: {_apart(groups)}"
     return [RankFinding("sequence", digests[0].step, name, [rank for group in groups[1:] for rank in group], sentence)]
 
@@ -243,8 +266,12 @@ def _outliers(digests: list[Digest]) -> list[RankFinding]:
     if len(digests) < _OUTLIER_RANKS:
         return []
     found: list[RankFinding] = []
-    for name in digests[0].norms:
-        logs = {item.rank: math.log(item.norms[name]) for item in digests if name in item.norms}
+    names = digests[0].call_names()
+    columns = {item.rank: _norms(item, names, item.calls == digests[0].calls) for item in digests}
+    for place, name in enumerate(names):
+        logs = {rank: math.log(norms[place]) for rank, norms in columns.items() if 0 < norms[place] < math.inf}
+        if not logs:
+            continue
         middle = statistics.median(logs.values())
         spread = statistics.median(abs(value - middle) for value in logs.values()) * 1.4826
         far = [
@@ -255,3 +282,13 @@ def _outliers(digests: list[Digest]) -> list[RankFinding]:
             sentence = f"{name}: the norm on {ranks_text(far)} is far from that of the other ranks"
             found.append(RankFinding("outlier", digests[0].step, name, far, sentence))
     return found[:_MOST]
+
+
+def _norms(item: Digest, names: list[str], is_same: bool) -> Sequence[float]:
+    """Return the norms of calls by their names, NaN where there is none."""
+    norms = array("f")
+    norms.frombytes(item.norms)
+    if is_same:
+        return norms
+    known = dict(zip(item.call_names(), norms))
+    return [known.get(name, math.nan) for name in names]

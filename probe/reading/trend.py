@@ -9,43 +9,101 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from probe.errors import UsageError
-from probe.process.progress import progress
 from probe.reading.dump import Dump
 from probe.reading.source import DumpFolder, Rank
-from probe.reading.trend_rules import LEAST_STEPS, RULES, Points, Trend, layer_hits, point, series_hits
+from probe.reading.trend_rules import LEAST_STEPS, RULES, Point, Points, Trend, layer_hits, point, series_hits
 from probe.reading.values import NUMBERS, real
+from probe.reading.work import HERE, Workers, run_units
 
 STATISTICS = {key.lower(): key for key in (*NUMBERS, "nan_count", "inf_count", "zero_count")}
 
 
-def collect(folders: Sequence[DumpFolder], like: str, stat: str = "norm", points: Points | None = None) -> Trend:
+class Samples(NamedTuple):
+    """The numbers of one step of one rank.
+
+    Attributes:
+        step: the step; None where the folder does not say, so that the numbers belong to no series.
+        rank: the rank.
+        values: tensor -> the statistic.
+        points: tensor -> further numbers.
+    """
+
+    step: int | None
+    rank: Rank
+    values: dict[str, float]
+    points: dict[str, Point]
+
+
+def read_samples(folder: DumpFolder, like: str, key: str) -> Samples:
+    """Return a statistic of the tensors of a dump whose names contain ``like``.
+
+    Raises:
+        UsageError: when the dump cannot be read.
+    """
+    values: dict[str, float] = {}
+    points: dict[str, Point] = {}
+    dump = Dump(folder)
+    try:
+        for name, record in dump.tensors() if folder.step is not None else ():
+            value = real(record.get(key)) if like in name else None
+            if value is not None:
+                values[name], points[name] = value, point(name, record)
+    finally:
+        dump.release()
+    return Samples(folder.step, folder.rank, values, points)
+
+
+def read_all(folders: Sequence[DumpFolder], like: str, stat: str = "norm", workers: Workers = HERE) -> list[Samples]:
+    """Return a statistic of the tensors of many dumps.
+
+    Args:
+        folders: the dumps.
+        like: a part of the names.
+        stat: the statistic.
+        workers: the processes that work.
+
+    Raises:
+        UsageError: when the statistic is unknown, or a dump cannot be read.
+    """
+    if stat.lower() not in STATISTICS:
+        raise UsageError(f"trend: {stat!r} is not allowed. Allowed: {', '.join(STATISTICS)}.")
+    units = [(folder, like, STATISTICS[stat.lower()]) for folder in folders]
+    return list(run_units(read_samples, units, workers, "reading"))
+
+
+def series(samples: Sequence[Samples]) -> tuple[Trend, Points]:
+    """Return the samples as series, name -> rank -> step -> number, and likewise the further numbers."""
+    found: Trend = {}
+    points: Points = {}
+    for sample in samples:
+        if sample.step is None:
+            continue
+        for name, value in sample.values.items():
+            found.setdefault(name, {}).setdefault(sample.rank, {})[sample.step] = value
+            points.setdefault(name, {}).setdefault(sample.rank, {})[sample.step] = sample.points[name]
+    return found, points
+
+
+def collect(folders: Sequence[DumpFolder], like: str, stat: str = "norm") -> Trend:
     """Return a statistic of the tensors whose names contain ``like``: name -> rank -> step -> number.
 
     Args:
         folders: the dumps.
         like: a part of the names.
         stat: the statistic.
-        points: is filled with further numbers of the same tensors.
 
     Raises:
         UsageError: when the statistic is unknown, or no tensor fits.
     """
-    if stat.lower() not in STATISTICS:
-        raise UsageError(f"trend: {stat!r} is not allowed. Allowed: {', '.join(STATISTICS)}.")
-    key = STATISTICS[stat.lower()]
-    found: Trend = {}
-    for folder in progress(folders, "reading"):
-        if folder.step is None:
-            continue
-        for name, record in Dump(folder).tensors():
-            value = real(record.get(key)) if like in name else None
-            if value is not None:
-                found.setdefault(name, {}).setdefault(folder.rank, {})[folder.step] = value
-                if points is not None:
-                    points.setdefault(name, {}).setdefault(folder.rank, {})[folder.step] = point(name, record)
+    found, _ = series(read_all(folders, like, stat))
     if not found:
-        raise UsageError(f"trend: no tensor with {stat} has {like!r} in its name")
+        raise UsageError(no_tensor(like, stat))
     return found
+
+
+def no_tensor(like: str, stat: str) -> str:
+    """Return the message where no tensor fits."""
+    return f"trend: no tensor with {stat} has {like!r} in its name"
 
 
 class TrendFinding(NamedTuple):

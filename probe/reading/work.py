@@ -1,12 +1,12 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Does the same work for many dumps: in this process, or in several, with a progress line."""
+"""Does the same work for many dumps: in this process, in several, or on a cluster, with a progress line."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from probe.errors import UsageError
 from probe.process.progress import progress
@@ -14,6 +14,21 @@ from probe.process.progress import progress
 Result = TypeVar("Result")
 #: the number of units that may wait for a process; a result is kept only until it is taken
 _AHEAD = 4
+
+
+class Workers(NamedTuple):
+    """The processes that work.
+
+    Attributes:
+        jobs: how many there are; 1 means this one, 0 as many as there are cores.
+        scheduler: the address of a Dask scheduler, whose workers do it instead; "" for none.
+    """
+
+    jobs: int = 1
+    scheduler: str = ""
+
+
+HERE = Workers()
 
 
 def cores() -> int:
@@ -25,20 +40,25 @@ def cores() -> int:
 
 
 def run_units(
-    function: Callable[..., Result], units: Sequence[tuple[Any, ...]], jobs: int = 1, label: str = "comparing"
+    function: Callable[..., Result], units: Sequence[tuple[Any, ...]], workers: Workers = HERE, label: str = "comparing"
 ) -> Iterator[Result]:
     """Yield the result of a function for each unit, in their order.
 
     Args:
         function: of a module, so that other processes find it.
         units: its arguments.
-        jobs: how many processes work; 1 means this one, 0 as many as there are cores.
+        workers: the processes that work.
         label: the word of the progress line.
 
     Raises:
-        UsageError: when a process ended, as for want of memory.
+        UsageError: when a process ended, as for want of memory, or the cluster cannot do it.
     """
-    jobs = min(jobs or cores(), len(units))
+    if workers.scheduler:
+        from probe.reading.cluster import run_on_cluster
+
+        yield from run_on_cluster(function, units, workers.scheduler, label)
+        return
+    jobs = min(workers.jobs or cores(), len(units))
     if jobs <= 1:
         for unit in progress(units, label):
             yield function(*unit)

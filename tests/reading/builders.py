@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 
 def tensor(**numbers):
@@ -34,3 +35,20 @@ def write(folder, data, stack=None, construct=None, **header):
     (folder / "stack.json").write_text(json.dumps(stack or {}))
     (folder / "construct.json").write_text(json.dumps(construct or {}))
     return folder
+
+
+def two_runs(folder, ranks=5):
+    """Write runs of which the second has a fault on rank 2 in step 1, and NaN on rank 3; return their folders."""
+    for run in ("a", "b"):
+        for step in (0, 1):
+            for rank in range(ranks):
+                off = 1.5 if (run, step, rank) == ("b", 1, 2) else 1.0
+                last = math.nan if (run, rank) == ("b", 3) else 5.0
+                x, y = tensor(norm=10.0 + rank), tensor(norm=2.0 + rank * off)
+                data = {
+                    "Functional.f.0.forward": forward([x], [y]),
+                    "Functional.g.0.forward": forward([y], [tensor(norm=last, Max=last)]),
+                    "Cell.fc.Dense.parameters_grad.0": {"output": [tensor(norm=3.0 + step)]},
+                }
+                write(folder / run / f"step{step}" / f"rank{rank}", data)
+    return str(folder / "a"), str(folder / "b")

@@ -127,7 +127,7 @@ class FolderWatcher:
         named = [(name, entry) for name, entry in parsed if name is not None]
         for name, entry in sorted(named, key=lambda item: item[0].timestamp):
             try:
-                self._append(folder, self._measurer.row(name, read_array(entry.path)))
+                _append(folder, self._measurer.header, self._measurer.row(name, read_array(entry.path)))
                 if not self._keep:
                     os.remove(entry.path)
             except (OSError, ValueError, EOFError) as error:
@@ -139,15 +139,16 @@ class FolderWatcher:
             self._has_failed = True
             _log.error("%s stays unmeasured, the training continues: %s", path, error, exc_info=error)
 
-    def _append(self, folder: str, row: list[Any]) -> None:
-        path = os.path.join(folder, TABLE)
-        assert self._measurer is not None
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        if not os.path.exists(path):
-            writer.writerow(self._measurer.header)
-        writer.writerow(row)
-        file_io.append(path, text.getvalue())
+
+def _append(folder: str, header: list[str], row: list[Any]) -> None:
+    """Add a row to a table; a new table begins with the header."""
+    path = os.path.join(folder, TABLE)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    if not os.path.exists(path):
+        writer.writerow(header)
+    writer.writerow(row)
+    file_io.append(path, text.getvalue())
 
 
 def _step_folders(net_folder: str, step: int) -> Iterator[str]:

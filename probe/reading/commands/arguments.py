@@ -7,6 +7,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from probe.reading.work import Workers
+
 #: the number of rows that are shown unless the user asks for another
 ROWS = 40
 PATH = "a dump_path, or a step or rank folder in it"
@@ -30,3 +32,26 @@ def add_choice(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that choose steps and ranks."""
     parser.add_argument("--step", default="", metavar="STEPS", help="only these steps, as 0,4-6")
     parser.add_argument("--rank", default="", metavar="RANKS", help="only these ranks, as 0-7")
+
+
+def add_workers(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that say which processes work."""
+    parser.add_argument("--jobs", type=int, default=0, help="how many processes work (default: one for each core)")
+    parser.add_argument(
+        "--scheduler", default="", metavar="ADDRESS", help="a Dask scheduler, as tcp://10.0.0.1:8786: its workers work"
+    )
+
+
+def workers(given: argparse.Namespace) -> Workers:
+    """Return the processes that the user asks for."""
+    return Workers(max(given.jobs, 0), given.scheduler)
+
+
+def add_only_summaries(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that write summaries instead of the result."""
+    parser.add_argument(
+        "--only-summaries", action="store_true", help="write what probe merge puts together, and say nothing else"
+    )
+    parser.add_argument(
+        "-o", "--output", default="-", metavar="FILE", help="the file of the summaries (default: standard output)"
+    )

@@ -7,10 +7,15 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from probe.errors import UsageError
-from probe.reading.commands.arguments import add_choice, add_parser
+from probe.reading.commands.arguments import add_choice, add_only_summaries, add_parser, add_workers, workers
+
+if TYPE_CHECKING:
+    from probe.reading.compare.comparing import Options
+    from probe.reading.compare.result import ComparisonResult
+    from probe.reading.summary_file import Head
 
 
 def add_compare(commands: Any) -> None:
@@ -36,7 +41,8 @@ def add_compare(commands: Any) -> None:
     parser.add_argument("--tolerance", type=float, default=1.0, metavar="FACTOR", help="multiplies all tolerances")
     parser.add_argument("--map", metavar="FILE", help="yaml or JSON with names in GOLDEN: names in TARGET")
     parser.add_argument("--arrays", default="all", choices=("all", "differs", "none"), help="which arrays are read")
-    parser.add_argument("--jobs", type=int, default=0, help="how many processes work (default: one for each core)")
+    add_workers(parser)
+    add_only_summaries(parser)
     parser.add_argument("--csv", metavar="FILE", help="write a row for each tensor")
     parser.add_argument("--jsonl", metavar="FILE", help="write a line of JSON for each tensor")
     parser.add_argument("--json", metavar="FILE", help="write the summary with the origins as JSON (- for stdout)")
@@ -47,7 +53,9 @@ def add_compare(commands: Any) -> None:
 
 def run_compare(given: argparse.Namespace) -> int:
     """Run ``probe compare``."""
-    from probe.reading.compare.comparison import compare
+    from probe.reading.compare.comparison import check_rules, compare_runs
+    from probe.reading.compare.comparing import Options
+    from probe.reading.summary_file import write_summaries
 
     golden, target = given.a or given.golden_path, given.b or given.target_path
     if given.a and not given.b and given.golden_path:
@@ -57,19 +65,15 @@ def run_compare(given: argparse.Namespace) -> int:
     if not given.tolerance >= 0:
         raise UsageError(f"--tolerance: {given.tolerance} is not allowed. Allowed: a number from 0.")
     rows = {"csv": given.csv, "jsonl": given.jsonl, "msprobe": given.msprobe_csv}
-    comparison = compare(
-        golden,
-        target,
-        rules=[(pattern, condition) for pattern, condition in given.rule],
-        mapping=read_map(given.map) if given.map else None,
-        noise=given.noise,
-        step=given.step,
-        rank=given.rank,
-        tolerance=given.tolerance,
-        arrays=given.arrays,
-        jobs=max(given.jobs, 0),
-        rows={form: path for form, path in rows.items() if path},
-    )
+    rows = {form: path for form, path in rows.items() if path}
+    mapping = read_map(given.map) if given.map else {}
+    options = Options(mapping, tuple(map(tuple, given.rule)), factor=given.tolerance, arrays=given.arrays)
+    choice = given.step, given.rank
+    comparison = compare_runs(golden, target, options, given.noise, choice, workers(given), rows)
+    if given.only_summaries:
+        write_summaries(given.output, _head(comparison, options), comparison.units)
+        return 0
+    check_rules(options.rules, comparison.units)
     if given.json == "-":
         print(json.dumps(comparison.to_dict(), indent=1))
     else:
@@ -84,6 +88,17 @@ def run_compare(given: argparse.Namespace) -> int:
     for path in filter(None, (*rows.values(), given.json if given.json != "-" else None, given.xlsx)):
         print(f"written: {path}", file=sys.stderr)
     return comparison.status
+
+
+def _head(comparison: ComparisonResult, options: Options) -> Head:
+    """Return the head of a file with the summaries of a comparison."""
+    from probe.reading.summary_file import Head
+
+    settings = {
+        "rules": [list(rule) for rule in options.rules], "tolerance": options.factor, "arrays": options.arrays,
+        "map": options.mapping,
+    }  # fmt: skip
+    return Head("compare", settings, list(comparison.paths), comparison.alone)
 
 
 def read_map(path: str) -> dict[str, str]:

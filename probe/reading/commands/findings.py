@@ -7,11 +7,16 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from probe.errors import UsageError
 from probe.reading import text
-from probe.reading.commands.arguments import PATH, ROWS, add_parser
+from probe.reading.commands.arguments import PATH, ROWS, add_only_summaries, add_parser, add_workers, workers
+
+if TYPE_CHECKING:
+    from probe.reading.nan import Found
+    from probe.reading.rank_checks import Digest
+    from probe.reading.trend import Samples
 
 
 def add_findings(commands: Any) -> None:
@@ -27,28 +32,46 @@ def add_findings(commands: Any) -> None:
     for parser, function in ((nan, run_nan), (ranks, run_ranks), (trend, run_trend)):
         parser.add_argument("path", help=PATH)
         parser.set_defaults(run=function, failed=2)
+        add_workers(parser)
+        add_only_summaries(parser)
     for parser in (nan, ranks):
-        parser.add_argument("--jobs", type=int, default=0, help="how many processes work (default: one for each core)")
         parser.add_argument("--json", action="store_true", help="write the findings as JSON")
     trend.add_argument("--like", default="parameters_grad", metavar="TEXT", help="tensors whose name contains this")
     trend.add_argument("--stat", default="norm", help="max, min, mean, norm, nan_count, inf_count")
-    trend.add_argument("--csv", action="store_true", help="write every number as csv")
-    trend.add_argument("--rules", metavar="FILE", help='JSON with other thresholds, as {"spike": 4}')
-    trend.add_argument("--rows", type=int, default=ROWS, help="how many series to list (0: all)")
+    add_trend_output(trend)
+
+
+def add_trend_output(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that say how series are shown."""
+    parser.add_argument("--csv", action="store_true", help="write every number of the series as csv")
+    parser.add_argument("--rules", metavar="FILE", help='JSON with other thresholds for series, as {"spike": 4}')
+    parser.add_argument("--rows", type=int, default=ROWS, help="how many series to list (0: all)")
 
 
 def run_nan(given: argparse.Namespace) -> int:
     """Run ``probe nan``."""
-    from probe.reading.nan import find
+    from probe.reading.nan import look_at_all
     from probe.reading.run import open
 
-    said: list[str] = []
-    origins = find(open(given.path), max(given.jobs, 0), said)
-    if given.json:
+    units = look_at_all(open(given.path), workers(given))
+    return _write(given, units) if given.only_summaries else show_nan(units, given.json)
+
+
+def show_nan(units: list[Found], as_json: bool) -> int:
+    """Print the calls that make NaN or Inf; return the exit status.
+
+    Args:
+        units: the findings of all steps and ranks.
+        as_json: whether they are written as JSON.
+    """
+    from probe.reading.nan import in_order, remarks
+
+    origins, said = in_order(units), remarks(units)
+    if as_json:
         print(json.dumps([origin.to_dict() for origin in origins], indent=1))
     elif not origins:
         print("no call makes NaN or Inf")
-    for place, origin in enumerate(origins[:5] if not given.json else []):
+    for place, origin in enumerate(origins[:5] if not as_json else []):
         step = "" if origin.step is None else f"step {origin.step}, "
         rank = "" if origin.rank is None else f"rank {origin.rank}, "
         title = "first NaN/Inf" if not place else "independent of it, or later"
@@ -65,12 +88,28 @@ def run_nan(given: argparse.Namespace) -> int:
 
 def run_ranks(given: argparse.Namespace) -> int:
     """Run ``probe ranks``."""
-    from probe.reading.rank_checks import check_ranks
+    from probe.reading.rank_checks import ONE_RANK, digest_all
     from probe.reading.run import open
 
-    said: list[str] = []
-    found = check_ranks(open(given.path), max(given.jobs, 0), said)
-    if given.json:
+    run = open(given.path)
+    if given.only_summaries:
+        return _write(given, digest_all(run, workers(given)))
+    if len(run.ranks) < 2:
+        raise UsageError(f"{given.path} {ONE_RANK}")
+    return show_ranks(digest_all(run, workers(given)), given.json)
+
+
+def show_ranks(digests: list[Digest], as_json: bool) -> int:
+    """Print the values on which ranks disagree; return the exit status.
+
+    Args:
+        digests: the digests of all steps and ranks.
+        as_json: whether they are written as JSON.
+    """
+    from probe.reading.rank_checks import check_digests
+
+    found, said = check_digests(digests), [item.error for item in digests if item.error]
+    if as_json:
         print(json.dumps([item._asdict() for item in found], indent=1))
     else:
         for item in found[:ROWS]:
@@ -90,25 +129,45 @@ def _unless_unread(said: list[str]) -> int:
 def run_trend(given: argparse.Namespace) -> int:
     """Run ``probe trend``."""
     from probe.reading.run import open
-    from probe.reading.tables import write_csv
-    from probe.reading.trend import collect, findings, sparkline
-    from probe.reading.trend_rules import Points
+    from probe.reading.trend import read_all
 
-    run = open(given.path)
-    points: Points = {}
-    series = collect(run.folders, given.like, given.stat, points)
+    thresholds = read_thresholds(given.rules)
+    samples = read_all(open(given.path).folders, given.like, given.stat, workers(given))
+    if given.only_summaries:
+        return _write(given, samples, like=given.like, stat=given.stat.lower())
+    return show_trend(samples, given, (given.like, given.stat), thresholds)
+
+
+def show_trend(
+    samples: list[Samples], given: argparse.Namespace, choice: tuple[str, str], thresholds: dict[str, float]
+) -> int:
+    """Print series; return the exit status.
+
+    Args:
+        samples: the numbers of all steps and ranks.
+        given: the arguments csv and rows.
+        choice: the part of the names, and the statistic.
+        thresholds: rule -> another threshold.
+    """
+    from probe.reading.tables import write_csv
+    from probe.reading.trend import findings, no_tensor, series, sparkline
+
+    trend, points = series(samples)
+    if not trend:
+        raise UsageError(no_tensor(*choice))
     if given.csv:
         rows = (
             (name, rank, *pair)
-            for name, ranks in series.items()
+            for name, ranks in trend.items()
             for rank, steps in ranks.items()
             for pair in steps.items()
         )
-        write_csv(sys.stdout, ("tensor", "rank", "step", given.stat), rows)
+        write_csv(sys.stdout, ("tensor", "rank", "step", choice[1]), rows)
         return 0
-    found = findings(series, run.steps, _thresholds(given.rules), points) if given.stat == "norm" else []
+    recorded = sorted({sample.step for sample in samples if sample.step is not None})
+    found = findings(trend, recorded, thresholds, points) if choice[1].lower() == "norm" else []
     lines = [["tensor", "rank", "first", "last", "over the steps"]]
-    for name, ranks in series.items():
+    for name, ranks in trend.items():
         for rank, steps in ranks.items():
             values = list(steps.values())
             ends = [text.number(values[0]), text.number(values[-1])]
@@ -122,7 +181,20 @@ def run_trend(given: argparse.Namespace) -> int:
     return int(bool(found))
 
 
-def _thresholds(path: str | None) -> dict[str, float]:
+def _write(given: argparse.Namespace, summaries: list[Any], **settings: str) -> int:
+    """Write summaries for ``probe merge``."""
+    from probe.reading.summary_file import Head, write_summaries
+
+    write_summaries(given.output, Head(given.command, settings, [given.path]), summaries)
+    return 0
+
+
+def read_thresholds(path: str | None) -> dict[str, float]:
+    """Return the thresholds in a JSON file; none without a file.
+
+    Raises:
+        UsageError: when it cannot be read, or names no rule.
+    """
     from probe.reading.document import read_document
     from probe.reading.trend_rules import RULES
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from probe.errors import ProbeError
 from probe.reading.commands.compare import add_compare
 from probe.reading.commands.findings import add_findings
+from probe.reading.commands.merge import add_merge
 from probe.reading.commands.recover import add_recover
 from probe.reading.commands.report import add_report
 from probe.reading.commands.show import add_show
@@ -29,7 +30,7 @@ def run_command(version: str, arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="probe", description="Read and compare dumps.")
     parser.add_argument("--version", action="version", version=f"probe {version}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for add in (add_show, add_compare, add_report, add_findings, add_recover):
+    for add in (add_show, add_compare, add_report, add_findings, add_merge, add_recover):
         add(commands)
     for stream in (sys.stdout, sys.stderr):  # a name that the terminal cannot show is no reason to fail
         if hasattr(stream, "reconfigure"):

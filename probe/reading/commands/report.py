@@ -10,7 +10,7 @@ from typing import Any
 
 from probe.errors import UsageError
 from probe.reading import text
-from probe.reading.commands.arguments import PATH, add_choice, add_parser
+from probe.reading.commands.arguments import PATH, add_choice, add_parser, add_workers, workers
 
 
 def add_report(commands: Any) -> None:
@@ -30,7 +30,7 @@ def add_report(commands: Any) -> None:
     parser.add_argument("--all", action="store_true", help="keep every row, above 300,000 too")
     parser.add_argument("--lang", choices=("en", "zh"), default="", help="the language (default: the browser's)")
     parser.add_argument("--tolerance", type=float, default=1.0, metavar="FACTOR", help="multiplies all tolerances")
-    parser.add_argument("--jobs", type=int, default=0, help="how many processes work (default: one for each core)")
+    add_workers(parser)
     parser.set_defaults(run=run_report, failed=2)
 
 
@@ -44,7 +44,7 @@ def run_report(given: argparse.Namespace) -> int:
     if not given.tolerance >= 0:
         raise UsageError(f"--tolerance: {given.tolerance} is not allowed. Allowed: a number from 0.")
     wishes = Wishes(
-        given.step, given.rank, not given.no_code, given.all, given.lang, max(given.jobs, 0),
+        given.step, given.rank, not given.no_code, given.all, given.lang, workers(given),
         Options(factor=given.tolerance),
     )  # fmt: skip
     golden = given.paths[0] if len(given.paths) == 2 else ""

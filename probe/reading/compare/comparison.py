@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +22,7 @@ from probe.reading.query import folders
 from probe.reading.run import Run
 from probe.reading.run import open as open_run
 from probe.reading.source import DumpFolder
-from probe.reading.work import run_units
+from probe.reading.work import Workers, run_units
 
 #: one side of a comparison: a path, a run or one dump
 Side = Union[str, "os.PathLike[str]", Run, Dump]
@@ -106,6 +107,7 @@ def compare(
     arrays: str = "all",
     jobs: int = 1,
     rows: Mapping[str, str | os.PathLike[str]] | None = None,
+    scheduler: str = "",
 ) -> Comparison:
     """Compare two runs, or parts of them, and name where their differences begin.
 
@@ -121,9 +123,10 @@ def compare(
         arrays: "all", "differs" (only where statistics differ) or "none": which arrays are read.
         jobs: how many processes work; more than 1 only from a script with ``if __name__ == "__main__"``.
         rows: {"csv": path, "jsonl": path, "msprobe": path}: files that get a row for each tensor.
+        scheduler: the address of a Dask scheduler, whose workers do it instead of ``jobs`` processes.
 
     Raises:
-        UsageError: when there is no dump, nothing can be compared, or a rule fits no tensor.
+        UsageError: when there is no dump, nothing can be compared, a rule fits no tensor, or the cluster cannot do it.
 
     Example::
 
@@ -131,14 +134,41 @@ def compare(
         print(comparison)
         assert comparison.ok
     """
-    run_a, run_b = _run(a), _run(b)
-    _check(rules, arrays)
-    pairs, alone = pair_folders(run_a, run_b, step, rank)
-    options = Options(dict(mapping or {}), tuple(rules), _noise(run_a, noise, mapping), tolerance, arrays)
-    units = _run_units(pairs, options, jobs, rows or {})
-    comparison = Comparison((run_a.path, run_b.path), units, alone, pairs, options)
-    _check_rules(rules, units)
+    options = Options(dict(mapping or {}), tuple(rules), {}, tolerance, arrays)
+    comparison = compare_runs(a, b, options, noise, (step, rank), Workers(jobs, scheduler), rows or {})
+    check_rules(rules, comparison.units)
     return comparison
+
+
+def compare_runs(
+    a: Side,
+    b: Side,
+    options: Options,
+    noise: Side | None,
+    choice: tuple[str, str],
+    workers: Workers,
+    rows: Mapping[str, str | os.PathLike[str]],
+) -> Comparison:
+    """Compare two runs as ``compare`` does; a rule may fit no tensor of this part of them.
+
+    Args:
+        a: A, the golden one.
+        b: B, yours.
+        options: the settings.
+        noise: a second golden run.
+        choice: which steps, and which ranks.
+        workers: the processes that work.
+        rows: the files that get a row for each tensor.
+
+    Raises:
+        UsageError: when there is no dump, or nothing can be compared.
+    """
+    run_a, run_b = _run(a), _run(b)
+    _check(options.rules, options.arrays)
+    pairs, alone = pair_folders(run_a, run_b, *choice)
+    options = options._replace(noise=_noise(run_a, noise))
+    units = _run_units(pairs, options, workers, rows)
+    return Comparison((run_a.path, run_b.path), units, alone, pairs, options)
 
 
 def _check(rules: Sequence[tuple[str, str]], arrays: str) -> None:
@@ -149,7 +179,7 @@ def _check(rules: Sequence[tuple[str, str]], arrays: str) -> None:
         raise UsageError(f"--arrays: {arrays!r} is not allowed. Allowed: all, differs, none.")
 
 
-def _check_rules(rules: Sequence[tuple[str, str]], units: Sequence[UnitSummary]) -> None:
+def check_rules(rules: Sequence[tuple[str, str]], units: Sequence[UnitSummary]) -> None:
     """Raise UsageError when a rule fits no tensor: it has a typo."""
     used = [sum(counts) for counts in zip(*(unit.counts.rules_used for unit in units if unit.counts.rules_used))]
     unused = [rules[place][0] for place, count in enumerate(used) if not count]
@@ -158,19 +188,43 @@ def _check_rules(rules: Sequence[tuple[str, str]], units: Sequence[UnitSummary])
 
 
 def _run_units(
-    pairs: list[tuple[DumpFolder, DumpFolder]], options: Options, jobs: int, rows: Mapping[str, Any]
+    pairs: list[tuple[DumpFolder, DumpFolder]], options: Options, workers: Workers, rows: Mapping[str, Any]
 ) -> list[UnitSummary]:
     from probe.reading.compare.export import join_parts
 
-    with tempfile.TemporaryDirectory() as scratch:
+    with contextlib.ExitStack() as stack:
+        bases = {form: os.path.join(_scratch(stack, path, workers), form) for form, path in rows.items()}
         units = []
-        for number, pair in enumerate(pairs):
-            parts = tuple((part_path(os.path.join(scratch, form), number), form) for form in rows)
-            units.append((*pair, options._replace(rows=parts)))
-        found = list(run_units(compare_unit, units, jobs))
+        for number, (left, right) in enumerate(pairs):
+            parts = tuple((part_path(base, number), form) for form, base in bases.items())
+            key = left.step, left.rank
+            noise = {key: options.noise[key]} if key in options.noise else {}
+            units.append((left, right, options._replace(rows=parts, noise=noise)))
+        found = list(run_units(compare_unit, units, workers))
         for form, path in rows.items():
-            join_parts([part_path(os.path.join(scratch, form), number) for number in range(len(pairs))], form, path)
+            files = [part_path(bases[form], number) for number in range(len(pairs))]
+            _check_rows(files, found)
+            join_parts(files, form, path)
     return found
+
+
+def _check_rows(files: list[str], units: list[UnitSummary]) -> None:
+    """Raise UsageError when a worker wrote its rows into a folder that only it sees."""
+    for file, unit in zip(files, units):
+        if not unit.error and not os.path.exists(file):
+            raise UsageError(
+                f"the rows of step {unit.step}, rank {unit.rank} did not arrive in {os.path.dirname(file)}: "
+                "its worker has another folder of this name"
+            )
+
+
+def _scratch(stack: contextlib.ExitStack, path: str | os.PathLike[str], workers: Workers) -> str:
+    """Return a folder for the rows of each unit; the workers of a cluster see only that of the table itself."""
+    beside = os.path.dirname(os.path.abspath(path)) if workers.scheduler else None
+    try:
+        return stack.enter_context(tempfile.TemporaryDirectory(prefix=".probe-", dir=beside))
+    except OSError as error:
+        raise UsageError(f"{os.fspath(path)} cannot be written: {error.strerror or error}") from error
 
 
 def _run(side: Side) -> Run:
@@ -179,7 +233,7 @@ def _run(side: Side) -> Run:
     return Run(side.path, [side.folder]) if isinstance(side, Dump) else open_run(side)
 
 
-def _noise(run_a: Run, noise: Side | None, mapping: Mapping[str, str] | None) -> dict[Any, dict[str, float]]:
+def _noise(run_a: Run, noise: Side | None) -> dict[Any, dict[str, float]]:
     """Return how far each tensor is apart in two golden runs."""
     if noise is None:
         return {}

@@ -16,7 +16,7 @@ from probe.reading.report.page import write
 from probe.reading.report.pair_part import pair_part
 from probe.reading.report.run_part import run_part
 from probe.reading.run import open as open_run
-from probe.reading.work import run_units
+from probe.reading.work import HERE, Workers, run_units
 
 #: above this size a page is slow to open, and mails refuse it
 LARGE = 30_000_000
@@ -31,7 +31,7 @@ class Wishes(NamedTuple):
         with_code: whether source lines and folders of the code are kept.
         everything: whether all rows are kept, however many there are.
         language: "en", "zh", or "" for that of the browser.
-        jobs: how many processes work; 0 means one for each core.
+        workers: the processes that work.
         options: the settings of the comparison.
     """
 
@@ -40,7 +40,7 @@ class Wishes(NamedTuple):
     with_code: bool = True
     everything: bool = False
     language: str = ""
-    jobs: int = 1
+    workers: Workers = HERE
     options: Options = Options()
 
 
@@ -71,10 +71,10 @@ def make_content(path: str, golden: str = "", wishes: Wishes | None = None) -> C
     if golden:
         pairs, alone = pair_folders(open_run(golden), run, wishes.step, wishes.rank)
         units = [(*pair, wishes.options) for pair in pairs]
-        parts = list(run_units(pair_part, units, wishes.jobs))
+        parts = list(run_units(pair_part, units, wishes.workers))
     else:
         chosen = [(folder,) for folder in folders(run, wishes.step, wishes.rank)]
-        parts, alone = list(run_units(run_part, chosen, wishes.jobs, "reading")), ([], [])
+        parts, alone = list(run_units(run_part, chosen, wishes.workers, "reading")), ([], [])
     if all(part.error for part in parts):
         raise UsageError(parts[0].error)
     return ContentMaker((golden, path), parts, alone, wishes.with_code, wishes.everything).content()
