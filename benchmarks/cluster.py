@@ -5,7 +5,7 @@
     python benchmarks/cluster.py [--ranks 4 64] [--more 128 256] [--entries 20000]
 
 Every rank is a link to one of two made dumps. The last of ``--ranks`` runs once more, and one of the two workers is
-killed in the middle. The results must be equal. ``--more`` runs on the cluster only, for an extrapolation to 1,024 ranks.
+killed in the middle. The results must be equal. ``--more`` runs on the cluster only, to extrapolate to 1,024 ranks.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def main():
         counts = [count for count in seconds if count >= 64] or list(seconds)
         slope = (seconds[counts[-1]] * counts[-1] - seconds[counts[0]] * counts[0]) / ((counts[-1] - counts[0]) or 1)
         aim = seconds[counts[-1]] * counts[-1] + slope * (_AIM - counts[-1])
-        print(f"{_AIM} ranks, extrapolated from {counts}: {aim:.0f} s with 2 workers, {2 * aim / _AIM:.2f} s a rank of a worker")
+        print(f"{_AIM} ranks, extrapolated from {counts}: {aim:.0f} s with 2 workers")
 
 
 if __name__ == "__main__":

@@ -44,6 +44,7 @@ def run_on_cluster(
     waiting: list[Any] = []
     try:
         ahead = _AHEAD * _count_threads(client, scheduler)
+        _check_installed(client)
         rest = iter([_absolute(unit) for unit in units])
         for _ in progress(units, label):
             for unit in rest:
@@ -94,7 +95,7 @@ def _connect(scheduler: str) -> Any:
     except ImportError:
         raise UsageError('--scheduler needs Dask: pip install "pynative-probe[cluster]"') from None
     try:
-        return Client(scheduler, timeout=_REACH, set_as_default=False)
+        return Client(scheduler, timeout=_REACH, set_as_default=False)  # type: ignore[no-untyped-call]
     except (OSError, ValueError, TypeError) as error:
         raise UsageError(
             f"--scheduler: {scheduler!r} cannot be reached ({' '.join(str(error).split())}). "
@@ -113,6 +114,25 @@ def _count_threads(client: Any, scheduler: str) -> int:
     except (OSError, TimeoutError):
         raise UsageError(f"--scheduler: {scheduler} has no worker. Start some with: dask worker {scheduler}") from None
     return sum(client.nthreads().values()) or 1
+
+
+def _check_installed(client: Any) -> None:
+    """Raise UsageError when the scheduler or a worker cannot import this module: it could not say so itself."""
+
+    def has_probe() -> bool:  # a function in a function travels by its content, so that it runs where probe is missing
+        try:
+            import probe.reading.work  # noqa: F401
+        except ImportError:
+            return False
+        return True
+
+    found = {"the scheduler": client.run_on_scheduler(has_probe), **client.run(has_probe)}
+    missing = [place for place, is_there in found.items() if not is_there]
+    if missing:
+        raise UsageError(
+            f"probe is not installed for {', '.join(missing[:4])}{' ...' * (len(missing) > 4)}. "
+            "The scheduler and all workers need the same version of pynative-probe"
+        )
 
 
 def _wait(client: Any, future: Any, scheduler: str) -> Any:
@@ -145,11 +165,6 @@ def _result(client: Any, future: Any, scheduler: str) -> Any:
         raise UsageError(
             f"{scheduler}: workers ended again and again while they did the same dump, perhaps for want of memory "
             f"({' '.join(str(error).split())})"
-        ) from None
-    except ImportError as error:
-        raise UsageError(
-            f"{scheduler}: a worker or the scheduler cannot import probe ({error}). "
-            "Install the same version of pynative-probe there"
         ) from None
     except CancelledError:
         raise UsageError(f"{scheduler}: the connection to the scheduler was lost") from None

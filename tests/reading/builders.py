@@ -38,13 +38,13 @@ def write(folder, data, stack=None, construct=None, **header):
 
 
 def two_runs(folder, ranks=5):
-    """Write runs of which the second has a fault on rank 2 in step 1, and NaN on rank 3; return their folders."""
+    """Write runs; the second has a fault on rank 2 in step 1, and NaN on rank 3. Rank 4 has the data of rank 0."""
     for run in ("a", "b"):
         for step in (0, 1):
             for rank in range(ranks):
                 off = 1.5 if (run, step, rank) == ("b", 1, 2) else 1.0
                 last = math.nan if (run, rank) == ("b", 3) else 5.0
-                x, y = tensor(norm=10.0 + rank), tensor(norm=2.0 + rank * off)
+                x, y = tensor(norm=10.0 + rank % 4), tensor(norm=2.0 + rank * off)
                 data = {
                     "Functional.f.0.forward": forward([x], [y]),
                     "Functional.g.0.forward": forward([y], [tensor(norm=last, Max=last)]),

@@ -23,6 +23,19 @@ from .builders import two_runs
 pytest.importorskip("distributed", reason="Dask (distributed) is not installed")
 
 
+#: makes a process behave as one in which probe is not installed
+HIDE = """
+import sys
+
+class Hidden:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "probe":
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Hidden())
+"""
+
+
 def end_once(marker, number):
     """Kill the process that does this first; return the number afterwards."""
     if number == 3 and not os.path.exists(marker):
@@ -104,6 +117,18 @@ def test_a_folder_that_a_worker_does_not_see_is_named(tmp_path, address, capsys,
         folder.rename(folder.with_name("elsewhere"))
     with pytest.raises(UsageError, match=r"the worker on .* does not see .*rank3.* --only-summaries"):
         probe.compare(run_a, run_b, scheduler=address)
+
+
+def test_a_worker_without_probe_is_named(tmp_path):
+    (tmp_path / "runs").mkdir()
+    a, b = two_runs(tmp_path / "runs", 1)
+    (tmp_path / "hidden").mkdir()
+    (tmp_path / "hidden" / "sitecustomize.py").write_text(HIDE)
+    with (
+        cluster(tmp_path, workers=1, environ={"PYTHONPATH": str(tmp_path / "hidden")}) as (found, _),
+        pytest.raises(UsageError, match=r"probe is not installed for tcp://.*same version of pynative-probe"),
+    ):
+        probe.compare(a, b, scheduler=found)
 
 
 @pytest.mark.parametrize("scheduler", ["tcp://127.0.0.1:1", "nonsense", "127.0.0.1", "tcp://", "ftp://127.0.0.1:1"])

@@ -139,7 +139,7 @@ def test_files_that_do_not_belong_together(machines, tmp_path, capsys):
     parts = machines("ranks", "b")
     assert main(["merge", str(first), parts[0]]) == 2
     assert "do not belong together: probe nan and probe ranks" in capsys.readouterr().err
-    assert main(["merge", parts[0], shutil.copy(parts[0], tmp_path / "again.jsonl")]) == 2
+    assert main(["merge", parts[0], str(shutil.copy(parts[0], tmp_path / "again.jsonl"))]) == 2
     assert "both have step 0, rank 2" in capsys.readouterr().err
     strict = Path(machines("compare", "a", "b")[0]).rename(tmp_path / "strict.jsonl")
     loose = machines("compare", "a", "b", "--tolerance", "9")[1]

@@ -13,37 +13,35 @@ from tests.support.paths import environment
 
 
 @contextlib.contextmanager
-def cluster(folder, workers=2, folders=None, nanny=True, command=sys.executable):
+def cluster(folder, workers=2, nanny=True, environ=None):
     """Start a scheduler and workers; yield the scheduler's address and the processes of the workers.
 
     Args:
         folder: for their files.
         workers: how many workers.
-        folders: the folder that each worker works in; all in ``folder`` by default.
         nanny: whether a process restarts a worker that was killed.
-        command: the Python of the workers.
+        environ: further variables of the workers.
     """
     with contextlib.ExitStack() as stack:
         file = folder / "scheduler.json"
 
-        def start(python, *arguments, cwd=folder):
+        def start(*arguments, **variables):
             log = stack.enter_context(open(folder / "cluster.log", "a"))
-            made = subprocess.Popen(
-                [str(python), "-m", "dask", *arguments], cwd=cwd, env=environment(), stdout=log, stderr=log
-            )
+            command = [sys.executable, "-m", "dask", *arguments]
+            made = subprocess.Popen(command, cwd=folder, env=environment(**variables), stdout=log, stderr=log)
             stack.callback(stop, made)
             return made
 
         scheduler = start(
-            sys.executable, "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard",
+            "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard",
             "--scheduler-file", str(file),
         )  # fmt: skip
         address = json.loads(written(file, scheduler))["address"]
         made = [
             start(
-                command, "worker", address, "--nthreads", "1", "--no-dashboard", "--host", "127.0.0.1",
+                "worker", address, "--nthreads", "1", "--no-dashboard", "--host", "127.0.0.1",
                 "--nanny" if nanny else "--no-nanny", "--local-directory", str(folder / f"worker{number}"),
-                cwd=folders[number] if folders else folder,
+                **(environ or {}),
             )
             for number in range(workers)
         ]  # fmt: skip

@@ -53,8 +53,8 @@ def add_compare(commands: Any) -> None:
 
 def run_compare(given: argparse.Namespace) -> int:
     """Run ``probe compare``."""
-    from probe.reading.compare.comparison import check_rules, compare_runs
     from probe.reading.compare.comparing import Options
+    from probe.reading.compare.comparison import check_rules, compare_runs
     from probe.reading.summary_file import write_summaries
 
     golden, target = given.a or given.golden_path, given.b or given.target_path
