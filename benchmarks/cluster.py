@@ -11,8 +11,10 @@ killed in the middle. The results must be equal. ``--more`` runs on the cluster 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -31,13 +33,14 @@ from tests.support.paths import environment
 
 _AIM = 1024
 _JOB = """
-import json, resource, sys, time, probe
+import json, re, resource, sys, time, probe
+from pathlib import Path
 if __name__ == "__main__":
     begin = time.perf_counter()
     comparison = probe.compare(sys.argv[1], sys.argv[2], jobs=2, scheduler=sys.argv[3], rows={"csv": sys.argv[4]})
     wall = time.perf_counter() - begin
     used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    own = int(re.search(r"VmHWM:\\s*(\\d+)", Path("/proc/self/status").read_text())[1]) / 1024
     print(json.dumps([wall, used, own, comparison.to_dict()]))
 """
 
@@ -64,14 +67,23 @@ def compared(folder, runs, scheduler=""):
     wall, children, own, result = json.loads(done.stdout)
     for key in ("a", "b"):
         result.pop(key)
-    return wall, children, own, result, table.read_bytes()
+    with open(table, "rb") as file:
+        return wall, children, own, result, hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def resident():
-    """Return the greatest memory of a worker in MB."""
-    import resource
+    """Return the greatest memory of a worker in MB; ``ru_maxrss`` would have that of the process which started it."""
+    text = Path("/proc/self/status").read_text()
+    return int(re.search(r"VmHWM:\s*(\d+)", text)[1]) / 1024
 
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+def of_workers(address):
+    """Return the greatest memory of the workers in MB."""
+    from distributed import Client
+
+    with Client(address) as client:
+        client.wait_for_workers(1)
+        return max(client.run(resident).values())
 
 
 def kill_in_the_middle(folder, process, begun):
@@ -98,8 +110,6 @@ def main():
     parser.add_argument("--more", type=int, nargs="*", default=[128, 256])
     parser.add_argument("--entries", type=int, default=20_000)
     given = parser.parse_args()
-    from distributed import Client
-
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         pair = [make(folder / key, given.entries, noise=noise) for key, noise in (("one", 0.0), ("two", 1e-3))]
@@ -109,9 +119,10 @@ def main():
             wall, memory, parent, expected, rows = compared(folder, runs)
             show("2 processes", count, wall, memory, parent)
             with cluster(folder) as (address, _):
+                idle = of_workers(address)
                 wall, _, parent, result, there = compared(folder, runs, address)
-                with Client(address) as client:
-                    memory = max(client.run(resident).values())
+                memory = of_workers(address)
+                print(f"a worker that has done nothing: {idle:.0f} MB")
                 seconds[count] = show("cluster of 2 workers", count, wall, memory, parent)
             if (result, there) != (expected, rows):
                 raise SystemExit("the cluster found something else")
@@ -131,7 +142,7 @@ def main():
             for count in given.more:
                 runs = link_ranks(folder, pair, count)
                 wall, _, parent, _, _ = compared(folder, runs, address)
-                seconds[count] = show("cluster of 2 workers", count, wall, 0, parent)
+                seconds[count] = show("cluster of 2 workers", count, wall, of_workers(address), parent)
         counts = [count for count in seconds if count >= 64] or list(seconds)
         slope = (seconds[counts[-1]] * counts[-1] - seconds[counts[0]] * counts[0]) / ((counts[-1] - counts[0]) or 1)
         aim = seconds[counts[-1]] * counts[-1] + slope * (_AIM - counts[-1])
