@@ -21,7 +21,7 @@ AXE := .axe/package/axe.min.js
 AXE_SUM := e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745
 
 .PHONY: help demo check lint imports numbers unit format coverage test test-force conformance wheel-test test-oldest unit-oldest test-versions \
-  test-processors equality-50 seen-nets report-test drawings pictures origins bench bench-peer bench-reading peer clean
+  test-processors equality-50 seen-nets report-test drawings pictures origins bench bench-peer bench-reading bench-cluster peer clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -115,6 +115,9 @@ bench: $(VENV)/ready  ## what a dump costs a training step, in a table
 
 bench-reading: $(VENV)/ready  ## what reading and comparing 20,000 entries costs, beside json.load; 64 ranks; 60 steps
 	$(RUN) benchmarks/reading.py
+
+bench-cluster: $(VENV)/ready  ## comparing 4 to 256 ranks of 20,000 entries, in processes and on a local Dask cluster
+	$(RUN) benchmarks/cluster.py
 
 bench-peer: $(VENV)/ready $(PEER)/ready  ## the same with msprobe beside it
 	$(RUN) benchmarks/bench.py --peer $(PEER)/bin/python

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from probe.reading.load import load
     from probe.reading.nan import first_nan
     from probe.reading.rank_checks import check_ranks
+    from probe.reading.report.report import report
     from probe.reading.run import open
     from probe.seeding import seed_all
 
@@ -34,6 +35,7 @@ __all__ = [
     "first_nan",
     "load",
     "open",
+    "report",
     "seed_all",
 ]
 __version__ = "0.1.0"
@@ -51,6 +53,7 @@ _LAZY_IMPORTS = {
     "first_nan": "probe.reading.nan",
     "load": "probe.reading.load",
     "open": "probe.reading.run",
+    "report": "probe.reading.report.report",
     "seed_all": "probe.seeding",
 }
 

@@ -29,7 +29,7 @@ def run_on_cluster(
 ) -> Iterator[Result]:
     """Yield the result of a function for each unit, in their order, from the workers of a Dask cluster.
 
-    A unit of a worker that is lost goes to another one; three lost workers for one unit end the work.
+    A unit of a worker that is lost goes to another one. If one unit loses many workers, the work ends.
 
     Args:
         function: of a module, so that the workers find it.
@@ -121,7 +121,7 @@ def _check_installed(client: Any) -> None:
 
     def has_probe() -> bool:  # a function in a function travels by its content, so that it runs where probe is missing
         try:
-            import probe.reading.work  # noqa: F401
+            import probe.reading.source  # noqa: F401
         except ImportError:
             return False
         return True

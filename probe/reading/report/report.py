@@ -15,6 +15,7 @@ from probe.reading.report.content import Content, ContentMaker
 from probe.reading.report.page import write
 from probe.reading.report.pair_part import pair_part
 from probe.reading.report.run_part import run_part
+from probe.reading.run import Run
 from probe.reading.run import open as open_run
 from probe.reading.work import HERE, Workers, run_units
 
@@ -58,6 +59,39 @@ class Outcome(NamedTuple):
     size: int
     calls: int
     dropped: int
+
+
+def report(
+    a: str | os.PathLike[str] | Run,
+    b: str | os.PathLike[str] | Run | None = None,
+    path: str | os.PathLike[str] = "report.html",
+    step: str = "",
+    rank: str = "",
+    jobs: int = 1,
+    scheduler: str = "",
+) -> Outcome:
+    """Write one HTML page about one run, or about two and where they begin to differ.
+
+    Args:
+        a: the run; with ``b`` it is A, the golden one.
+        b: B, yours.
+        path: the page.
+        step: which steps, as "0,4-6".
+        rank: which ranks, likewise.
+        jobs: how many processes work; more than 1 only from a script with ``if __name__ == "__main__"``.
+        scheduler: the address of a Dask scheduler, whose workers do it instead.
+
+    Raises:
+        UsageError: when there is no dump, nothing can be compared, or the page cannot be written.
+
+    Example::
+
+        outcome = probe.report("golden", "mine", path="report.html")
+        print(outcome.status, outcome.calls)
+    """
+    sides = [side.path if isinstance(side, Run) else os.fspath(side) for side in (a, b) if side is not None]
+    wishes = Wishes(step, rank, workers=Workers(jobs, scheduler))
+    return make_report(path, sides[-1], sides[0] if b is not None else "", wishes)
 
 
 def make_content(path: str, golden: str = "", wishes: Wishes | None = None) -> Content:

@@ -12,6 +12,8 @@ import re
 import numpy as np
 import pytest
 
+import probe
+from probe import UsageError
 from probe.__main__ import main
 from probe.reading.report import merge
 from probe.reading.report.page import SCRIPTS, read, script
@@ -214,3 +216,16 @@ def test_several_processes_write_the_same_page(tmp_path):
     _, alone, _ = report(tmp_path, golden, mine)
     main(["report", str(golden), str(mine), "-o", str(tmp_path / "report.html"), "--jobs", "2"])
     assert columns(tmp_path / "report.html") == alone
+
+
+def test_the_function_writes_the_page_of_the_command(tmp_path):
+    golden, mine = faulty(tmp_path, 1, 2)
+    _, expected, _ = report(tmp_path, golden, mine)
+    outcome = probe.report(golden, probe.open(mine), path=tmp_path / "two.html")
+    assert columns(tmp_path / "two.html") == expected
+    assert (outcome.status, outcome.size) == (1, (tmp_path / "two.html").stat().st_size)
+    assert probe.report(str(golden), path=tmp_path / "one.html").status == 0
+    alone = columns(tmp_path / "one.html")["description"]
+    assert alone["origins"] == [] != expected["description"]["origins"]
+    with pytest.raises(UsageError, match="no such folder"):
+        probe.report(tmp_path / "nothing")
