@@ -14,7 +14,7 @@ from probe.reading.compare.judge import is_unwritten
 from probe.reading.compare.origin import CodeLine, Origin, Site, is_collective
 from probe.reading.document import paused_gc
 from probe.reading.dump import Dump
-from probe.reading.entry_name import BACKWARD, GRADIENT
+from probe.reading.entry_name import API, BACKWARD, GRADIENT
 from probe.reading.flow import Flow
 from probe.reading.run import Run
 from probe.reading.source import DumpFolder
@@ -186,11 +186,23 @@ class Finder:
         return None
 
     def _is_used_badly(self, flow: Flow, place: int) -> bool:
-        """Return whether a call that is given this -Inf makes NaN or another Inf of it."""
-        for user in flow.used_by.get(place, ()):
-            entry = self._dump.data[flow.names[user]]
-            if any(has_nonfinite(record) and not _is_mask(record) for _, record in _outputs(entry, flow.parts[user])):
+        """Return whether this -Inf leads to NaN or another Inf, or is the last that is recorded of it: no mask is."""
+        waiting, seen = [place], set()
+        while waiting:
+            place = waiting.pop()
+            seen.add(place)
+            users = flow.used_by.get(place, ())
+            if (
+                not users and flow.parts[place].kind == API
+            ):  # level L0 does not record the calls that use a Cell's output
                 return True
+            for user in users:
+                outputs = _outputs(self._dump.data[flow.names[user]], flow.parts[user])
+                strange = [record for _, record in outputs if has_nonfinite(record)]
+                if not all(map(_is_mask, strange)):
+                    return True
+                if strange and user not in seen:
+                    waiting.append(user)
         return False
 
     def _backward(self, flow: Flow, place: int) -> tuple[str, str, str] | None:

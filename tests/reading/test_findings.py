@@ -53,6 +53,7 @@ BAD = {
     "Tensor.__sub__.1.forward": lambda y: ((y - y) + MASK) - MASK,
 }
 GOOD = {
+    "logarithm of a mask": lambda y: ops.softmax(y + ops.log(of([[0, 1, 1, 1], [1, 1, 1, 0]])), -1),
     "mask": lambda y: ops.softmax(y + MASK, -1),
     "filled": lambda y: ops.softmax(ops.masked_fill(y, of([[True, False, False, False]] * 2, bool), -INF), -1),
     "clamped": lambda y: ops.log(ops.relu(y) + 1e-6),
@@ -65,6 +66,21 @@ def test_the_call_that_makes_it_is_named_with_its_line(debug, name):
     assert finding.name == name
     assert finding.file == __file__
     assert finding.source
+
+
+def test_minus_infinity_that_stays_is_no_mask(debug):
+    finding = probe.first_nan(recorded(debug, lambda y: ops.log(ops.relu(y) * 0) + 1))
+    assert finding.name == "Functional.log.0.forward"
+    assert finding.sentence == "Functional.log.0.forward makes -Inf of finite inputs"
+
+
+def test_the_dump_of_nan_check_names_the_same_call(debug):
+    debugger = debug(task="nan_check", level="L1")
+    debugger.start()
+    ops.log(of([[0.0, 1.0]]) * 0)
+    debugger.stop()
+    debugger.step()
+    assert probe.first_nan(probe.open(debug.dump_path)).name == "Functional.log.0.forward"
 
 
 @pytest.mark.parametrize("name", GOOD)
