@@ -264,6 +264,9 @@ def test_entries_of_wrong_types_are_read_as_far_as_they_go(tmp_path, entry):
 
 
 def test_nothing_there_is_said(tmp_path):
+    (tmp_path / "report.html").write_text("")
+    with pytest.raises(UsageError, match=r"report\.html is no dump\. Allowed: a dump_path"):
+        probe.open(tmp_path / "report.html")
     with pytest.raises(UsageError, match="no such folder"):
         probe.open(tmp_path / "none")
     with pytest.raises(UsageError, match=r"no dump\.json in it"):
