@@ -194,7 +194,9 @@ def find_folders(path: str) -> list[DumpFolder]:
     path = os.fspath(path)
     if os.path.isfile(path):
         if os.path.basename(path) not in layout.DUMP_FILES:
-            raise UsageError(f"{path} is no dump. Allowed: a dump_path, a step or rank folder in it, or a {layout.DUMP}.")
+            raise UsageError(
+                f"{path} is no dump. Allowed: a dump_path, a step or rank folder in it, or a {layout.DUMP}."
+            )
         path = os.path.dirname(path) or "."
     found, kernels = [], []
     for folder, folders, files in os.walk(path):

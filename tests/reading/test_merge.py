@@ -160,3 +160,31 @@ def test_the_ranks_of_one_rank_alone(machines, tmp_path, capsys):
 def test_a_folder_that_cannot_be_written(machines, tmp_path, capsys):
     assert main(["nan", str(tmp_path / "one" / "b"), "--only-summaries", "-o", str(tmp_path / "no" / "x")]) == 2
     assert "cannot be written: No such file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (["compare", "a", "b", "--only-summaries", "--json", "x"], "--json: not allowed with --only-summaries"),
+        (["compare", "a", "b", "--only-summaries", "--xlsx", "x"], "--xlsx: not allowed with --only-summaries"),
+        (["nan", "b", "--only-summaries", "--json"], "--json: not allowed with --only-summaries"),
+        (["trend", "b", "--only-summaries", "--csv"], "--csv: not allowed with --only-summaries"),
+        (["compare", "a", "b", "-o", "x"], "-o: this is the file of the summaries; it needs --only-summaries"),
+        (["ranks", "b", "-o", "x"], "-o: this is the file of the summaries; it needs --only-summaries"),
+    ],
+    ids=lambda item: " ".join(item) if isinstance(item, list) else "",
+)
+def test_outputs_that_cannot_be_made_are_refused(tmp_path, monkeypatch, command, message, capsys):
+    two_runs(tmp_path, 2)
+    monkeypatch.chdir(tmp_path)
+    assert main(command) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "x").exists()
+
+
+def test_rows_are_written_beside_the_summaries(tmp_path, monkeypatch, capsys):
+    two_runs(tmp_path, 2)
+    monkeypatch.chdir(tmp_path)
+    assert main(["compare", "a", "b", "--only-summaries", "-o", "part.jsonl", "--csv", "rows.csv"]) == 0
+    assert len((tmp_path / "rows.csv").read_text().splitlines()) == 1 + 4 * 5
+    assert capsys.readouterr().out == ""

@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from probe.errors import UsageError
 from probe.reading.work import Workers
 
 #: the number of rows that are shown unless the user asks for another
@@ -55,3 +56,22 @@ def add_only_summaries(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", default="-", metavar="FILE", help="the file of the summaries (default: standard output)"
     )
+
+
+def wants_summaries(given: argparse.Namespace) -> bool:
+    """Return whether the user asks for summaries.
+
+    Raises:
+        UsageError: when another output was given that needs the result, or a file for summaries that are not wanted.
+    """
+    if not given.only_summaries:
+        if given.output != "-":
+            raise UsageError("-o: this is the file of the summaries; it needs --only-summaries")
+        return False
+    # compare writes the rows of --csv for each rank; trend prints its --csv from the series of all
+    needs_result = {"--json": getattr(given, "json", None), "--xlsx": getattr(given, "xlsx", None)}
+    needs_result["--csv"] = getattr(given, "csv", None) is True
+    wrong = [option for option, value in needs_result.items() if value]
+    if wrong:
+        raise UsageError(f"{', '.join(wrong)}: not allowed with --only-summaries. probe merge writes the result.")
+    return True

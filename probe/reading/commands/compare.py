@@ -10,7 +10,14 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from probe.errors import UsageError
-from probe.reading.commands.arguments import add_choice, add_only_summaries, add_parser, add_workers, workers
+from probe.reading.commands.arguments import (
+    add_choice,
+    add_only_summaries,
+    add_parser,
+    add_workers,
+    wants_summaries,
+    workers,
+)
 
 if TYPE_CHECKING:
     from probe.reading.compare.comparing import Options
@@ -69,8 +76,9 @@ def run_compare(given: argparse.Namespace) -> int:
     mapping = read_map(given.map) if given.map else {}
     options = Options(mapping, tuple(map(tuple, given.rule)), factor=given.tolerance, arrays=given.arrays)
     choice = given.step, given.rank
+    only_summaries = wants_summaries(given)
     comparison = compare_runs(golden, target, options, given.noise, choice, workers(given), rows)
-    if given.only_summaries:
+    if only_summaries:
         write_summaries(given.output, _head(comparison, options), comparison.units)
         return 0
     check_rules(options.rules, comparison.units)

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from probe.errors import UsageError
 from probe.reading import text
-from probe.reading.commands.arguments import PATH, ROWS, add_only_summaries, add_parser, add_workers, workers
+from probe.reading.commands.arguments import (
+    PATH,
+    ROWS,
+    add_only_summaries,
+    add_parser,
+    add_workers,
+    wants_summaries,
+    workers,
+)
 
 if TYPE_CHECKING:
     from probe.reading.nan import Found
@@ -53,8 +61,9 @@ def run_nan(given: argparse.Namespace) -> int:
     from probe.reading.nan import look_at_all
     from probe.reading.run import open
 
+    only_summaries = wants_summaries(given)
     units = look_at_all(open(given.path), workers(given))
-    return _write(given, units) if given.only_summaries else show_nan(units, given.json)
+    return _write(given, units) if only_summaries else show_nan(units, given.json)
 
 
 def show_nan(units: list[Found], as_json: bool) -> int:
@@ -92,7 +101,7 @@ def run_ranks(given: argparse.Namespace) -> int:
     from probe.reading.run import open
 
     run = open(given.path)
-    if given.only_summaries:
+    if wants_summaries(given):
         return _write(given, digest_all(run, workers(given)))
     if len(run.ranks) < 2:
         raise UsageError(f"{given.path} {ONE_RANK}")
@@ -131,9 +140,9 @@ def run_trend(given: argparse.Namespace) -> int:
     from probe.reading.run import open
     from probe.reading.trend import read_all
 
-    thresholds = read_thresholds(given.rules)
+    thresholds, only_summaries = read_thresholds(given.rules), wants_summaries(given)
     samples = read_all(open(given.path).folders, given.like, given.stat, workers(given))
-    if given.only_summaries:
+    if only_summaries:
         return _write(given, samples, like=given.like, stat=given.stat.lower())
     return show_trend(samples, given, (given.like, given.stat), thresholds)
 
