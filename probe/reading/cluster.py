@@ -96,7 +96,7 @@ def _connect(scheduler: str) -> Any:
         raise UsageError('--scheduler needs Dask: pip install "pynative-probe[cluster]"') from None
     try:
         return Client(scheduler, timeout=_REACH, set_as_default=False)  # type: ignore[no-untyped-call]
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, asyncio.TimeoutError, ValueError, TypeError) as error:
         raise UsageError(
             f"--scheduler: {scheduler!r} cannot be reached ({' '.join(str(error).split())}). "
             "It is the address that `dask scheduler` prints, as tcp://10.0.0.1:8786"
@@ -111,7 +111,7 @@ def _count_threads(client: Any, scheduler: str) -> int:
     """
     try:
         client.wait_for_workers(1, timeout=_WORKERS)
-    except (OSError, TimeoutError):
+    except (OSError, TimeoutError, asyncio.TimeoutError):  # two classes below Python 3.11
         raise UsageError(f"--scheduler: {scheduler} has no worker. Start some with: dask worker {scheduler}") from None
     return sum(client.nthreads().values()) or 1
 
