@@ -186,6 +186,20 @@ def test_an_outlier_among_many_ranks(tmp_path):
     assert [(item.kind, item.ranks) for item in findings] == [("outlier", [7])]
 
 
+def test_an_outlier_is_found_by_its_name_where_ranks_make_other_calls(tmp_path):
+    def far_and_earlier(data):
+        before = dict(data)
+        data.clear()
+        data["Functional.first.0.forward"] = forward([tensor(norm=1e39)], [tensor(norm=1e39)])  # beyond float32
+        data.update(before)
+        data["Functional.f.0.forward"]["output"] = [tensor(norm=900.0)]
+
+    findings = probe.check_ranks(ranks(tmp_path, 9, rank7=far_and_earlier))
+    assert [(item.kind, item.name, item.ranks) for item in findings] == [
+        ("sequence", "Functional.first.0.forward", [7]), ("outlier", "Functional.f.0.forward", [7])
+    ]  # fmt: skip
+
+
 def test_one_rank_has_nothing_to_be_compared_with(tmp_path):
     with pytest.raises(UsageError, match="one rank"):
         probe.check_ranks(ranks(tmp_path, 1))
