@@ -4,13 +4,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from probe.reading.compare.sequence import match
+from probe.reading.compare.vocabulary import Vocabulary
 from probe.reading.dump import Dump
-from probe.reading.entry_name import API, CELL, FORWARD, GRADIENT, EntryName
+from probe.reading.entry_name import API, CELL, FORWARD, GRADIENT
 from probe.reading.flow import Flow, backward_name
 from probe.reading.values import element_count, is_tensor, leaves, plain
 
@@ -46,6 +46,7 @@ class Alignment:
         b_of: place in A -> place in B.
         a_of: place in B -> place in A.
         how: place in A -> how its partner was found.
+        vocabulary: the names under which partners are looked for.
     """
 
     def __init__(self, a: Dump, b: Dump, mapping: Mapping[str, str] | None = None) -> None:
@@ -55,7 +56,8 @@ class Alignment:
         self.a_of: dict[int, int] = {}
         self.how: dict[int, str] = {}
         self._homes: tuple[list[str | None], list[str | None]] = ([], [])
-        self._mapping = _mapper(mapping)
+        self.vocabulary = Vocabulary((a.header, b.header), mapping)
+        self._positions = self.vocabulary.positions(self.flows[1])
         if self.flows[0].names == self.flows[1].names and not mapping:
             self._pair_all()
         else:
@@ -103,12 +105,12 @@ class Alignment:
 
     def _pair_cells(self) -> None:
         """Pair the Cells' forwards: by name, then below paired Cells by attribute and class, class, and place."""
-        flow_a, flow_b = self.flows
+        flow_a = self.flows[0]
         for place, name in enumerate(flow_a.names):
             parts = flow_a.parts[place]
             if parts.kind == CELL and parts.direction == FORWARD:
-                mapped = self._mapping(name)
-                other = flow_b.position.get(mapped)
+                mapped = self.vocabulary.name(0, name)
+                other = self._positions.get(mapped)
                 if other is not None:
                     self.pair(place, other, EXACT if mapped == name else MAPPED)
         for _ in range(64):  # one level of Cells each time
@@ -136,8 +138,8 @@ class Alignment:
             left_b = [place for place in cells_b if place not in self.a_of]
             if make_key is _place_only and len(left_a) != len(left_b):
                 break
-            keys_a = [make_key(self._dumps[0], self.flows[0], place) for place in left_a]
-            keys_b = [make_key(self._dumps[1], self.flows[1], place) for place in left_b]
+            keys_a = [make_key(self, 0, place) for place in left_a]
+            keys_b = [make_key(self, 1, place) for place in left_b]
             count += sum(self.pair(left_a[i], left_b[j], RENAMED) for i, j in match(keys_a, keys_b))
         return count
 
@@ -185,15 +187,15 @@ class Alignment:
             left_b = [place for place in places_b if place not in self.a_of]
             if not left_a or not left_b:
                 return
-            names_a = [self._mapping(_plain_api(flow_a.parts[place])) for place in left_a]
-            names_b = [_plain_api(flow_b.parts[place]) for place in left_b]
+            names_a = [self.vocabulary.call(0, flow_a.parts[place]) for place in left_a]
+            names_b = [self.vocabulary.call(1, flow_b.parts[place]) for place in left_b]
             if names_a == names_b:
                 found: Iterable[tuple[int, int]] = ((i, i) for i in range(len(left_a)))
             elif level == 3:
                 found = self._replaced(left_a, left_b)
             else:
-                keys_a = [_call_key(self._dumps[0], flow_a, place, names_a[i], level) for i, place in enumerate(left_a)]
-                keys_b = [_call_key(self._dumps[1], flow_b, place, names_b[i], level) for i, place in enumerate(left_b)]
+                keys_a = [self._call_key(0, place, names_a[i], level) for i, place in enumerate(left_a)]
+                keys_b = [self._call_key(1, place, names_b[i], level) for i, place in enumerate(left_b)]
                 found = match(keys_a, keys_b)
             for i, j in found:
                 if level < 3 or names_a == names_b or self._between(left_a[i], left_b[j], places_a, places_b):
@@ -207,8 +209,8 @@ class Alignment:
 
     def _replaced(self, left_a: list[int], left_b: list[int]) -> list[tuple[int, int]]:
         """Return calls of other APIs that stand between the same pairs and give the same shapes."""
-        shapes_a = [_output_shapes(self._dumps[0], self.flows[0], place) for place in left_a]
-        shapes_b = [_output_shapes(self._dumps[1], self.flows[1], place) for place in left_b]
+        shapes_a = [self.shapes(0, place, "output") for place in left_a]
+        shapes_b = [self.shapes(1, place, "output") for place in left_b]
         return match(shapes_a, shapes_b)
 
     def _between(self, a: int, b: int, places_a: list[int], places_b: list[int]) -> bool:
@@ -229,7 +231,7 @@ class Alignment:
             name = flow_a.names[place]
             if parts.kind == GRADIENT and parts.key in cells:
                 name = f"{cells[parts.key]}{name[len(parts.key) :]}"
-            other = flow_b.position.get(self._mapping(name))
+            other = self._positions.get(self.vocabulary.name(0, name))
             if other is not None and (parts.kind not in (API, CELL) or self._is_orphan(place, other)):
                 self.pair(place, other, EXACT if name == flow_a.names[place] else RENAMED)
 
@@ -247,63 +249,54 @@ class Alignment:
                 if back_a is not None and back_b is not None:
                     self.pair(back_a, back_b, self.how[a])
 
+    def entry(self, side: int, place: int) -> Any:
+        """Return the entry of a place."""
+        return self._dumps[side].data[self.flows[side].names[place]]
 
-def _mapper(mapping: Mapping[str, str] | None) -> Any:
-    """Return a function that renames as the user's map says; longer names first."""
-    if not mapping:
-        return lambda name: name
-    ordered = sorted(mapping, key=len, reverse=True)
-    pattern = re.compile("|".join(rf"(?<![\w]){re.escape(name)}(?![\w])" for name in ordered))
-    return lambda name: pattern.sub(lambda found: mapping[found[0]], name)
+    def shapes(self, side: int, place: int, key: str) -> Hashable:
+        """Return the shapes of the tensors in a part of an entry.
 
+        Two frameworks agree in sizes alone: of the first output, and of parameters in any order.
+        """
+        entry = self.entry(side, place)
+        found = leaves(entry.get(key)) if isinstance(entry, dict) else []
+        shapes = [_shape(record) for _, record in found if is_tensor(record)]
+        if not self.vocabulary.is_foreign:
+            return tuple(shapes)
+        return frozenset(map(element_count, shapes)) if key == "parameters" else tuple(map(element_count, shapes[:1]))
 
-def _plain_api(parts: EntryName) -> str:
-    """Return the part of an API's name that all its spellings share: Tensor.__add__, Functional.add, mint.add."""
-    name = parts.api.strip("_").lower()
-    if parts.api.startswith("__r") and name in ("radd", "rmul", "rsub", "rtruediv", "rmatmul", "rpow"):
-        name = name[1:] if name in ("radd", "rmul") else name
-    return name
+    def _call_key(self, side: int, place: int, name: str, level: int) -> Hashable:
+        """Return the key of a call: API, shapes and plain arguments; at level 1 no arguments, at 2 no shapes.
 
-
-def _attribute_and_class(dump: Dump, flow: Flow, place: int) -> Hashable:
-    parts = flow.parts[place]
-    return parts.path.rpartition(".")[2], parts.api, parts.number, _parameter_shapes(dump, flow, place)
-
-
-def _class_only(dump: Dump, flow: Flow, place: int) -> Hashable:
-    return flow.parts[place].api, _parameter_shapes(dump, flow, place)
-
-
-def _place_only(dump: Dump, flow: Flow, place: int) -> Hashable:
-    return _parameter_shapes(dump, flow, place), _output_shapes(dump, flow, place)
-
-
-def _parameter_shapes(dump: Dump, flow: Flow, place: int) -> Hashable:
-    entry = dump.data[flow.names[place]]
-    return _shapes(entry.get("parameters")) if isinstance(entry, dict) else ()
+        Two frameworks give a call its arguments in other ways. Its outputs have the same sizes.
+        """
+        entry = self.entry(side, place)
+        if level == 2 or not isinstance(entry, dict):
+            return name
+        if self.vocabulary.is_foreign:
+            return name, self.shapes(side, place, "output")
+        given = leaves(entry.get("input_args"))
+        shapes = tuple(_shape(leaf) for _, leaf in given if is_tensor(leaf))
+        if level == 1:
+            return name, shapes
+        return name, shapes, tuple(repr(plain(leaf)) for _, leaf in given if leaf is not None and not is_tensor(leaf))
 
 
-def _output_shapes(dump: Dump, flow: Flow, place: int) -> Hashable:
-    entry = dump.data[flow.names[place]]
-    return _shapes(entry.get("output")) if isinstance(entry, dict) else ()
+def _attribute_and_class(alignment: Alignment, side: int, place: int) -> Hashable:
+    parts = alignment.flows[side].parts[place]
+    shapes = alignment.shapes(side, place, "parameters")
+    return parts.path.rpartition(".")[2], alignment.vocabulary.class_name(parts), parts.number, shapes
 
 
-def _shapes(part: Any) -> Hashable:
-    return tuple(_shape(record) for _, record in leaves(part) if is_tensor(record))
+def _class_only(alignment: Alignment, side: int, place: int) -> Hashable:
+    parts = alignment.flows[side].parts[place]
+    return alignment.vocabulary.class_name(parts), alignment.shapes(side, place, "parameters")
 
 
-def _shape(record: Any) -> Hashable:
+def _place_only(alignment: Alignment, side: int, place: int) -> Hashable:
+    return alignment.shapes(side, place, "parameters"), alignment.shapes(side, place, "output")
+
+
+def _shape(record: Any) -> tuple[int, ...] | None:
     shape = record.get("shape")
     return tuple(shape) if element_count(shape) is not None else None
-
-
-def _call_key(dump: Dump, flow: Flow, place: int, name: str, level: int) -> Hashable:
-    """Return the key of a call: API, shapes and plain arguments; at level 1 no arguments, at 2 no shapes."""
-    entry = dump.data[flow.names[place]]
-    if level == 2 or not isinstance(entry, dict):
-        return name
-    given = leaves(entry.get("input_args"))
-    shapes = tuple(_shape(leaf) for _, leaf in given if is_tensor(leaf))
-    if level == 1:
-        return name, shapes
-    return name, shapes, tuple(repr(plain(leaf)) for _, leaf in given if leaf is not None and not is_tensor(leaf))

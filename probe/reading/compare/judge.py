@@ -11,13 +11,14 @@ from typing import Any, NamedTuple
 from probe.naming import written_outputs
 from probe.reading.compare.bounds import APART, SAME, UNKNOWN, Distance, distance
 from probe.reading.compare.tolerance import Tolerances, of_dtype
+from probe.reading.compare.transposes import is_certain, may_be_transposed
 from probe.reading.entry_name import CELL, FORWARD, GRADIENT, EntryName
 from probe.reading.flow import content_key
 from probe.reading.values import Leaf, element_count, is_tensor, leaves, plain, real
 
 #: verdicts on a tensor
-BITS, NUMBERS_EQUAL, CLOSE, DIFFERS, UNKNOWN_VALUE, ONE_SIDE, SHAPE, OTHER_BITS, NEAR_ZERO = (
-    "same", "equal numbers", "close", "differs", "unknown", "one side", "shape", "other bits", "near zero"
+BITS, NUMBERS_EQUAL, CLOSE, DIFFERS, UNKNOWN_VALUE, ONE_SIDE, SHAPE, OTHER_BITS, NEAR_ZERO, TRANSPOSED = (
+    "same", "equal numbers", "close", "differs", "unknown", "one side", "shape", "other bits", "near zero", "transposed"
 )  # fmt: skip
 HARD = frozenset((DIFFERS, ONE_SIDE, SHAPE))
 #: key of an entry -> how places in it begin, and whether the call was given it
@@ -48,8 +49,9 @@ class Slot(NamedTuple):
         b: the value in B.
         distance: how far apart two tensors are.
         verdict: "same" (bits), "equal numbers", "other bits" (equal numbers, another CRC-32), "close", "near zero"
-            (both are the rounding of a sum that is zero), "differs", "shape", "one side" or "unknown"; "" for plain
-            values that are equal, "argument" for those that are not.
+            (both are the rounding of a sum that is zero), "transposed" (a weight is the transpose of the other
+            framework's), "differs", "shape", "one side" or "unknown"; "" for plain values that are equal, "argument"
+            for those that are not.
     """
 
     place: str
@@ -70,11 +72,13 @@ class Judge:
     Args:
         tolerances: the tolerances.
         refine: looks at arrays; None where there are none.
+        turned: finds the distance of A's transpose from B; None where both dumps are of one framework.
     """
 
-    def __init__(self, tolerances: Tolerances, refine: Refine | None = None) -> None:
+    def __init__(self, tolerances: Tolerances, refine: Refine | None = None, turned: Refine | None = None) -> None:
         self._tolerances = tolerances
         self._refine = refine
+        self._turned = turned
         self._rounding: set[Any] = set()
 
     def slots(self, name: str, parts: EntryName, a: Any, b: Any, floor: tuple[float, float] = _NO_FLOOR) -> list[Slot]:
@@ -170,6 +174,8 @@ class Judge:
     def _slot(self, name: str, place: str, parts: EntryName, is_input: bool, a: Any, b: Any, floor: Any) -> Slot:
         tensor_a, tensor_b = is_tensor(a), is_tensor(b)
         if not tensor_a or not tensor_b:
+            if self._turned is not None and not is_told(parts, place, plain(a), plain(b)):
+                return Slot(place, is_input, a, b, UNKNOWN, UNKNOWN_VALUE if tensor_a or tensor_b else "")
             if tensor_a or tensor_b:
                 return Slot(place, is_input, a, b, APART, ONE_SIDE)
             return Slot(place, is_input, a, b, UNKNOWN, "" if plain(a) == plain(b) else "argument")
@@ -178,6 +184,8 @@ class Judge:
     def _tensors(self, name: str, place: str, parts: EntryName, is_input: bool, a: Any, b: Any, floor: Any) -> Slot:
         if "unwritten" in a or "unwritten" in b or (not is_input and is_unwritten(parts, place)):
             return Slot(place, is_input, a, b, UNKNOWN, UNKNOWN_VALUE)
+        if self._turned is not None and may_be_transposed(parts, place, a, b):
+            return self._weights(self._turned, name, place, is_input, a, b, floor)
         shape_a, shape_b = a.get("shape"), b.get("shape")
         if shape_a != shape_b and element_count(shape_a) != element_count(shape_b):
             return Slot(place, is_input, a, b, APART, SHAPE)
@@ -185,6 +193,20 @@ class Judge:
         if self._refine is not None and found is not SAME_BITS:
             found = self._refine(a, b, found)
         return Slot(place, is_input, a, b, found, self._verdict(name, place, a, b, found, floor))
+
+    def _weights(self, turned: Refine, name: str, place: str, is_input: bool, a: Any, b: Any, floor: Any) -> Slot:
+        """Return the verdict on two weights of which one may be the other's transpose."""
+        straight = _from_crc(a, b) or distance(a, b)
+        if a["shape"] == b["shape"]:
+            if self._refine is not None and straight is not SAME_BITS:
+                straight = self._refine(a, b, straight)
+            verdict = self._verdict(name, place, a, b, straight, floor)
+            if verdict not in HARD:
+                return Slot(place, is_input, a, b, straight, verdict)
+        found = turned(a, b, straight)
+        verdict = self._verdict(name, place, a, b, found, floor)
+        is_turned = verdict not in HARD and verdict != UNKNOWN_VALUE and is_certain(a, found)
+        return Slot(place, is_input, a, b, found, TRANSPOSED if is_turned else verdict)
 
     def _verdict(self, name: str, place: str, a: Any, b: Any, found: Distance, floor: Any) -> str:
         if found.rel_l2 is None:
@@ -264,6 +286,20 @@ def _is_carried(slot: Slot, given: list[tuple[float, int | None]]) -> bool:
     if not gap or not count:
         return False
     return any(gap <= _GROWN * own * max((size or 0) / count, 1.0) ** 0.5 for own, size in given)
+
+
+def is_told(parts: EntryName, place: str, a: Any, b: Any) -> bool:
+    """Return whether a difference of two values that are no two tensors tells anything over two frameworks.
+
+    Signatures of APIs differ, and MindSpore has parameters where PyTorch has buffers. Numbers at one place do tell.
+
+    >>> from probe.reading.entry_name import parse
+    >>> [is_told(parse("Tensor.__mul__.0.forward"), "input.1", 0.25, b) for b in (0.5, None)]
+    [True, False]
+    """
+    if type(a) in (int, float) and type(b) in (int, float):
+        return True
+    return parts.kind == CELL and not place.startswith("parameters.") and (is_tensor(a) or is_tensor(b))
 
 
 def is_unwritten(parts: EntryName, place: str) -> bool:

@@ -1,0 +1,32 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Weights of which one framework holds the transpose of the other's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from probe.reading.compare.bounds import Distance
+from probe.reading.entry_name import GRADIENT, EntryName
+
+
+def may_be_transposed(parts: EntryName, place: str, a: Any, b: Any) -> bool:
+    """Return whether two tensors are parameters, or gradients of them, whose shapes are those of transposes.
+
+    >>> from probe.reading.entry_name import parse
+    >>> name = parse("Cell.fc.Dense.forward.0")
+    >>> may_be_transposed(name, "parameters.weight", {"shape": [2, 3]}, {"shape": [3, 2]})
+    True
+    """
+    if parts.kind != GRADIENT and not place.startswith("parameters."):
+        return False
+    left, right = a.get("shape"), b.get("shape")
+    return type(left) is list and type(right) is list and len(left) == 2 and left == right[::-1]
+
+
+def is_certain(a: Any, found: Distance) -> bool:
+    """Return whether the shapes alone prove that one tensor is the other's transpose, if their numbers agree.
+
+    A square one may be equal to the other as it stands. Arrays tell the two apart, statistics do not.
+    """
+    return found.exact or a["shape"][0] != a["shape"][1]
