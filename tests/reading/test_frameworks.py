@@ -61,18 +61,20 @@ def test_a_module_is_paired_with_its_cell(of_torch, ours, parameters, swapped, t
     numbers = {name: float(place + 3) for place, name in enumerate(parameters)}
     left = {
         f"{theirs}.forward.0": cell(
-            [torch_tensor()], [torch_tensor(norm=9.0)], **{name: torch_tensor(norm=numbers[name]) for name in parameters}
+            [torch_tensor()],
+            [torch_tensor(norm=9.0)],
+            **{name: torch_tensor(norm=numbers[name]) for name in parameters},
         ),
         f"{theirs}.backward.0": {"input": [torch_tensor(norm=2.5)], "output": [torch_tensor(norm=1.5)]},
         f"{theirs}.parameters_grad.0": {name: [torch_tensor(norm=numbers[name] / 8)] for name in parameters},
-    }  # fmt: skip
+    }
     right = {
         f"{mine}.forward.0": cell(
             [tensor()], [tensor(norm=9.0)], **{parameters[name]: tensor(norm=numbers[name]) for name in parameters}
         ),
         f"{mine}.backward.0": {"input": [tensor(norm=2.5)], "output": [tensor(norm=1.5)]},
         f"{mine}.parameters_grad.0": {parameters[name]: [tensor(norm=numbers[name] / 8)] for name in parameters},
-    }  # fmt: skip
+    }
     comparison = compare(tmp_path, left, right, swapped)
     assert comparison.ok
     found = rows(comparison)
@@ -157,8 +159,9 @@ def test_a_transposed_weight_is_told_by_its_shape_and_numbers(tmp_path):
     comparison = compare(tmp_path, *weights([5, 4]))
     assert comparison.ok
     assert [key[2] for key, verdict in rows(comparison).items() if verdict == "transposed"] == [
-        "parameters.weight", "weight.0",
-    ]  # fmt: skip
+        "parameters.weight",
+        "weight.0",
+    ]
     assert "transposed 2" in str(comparison)
 
 
@@ -200,18 +203,27 @@ def test_arrays_tell_whether_a_weight_is_transposed(verdict, shape, turned, equa
     theirs = np.random.RandomState(1).randn(*shape).astype(np.float32)
     mine = theirs.T if turned else theirs
     mine = np.ascontiguousarray(mine if equal else mine[::-1])
-    numbers = {"Max": float(theirs.max()), "Min": float(theirs.min()), "Mean": float(theirs.mean()),
-               "Norm": float(np.linalg.norm(theirs))}  # fmt: skip
+    numbers = {
+        "Max": float(theirs.max()),
+        "Min": float(theirs.min()),
+        "Mean": float(theirs.mean()),
+        "Norm": float(np.linalg.norm(theirs)),
+    }
     record = {**torch_tensor(**numbers, shape=list(shape)), "data_name": "w.pt"}
     own = {**tensor(**numbers, shape=list(mine.shape)), "data_name": "w.npy"}
     golden = write(
-        tmp_path / "pt" / "step0", {"Module.fc.Linear.forward.0": cell([torch_tensor()], [torch_tensor()], weight=record)},
-        framework="pytorch", task="tensor", dump_data_dir="x",
-    )  # fmt: skip
+        tmp_path / "pt" / "step0",
+        {"Module.fc.Linear.forward.0": cell([torch_tensor()], [torch_tensor()], weight=record)},
+        framework="pytorch",
+        task="tensor",
+        dump_data_dir="x",
+    )
     ours = write(
-        tmp_path / "ms" / "step0", {"Cell.fc.Dense.forward.0": cell([tensor()], [tensor()], weight=own)},
-        task="tensor", dump_data_dir="x",
-    )  # fmt: skip
+        tmp_path / "ms" / "step0",
+        {"Cell.fc.Dense.forward.0": cell([tensor()], [tensor()], weight=own)},
+        task="tensor",
+        dump_data_dir="x",
+    )
     for folder in (golden, ours):
         (folder / "dump_tensor_data").mkdir()
     stored = archives.storage(size=theirs.size)
@@ -229,11 +241,14 @@ def test_apis_are_paired_by_words_and_not_blamed_for_their_signatures(tmp_path):
     left = {
         "Functional.layer_norm.0.forward": forward(
             [torch_tensor(), value([6]), torch_tensor(shape=[6], norm=3.0), torch_tensor(shape=[6], norm=4.0)],
-            [torch_tensor(norm=5.0)], eps=value(1e-5),
+            [torch_tensor(norm=5.0)],
+            eps=value(1e-5),
         ),
-        "Functional.linear.0.forward": forward([torch_tensor(norm=5.0), torch_tensor(norm=7.0)], [torch_tensor(norm=6.0)]),
+        "Functional.linear.0.forward": forward(
+            [torch_tensor(norm=5.0), torch_tensor(norm=7.0)], [torch_tensor(norm=6.0)]
+        ),
         "Tensor.__mul__.0.forward": forward([torch_tensor(norm=6.0), value(0.5)], [torch_tensor(norm=3.0)]),
-    }  # fmt: skip
+    }
     right = {
         "Primitive.norm.LayerNorm.0.forward": forward(
             [tensor(), tensor(shape=[6], norm=3.0), tensor(shape=[6], norm=4.0)],
@@ -241,7 +256,7 @@ def test_apis_are_paired_by_words_and_not_blamed_for_their_signatures(tmp_path):
         ),
         "Functional.dense.0.forward": forward([tensor(norm=5.0), tensor(norm=7.0)], [tensor(norm=6.0)]),
         "Tensor.__mul__.0.forward": forward([tensor(norm=6.0), value(0.5)], [tensor(norm=3.0)]),
-    }  # fmt: skip
+    }
     comparison = compare(tmp_path, left, right)
     assert comparison.ok
     assert comparison.pairs == {"mapped": 2, "exact": 1}
@@ -260,7 +275,9 @@ def test_a_map_of_the_user_comes_first(tmp_path):
 def test_the_parents_that_msprobe_writes_for_megatron_are_read(tmp_path):
     name, inner = "Module.b.Block.forward.0", "Module.b.fc.Linear.forward.0"
     folder = write(
-        tmp_path / "d" / "step0", {inner: cell([torch_tensor()], [torch_tensor()]), name: cell([torch_tensor()], [torch_tensor()])},
-        construct={inner: [name, 0], name: [None, 0], "megatron_micro_step_number": 0}, framework="pytorch",
-    )  # fmt: skip
+        tmp_path / "d" / "step0",
+        {inner: cell([torch_tensor()], [torch_tensor()]), name: cell([torch_tensor()], [torch_tensor()])},
+        construct={inner: [name, 0], name: [None, 0], "megatron_micro_step_number": 0},
+        framework="pytorch",
+    )
     assert probe.open(folder)[0][inner].cell == "b.Block"

@@ -1,0 +1,114 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""A net of PyTorch and its port to MindSpore: the recorded dump of one, the real training step of the other."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import probe
+from tests.support.paths import ROOT, environment
+
+pytestmark = pytest.mark.slow
+
+EXAMPLE = ROOT / "examples" / "pytorch"
+#: name -> the arguments of the training in MindSpore
+RUNS = {
+    "L0": ["--level", "L0"],
+    "L0 mint": ["--level", "L0", "--layers", "mint"],
+    "L0 tanh": ["--level", "L0", "--gelu", "tanh"],
+    "L1": ["--level", "L1"],
+    "L1 mint": ["--level", "L1", "--layers", "mint"],
+    "L1 mint tanh": ["--level", "L1", "--layers", "mint", "--gelu", "tanh"],
+    "arrays": ["--level", "L0", "--task", "tensor"],
+    "arrays tanh": ["--level", "L0", "--task", "tensor", "--gelu", "tanh"],
+}
+
+
+@pytest.fixture(scope="module")
+def ported(tmp_path_factory):
+    """Return a function that gives the folder of a run, which is recorded once."""
+    folder = tmp_path_factory.mktemp("ported")
+
+    def record(name):
+        path = folder / name.replace(" ", "_")
+        if not path.exists():
+            command = [sys.executable, EXAMPLE / "train_mindspore.py", "--dump-path", path, *RUNS[name]]
+            done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment(), cwd=folder)
+            assert done.returncode == 0, done.stderr
+        return path
+
+    return record
+
+
+def shares(comparison):
+    """Return which part of the calls of A and of B is paired."""
+    (unit,) = comparison.units
+    paired = unit.counts.paired
+    return [paired / (paired + alone) for alone in unit.counts.only]
+
+
+def greatest(comparison):
+    """Return the row with the greatest known distance."""
+    return max(comparison.table(), key=lambda row: row["rel_l2"] or 0.0)
+
+
+@pytest.mark.parametrize("run", ["L0", "L0 mint"])
+def test_modules_and_cells_are_paired_and_agree(run, ported, record_property):
+    comparison = probe.compare(EXAMPLE / "L0", ported(run))
+    worst = greatest(comparison)
+    print(run, shares(comparison), worst["call_a"], worst["place"], worst["rel_l2"])
+    assert comparison.ok
+    assert min(shares(comparison)) >= 0.95
+
+
+@pytest.mark.parametrize("golden_first", [True, False])
+def test_the_approximate_gelu_is_named(golden_first, ported):
+    sides = (EXAMPLE / "L0", ported("L0 tanh"))
+    comparison = probe.compare(*(sides if golden_first else sides[::-1]))
+    name = "Cell.blocks.0.act.GELU.forward.0" if golden_first else "Module.blocks.0.act.GELU.forward.0"
+    assert (comparison.first.kind, comparison.first.name) == ("computation", name)
+    assert len(comparison.origins) == 1
+
+
+def test_the_transposed_weight_is_told(ported):
+    rows = list(probe.compare(EXAMPLE / "L0", ported("L0")).table())
+    turned = {(row["call_b"], row["place"]) for row in rows if row["verdict"] == "transposed"}
+    assert turned == {
+        ("Cell.head.Head.forward.0", "parameters.weight"), ("Cell.head.Head.parameters_grad.0", "weight.0"),
+    }  # fmt: skip
+
+
+def test_arrays_of_both_are_read(ported):
+    comparison = probe.compare(EXAMPLE / "arrays", ported("arrays"))
+    rows = [row for row in comparison.table() if row["call_a"] and row["call_b"] and row["exact"]]
+    assert comparison.ok
+    assert {row["cell"] for row in rows} >= {"blocks.1.Block"}
+    assert {row["verdict"] for row in rows} <= {"same", "close", "transposed", "near zero"}
+    assert ("Cell.head.Head.forward.0", "parameters.weight", "transposed") in {
+        (row["call_b"], row["place"], row["verdict"]) for row in rows
+    }
+    weight = probe.open(EXAMPLE / "arrays")[0]["Module.head.Head.forward.0"].parameters["weight"]
+    own = probe.open(ported("arrays"))[0]["Cell.head.Head.forward.0"].parameters["weight"]
+    assert np.array_equal(weight.array(), own.array().T)
+    assert np.isclose(np.linalg.norm(weight.array()), weight.norm, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("run", "least"), [("L1", (0.5, 0.5)), ("L1 mint", (0.8, 0.8))])
+def test_calls_are_paired_at_level_l1(run, least, ported):
+    comparison = probe.compare(EXAMPLE / "L1", ported(run))
+    worst = greatest(comparison)
+    print(run, shares(comparison), worst["call_a"], worst["call_b"], worst["place"], worst["rel_l2"])
+    assert all(share >= floor for share, floor in zip(shares(comparison), least))
+
+
+def test_the_recorded_dump_is_small_and_names_no_machine():
+    files = [path for path in EXAMPLE.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    assert sum(path.stat().st_size for path in files) < 300_000
+    texts = [path.read_text("utf-8") for path in files if path.suffix == ".json"]
+    assert texts
+    assert [text for text in texts if "File /" in text or '": "/' in text] == []
