@@ -6,12 +6,14 @@
     python examples/pytorch/record_pytorch.py --keep examples/pytorch
 
 It has made the folders L0, L1 and arrays beside it. They are in the repository, so that nobody needs PyTorch
-to run the comparison. msprobe writes absolute paths; those are made relative here. Nothing else is changed.
+to run the comparison. Absolute paths are made relative, and the number of the process is left out of a folder's name;
+the rest is as msprobe wrote it.
 """
 
 import argparse
 import json
 import os
+import re
 import shutil
 import site
 import sys
@@ -114,7 +116,8 @@ def keep(folder, target):
     shutil.rmtree(target, ignore_errors=True)
     for place, _, files in os.walk(os.path.join(folder, "dump")):
         for name in files:
-            goal = os.path.join(target, os.path.relpath(place, os.path.join(folder, "dump")), name)
+            inner = re.sub(r"proc\d+", "proc", os.path.relpath(place, os.path.join(folder, "dump")))
+            goal = os.path.join(target, inner, name)
             os.makedirs(os.path.dirname(goal), exist_ok=True)
             shutil.copyfile(os.path.join(place, name), goal)
             if name.endswith(".json"):

@@ -19,47 +19,12 @@ from weights import HIDDEN, LAYERS, LENGTH, VOCABULARY, WIDTH, batch, weights
 from probe import PrecisionDebugger
 
 
-class Layers:
-    """The layers of mindspore.nn, with the settings that PyTorch's have by default."""
-
-    def __init__(self, approximate):
-        self.approximate = approximate
-
-    def dense(self, inputs, outputs):
-        return nn.Dense(inputs, outputs)
-
-    def norm(self):
-        return nn.LayerNorm((WIDTH,), epsilon=1e-5)
-
-    def act(self):
-        return nn.GELU(approximate=self.approximate)
-
-    def embedding(self):
-        return nn.Embedding(VOCABULARY, WIDTH)
-
-
-class MintLayers(Layers):
-    """The layers of mindspore.mint, which has PyTorch's names."""
-
-    def dense(self, inputs, outputs):
-        return mint.nn.Linear(inputs, outputs)
-
-    def norm(self):
-        return mint.nn.LayerNorm(WIDTH)
-
-    def act(self):
-        return mint.nn.GELU(approximate="tanh" if self.approximate else "none")
-
-    def embedding(self):
-        return mint.nn.Embedding(VOCABULARY, WIDTH)
-
-
 class Attention(nn.Cell):
     """Self-attention with one head."""
 
-    def __init__(self, layers):
+    def __init__(self, dense):
         super().__init__()
-        self.q, self.k, self.v, self.o = (layers.dense(WIDTH, WIDTH) for _ in range(4))
+        self.q, self.k, self.v, self.o = (dense(WIDTH, WIDTH) for _ in range(4))
 
     def construct(self, x):
         scores = ops.matmul(self.q(x), self.k(x).swapaxes(1, 2)) * WIDTH**-0.5
@@ -69,11 +34,11 @@ class Attention(nn.Cell):
 class Block(nn.Cell):
     """A transformer block."""
 
-    def __init__(self, layers):
+    def __init__(self, dense, approximate):
         super().__init__()
-        self.norm1, self.norm2 = layers.norm(), layers.norm()
-        self.attention = Attention(layers)
-        self.up, self.act, self.down = layers.dense(WIDTH, HIDDEN), layers.act(), layers.dense(HIDDEN, WIDTH)
+        self.norm1, self.norm2 = (nn.LayerNorm((WIDTH,), epsilon=1e-5) for _ in range(2))  # PyTorch's epsilon
+        self.attention = Attention(dense)
+        self.up, self.act, self.down = dense(WIDTH, HIDDEN), nn.GELU(approximate=approximate), dense(HIDDEN, WIDTH)
 
     def construct(self, x):
         x = x + self.attention(self.norm1(x))
@@ -94,12 +59,12 @@ class Head(nn.Cell):
 class Net(nn.Cell):
     """A small transformer."""
 
-    def __init__(self, layers):
+    def __init__(self, dense, approximate):
         super().__init__()
-        self.tokens = layers.embedding()
+        self.tokens = nn.Embedding(VOCABULARY, WIDTH)
         self.positions = Parameter(Tensor(np.zeros((LENGTH, WIDTH), np.float32)), name="positions")
-        self.blocks = nn.CellList([Block(layers) for _ in range(LAYERS)])
-        self.norm, self.head = layers.norm(), Head()
+        self.blocks = nn.CellList([Block(dense, approximate) for _ in range(LAYERS)])
+        self.norm, self.head = nn.LayerNorm((WIDTH,), epsilon=1e-5), Head()
 
     def construct(self, tokens):
         x = self.tokens(tokens) + self.positions
@@ -125,12 +90,13 @@ def main():
     parser.add_argument("--level", default="L0", choices=["L0", "L1", "mix"])
     parser.add_argument("--task", default="statistics", choices=["statistics", "tensor"])
     parser.add_argument("--gelu", default="none", choices=["none", "tanh"])
-    parser.add_argument("--layers", default="nn", choices=["nn", "mint"])
+    parser.add_argument("--linear", default="nn", choices=["nn", "mint"], help="nn.Dense, or mint.nn.Linear")
+    parser.add_argument("--list", nargs="*", default=[], help="parts of the names of what is recorded")
     given = parser.parse_args()
 
     ms.set_context(mode=ms.PYNATIVE_MODE)
     ms.set_device("CPU")
-    net = Net((MintLayers if given.layers == "mint" else Layers)(given.gelu == "tanh"))
+    net = Net(mint.nn.Linear if given.linear == "mint" else nn.Dense, given.gelu == "tanh")
     load(net)
     net.set_train()
     tokens, labels = (Tensor(array.astype(np.int32)) for array in batch())
@@ -139,7 +105,12 @@ def main():
         return ops.cross_entropy(net(x).reshape(-1, VOCABULARY), y)
 
     gradient = ms.value_and_grad(forward, None, net.trainable_params())
-    settings = {"task": given.task, "level": given.level, "dump_path": given.dump_path, given.task: {}}
+    settings = {
+        "task": given.task,
+        "level": given.level,
+        "dump_path": given.dump_path,
+        given.task: {"list": given.list},
+    }
     with open(f"{given.dump_path}.json", "w") as file:
         json.dump({**settings, "overwrite": True}, file)
     debugger = PrecisionDebugger(config_path=f"{given.dump_path}.json")

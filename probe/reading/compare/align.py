@@ -12,10 +12,12 @@ from probe.reading.compare.vocabulary import Vocabulary
 from probe.reading.dump import Dump
 from probe.reading.entry_name import API, CELL, FORWARD, GRADIENT
 from probe.reading.flow import Flow, backward_name
-from probe.reading.values import element_count, is_tensor, leaves, plain
+from probe.reading.values import element_count, is_tensor, leaves, plain, real
 
 #: how a pair was found
-EXACT, COUNTED, MOVED, RENAMED, MAPPED, REPLACED = "exact", "counted", "moved", "renamed", "mapped", "replaced"
+EXACT, COUNTED, MOVED, RENAMED, MAPPED, STATISTICS, REPLACED = (
+    "exact", "counted", "moved", "renamed", "mapped", "statistics", "replaced"
+)  # fmt: skip
 NONE = -1
 
 
@@ -26,7 +28,8 @@ class Pair(NamedTuple):
         a: its place in A; -1 where it is only in B.
         b: its place in B; -1 where it is only in A.
         how: how it was found: "exact" (by name), "counted" (another number), "moved" (another place in its Cell),
-            "renamed" (another Cell), "mapped", "replaced" (another API), or "" for one without a partner.
+            "renamed" (another Cell), "mapped", "statistics" (another API with the same output), "replaced" (another
+            API), or "" for one without a partner.
     """
 
     a: int
@@ -205,7 +208,14 @@ class Alignment:
         if self.flows[0].names[a] == self.flows[1].names[b]:
             return EXACT
         same = self.flows[0].parts[a].key == self.flows[1].parts[b].key
-        return COUNTED if same else REPLACED if level == 3 else MAPPED
+        if same or level == 3:
+            return COUNTED if same else REPLACED
+        return STATISTICS if self.vocabulary.is_foreign and not self.is_one_call(a, b) else MAPPED
+
+    def is_one_call(self, a: int, b: int) -> bool:
+        """Return whether one word stands for the APIs of two places."""
+        vocabulary, (flow_a, flow_b) = self.vocabulary, self.flows
+        return vocabulary.call(0, flow_a.parts[a]) == vocabulary.call(1, flow_b.parts[b])
 
     def _replaced(self, left_a: list[int], left_b: list[int]) -> list[tuple[int, int]]:
         """Return calls of other APIs that stand between the same pairs and give the same shapes."""
@@ -268,13 +278,16 @@ class Alignment:
     def _call_key(self, side: int, place: int, name: str, level: int) -> Hashable:
         """Return the key of a call: API, shapes and plain arguments; at level 1 no arguments, at 2 no shapes.
 
-        Two frameworks give a call its arguments in other ways. Its outputs have the same sizes.
+        Two frameworks make other calls with other arguments for one thing. Their outputs have the same numbers: the key
+        is API and output, at level 1 the output alone, at 2 the API and the size of its output.
         """
         entry = self.entry(side, place)
+        if self.vocabulary.is_foreign and isinstance(entry, dict):
+            size = self.shapes(side, place, "output")
+            output = _first_numbers(entry) or (side, place)
+            return (name, size) if level == 2 else (size, output) if level == 1 else (name, size, output)
         if level == 2 or not isinstance(entry, dict):
             return name
-        if self.vocabulary.is_foreign:
-            return name, self.shapes(side, place, "output")
         given = leaves(entry.get("input_args"))
         shapes = tuple(_shape(leaf) for _, leaf in given if is_tensor(leaf))
         if level == 1:
@@ -295,6 +308,13 @@ def _class_only(alignment: Alignment, side: int, place: int) -> Hashable:
 
 def _place_only(alignment: Alignment, side: int, place: int) -> Hashable:
     return alignment.shapes(side, place, "parameters"), alignment.shapes(side, place, "output")
+
+
+def _first_numbers(entry: dict[str, Any]) -> tuple[str, ...]:
+    """Return the numbers of the first output, so rounded that two frameworks agree; () where they tell nothing."""
+    record = next((leaf for _, leaf in leaves(entry.get("output")) if is_tensor(leaf)), {})
+    numbers = [real(record.get(key)) for key in ("Norm", "Max", "Min")]
+    return () if None in numbers or not numbers[0] else tuple(f"{number:.2e}" for number in numbers)
 
 
 def _shape(record: Any) -> tuple[int, ...] | None:

@@ -52,7 +52,8 @@ def fit(alignment: Alignment, a: Dump, b: Dump) -> None:
         elif parts.kind == CELL:
             _rename(entry.get("parameters"), partner.get("parameters"))
         elif parts.kind == API and parts.direction == FORWARD:
-            _fit_inputs(flows[torch], own, entry, partner)
+            one = alignment.is_one_call(*pair)
+            _fit_inputs(flows[torch], own, entry, partner.get("input_args") if one else [])
 
 
 def _rename(own: Any, other: Any) -> None:
@@ -65,9 +66,8 @@ def _rename(own: Any, other: Any) -> None:
         own.update(renamed)
 
 
-def _fit_inputs(flow: Flow, place: int, entry: dict[str, Any], partner: dict[str, Any]) -> None:
+def _fit_inputs(flow: Flow, place: int, entry: dict[str, Any], wanted: Any) -> None:
     """Put the tensors that an API was given where the other side has tensors of their sizes; the rest goes behind."""
-    wanted = partner.get("input_args")
     if not isinstance(wanted, list) or any(not is_tensor(item) and isinstance(item, (list, dict)) and "type" not in item
                                            for item in wanted):  # fmt: skip
         return

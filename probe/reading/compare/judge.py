@@ -12,7 +12,7 @@ from probe.naming import written_outputs
 from probe.reading.compare.bounds import APART, SAME, UNKNOWN, Distance, distance
 from probe.reading.compare.tolerance import Tolerances, of_dtype
 from probe.reading.compare.transposes import is_certain, may_be_transposed
-from probe.reading.entry_name import CELL, FORWARD, GRADIENT, EntryName
+from probe.reading.entry_name import API, BACKWARD, CELL, FORWARD, GRADIENT, EntryName
 from probe.reading.flow import content_key
 from probe.reading.values import Leaf, element_count, is_tensor, leaves, plain, real
 
@@ -133,7 +133,8 @@ class Judge:
         inputs = [slot for slot in slots if slot.is_input]
         if [slot for slot in inputs if slot.verdict in HARD]:
             return slots
-        given = [(_gap(slot), element_count(slot.a.get("shape"))) for slot in inputs if is_tensor(slot.a)]
+        tensors = [slot for slot in inputs if is_tensor(slot.a) and is_tensor(slot.b)]
+        given = [(_gap(slot), element_count(slot.a.get("shape"))) for slot in tensors]
         if not any(gap for gap, _ in given):
             return slots
         found = [
@@ -187,6 +188,8 @@ class Judge:
         if self._turned is not None and may_be_transposed(parts, place, a, b):
             return self._weights(self._turned, name, place, is_input, a, b, floor)
         shape_a, shape_b = a.get("shape"), b.get("shape")
+        if self._turned is not None and parts.kind == API and parts.direction == BACKWARD and not is_input:
+            return self._gradients(name, place, a, b, floor)
         if shape_a != shape_b and element_count(shape_a) != element_count(shape_b):
             return Slot(place, is_input, a, b, APART, SHAPE)
         found = (_from_crc(a, b) if "md5" in a else None) or distance(a, b)
@@ -207,6 +210,18 @@ class Judge:
         verdict = self._verdict(name, place, a, b, found, floor)
         is_turned = verdict not in HARD and verdict != UNKNOWN_VALUE and is_certain(a, found)
         return Slot(place, is_input, a, b, found, TRANSPOSED if is_turned else verdict)
+
+    def _gradients(self, name: str, place: str, a: Any, b: Any, floor: Any) -> Slot:
+        """Return the verdict on two gradients of inputs of an API.
+
+        msprobe for PyTorch records those of the last node that the API leaves in the graph, perhaps of a part of it.
+        """
+        if a.get("shape") != b.get("shape"):
+            return Slot(place, False, a, b, UNKNOWN, UNKNOWN_VALUE)
+        found = distance(a, b)
+        verdict = self._verdict(name, place, a, b, found, floor)
+        known = verdict not in HARD
+        return Slot(place, False, a, b, found if known else UNKNOWN, verdict if known else UNKNOWN_VALUE)
 
     def _verdict(self, name: str, place: str, a: Any, b: Any, found: Distance, floor: Any) -> str:
         if found.rel_l2 is None:

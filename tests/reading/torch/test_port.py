@@ -19,13 +19,12 @@ EXAMPLE = ROOT / "examples" / "pytorch"
 #: name -> the arguments of the training in MindSpore
 RUNS = {
     "L0": ["--level", "L0"],
-    "L0 mint": ["--level", "L0", "--layers", "mint"],
+    "L0 mint": ["--level", "L0", "--linear", "mint"],
     "L0 tanh": ["--level", "L0", "--gelu", "tanh"],
     "L1": ["--level", "L1"],
-    "L1 mint": ["--level", "L1", "--layers", "mint"],
-    "L1 mint tanh": ["--level", "L1", "--layers", "mint", "--gelu", "tanh"],
-    "arrays": ["--level", "L0", "--task", "tensor"],
-    "arrays tanh": ["--level", "L0", "--task", "tensor", "--gelu", "tanh"],
+    "L1 mint": ["--level", "L1", "--linear", "mint"],
+    "L1 mint tanh": ["--level", "L1", "--linear", "mint", "--gelu", "tanh"],
+    "arrays": ["--task", "tensor", "--list", "blocks.1.norm2", "blocks.1.act", "head.Head"],
 }
 
 
