@@ -312,7 +312,7 @@ def _place_only(alignment: Alignment, side: int, place: int) -> Hashable:
 
 def _first_numbers(entry: dict[str, Any]) -> tuple[str, ...]:
     """Return the numbers of the first output, so rounded that two frameworks agree; () where they tell nothing."""
-    record = next((leaf for _, leaf in leaves(entry.get("output")) if is_tensor(leaf)), {})
+    record: Any = next((leaf for _, leaf in leaves(entry.get("output")) if is_tensor(leaf)), {})
     numbers = [real(record.get(key)) for key in ("Norm", "Max", "Min")]
     return () if None in numbers or not numbers[0] else tuple(f"{number:.2e}" for number in numbers)
 
