@@ -25,7 +25,7 @@ def shapes():
 
 def weights():
     """Return parameter -> array, the same ones in every run."""
-    random = np.random.RandomState(1)
+    random = np.random.RandomState(0)
     return {
         name: (random.randn(*shape) * 0.4 + ("norm" in name and name.endswith("weight"))).astype(np.float32)
         for name, shape in shapes().items()
