@@ -112,7 +112,7 @@ def record(folder, level, task, kept):
 def keep(folder, target):
     """Copy the documents and arrays of the one step, with relative paths."""
     places = {os.path.dirname(os.path.dirname(HERE)) + os.sep: "", folder + os.sep: "", sys.prefix + os.sep: ""}
-    places.update({path + os.sep: "" for path in site.getsitepackages()})
+    places.update({path + os.sep: "site-packages/" for path in site.getsitepackages()})
     shutil.rmtree(target, ignore_errors=True)
     for place, _, files in os.walk(os.path.join(folder, "dump")):
         for name in files:

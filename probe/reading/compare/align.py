@@ -243,7 +243,8 @@ class Alignment:
                 name = f"{cells[parts.key]}{name[len(parts.key) :]}"
             other = self._positions.get(self.vocabulary.name(0, name))
             if other is not None and (parts.kind not in (API, CELL) or self._is_orphan(place, other)):
-                self.pair(place, other, EXACT if name == flow_a.names[place] else RENAMED)
+                changed = MAPPED if self.vocabulary.is_foreign else RENAMED
+                self.pair(place, other, EXACT if name == flow_a.names[place] else changed)
 
     def _is_orphan(self, a: int, b: int) -> bool:
         """Return whether these are backwards whose forwards were not recorded."""
