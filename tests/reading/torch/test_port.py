@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -116,6 +117,32 @@ def test_the_approximate_gelu_is_named_at_l1(run, ported):
     comparison = probe.compare(EXAMPLE / "L1", ported(run))
     assert (comparison.first.kind, comparison.first.name) == ("computation", "Functional.gelu.0.forward")
     assert len(comparison.origins) == 1
+
+
+#: the commands of the page, each with the lines that it prints
+COMMANDS = [
+    command.partition("\n")
+    for block in re.findall(r"^```\n(.*?)^```$", (ROOT / "docs" / "pytorch.md").read_text("utf-8"), re.M | re.S)
+    for command in block.split("$ ")[1:]
+]
+
+
+def without_numbers(text, folder):
+    """Return the words of a text with paths from here, without what depends on the last digits of a machine."""
+    lines = [line for line in text.replace(f"{folder}/", "").splitlines() if not line.startswith("also suspicious")]
+    return ["#" if re.fullmatch(r"-?\d[\d.e+-]*[,;:)]?", word) else word for line in lines for word in line.split()]
+
+
+def test_the_commands_of_the_page_print_what_it_shows(tmp_path):
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    for command, _, shown in COMMANDS:
+        words = command.replace("probe ", "-m probe ").removeprefix("python ").split()
+        done = subprocess.run(
+            [sys.executable, *words], capture_output=True, text=True, check=False, env=environment(), cwd=tmp_path
+        )
+        assert done.returncode == int("wrong" in words and "-m" in words), done.stderr
+        assert without_numbers(done.stdout, tmp_path) == without_numbers(shown, tmp_path)
+    assert len(COMMANDS) == 4
 
 
 def test_the_recorded_dump_is_small_and_names_no_machine():
