@@ -10,6 +10,7 @@ texts and tuples. Every other opcode, and every other name to import, is refused
 from __future__ import annotations
 
 import pickletools
+import struct
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -46,7 +47,7 @@ class NotATensor(Exception):
 
 
 class Storage(NamedTuple):
-    """Where the numbers of a tensor are.
+    """The place of the numbers of a tensor.
 
     Attributes:
         key: the member of the archive, below ``data/``.
@@ -88,7 +89,7 @@ class _Hooks(NamedTuple):
 
 
 class _Mark(NamedTuple):
-    """Where a tuple begins on the stack."""
+    """The beginning of a tuple on the stack."""
 
 
 #: opcodes that push their argument, and that push one value
@@ -121,9 +122,7 @@ def _opcodes(description: bytes) -> Iterator[tuple[str, Any]]:
     try:
         for opcode, argument, _ in pickletools.genops(description):
             yield opcode.name, argument
-    except NotATensor:
-        raise
-    except Exception as error:  # a pickle may be broken in any way
+    except (ValueError, IndexError, KeyError, OverflowError, struct.error) as error:
         raise NotATensor(f"its data.pkl is broken: {' '.join(str(error).split())[:120]}") from None
 
 

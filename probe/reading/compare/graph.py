@@ -49,8 +49,9 @@ class Graph:
             {pair.b: node for node, pair in enumerate(pairs) if pair.b != NONE},
         )
         self._parts = [self._own_parts(pair) for pair in pairs]
-        self._is_foreign = alignment.vocabulary.is_foreign
-        self._mixed = not self._is_foreign and len(alignment.flows[0].dtypes | alignment.flows[1].dtypes) > 1
+        self._mixed = (
+            not alignment.vocabulary.is_foreign and len(alignment.flows[0].dtypes | alignment.flows[1].dtypes) > 1
+        )
         self.off = [any(slot.verdict in HARD for slot in found) for found in slots]
         for node, pair in enumerate(pairs):
             self.off[node] = self.off[node] or self._lost_backward(pair)
@@ -123,7 +124,9 @@ class Graph:
             return own is None or own in (self.alignment.b_of, self.alignment.a_of)[side]
         if parts.direction != BACKWARD or parts.kind not in (API, CELL):
             return False
-        if self._is_foreign and parts.kind == API:  # frameworks differentiate other parts of a call by themselves
+        if (
+            self.alignment.vocabulary.is_foreign and parts.kind == API
+        ):  # frameworks differentiate other parts of a call by themselves
             return False
         forward = flow.forward_of(place)
         return forward is not None and forward in (self.alignment.b_of, self.alignment.a_of)[side]
@@ -269,7 +272,9 @@ class Graph:
     def is_soft(self, node: int) -> bool:
         """Return whether a node has a difference that may be harmless: an argument, a dtype, an added call."""
         pair, direction = self.pairs[node], self._parts[node].direction
-        if self._is_foreign:  # two frameworks have other calls and dtypes everywhere; numbers alone tell
+        if (
+            self.alignment.vocabulary.is_foreign
+        ):  # two frameworks have other calls and dtypes everywhere; numbers alone tell
             return direction == FORWARD and any(self._is_soft_slot(node, slot) for slot in self.slots[node])
         if NONE in (pair.a, pair.b):
             return direction == FORWARD and not self.is_container(node)

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from probe.naming import written_outputs
 from probe.reading.compare.bounds import APART, SAME, UNKNOWN, Distance, distance
+from probe.reading.compare.foreign import is_certain, is_told, may_be_transposed
 from probe.reading.compare.tolerance import Tolerances, of_dtype
-from probe.reading.compare.transposes import is_certain, may_be_transposed
 from probe.reading.entry_name import API, BACKWARD, CELL, FORWARD, GRADIENT, EntryName
 from probe.reading.flow import content_key
 from probe.reading.values import Leaf, element_count, is_tensor, leaves, plain, real
@@ -301,20 +301,6 @@ def _is_carried(slot: Slot, given: list[tuple[float, int | None]]) -> bool:
     if not gap or not count:
         return False
     return any(gap <= _GROWN * own * max((size or 0) / count, 1.0) ** 0.5 for own, size in given)
-
-
-def is_told(parts: EntryName, place: str, a: Any, b: Any) -> bool:
-    """Return whether a difference of two values that are no two tensors tells anything over two frameworks.
-
-    Signatures of APIs differ, and MindSpore has parameters where PyTorch has buffers. Numbers at one place do tell.
-
-    >>> from probe.reading.entry_name import parse
-    >>> [is_told(parse("Tensor.__mul__.0.forward"), "input.1", 0.25, b) for b in (0.5, None)]
-    [True, False]
-    """
-    if type(a) in (int, float) and type(b) in (int, float):
-        return True
-    return parts.kind == CELL and not place.startswith("parameters.") and (is_tensor(a) or is_tensor(b))
 
 
 def is_unwritten(parts: EntryName, place: str) -> bool:

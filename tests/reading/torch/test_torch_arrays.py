@@ -16,6 +16,7 @@ import pytest
 import probe
 from probe.errors import UsageError
 from probe.reading.load import load_array
+from probe.reading.torch_pickle import NotATensor, read_layout
 
 from . import archives
 from .archives import HOOKS, PROTO, name, number, numbers, parameter, storage, tensor, text, write
@@ -245,6 +246,22 @@ def test_an_archive_with_one_wrong_byte_never_does_worse_than_one_line(tmp_path)
             assert load_array(str(path), "").nbytes < 10_000
         except UsageError as error:
             assert "\n" not in str(error)  # noqa: PT017
+
+
+def test_descriptions_with_random_changes_are_one_line():
+    random = np.random.RandomState(1)
+    for _ in range(3_000):
+        body = bytearray(PROTO + parameter(tensor()) + b".")
+        for _ in range(random.randint(1, 9)):
+            place = random.randint(len(body))
+            body[place : place + random.randint(2)] = random.bytes(random.randint(3))
+        try:
+            layout = read_layout(bytes(body))
+        except NotATensor as error:
+            assert str(error).isprintable()  # noqa: PT017
+            assert len(str(error)) < 240  # noqa: PT017
+        else:
+            assert all(type(length) is int for length in layout.shape)
 
 
 def test_the_old_form_of_torch_save(tmp_path):

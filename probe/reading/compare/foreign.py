@@ -1,13 +1,14 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Weights of which one framework holds the transpose of the other's."""
+"""The places of a call that two frameworks have in other ways: transposed weights, and values on one side only."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from probe.reading.compare.bounds import Distance
-from probe.reading.entry_name import GRADIENT, EntryName
+from probe.reading.entry_name import CELL, GRADIENT, EntryName
+from probe.reading.values import is_tensor
 
 
 def may_be_transposed(parts: EntryName, place: str, a: Any, b: Any) -> bool:
@@ -30,3 +31,17 @@ def is_certain(a: Any, found: Distance) -> bool:
     A square one may be equal to the other as it stands. Arrays tell the two apart, statistics do not.
     """
     return found.exact or a["shape"][0] != a["shape"][1]
+
+
+def is_told(parts: EntryName, place: str, a: Any, b: Any) -> bool:
+    """Return whether a difference of two values that are no two tensors tells anything over two frameworks.
+
+    Signatures of APIs differ, and MindSpore has parameters where PyTorch has buffers. Numbers at one place do tell.
+
+    >>> from probe.reading.entry_name import parse
+    >>> [is_told(parse("Tensor.__mul__.0.forward"), "input.1", 0.25, b) for b in (0.5, None)]
+    [True, False]
+    """
+    if type(a) in (int, float) and type(b) in (int, float):
+        return True
+    return parts.kind == CELL and not place.startswith("parameters.") and (is_tensor(a) or is_tensor(b))
