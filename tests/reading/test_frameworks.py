@@ -133,6 +133,32 @@ def test_integers_of_two_sizes_are_no_difference_and_are_not_blamed(tmp_path):
     assert compare(tmp_path / "again", left, right).first.kind == "data"
 
 
+@pytest.mark.parametrize(("norm", "ok"), [(2.0001, True), (2.0004, False)])
+def test_gradients_of_two_frameworks_are_sums_in_other_orders(norm, ok, tmp_path):
+    left = {
+        "Module.x.PReLU.forward.0": cell([torch_tensor()], [torch_tensor()], weight=torch_tensor()),
+        "Module.x.PReLU.parameters_grad.0": {"weight": [torch_tensor()]},
+    }
+    right = {
+        "Cell.x.PReLU.forward.0": cell([tensor()], [tensor()], weight=tensor()),
+        "Cell.x.PReLU.parameters_grad.0": {"weight": [tensor(norm=norm)]},
+    }
+    assert compare(tmp_path, left, right).ok is ok
+    right["Cell.x.PReLU.forward.0"]["output"] = [tensor(norm=norm)]
+    assert not compare(tmp_path / "forward", left, right).ok
+
+
+def test_arguments_of_batch_norm_are_found_by_their_numbers(tmp_path):
+    names = {"mean": 0.1, "variance": 1.1, "weight": 3.0, "bias": 4.0}
+    theirs = {name: torch_tensor(shape=[6], norm=norm) for name, norm in names.items()}
+    mine = [tensor(shape=[6], norm=names[name]) for name in ("weight", "bias", "mean", "variance")]
+    left = {"Functional.batch_norm.0.forward": forward([torch_tensor(), *theirs.values()], [torch_tensor(norm=9.0)])}
+    right = {"Primitive.bn.BatchNorm.0.forward": forward([tensor(), *mine], [tensor(norm=9.0)])}
+    comparison = compare(tmp_path, left, right)
+    assert comparison.ok
+    assert set(rows(comparison).values()) == {"equal numbers"}
+
+
 def test_the_norm_of_a_negative_scalar_is_no_difference(tmp_path):
     numbers = {"shape": [], "Max": -2.0, "Min": -2.0, "Mean": -2.0}
     left = {"Module.x.X.forward.0": cell([torch_tensor()], [torch_tensor(**numbers, norm=-2.0)])}
@@ -235,6 +261,32 @@ def test_arrays_tell_whether_a_weight_is_transposed(verdict, shape, turned, equa
     assert found["parameters.weight"] == verdict
     weight = probe.open(golden)[0]["Module.fc.Linear.forward.0"].parameters["weight"]
     assert np.array_equal(weight.array(), theirs)
+
+
+def test_a_hostile_array_is_not_executed_and_the_statistics_count(tmp_path):
+    record = {**torch_tensor(), "data_name": "w.pt"}
+    own = {**tensor(), "data_name": "w.npy"}
+    golden = write(
+        tmp_path / "pt" / "step0",
+        {"Module.fc.Linear.forward.0": cell([torch_tensor()], [torch_tensor()], weight=record)},
+        framework="pytorch", task="tensor", dump_data_dir="x",
+    )  # fmt: skip
+    ours = write(
+        tmp_path / "ms" / "step0",
+        {"Cell.fc.Dense.forward.0": cell([tensor()], [tensor()], weight=own)},
+        task="tensor", dump_data_dir="x",
+    )  # fmt: skip
+    for folder in (golden, ours):
+        (folder / "dump_tensor_data").mkdir()
+    target = tmp_path / "executed"
+    body = archives.PROTO + archives.name("os", "system") + b"(" + archives.text(f"touch {target}") + b"tR."
+    archives.write(golden / "dump_tensor_data" / "w.pt", body)
+    np.save(ours / "dump_tensor_data" / "w.npy", np.zeros((2, 3), np.float32))
+    assert probe.compare(golden, ours).ok
+    weight = probe.open(golden)[0]["Module.fc.Linear.forward.0"].parameters["weight"]
+    with pytest.raises(probe.UsageError, match=r"asks for os\.system"):
+        weight.array()
+    assert not target.exists()
 
 
 def test_apis_are_paired_by_words_and_not_blamed_for_their_signatures(tmp_path):

@@ -7,10 +7,12 @@ The entries are changed in memory: dtypes, names of parameters, and the places o
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from probe.reading.compare import frameworks
 from probe.reading.compare.align import Alignment
+from probe.reading.compare.bounds import distance
 from probe.reading.dump import Dump
 from probe.reading.entry_name import API, CELL, FORWARD, GRADIENT
 from probe.reading.flow import Flow
@@ -79,7 +81,8 @@ def _fit_inputs(flow: Flow, place: int, entry: dict[str, Any], wanted: Any) -> N
     moved: dict[str, str] = {}
     found: list[Any] = []
     for number, item in enumerate(wanted):
-        match = next((pair for pair in given if _fits(pair, item, number)), None)
+        fitting = [pair for pair in given if _fits(pair, item, number)]
+        match = min(fitting, key=lambda pair: _gap(pair[1], item), default=None)
         found.append(match[1] if match else None)
         if match:
             given.remove(match)
@@ -97,6 +100,12 @@ def _fits(given: tuple[str, Any], wanted: Any, number: int) -> bool:
     if is_tensor(wanted):
         return is_tensor(value) and _size(value) == _size(wanted)
     return not is_tensor(value) and place == f"input.{number}"
+
+
+def _gap(value: Any, wanted: Any) -> float:
+    """Return how far apart an argument is from the one at a place: of several of one size the nearest is taken."""
+    found = distance(value, wanted).rel_l2 if is_tensor(wanted) else 0.0
+    return math.inf if found is None else found
 
 
 def _size(record: Record) -> int | None:

@@ -7,8 +7,27 @@ from __future__ import annotations
 from typing import Any
 
 from probe.reading.compare.bounds import Distance
+from probe.reading.compare.tolerance import of_dtype
 from probe.reading.entry_name import CELL, GRADIENT, EntryName
 from probe.reading.values import is_tensor
+
+#: gradients are sums over the batch, which the frameworks add in other orders: so many tolerances are no difference
+_GRADIENTS = 10.0
+
+
+def is_noise(a: Any, b: Any, found: Distance, factor: float) -> bool:
+    """Return whether two gradients differ by no more than sums in another order.
+
+    Args:
+        a: the record in A.
+        b: the record in B.
+        found: how far apart they are.
+        factor: by how much all tolerances are multiplied.
+    """
+    if not is_tensor(a) or not is_tensor(b) or found.rel_l2 is None:
+        return False
+    tolerance = max(of_dtype(a.get("dtype")), of_dtype(b.get("dtype")))
+    return found.rel_l2 <= _GRADIENTS * tolerance * factor
 
 
 def may_be_transposed(parts: EntryName, place: str, a: Any, b: Any) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from probe.naming import written_outputs
 from probe.reading.compare.bounds import APART, SAME, UNKNOWN, Distance, distance
-from probe.reading.compare.foreign import is_certain, is_told, may_be_transposed
+from probe.reading.compare.foreign import is_certain, is_noise, is_told, may_be_transposed
 from probe.reading.compare.tolerance import Tolerances, of_dtype
 from probe.reading.entry_name import API, BACKWARD, CELL, FORWARD, GRADIENT, EntryName
 from probe.reading.flow import content_key
@@ -94,7 +94,7 @@ class Judge:
         if not isinstance(a, dict) or not isinstance(b, dict) or parts.kind == GRADIENT or "type" in a:
             if isinstance(a, dict) and "type" in a:
                 a, b = [a], [b]
-            return self._part(name, "", parts, False, a, b, floor)
+            return self._eased(parts, self._part(name, "", parts, False, a, b, floor))
         found: list[Slot] = []
         unfinished = "pending" in a or "pending" in b or "error" in a or "error" in b
         for key in a if a.keys() == b.keys() else {**a, **b}:
@@ -102,7 +102,18 @@ class Judge:
                 word, is_input = _PARTS[key]
                 if is_input or not unfinished:
                     found += self._part(name, word, parts, is_input, a.get(key), b.get(key), floor)
-        return found
+        return self._eased(parts, found)
+
+    def _eased(self, parts: EntryName, slots: list[Slot]) -> list[Slot]:
+        """Return the places of a call; gradients of two frameworks may differ more than other values."""
+        if self._turned is None or parts.direction == FORWARD or not self._tolerances.is_plain:
+            return slots
+        return [
+            slot._replace(verdict=CLOSE)
+            if slot.verdict == DIFFERS and is_noise(slot.a, slot.b, slot.distance, self._tolerances.factor)
+            else slot
+            for slot in slots
+        ]
 
     def follow(self, slots: list[Slot]) -> list[Slot]:
         """Return the places of a call. A call turns rounding into rounding: its outputs are near zero too.
