@@ -4,9 +4,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from probe.reading.compare.bounds import distance
+from probe.reading.compare.leftovers import match_between
 from probe.reading.compare.sequence import match
 from probe.reading.compare.vocabulary import Vocabulary
 from probe.reading.dump import Dump
@@ -186,6 +189,9 @@ class Alignment:
         """Pair the calls of one Cell in their order: by their full keys first, then by shorter keys."""
         flow_a, flow_b = self.flows
         for level in range(4):
+            if level == 2 and self.vocabulary.is_foreign:
+                self._pair_leftovers(places_a, places_b)
+                return
             left_a = [place for place in places_a if place not in self.b_of]
             left_b = [place for place in places_b if place not in self.a_of]
             if not left_a or not left_b:
@@ -216,6 +222,21 @@ class Alignment:
         """Return whether one word stands for the APIs of two places."""
         vocabulary, (flow_a, flow_b) = self.vocabulary, self.flows
         return vocabulary.call(0, flow_a.parts[a]) == vocabulary.call(1, flow_b.parts[b])
+
+    def _pair_leftovers(self, places_a: list[int], places_b: list[int]) -> None:
+        """Pair the calls of two frameworks whose outputs differ, between those whose outputs agree."""
+        for a, b in list(match_between(places_a, places_b, self.b_of, self._name_and_size, self._misfit)):
+            self.pair(a, b, self._how(a, b, 2 if self.is_one_call(a, b) else 3))
+
+    def _name_and_size(self, side: int, place: int) -> Hashable:
+        return self.vocabulary.call(side, self.flows[side].parts[place]), self.shapes(side, place, "output")
+
+    def _misfit(self, a: int, b: int) -> float:
+        """Return how little two calls fit: how far apart their outputs are, and one more for other words."""
+        records = [_first_output(self.entry(side, place)) for side, place in enumerate((a, b))]
+        if None in records or self.shapes(0, a, "output") != self.shapes(1, b, "output"):
+            return math.inf
+        return min(distance(*records).rel_l2 or 0.0, 1.0) + (not self.is_one_call(a, b))
 
     def _replaced(self, left_a: list[int], left_b: list[int]) -> list[tuple[int, int]]:
         """Return calls of other APIs that stand between the same pairs and give the same shapes."""
@@ -280,13 +301,13 @@ class Alignment:
         """Return the key of a call: API, shapes and plain arguments; at level 1 no arguments, at 2 no shapes.
 
         Two frameworks make other calls with other arguments for one thing. Their outputs have the same numbers: the key
-        is API and output, at level 1 the output alone, at 2 the API and the size of its output.
+        is API and output, at level 1 the output alone.
         """
         entry = self.entry(side, place)
         if self.vocabulary.is_foreign and isinstance(entry, dict):
             size = self.shapes(side, place, "output")
             output = _first_numbers(entry) or (side, place)
-            return (name, size) if level == 2 else (size, output) if level == 1 else (name, size, output)
+            return (size, output) if level == 1 else (name, size, output)
         if level == 2 or not isinstance(entry, dict):
             return name
         given = leaves(entry.get("input_args"))
@@ -311,9 +332,14 @@ def _place_only(alignment: Alignment, side: int, place: int) -> Hashable:
     return alignment.shapes(side, place, "parameters"), alignment.shapes(side, place, "output")
 
 
+def _first_output(entry: Any) -> Any:
+    found = leaves(entry.get("output")) if isinstance(entry, dict) else []
+    return next((leaf for _, leaf in found if is_tensor(leaf)), None)
+
+
 def _first_numbers(entry: dict[str, Any]) -> tuple[str, ...]:
     """Return the numbers of the first output, so rounded that two frameworks agree; () where they tell nothing."""
-    record: Any = next((leaf for _, leaf in leaves(entry.get("output")) if is_tensor(leaf)), {})
+    record = _first_output(entry) or {}
     numbers = [real(record.get(key)) for key in ("Norm", "Max", "Min")]
     return () if None in numbers or not numbers[0] else tuple(f"{number:.2e}" for number in numbers)
 

@@ -119,6 +119,47 @@ def test_the_approximate_gelu_is_named_at_l1(run, ported):
     assert len(comparison.origins) == 1
 
 
+_NORM, _WEIGHTED = (
+    "x = x + self.attention(self.norm1(x))",
+    "return self.o(ops.matmul(ops.softmax(scores, -1), self.v(x)))",
+)
+_SCORES = "scores = ops.matmul(self.q(x), self.k(x).swapaxes(1, 2)) * WIDTH**-0.5"
+_UP = "return x + self.down(self.act(self.up(self.norm2(x))))"
+_TURN = 'arrays["head.weight"] = arrays["head.weight"].T'
+#: fault -> a text of the program, another text in its place, and the lines that are named at L0 and at L1
+FAULTS = {
+    "epsilon": ("epsilon=1e-5) for", "epsilon=1e-3) for", _NORM, _NORM),
+    "axis": ("softmax(scores, -1)", "softmax(scores, 1)", _WEIGHTED, _WEIGHTED),
+    "scale": ("WIDTH**-0.5", "WIDTH**-1.0", _WEIGHTED, _SCORES),
+    "weight": (_TURN, f'{_TURN}; arrays["blocks.1.up.weight"] = arrays["blocks.1.up.weight"] * 1.01', _UP, _UP),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("level", ["L0", "L1"])
+def test_a_fault_of_the_port_is_named_with_its_line(level, fault, tmp_path):
+    old, new, *lines = FAULTS[fault]
+    program = (EXAMPLE / "train_mindspore.py").read_text("utf-8")
+    assert old in program
+    (tmp_path / "port.py").write_text(program.replace(old, new), "utf-8")
+    (tmp_path / "weights.py").write_text((EXAMPLE / "weights.py").read_text("utf-8"), "utf-8")
+    command = [sys.executable, "port.py", "--dump-path", "mine", "--level", level]
+    subprocess.run(command, capture_output=True, check=True, env=environment(), cwd=tmp_path)
+    comparison = probe.compare(EXAMPLE / level, tmp_path / "mine")
+    print(comparison)
+    assert comparison.first.source == lines[int(level == "L1")].replace(old, new)
+
+
+def test_a_wrapper_around_the_net_of_pytorch_changes_nothing(ported, tmp_path):
+    folder = tmp_path / "step0" / "rank"
+    folder.mkdir(parents=True)
+    for path in (EXAMPLE / "L0").rglob("*.json"):
+        (folder / path.name).write_text(path.read_text("utf-8").replace("Module.", "Module.module."), "utf-8")
+    comparison = probe.compare(tmp_path, ported("L0"))
+    assert comparison.ok
+    assert shares(comparison) == [1.0, 1.0]
+
+
 #: the commands of the page, each with the lines that it prints
 COMMANDS = [
     command.partition("\n")
