@@ -17,10 +17,12 @@ from probe.reading.flow import content_key
 from probe.reading.values import Leaf, element_count, is_tensor, leaves, plain, real
 
 #: verdicts on a tensor
-BITS, NUMBERS_EQUAL, CLOSE, DIFFERS, UNKNOWN_VALUE, ONE_SIDE, SHAPE, OTHER_BITS, NEAR_ZERO, TRANSPOSED = (
-    "same", "equal numbers", "close", "differs", "unknown", "one side", "shape", "other bits", "near zero", "transposed"
+BITS, NUMBERS_EQUAL, CLOSE, DIFFERS, UNKNOWN_VALUE, ONE_SIDE, SHAPE, OTHER_BITS, NEAR_ZERO = (
+    "same", "equal numbers", "close", "differs", "unknown", "one side", "shape", "other bits", "near zero"
 )  # fmt: skip
 HARD = frozenset((DIFFERS, ONE_SIDE, SHAPE))
+#: the verdict on a weight that is the transpose of the other framework's
+TRANSPOSED = "transposed"
 #: key of an entry -> how places in it begin, and whether the call was given it
 _PARTS = {
     "input_args": ("input.", True),
@@ -49,9 +51,8 @@ class Slot(NamedTuple):
         b: the value in B.
         distance: how far apart two tensors are.
         verdict: "same" (bits), "equal numbers", "other bits" (equal numbers, another CRC-32), "close", "near zero"
-            (both are the rounding of a sum that is zero), "transposed" (a weight is the transpose of the other
-            framework's), "differs", "shape", "one side" or "unknown"; "" for plain values that are equal, "argument"
-            for those that are not.
+            (both are the rounding of a sum that is zero), "differs", "shape", "one side" or "unknown"; "" for plain
+            values that are equal, "argument" for those that are not. Of two frameworks also "transposed".
     """
 
     place: str
