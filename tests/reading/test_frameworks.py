@@ -159,6 +159,13 @@ def test_arguments_of_batch_norm_are_found_by_their_numbers(tmp_path):
     assert set(rows(comparison).values()) == {"equal numbers"}
 
 
+def test_a_sharded_tensor_of_pytorch_is_a_tensor(tmp_path):
+    sharded = {**torch_tensor(norm=9.0), "type": "torch.distributed.tensor.DTensor", "placements": [{"Replicate": {}}]}
+    left = {"Module.x.X.forward.0": cell([torch_tensor()], [sharded])}
+    assert compare(tmp_path, left, {"Cell.x.X.forward.0": cell([tensor()], [tensor(norm=9.0)])}).ok
+    assert not compare(tmp_path / "b", left, {"Cell.x.X.forward.0": cell([tensor()], [tensor(norm=8.0)])}).ok
+
+
 def test_the_norm_of_a_negative_scalar_is_no_difference(tmp_path):
     numbers = {"shape": [], "Max": -2.0, "Min": -2.0, "Mean": -2.0}
     left = {"Module.x.X.forward.0": cell([torch_tensor()], [torch_tensor(**numbers, norm=-2.0)])}
