@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from probe.errors import UsageError
-from probe.reading import document
+from probe.reading import document, torch_arrays
 from probe.reading.values import tensors
 from probe.store import layout
 
@@ -26,7 +26,7 @@ def load(path: str | os.PathLike[str]) -> np.ndarray[Any, Any]:
 
     Args:
         path: a .npy file in a ``dump_tensor_data`` folder. The dump.json beside that folder says whether one of float32
-            was bfloat16; it is read once for all arrays of a folder.
+            was bfloat16; it is read once for all arrays of a folder. Also a .pt file of msprobe for PyTorch.
 
     Raises:
         UsageError: when it is no array, or cannot be read.
@@ -76,6 +76,8 @@ def read_array(path: str, mapped: bool = False) -> np.ndarray[Any, Any]:
 
 
 def _read(path: str, mapped: bool = False) -> np.ndarray[Any, Any]:
+    if path.endswith(torch_arrays.SUFFIX):
+        return torch_arrays.read_tensor(path, mapped)
     try:
         array = read_array(path, mapped)
     except (OSError, ValueError, EOFError, SyntaxError) as error:

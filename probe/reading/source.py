@@ -168,14 +168,17 @@ def read_stacks(folder: str) -> dict[str, list[str]]:
 def read_construct(folder: str) -> dict[str, str | None]:
     """Return the Cell entry around every entry that construct.json names.
 
+    msprobe for PyTorch writes [parent, micro step] in a training of Megatron.
+
     Raises:
         UsageError: when construct.json cannot be read.
     """
-    return {
-        name: parent
-        for name, parent in read_optional(folder, layout.CONSTRUCT).items()
-        if parent is None or isinstance(parent, str)
-    }
+    found: dict[str, str | None] = {}
+    for name, item in read_optional(folder, layout.CONSTRUCT).items():
+        parent = item[0] if isinstance(item, list) and item else item
+        if parent is None or isinstance(parent, str):
+            found[name] = parent
+    return found
 
 
 _STEP = re.compile(r"step(\d{1,18})")

@@ -10,7 +10,15 @@ from typing import Any
 
 #: how deep a value may be nested; deeper ones are none that a recorder writes
 MAX_DEPTH = 64
-TENSORS = frozenset(("mindspore.Tensor", "numpy.ndarray", "torch.Tensor", "torch.nn.parameter.Parameter"))
+#: the types of records of tensors; those of PyTorch have further kinds of tensors
+TENSORS = frozenset(
+    (
+        "mindspore.Tensor", "numpy.ndarray", "torch.Tensor", "torch.nn.parameter.Parameter",
+        "torch.distributed.tensor.DTensor", "torch.nested._internal.nested_tensor.NestedTensor",
+        "torch.distributed._functional_collectives.AsyncCollectiveTensor",
+        "torch._subclasses.fake_tensor.FakeTensor", "BatchedTensor", "GradTrackingTensor",
+    )
+)  # fmt: skip
 #: the four numbers that every task records
 NUMBERS = ("Max", "Min", "Mean", "Norm")
 #: counts of elements that are not ordinary

@@ -4,18 +4,23 @@
 
 from __future__ import annotations
 
-import re
+import math
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from probe.reading.compare.bounds import distance
+from probe.reading.compare.leftovers import match_between
 from probe.reading.compare.sequence import match
+from probe.reading.compare.vocabulary import Vocabulary
 from probe.reading.dump import Dump
-from probe.reading.entry_name import API, CELL, FORWARD, GRADIENT, EntryName
+from probe.reading.entry_name import API, CELL, FORWARD, GRADIENT
 from probe.reading.flow import Flow, backward_name
-from probe.reading.values import element_count, is_tensor, leaves, plain
+from probe.reading.values import element_count, is_tensor, leaves, plain, real
 
 #: how a pair was found
-EXACT, COUNTED, MOVED, RENAMED, MAPPED, REPLACED = "exact", "counted", "moved", "renamed", "mapped", "replaced"
+EXACT, COUNTED, MOVED, RENAMED, MAPPED, STATISTICS, REPLACED = (
+    "exact", "counted", "moved", "renamed", "mapped", "statistics", "replaced"
+)  # fmt: skip
 NONE = -1
 
 
@@ -26,7 +31,8 @@ class Pair(NamedTuple):
         a: its place in A; -1 where it is only in B.
         b: its place in B; -1 where it is only in A.
         how: how it was found: "exact" (by name), "counted" (another number), "moved" (another place in its Cell),
-            "renamed" (another Cell), "mapped", "replaced" (another API), or "" for one without a partner.
+            "renamed" (another Cell), "mapped", "statistics" (another API with the same output), "replaced" (another
+            API), or "" for one without a partner.
     """
 
     a: int
@@ -46,6 +52,7 @@ class Alignment:
         b_of: place in A -> place in B.
         a_of: place in B -> place in A.
         how: place in A -> how its partner was found.
+        vocabulary: the names under which partners are looked for.
     """
 
     def __init__(self, a: Dump, b: Dump, mapping: Mapping[str, str] | None = None) -> None:
@@ -55,7 +62,8 @@ class Alignment:
         self.a_of: dict[int, int] = {}
         self.how: dict[int, str] = {}
         self._homes: tuple[list[str | None], list[str | None]] = ([], [])
-        self._mapping = _mapper(mapping)
+        self.vocabulary = Vocabulary((a.header, b.header), mapping)
+        self._positions = self.vocabulary.positions(self.flows[1])
         if self.flows[0].names == self.flows[1].names and not mapping:
             self._pair_all()
         else:
@@ -103,12 +111,12 @@ class Alignment:
 
     def _pair_cells(self) -> None:
         """Pair the Cells' forwards: by name, then below paired Cells by attribute and class, class, and place."""
-        flow_a, flow_b = self.flows
+        flow_a = self.flows[0]
         for place, name in enumerate(flow_a.names):
             parts = flow_a.parts[place]
             if parts.kind == CELL and parts.direction == FORWARD:
-                mapped = self._mapping(name)
-                other = flow_b.position.get(mapped)
+                mapped = self.vocabulary.name(0, name)
+                other = self._positions.get(mapped)
                 if other is not None:
                     self.pair(place, other, EXACT if mapped == name else MAPPED)
         for _ in range(64):  # one level of Cells each time
@@ -136,8 +144,8 @@ class Alignment:
             left_b = [place for place in cells_b if place not in self.a_of]
             if make_key is _place_only and len(left_a) != len(left_b):
                 break
-            keys_a = [make_key(self._dumps[0], self.flows[0], place) for place in left_a]
-            keys_b = [make_key(self._dumps[1], self.flows[1], place) for place in left_b]
+            keys_a = [make_key(self, 0, place) for place in left_a]
+            keys_b = [make_key(self, 1, place) for place in left_b]
             count += sum(self.pair(left_a[i], left_b[j], RENAMED) for i, j in match(keys_a, keys_b))
         return count
 
@@ -181,19 +189,22 @@ class Alignment:
         """Pair the calls of one Cell in their order: by their full keys first, then by shorter keys."""
         flow_a, flow_b = self.flows
         for level in range(4):
+            if level == 2 and self.vocabulary.is_foreign:
+                self._pair_leftovers(places_a, places_b)
+                return
             left_a = [place for place in places_a if place not in self.b_of]
             left_b = [place for place in places_b if place not in self.a_of]
             if not left_a or not left_b:
                 return
-            names_a = [self._mapping(_plain_api(flow_a.parts[place])) for place in left_a]
-            names_b = [_plain_api(flow_b.parts[place]) for place in left_b]
+            names_a = [self.vocabulary.call(0, flow_a.parts[place]) for place in left_a]
+            names_b = [self.vocabulary.call(1, flow_b.parts[place]) for place in left_b]
             if names_a == names_b:
                 found: Iterable[tuple[int, int]] = ((i, i) for i in range(len(left_a)))
             elif level == 3:
                 found = self._replaced(left_a, left_b)
             else:
-                keys_a = [_call_key(self._dumps[0], flow_a, place, names_a[i], level) for i, place in enumerate(left_a)]
-                keys_b = [_call_key(self._dumps[1], flow_b, place, names_b[i], level) for i, place in enumerate(left_b)]
+                keys_a = [self._call_key(0, place, names_a[i], level) for i, place in enumerate(left_a)]
+                keys_b = [self._call_key(1, place, names_b[i], level) for i, place in enumerate(left_b)]
                 found = match(keys_a, keys_b)
             for i, j in found:
                 if level < 3 or names_a == names_b or self._between(left_a[i], left_b[j], places_a, places_b):
@@ -203,12 +214,34 @@ class Alignment:
         if self.flows[0].names[a] == self.flows[1].names[b]:
             return EXACT
         same = self.flows[0].parts[a].key == self.flows[1].parts[b].key
-        return COUNTED if same else REPLACED if level == 3 else MAPPED
+        if same or level == 3:
+            return COUNTED if same else REPLACED
+        return STATISTICS if self.vocabulary.is_foreign and not self.is_one_call(a, b) else MAPPED
+
+    def is_one_call(self, a: int, b: int) -> bool:
+        """Return whether one word stands for the APIs of two places."""
+        vocabulary, (flow_a, flow_b) = self.vocabulary, self.flows
+        return vocabulary.call(0, flow_a.parts[a]) == vocabulary.call(1, flow_b.parts[b])
+
+    def _pair_leftovers(self, places_a: list[int], places_b: list[int]) -> None:
+        """Pair the calls of two frameworks whose outputs differ, between those whose outputs agree."""
+        for a, b in list(match_between(places_a, places_b, self.b_of, self._name_and_size, self._misfit)):
+            self.pair(a, b, self._how(a, b, 2 if self.is_one_call(a, b) else 3))
+
+    def _name_and_size(self, side: int, place: int) -> Hashable:
+        return self.vocabulary.call(side, self.flows[side].parts[place]), self.shapes(side, place, "output")
+
+    def _misfit(self, a: int, b: int) -> float:
+        """Return how little two calls fit: how far apart their outputs are, and one more for other words."""
+        records = [_first_output(self.entry(side, place)) for side, place in enumerate((a, b))]
+        if None in records or self.shapes(0, a, "output") != self.shapes(1, b, "output"):
+            return math.inf
+        return min(distance(*records).rel_l2 or 0.0, 1.0) + (not self.is_one_call(a, b))
 
     def _replaced(self, left_a: list[int], left_b: list[int]) -> list[tuple[int, int]]:
         """Return calls of other APIs that stand between the same pairs and give the same shapes."""
-        shapes_a = [_output_shapes(self._dumps[0], self.flows[0], place) for place in left_a]
-        shapes_b = [_output_shapes(self._dumps[1], self.flows[1], place) for place in left_b]
+        shapes_a = [self.shapes(0, place, "output") for place in left_a]
+        shapes_b = [self.shapes(1, place, "output") for place in left_b]
         return match(shapes_a, shapes_b)
 
     def _between(self, a: int, b: int, places_a: list[int], places_b: list[int]) -> bool:
@@ -229,9 +262,10 @@ class Alignment:
             name = flow_a.names[place]
             if parts.kind == GRADIENT and parts.key in cells:
                 name = f"{cells[parts.key]}{name[len(parts.key) :]}"
-            other = flow_b.position.get(self._mapping(name))
+            other = self._positions.get(self.vocabulary.name(0, name))
             if other is not None and (parts.kind not in (API, CELL) or self._is_orphan(place, other)):
-                self.pair(place, other, EXACT if name == flow_a.names[place] else RENAMED)
+                changed = MAPPED if self.vocabulary.is_foreign else RENAMED
+                self.pair(place, other, EXACT if name == flow_a.names[place] else changed)
 
     def _is_orphan(self, a: int, b: int) -> bool:
         """Return whether these are backwards whose forwards were not recorded."""
@@ -247,63 +281,69 @@ class Alignment:
                 if back_a is not None and back_b is not None:
                     self.pair(back_a, back_b, self.how[a])
 
+    def entry(self, side: int, place: int) -> Any:
+        """Return the entry of a place."""
+        return self._dumps[side].data[self.flows[side].names[place]]
 
-def _mapper(mapping: Mapping[str, str] | None) -> Any:
-    """Return a function that renames as the user's map says; longer names first."""
-    if not mapping:
-        return lambda name: name
-    ordered = sorted(mapping, key=len, reverse=True)
-    pattern = re.compile("|".join(rf"(?<![\w]){re.escape(name)}(?![\w])" for name in ordered))
-    return lambda name: pattern.sub(lambda found: mapping[found[0]], name)
+    def shapes(self, side: int, place: int, key: str) -> Hashable:
+        """Return the shapes of the tensors in a part of an entry.
 
+        Two frameworks agree in sizes alone: of the first output, and of parameters in any order.
+        """
+        entry = self.entry(side, place)
+        found = leaves(entry.get(key)) if isinstance(entry, dict) else []
+        shapes = [_shape(record) for _, record in found if is_tensor(record)]
+        if not self.vocabulary.is_foreign:
+            return tuple(shapes)
+        return frozenset(map(element_count, shapes)) if key == "parameters" else tuple(map(element_count, shapes[:1]))
 
-def _plain_api(parts: EntryName) -> str:
-    """Return the part of an API's name that all its spellings share: Tensor.__add__, Functional.add, mint.add."""
-    name = parts.api.strip("_").lower()
-    if parts.api.startswith("__r") and name in ("radd", "rmul", "rsub", "rtruediv", "rmatmul", "rpow"):
-        name = name[1:] if name in ("radd", "rmul") else name
-    return name
+    def _call_key(self, side: int, place: int, name: str, level: int) -> Hashable:
+        """Return the key of a call: API, shapes and plain arguments; at level 1 no arguments, at 2 no shapes.
 
-
-def _attribute_and_class(dump: Dump, flow: Flow, place: int) -> Hashable:
-    parts = flow.parts[place]
-    return parts.path.rpartition(".")[2], parts.api, parts.number, _parameter_shapes(dump, flow, place)
-
-
-def _class_only(dump: Dump, flow: Flow, place: int) -> Hashable:
-    return flow.parts[place].api, _parameter_shapes(dump, flow, place)
-
-
-def _place_only(dump: Dump, flow: Flow, place: int) -> Hashable:
-    return _parameter_shapes(dump, flow, place), _output_shapes(dump, flow, place)
-
-
-def _parameter_shapes(dump: Dump, flow: Flow, place: int) -> Hashable:
-    entry = dump.data[flow.names[place]]
-    return _shapes(entry.get("parameters")) if isinstance(entry, dict) else ()
-
-
-def _output_shapes(dump: Dump, flow: Flow, place: int) -> Hashable:
-    entry = dump.data[flow.names[place]]
-    return _shapes(entry.get("output")) if isinstance(entry, dict) else ()
+        Two frameworks make other calls with other arguments for one thing. Their outputs have the same numbers: the key
+        is API and output, at level 1 the output alone.
+        """
+        entry = self.entry(side, place)
+        if self.vocabulary.is_foreign and isinstance(entry, dict):
+            size = self.shapes(side, place, "output")
+            output = _first_numbers(entry) or (side, place)
+            return (size, output) if level == 1 else (name, size, output)
+        if level == 2 or not isinstance(entry, dict):
+            return name
+        given = leaves(entry.get("input_args"))
+        shapes = tuple(_shape(leaf) for _, leaf in given if is_tensor(leaf))
+        if level == 1:
+            return name, shapes
+        return name, shapes, tuple(repr(plain(leaf)) for _, leaf in given if leaf is not None and not is_tensor(leaf))
 
 
-def _shapes(part: Any) -> Hashable:
-    return tuple(_shape(record) for _, record in leaves(part) if is_tensor(record))
+def _attribute_and_class(alignment: Alignment, side: int, place: int) -> Hashable:
+    parts = alignment.flows[side].parts[place]
+    shapes = alignment.shapes(side, place, "parameters")
+    return parts.path.rpartition(".")[2], alignment.vocabulary.class_name(parts), parts.number, shapes
 
 
-def _shape(record: Any) -> Hashable:
+def _class_only(alignment: Alignment, side: int, place: int) -> Hashable:
+    parts = alignment.flows[side].parts[place]
+    return alignment.vocabulary.class_name(parts), alignment.shapes(side, place, "parameters")
+
+
+def _place_only(alignment: Alignment, side: int, place: int) -> Hashable:
+    return alignment.shapes(side, place, "parameters"), alignment.shapes(side, place, "output")
+
+
+def _first_output(entry: Any) -> Any:
+    found = leaves(entry.get("output")) if isinstance(entry, dict) else []
+    return next((leaf for _, leaf in found if is_tensor(leaf)), None)
+
+
+def _first_numbers(entry: dict[str, Any]) -> tuple[str, ...]:
+    """Return the numbers of the first output, so rounded that two frameworks agree; () where they tell nothing."""
+    record = _first_output(entry) or {}
+    numbers = [real(record.get(key)) for key in ("Norm", "Max", "Min")]
+    return () if None in numbers or not numbers[0] else tuple(f"{number:.2e}" for number in numbers)
+
+
+def _shape(record: Any) -> tuple[int, ...] | None:
     shape = record.get("shape")
     return tuple(shape) if element_count(shape) is not None else None
-
-
-def _call_key(dump: Dump, flow: Flow, place: int, name: str, level: int) -> Hashable:
-    """Return the key of a call: API, shapes and plain arguments; at level 1 no arguments, at 2 no shapes."""
-    entry = dump.data[flow.names[place]]
-    if level == 2 or not isinstance(entry, dict):
-        return name
-    given = leaves(entry.get("input_args"))
-    shapes = tuple(_shape(leaf) for _, leaf in given if is_tensor(leaf))
-    if level == 1:
-        return name, shapes
-    return name, shapes, tuple(repr(plain(leaf)) for _, leaf in given if leaf is not None and not is_tensor(leaf))

@@ -49,6 +49,17 @@ class Arrays:
         except (UsageError, OSError, ValueError, TypeError):
             return found
 
+    def turned(self, a: Any, b: Any, found: Distance) -> Distance:
+        """Return the exact distance of A's transpose from B; the given one where an array is missing."""
+        paths = self._paths(a, b)
+        if paths is None:
+            return found
+        try:
+            left, right = self._load(a, b, paths)
+            return exact_distance(left.T, right) if left.shape == right.shape[::-1] else found
+        except (UsageError, OSError, ValueError, TypeError):
+            return found
+
     def relation(self, a: Any, b: Any) -> str:
         """Return the relation of B's array to A's: "is the transpose of A's"; "" where it is not simple."""
         paths = self._paths(a, b)

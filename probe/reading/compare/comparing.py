@@ -5,10 +5,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from probe.reading.compare.align import NONE, Alignment, Pair
-from probe.reading.compare.judge import Judge, Refine, Slot
+from probe.reading.compare.bounds import Distance
+from probe.reading.compare.fitting import fit, spell_dtypes
+from probe.reading.compare.frameworks import PYTORCH, are_two
+from probe.reading.compare.judge import Judge, Slot
 from probe.reading.compare.operands import order_operands
 from probe.reading.compare.rewire import Rewiring
 from probe.reading.compare.tolerance import Tolerances, of_dtype
@@ -16,6 +19,9 @@ from probe.reading.dump import Dump
 from probe.reading.entry_name import FORWARD
 from probe.reading.flow import Flow
 from probe.reading.values import is_tensor
+
+if TYPE_CHECKING:
+    from probe.reading.compare.arrays import Arrays
 
 
 class Options(NamedTuple):
@@ -50,22 +56,30 @@ class Comparing:
     def __init__(self, a: Dump, b: Dump, options: Options) -> None:
         self.a, self.b, self._options = a, b, options
         self.tolerances = Tolerances(list(options.rules), options.noise.get((a.step, a.rank)), options.factor)
+        is_foreign = are_two(a.header, b.header)
+        if is_foreign:
+            spell_dtypes(a if a.header["framework"] == PYTORCH else b)
         self.alignment = Alignment(a, b, options.mapping or None)
-        Rewiring(self.alignment, a, b).run()
+        if is_foreign:
+            fit(self.alignment, a, b)
+        else:
+            Rewiring(self.alignment, a, b).run()
         order_operands(self.alignment, b, a)
         self.pairs = self.alignment.pairs()
-        judge = Judge(self.tolerances, self._refine())
+        arrays = self._arrays()
+        turned = arrays.turned if arrays else _unknown_arrays
+        judge = Judge(self.tolerances, arrays.refine if arrays else None, turned if is_foreign else None)
         floors = self._floors()
         self.slots = [self._judged(judge, pair, floors) for pair in self.pairs]
 
-    def _refine(self) -> Refine | None:
+    def _arrays(self) -> Arrays | None:
         if self._options.arrays == "none" or not (
             self.a.header.get("dump_data_dir") or self.b.header.get("dump_data_dir")
         ):
             return None
         from probe.reading.compare.arrays import Arrays
 
-        return Arrays(self.a.path, self.b.path, self._options.arrays).refine
+        return Arrays(self.a.path, self.b.path, self._options.arrays)
 
     def _judged(self, judge: Judge, pair: Pair, floors: tuple[list[float], list[float]] | None) -> list[Slot]:
         flow_a, flow_b = self.alignment.flows
@@ -91,6 +105,11 @@ class Comparing:
                 yield pair, None
             for slot in slots:
                 yield pair, slot
+
+
+def _unknown_arrays(a: Any, b: Any, found: Distance) -> Distance:
+    """Return the distance that statistics tell: those of a transpose are the same."""
+    return found
 
 
 def _inexact(entry: Any) -> float:

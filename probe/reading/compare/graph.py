@@ -49,7 +49,9 @@ class Graph:
             {pair.b: node for node, pair in enumerate(pairs) if pair.b != NONE},
         )
         self._parts = [self._own_parts(pair) for pair in pairs]
-        self._mixed = len(alignment.flows[0].dtypes | alignment.flows[1].dtypes) > 1
+        self._mixed = (
+            not alignment.vocabulary.is_foreign and len(alignment.flows[0].dtypes | alignment.flows[1].dtypes) > 1
+        )
         self.off = [any(slot.verdict in HARD for slot in found) for found in slots]
         for node, pair in enumerate(pairs):
             self.off[node] = self.off[node] or self._lost_backward(pair)
@@ -117,8 +119,15 @@ class Graph:
         side = 0 if pair.b == NONE else 1
         flow, place = self.alignment.flows[side], pair.b if side else pair.a
         parts = flow.parts[place]
+        if parts.kind == GRADIENT:
+            own = flow.position.get(f"{parts.key}.{FORWARD}.0")
+            return own is None or own in (self.alignment.b_of, self.alignment.a_of)[side]
         if parts.direction != BACKWARD or parts.kind not in (API, CELL):
-            return parts.kind == GRADIENT
+            return False
+        if (
+            self.alignment.vocabulary.is_foreign and parts.kind == API
+        ):  # frameworks differentiate other parts of a call by themselves
+            return False
         forward = flow.forward_of(place)
         return forward is not None and forward in (self.alignment.b_of, self.alignment.a_of)[side]
 
@@ -185,12 +194,22 @@ class Graph:
             return False
         parts = self.parts(node)
         if parts.direction == BACKWARD:  # a gradient that arrives is a sum, whose terms may come from anywhere before
-            return any(slot.verdict in HARD and slot.is_input for slot in self.slots[node]) or self.is_container(node)
+            arrives = any(slot.verdict in HARD and slot.is_input for slot in self.slots[node])
+            return arrives or self.is_container(node) or self._is_used_unseen(node)
         outside = [
             slot for slot in self.slots[node]
             if slot.is_input and slot.verdict in HARD and self.is_outside(node, slot.place)
         ]  # fmt: skip
         return bool(outside) and any(self.off[other] for other in self._earlier_in_cell(node))
+
+    def _is_used_unseen(self, node: int) -> bool:
+        """Return whether no recorded call uses the forward of a backward, so that its gradient came from anywhere."""
+        flow, place = self.flow(node)
+        parts = flow.parts[place]
+        forward = flow.forward_of(place)
+        if parts.kind == GRADIENT:
+            forward = flow.position.get(f"{parts.key}.{FORWARD}.0")
+        return forward is not None and not flow.used_by.get(forward)
 
     def _earlier_in_cell(self, node: int) -> Iterable[int]:
         """Yield the nodes before this one in its Cell and the Cells around it."""
@@ -253,6 +272,10 @@ class Graph:
     def is_soft(self, node: int) -> bool:
         """Return whether a node has a difference that may be harmless: an argument, a dtype, an added call."""
         pair, direction = self.pairs[node], self._parts[node].direction
+        if (
+            self.alignment.vocabulary.is_foreign
+        ):  # two frameworks have other calls and dtypes everywhere; numbers alone tell
+            return direction == FORWARD and any(self._is_soft_slot(node, slot) for slot in self.slots[node])
         if NONE in (pair.a, pair.b):
             return direction == FORWARD and not self.is_container(node)
         if direction == BACKWARD:

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 from probe.naming import written_outputs
 from probe.reading.compare.bounds import APART, SAME, UNKNOWN, Distance, distance
+from probe.reading.compare.foreign import is_certain, is_noise, is_told, may_be_transposed
 from probe.reading.compare.tolerance import Tolerances, of_dtype
-from probe.reading.entry_name import CELL, FORWARD, GRADIENT, EntryName
+from probe.reading.entry_name import API, BACKWARD, CELL, FORWARD, GRADIENT, EntryName
 from probe.reading.flow import content_key
 from probe.reading.values import Leaf, element_count, is_tensor, leaves, plain, real
 
@@ -20,6 +21,8 @@ BITS, NUMBERS_EQUAL, CLOSE, DIFFERS, UNKNOWN_VALUE, ONE_SIDE, SHAPE, OTHER_BITS,
     "same", "equal numbers", "close", "differs", "unknown", "one side", "shape", "other bits", "near zero"
 )  # fmt: skip
 HARD = frozenset((DIFFERS, ONE_SIDE, SHAPE))
+#: the verdict on a weight that is the transpose of the other framework's
+TRANSPOSED = "transposed"
 #: key of an entry -> how places in it begin, and whether the call was given it
 _PARTS = {
     "input_args": ("input.", True),
@@ -49,7 +52,7 @@ class Slot(NamedTuple):
         distance: how far apart two tensors are.
         verdict: "same" (bits), "equal numbers", "other bits" (equal numbers, another CRC-32), "close", "near zero"
             (both are the rounding of a sum that is zero), "differs", "shape", "one side" or "unknown"; "" for plain
-            values that are equal, "argument" for those that are not.
+            values that are equal, "argument" for those that are not. Of two frameworks also "transposed".
     """
 
     place: str
@@ -70,11 +73,13 @@ class Judge:
     Args:
         tolerances: the tolerances.
         refine: looks at arrays; None where there are none.
+        turned: finds the distance of A's transpose from B; None where both dumps are of one framework.
     """
 
-    def __init__(self, tolerances: Tolerances, refine: Refine | None = None) -> None:
+    def __init__(self, tolerances: Tolerances, refine: Refine | None = None, turned: Refine | None = None) -> None:
         self._tolerances = tolerances
         self._refine = refine
+        self._turned = turned
         self._rounding: set[Any] = set()
 
     def slots(self, name: str, parts: EntryName, a: Any, b: Any, floor: tuple[float, float] = _NO_FLOOR) -> list[Slot]:
@@ -90,7 +95,7 @@ class Judge:
         if not isinstance(a, dict) or not isinstance(b, dict) or parts.kind == GRADIENT or "type" in a:
             if isinstance(a, dict) and "type" in a:
                 a, b = [a], [b]
-            return self._part(name, "", parts, False, a, b, floor)
+            return self._eased(parts, self._part(name, "", parts, False, a, b, floor))
         found: list[Slot] = []
         unfinished = "pending" in a or "pending" in b or "error" in a or "error" in b
         for key in a if a.keys() == b.keys() else {**a, **b}:
@@ -98,7 +103,18 @@ class Judge:
                 word, is_input = _PARTS[key]
                 if is_input or not unfinished:
                     found += self._part(name, word, parts, is_input, a.get(key), b.get(key), floor)
-        return found
+        return self._eased(parts, found)
+
+    def _eased(self, parts: EntryName, slots: list[Slot]) -> list[Slot]:
+        """Return the places of a call; gradients of two frameworks may differ more than other values."""
+        if self._turned is None or parts.direction == FORWARD or not self._tolerances.is_plain:
+            return slots
+        return [
+            slot._replace(verdict=CLOSE)
+            if slot.verdict == DIFFERS and is_noise(slot.a, slot.b, slot.distance, self._tolerances.factor)
+            else slot
+            for slot in slots
+        ]
 
     def follow(self, slots: list[Slot]) -> list[Slot]:
         """Return the places of a call. A call turns rounding into rounding: its outputs are near zero too.
@@ -129,7 +145,8 @@ class Judge:
         inputs = [slot for slot in slots if slot.is_input]
         if [slot for slot in inputs if slot.verdict in HARD]:
             return slots
-        given = [(_gap(slot), element_count(slot.a.get("shape"))) for slot in inputs if is_tensor(slot.a)]
+        tensors = [slot for slot in inputs if is_tensor(slot.a) and is_tensor(slot.b)]
+        given = [(_gap(slot), element_count(slot.a.get("shape"))) for slot in tensors]
         if not any(gap for gap, _ in given):
             return slots
         found = [
@@ -170,6 +187,8 @@ class Judge:
     def _slot(self, name: str, place: str, parts: EntryName, is_input: bool, a: Any, b: Any, floor: Any) -> Slot:
         tensor_a, tensor_b = is_tensor(a), is_tensor(b)
         if not tensor_a or not tensor_b:
+            if self._turned is not None and not is_told(parts, place, plain(a), plain(b)):
+                return Slot(place, is_input, a, b, UNKNOWN, UNKNOWN_VALUE if tensor_a or tensor_b else "")
             if tensor_a or tensor_b:
                 return Slot(place, is_input, a, b, APART, ONE_SIDE)
             return Slot(place, is_input, a, b, UNKNOWN, "" if plain(a) == plain(b) else "argument")
@@ -178,13 +197,43 @@ class Judge:
     def _tensors(self, name: str, place: str, parts: EntryName, is_input: bool, a: Any, b: Any, floor: Any) -> Slot:
         if "unwritten" in a or "unwritten" in b or (not is_input and is_unwritten(parts, place)):
             return Slot(place, is_input, a, b, UNKNOWN, UNKNOWN_VALUE)
+        if self._turned is not None and may_be_transposed(parts, place, a, b):
+            return self._weights(self._turned, name, place, is_input, a, b, floor)
         shape_a, shape_b = a.get("shape"), b.get("shape")
+        if self._turned is not None and parts.kind == API and parts.direction == BACKWARD and not is_input:
+            return self._gradients(name, place, a, b, floor)
         if shape_a != shape_b and element_count(shape_a) != element_count(shape_b):
             return Slot(place, is_input, a, b, APART, SHAPE)
         found = (_from_crc(a, b) if "md5" in a else None) or distance(a, b)
         if self._refine is not None and found is not SAME_BITS:
             found = self._refine(a, b, found)
         return Slot(place, is_input, a, b, found, self._verdict(name, place, a, b, found, floor))
+
+    def _weights(self, turned: Refine, name: str, place: str, is_input: bool, a: Any, b: Any, floor: Any) -> Slot:
+        """Return the verdict on two weights of which one may be the other's transpose."""
+        straight = _from_crc(a, b) or distance(a, b)
+        if a["shape"] == b["shape"]:
+            if self._refine is not None and straight is not SAME_BITS:
+                straight = self._refine(a, b, straight)
+            verdict = self._verdict(name, place, a, b, straight, floor)
+            if verdict not in HARD:
+                return Slot(place, is_input, a, b, straight, verdict)
+        found = turned(a, b, straight)
+        verdict = self._verdict(name, place, a, b, found, floor)
+        is_turned = verdict not in HARD and verdict != UNKNOWN_VALUE and is_certain(a, found)
+        return Slot(place, is_input, a, b, found, TRANSPOSED if is_turned else verdict)
+
+    def _gradients(self, name: str, place: str, a: Any, b: Any, floor: Any) -> Slot:
+        """Return the verdict on two gradients of inputs of an API.
+
+        msprobe for PyTorch records those of the last node that the API leaves in the graph, perhaps of a part of it.
+        """
+        if a.get("shape") != b.get("shape"):
+            return Slot(place, False, a, b, UNKNOWN, UNKNOWN_VALUE)
+        found = distance(a, b)
+        verdict = self._verdict(name, place, a, b, found, floor)
+        known = verdict not in HARD
+        return Slot(place, False, a, b, found if known else UNKNOWN, verdict if known else UNKNOWN_VALUE)
 
     def _verdict(self, name: str, place: str, a: Any, b: Any, found: Distance, floor: Any) -> str:
         if found.rel_l2 is None:

@@ -10,7 +10,7 @@ from probe.reading import entry_name, text
 from probe.reading.compare.align import NONE
 from probe.reading.compare.frames import user_frame
 from probe.reading.compare.graph import Graph
-from probe.reading.compare.judge import HARD, OTHER_BITS, Slot, other_text
+from probe.reading.compare.judge import HARD, OTHER_BITS, TRANSPOSED, Slot, other_text
 from probe.reading.compare.origin import (
     ARGUMENT,
     CALLS,
@@ -171,6 +171,8 @@ class Describer:
                 return f"{name} raises in {'AB'[side]}: {text.safe(entry['raised'])}"
         permuted = self._may_be_permuted(node)
         note = "; or an input holds the same numbers in other places, as statistics cannot tell" if permuted else ""
+        if any(other.verdict == TRANSPOSED for other in self._graph.slots[node]):
+            note = "; its weight is the transpose of A's, and may be used as if it were not"
         return f"{name}: same inputs, another output{_numbers(slot)}{note}"
 
     def _may_be_permuted(self, node: int) -> bool:

@@ -1,0 +1,127 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The words of PyTorch and MindSpore for the same thing, as their public documents have them.
+
+Both sides are brought to one word: that of MindSpore where it has one. A word that no table has stands for itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+PYTORCH, MINDSPORE = "pytorch", "mindspore"
+#: class of torch.nn, or of mindspore.mint.nn -> class of mindspore.nn
+_CLASSES = {
+    "Linear": "Dense",
+    "Sequential": "SequentialCell",
+    "ModuleList": "CellList",
+    "ModuleDict": "CellDict",
+    "ConvTranspose1d": "Conv1dTranspose",
+    "ConvTranspose2d": "Conv2dTranspose",
+    "ConvTranspose3d": "Conv3dTranspose",
+    "Hardswish": "HSwish",
+    "Hardsigmoid": "HSigmoid",
+    "Hardshrink": "HShrink",
+    "Softshrink": "SoftShrink",
+}
+#: parameter of torch -> parameter of mindspore.nn, tried where the other side has no parameter of that name
+_PARAMETERS = {
+    "weight": ("gamma", "embedding_table", "w"),
+    "bias": ("beta",),
+    "running_mean": ("moving_mean",),
+    "running_var": ("moving_variance",),
+}
+#: one word for a call -> the other words of both frameworks: functions, methods and Primitives, in small letters
+_CALLS = {
+    "dense": "linear denseext",
+    "matmul": "bmm mm matmulext batchmatmul batchmatmulext imatmul",
+    "add": "iadd radd tensoradd addext",
+    "sub": "isub subtract subext",
+    "mul": "imul rmul multiply",
+    "div": "itruediv truediv true_divide divide realdiv",
+    "sum": "reducesum sumext",
+    "mean": "reducemean meanext",
+    "max": "reducemax",
+    "min": "reducemin",
+    "reshape": "view view_as flatten unflatten",
+    "transpose": "t permute swapaxes swapdims",
+    "expand_dims": "unsqueeze expanddims",
+    "broadcast_to": "expand expand_as broadcastto",
+    "concat": "cat concatenate",
+    "getitem": "stridedslice",
+    "cast": "to type astype float half bfloat16 long int",
+    "clip": "clamp clipbyvalue clip_by_value",
+    "where": "select",
+    "masked_fill": "maskedfill",
+    "one_hot": "onehot",
+    "conv": "conv1d conv2d conv3d",
+    "maxpool": "max_pool1d max_pool2d max_pool3d",
+    "avgpool": "avg_pool1d avg_pool2d avg_pool3d",
+    "layer_norm": "layernorm layernormext layernormv3",
+    "group_norm": "groupnorm",
+    "batch_norm": "batchnorm batchnormext",
+    "relu": "reluv2",
+    "gelu": "gelu_ext geluext",
+    "silu": "swish",
+    "log_softmax": "logsoftmax",
+    "cross_entropy": "sparsesoftmaxcrossentropywithlogits softmaxcrossentropywithlogits",
+    "nll_loss": "nllloss",
+    "mse_loss": "mseloss",
+    "gather_elements": "gatherelements gather_d gatherd",
+}
+_CALL_WORDS = {word: one for one, others in _CALLS.items() for word in others.split()}
+#: words that mean something else in each framework
+_OWN_CALLS = {PYTORCH: {"gather": "gather_elements"}, MINDSPORE: {"gather": "embedding"}}
+_DTYPES = {"torch.bool": "Bool", "torch.half": "Float16", "torch.float": "Float32", "torch.double": "Float64"}
+_KINDS = {"float": "Float", "bfloat": "BFloat", "int": "Int", "uint": "UInt", "complex": "Complex"}
+
+
+def are_two(a: dict[str, Any], b: dict[str, Any]) -> bool:
+    """Return whether two headers are of PyTorch and of MindSpore."""
+    return {a.get("framework"), b.get("framework")} == {PYTORCH, MINDSPORE}
+
+
+def class_word(name: str) -> str:
+    """Return one word for a class that both frameworks have.
+
+    >>> class_word("Linear"), class_word("Dense"), class_word("Block")
+    ('Dense', 'Dense', 'Block')
+    """
+    return _CLASSES.get(name, name)
+
+
+def call_word(word: str, framework: str) -> str:
+    """Return one word for a call that both frameworks have.
+
+    >>> call_word("linear", "pytorch"), call_word("layernorm", "mindspore"), call_word("iadd", "pytorch")
+    ('dense', 'layer_norm', 'add')
+    """
+    return _OWN_CALLS.get(framework, _CALL_WORDS).get(word) or _CALL_WORDS.get(word, word)
+
+
+def parameter_word(name: str, others: set[str]) -> str:
+    """Return the name that a parameter of torch has on the other side.
+
+    Args:
+        name: the parameter of torch.
+        others: the parameters of the same Cell on the other side.
+
+    >>> parameter_word("weight", {"gamma", "beta"}), parameter_word("weight", {"weight", "bias"})
+    ('gamma', 'weight')
+    """
+    if name in others:
+        return name
+    return next((word for word in _PARAMETERS.get(name, ()) if word in others), name)
+
+
+def dtype_word(dtype: Any) -> Any:
+    """Return a dtype of torch as MindSpore spells it; anything else as it is.
+
+    >>> dtype_word("torch.bfloat16"), dtype_word("torch.uint8"), dtype_word("torch.float"), dtype_word("Float32")
+    ('BFloat16', 'UInt8', 'Float32', 'Float32')
+    """
+    if type(dtype) is not str or not dtype.startswith("torch."):
+        return dtype
+    word = dtype.partition(".")[2]
+    kind = word.rstrip("0123456789")
+    return _DTYPES.get(dtype) or (_KINDS[kind] + word[len(kind) :] if kind in _KINDS else dtype)
