@@ -28,6 +28,11 @@ def add_compare(commands: Any) -> None:
     parser.add_argument("-gp", "--golden_path", metavar="GOLDEN", help="the same as GOLDEN")
     parser.add_argument("-tp", "--target_path", metavar="TARGET", help="the same as TARGET")
     add_choice(parser)
+    for side, run in (("a", "GOLDEN"), ("b", "TARGET")):
+        parser.add_argument(
+            f"--layout-{side}", default="", metavar="LAYOUT",
+            help=f"the parallel layout of {run}, as tp=8,pp=2: keys tp, pp, dp, vpp, order (default: its header's)",
+        )  # fmt: skip
     parser.add_argument("--rule", nargs=2, action="append", default=[], metavar=("REGEX", "CONDITION"),
                         help="the condition for tensors with such a name, as softmax 'rel_l2 <= 0.02'")  # fmt: skip
     parser.add_argument(
@@ -69,6 +74,8 @@ def run_compare(given: argparse.Namespace) -> int:
         arrays=given.arrays,
         jobs=max(given.jobs, 0),
         rows={form: path for form, path in rows.items() if path},
+        layout_a=given.layout_a,
+        layout_b=given.layout_b,
     )
     if given.json == "-":
         print(json.dumps(comparison.to_dict(), indent=1))

@@ -11,6 +11,7 @@ from typing import Any, Union
 
 from probe.errors import UsageError
 from probe.reading.compare.comparing import Comparing, Options
+from probe.reading.compare.layouts.groups import layout_pairs
 from probe.reading.compare.result import ComparisonResult
 from probe.reading.compare.summary import one_line, summary_text
 from probe.reading.compare.tolerance import Rule
@@ -106,6 +107,8 @@ def compare(
     arrays: str = "all",
     jobs: int = 1,
     rows: Mapping[str, str | os.PathLike[str]] | None = None,
+    layout_a: str = "",
+    layout_b: str = "",
 ) -> Comparison:
     """Compare two runs, or parts of them, and name where their differences begin.
 
@@ -121,6 +124,9 @@ def compare(
         arrays: "all", "differs" (only where statistics differ) or "none": which arrays are read.
         jobs: how many processes work; more than 1 only from a script with ``if __name__ == "__main__"``.
         rows: {"csv": path, "jsonl": path, "msprobe": path}: files that get a row for each tensor.
+        layout_a: the parallel layout of A, as "tp=8,pp=2"; "" takes the one in the header. Where the layouts differ, the
+            ranks of each side are put together to the whole model.
+        layout_b: the parallel layout of B.
 
     Raises:
         UsageError: when there is no dump, nothing can be compared, or a rule fits no tensor.
@@ -133,7 +139,10 @@ def compare(
     """
     run_a, run_b = _run(a), _run(b)
     _check(rules, arrays)
-    pairs, alone = pair_folders(run_a, run_b, step, rank)
+    layouts = layout_pairs(run_a, run_b, (layout_a, layout_b), step, rank, mapping)
+    if layouts and noise is not None:
+        raise UsageError("--noise cannot be used with two layouts: its tolerances are those of single ranks")
+    pairs, alone = layouts or pair_folders(run_a, run_b, step, rank)
     options = Options(dict(mapping or {}), tuple(rules), _noise(run_a, noise, mapping), tolerance, arrays)
     units = _run_units(pairs, options, jobs, rows or {})
     comparison = Comparison((run_a.path, run_b.path), units, alone, pairs, options)

@@ -16,8 +16,9 @@ from probe.reading.flow import content_key
 from probe.reading.values import Leaf, element_count, is_tensor, leaves, plain, real
 
 #: verdicts on a tensor
-BITS, NUMBERS_EQUAL, CLOSE, DIFFERS, UNKNOWN_VALUE, ONE_SIDE, SHAPE, OTHER_BITS, NEAR_ZERO = (
-    "same", "equal numbers", "close", "differs", "unknown", "one side", "shape", "other bits", "near zero"
+BITS, NUMBERS_EQUAL, CLOSE, DIFFERS, UNKNOWN_VALUE, ONE_SIDE, SHAPE, OTHER_BITS, NEAR_ZERO, NOT_COMBINED = (
+    "same", "equal numbers", "close", "differs", "unknown", "one side", "shape", "other bits", "near zero",
+    "not combined",
 )  # fmt: skip
 HARD = frozenset((DIFFERS, ONE_SIDE, SHAPE))
 #: key of an entry -> how places in it begin, and whether the call was given it
@@ -48,8 +49,8 @@ class Slot(NamedTuple):
         b: the value in B.
         distance: how far apart two tensors are.
         verdict: "same" (bits), "equal numbers", "other bits" (equal numbers, another CRC-32), "close", "near zero"
-            (both are the rounding of a sum that is zero), "differs", "shape", "one side" or "unknown"; "" for plain
-            values that are equal, "argument" for those that are not.
+            (both are the rounding of a sum that is zero), "differs", "shape", "one side", "unknown" or "not combined"
+            (the ranks of a layout do not tell the whole); "" for plain values that are equal, "argument" for others.
     """
 
     place: str
@@ -178,6 +179,8 @@ class Judge:
     def _tensors(self, name: str, place: str, parts: EntryName, is_input: bool, a: Any, b: Any, floor: Any) -> Slot:
         if "unwritten" in a or "unwritten" in b or (not is_input and is_unwritten(parts, place)):
             return Slot(place, is_input, a, b, UNKNOWN, UNKNOWN_VALUE)
+        if "not_combined" in a or "not_combined" in b:
+            return Slot(place, is_input, a, b, UNKNOWN, NOT_COMBINED)
         shape_a, shape_b = a.get("shape"), b.get("shape")
         if shape_a != shape_b and element_count(shape_a) != element_count(shape_b):
             return Slot(place, is_input, a, b, APART, SHAPE)
