@@ -76,8 +76,7 @@ class Arrays:
         if paths is None:
             raise UsageError("no array was written")
         found = [
-            [load_array(path, str(record.get("dtype")), True) for path in files]
-            for record, files in zip((a, b), paths)
+            [load_array(path, str(record.get("dtype")), True) for path in files] for record, files in zip((a, b), paths)
         ]
         return found[0], found[1]
 

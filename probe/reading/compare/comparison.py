@@ -124,8 +124,8 @@ def compare(
         arrays: "all", "differs" (only where statistics differ) or "none": which arrays are read.
         jobs: how many processes work; more than 1 only from a script with ``if __name__ == "__main__"``.
         rows: {"csv": path, "jsonl": path, "msprobe": path}: files that get a row for each tensor.
-        layout_a: the parallel layout of A, as "tp=8,pp=2"; "" takes the one in the header. Where the layouts differ, the
-            ranks of each side are put together to the whole model.
+        layout_a: the parallel layout of A, as "tp=8,pp=2"; "" takes the one in the header. Where the layouts differ,
+            the ranks of each side are put together to the whole model.
         layout_b: the parallel layout of B.
 
     Raises:

@@ -172,6 +172,8 @@ class Judge:
         tensor_a, tensor_b = is_tensor(a), is_tensor(b)
         if not tensor_a or not tensor_b:
             if tensor_a or tensor_b:
+                if "not_combined" in (a if tensor_a else b):
+                    return Slot(place, is_input, a, b, UNKNOWN, NOT_COMBINED)
                 return Slot(place, is_input, a, b, APART, ONE_SIDE)
             return Slot(place, is_input, a, b, UNKNOWN, "" if plain(a) == plain(b) else "argument")
         return self._tensors(name, place, parts, is_input, a, b, floor)

@@ -4,9 +4,9 @@
 
     python -m tests.reading.layouts.split DUMP OUT tp=2,pp=2
 
-Column layers have rows of the weight and parts of the outputs, row layers columns of the weight, parts of the inputs and
-terms of the outputs. Attention has some of the heads, the embedding rows of its table. Norms are on every rank. Stages
-have some of the layers, and number them from 0. All_reduce, all_gather, send and recv are entries of their own.
+Column layers have rows of the weight and parts of the outputs. Row layers have columns of the weight, parts of the
+inputs and terms of the outputs. Attention has some of the heads, the embedding rows of its table. Norms are on every
+rank. Stages have some of the layers, and number them from 0. Collectives are entries of their own.
 """
 
 from __future__ import annotations
@@ -34,12 +34,9 @@ PARTIAL = -2
 def record_of(array, like, name):
     """Return the record of an array."""
     wide = np.asarray(array, np.float64)
-    numbers = {"Max": wide.max(), "Min": wide.min(), "Mean": wide.mean(), "Norm": np.linalg.norm(wide)}
-    if array.dtype.kind in "iu":
-        numbers.update(Max=int(wide.max()), Min=int(wide.min()))
-    made = {**like, "shape": list(array.shape), **{k: float(v) if k in ("Mean", "Norm") else v for k, v in numbers.items()}}
-    made.update(Max=numbers["Max"].item() if hasattr(numbers["Max"], "item") else numbers["Max"])
-    made.update(Min=numbers["Min"].item() if hasattr(numbers["Min"], "item") else numbers["Min"])
+    exact = int if array.dtype.kind in "iu" else float
+    numbers = {"Max": exact(wide.max()), "Min": exact(wide.min()), "Mean": float(wide.mean())}
+    made = {**like, "shape": list(array.shape), **numbers, "Norm": float(np.linalg.norm(wide))}
     made.pop("md5", None)
     if "data_name" in made:
         made["data_name"] = f"{name}.npy"
@@ -52,10 +49,12 @@ class Split:
     Args:
         folder: its rank folder.
         statistics: whether the ranks have no arrays.
+        without_cells: whether the ranks have no Cells, as at level L1.
     """
 
-    def __init__(self, folder, statistics=False):
-        self.folder, self.statistics = Path(folder), statistics
+    def __init__(self, folder, statistics=False, without_cells=False):
+        self.folder, self.statistics, self.without_cells = Path(folder), statistics, without_cells
+        self.arrays = {}
         document = json.loads((self.folder / "dump.json").read_text())
         self.data = document.pop("data")
         self.header = document
@@ -63,7 +62,10 @@ class Split:
         self.construct = json.loads((self.folder / "construct.json").read_text())
 
     def array(self, record):
-        return np.load(self.folder / "dump_tensor_data" / record["data_name"])
+        name = record["data_name"]
+        if name not in self.arrays:
+            self.arrays[name] = np.load(self.folder / "dump_tensor_data" / name)
+        return self.arrays[name]
 
     def path_of(self, name):
         """Return the path of the Cell that an entry is of, or is in."""
@@ -76,7 +78,7 @@ class Split:
             return int(found[1]) * stages // LAYERS
         return 0 if self.path_of(name) == "embedding" else stages - 1
 
-    def axis(self, name, place, shape):
+    def axis(self, name, place, shape):  # noqa: PLR0911 (a rule for each layer)
         """Return the axis along which a tensor is split; None for none, ``PARTIAL`` for terms of a sum."""
         parts, path = parse(name), self.path_of(name)
         last = path.rpartition(".")[2]
@@ -103,9 +105,14 @@ class Split:
     def row_axis(parts, place, shape, size):
         backward = parts.direction == "backward"
         if len(shape) == 2:  # the weight, or transposed
-            return shape.index(size) if size != WIDTH else int(
-                place.endswith("weight") or place.endswith("weight.0")
-                or (parts.api == "swapaxes" and place == ("output.0" if backward else "input.0"))
+            return (
+                shape.index(size)
+                if size != WIDTH
+                else int(
+                    place.endswith("weight")
+                    or place.endswith("weight.0")
+                    or (parts.api == "swapaxes" and place == ("output.0" if backward else "input.0"))
+                )
             )
         if len(shape) != 3:
             return None
@@ -133,11 +140,17 @@ class Split:
         gradient = self.array(self.data[name]["input"][0])
         return np.split(gradient, count, -1)[rank] @ np.split(weight, count, 1)[rank].T
 
+    def before_mask(self, rank, count):
+        """Return the rows that a rank looks up; rows of other ranks are its first one until they are masked."""
+        table, ids = (self.array(item) for item in self.data["Functional.gather.0.forward"]["input_args"][:2])
+        own = ids - rank * (VOCABULARY // count)
+        return np.split(table, count)[rank][np.where((own >= 0) & (own < VOCABULARY // count), own, 0)]
+
     def part(self, name, place, record, rank, count):
         """Return the array of a rank."""
         axis = self.axis(name, place, record["shape"]) if count > 1 else None
         if axis == PARTIAL:
-            return self.term(name, rank, count)
+            return self.before_mask(rank, count) if parse(name).api == "gather" else self.term(name, rank, count)
         whole = self.array(record)
         return whole if axis is None else np.split(whole, count, axis)[rank]
 
@@ -157,7 +170,9 @@ class Split:
                 for pp in range(layout.pp):
                     for tp in range(layout.tp):
                         if layout.rank(tp=tp, dp=dp, pp=pp) == rank:
-                            Rank(self, layout, rank, (tp, dp, pp), change).write(Path(root) / f"step{step}" / f"rank{rank}")
+                            Rank(self, layout, rank, (tp, dp, pp), change).write(
+                                Path(root) / f"step{step}" / f"rank{rank}"
+                            )
         return Path(root)
 
 
@@ -195,12 +210,16 @@ class Rank:
             self.entry(name)
         if self.pp < self.layout.pp - 1:
             self.add("MintDistributed.send", [np.zeros(1, np.float32)], [np.zeros(1, np.float32)], None)
+        if self.whole.without_cells:
+            self.data = {name: entry for name, entry in self.data.items() if not name.startswith("Cell.")}
+            self.construct = {}
         stack = {}
-        for key, (names, frames) in self.whole.stack.items():
+        for names, frames in self.whole.stack.values():
             kept = [self.renamed(name) for name in names if name in self.names]
             if kept:
                 stack[str(len(stack))] = [kept, frames]
         header = dict(self.whole.header, task="statistics" if self.whole.statistics else "tensor")
+        header["level"] = "L1" if self.whole.without_cells else header["level"]
         header["dump_data_dir"] = None if self.whole.statistics else str(arrays)
         header["run"] = {**header.get("run", {}), "world_size": self.layout.world, "rank": self.rank}
         (folder / "dump.json").write_text(json.dumps({**header, "data": self.data}, indent=1))
@@ -267,7 +286,8 @@ class Rank:
             if is_tensor(leaf) and self.whole.axis(name, f"output.{place}", leaf["shape"]) == PARTIAL:
                 term = self.whole.term(name, self.tp, self.layout.tp)
                 if last == "embedding":
-                    self.add("Functional.masked_fill", [term], [term], around)
+                    looked_up = self.whole.before_mask(self.tp, self.layout.tp)
+                    self.add("Functional.masked_fill", [looked_up], [term], around)
                 self.add("MintDistributed.all_reduce", [term], [self.whole.array(leaf)], around)
         if last == "head" and parts.api == "__add__" and parts.direction == "forward":
             whole = self.whole.array(self.whole.data[name]["output"][0])

@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""A small transformer in the form that Megatron splits: python training.py DUMP_PATH [FAULT].
+"""A small transformer in the form that Megatron splits: python training.py DUMP_PATH [FAULT [LEVEL]].
 
 Faults change what one rank of two has: half of a weight, or half of an activation.
 """
@@ -84,13 +84,13 @@ class Mlp(nn.Cell):
     def __init__(self, random, fault):
         super().__init__()
         self.fc1, self.fc2 = Column(random, WIDTH, HIDDEN), Row(random, HIDDEN, WIDTH)
-        self.fault = fault
+        gain = np.linspace(0.5, 1.0, HIDDEN, dtype=np.float32)
+        if fault:  # of the units of rank 1 of two
+            gain[HIDDEN // 2 :] *= 0.9
+        self.gain = Tensor(gain)
 
     def construct(self, x):
-        x = ops.tanh(self.fc1(x))
-        if self.fault:
-            x = ops.concat((x[..., : HIDDEN // 2], x[..., HIDDEN // 2 :] * 0.7), -1)
-        return self.fc2(x)
+        return self.fc2(ops.tanh(self.fc1(x)) * self.gain)
 
 
 class Block(nn.Cell):
@@ -113,7 +113,7 @@ class Net(nn.Cell):
         super().__init__()
         random = np.random.RandomState(7)
         self.embedding = Embedding(random)
-        self.layers = nn.CellList([Block(random, fault == "computation" and i == 2) for i in range(LAYERS)])
+        self.layers = nn.CellList([Block(random, fault == "gain" and i == 2) for i in range(LAYERS)])
         self.norm, self.head = Norm(random), Column(random, WIDTH, VOCABULARY)
         if fault == "weight":  # the rows of rank 1 of two
             weight = self.layers[2].mlp.fc1.weight
@@ -130,7 +130,7 @@ class Net(nn.Cell):
         return ops.cross_entropy(logits.reshape((-1, VOCABULARY)), labels.reshape((-1,)))
 
 
-def main(path, fault=""):
+def main(path, fault="", level="mix"):
     ms.set_context(mode=ms.PYNATIVE_MODE)
     ms.set_device("CPU")
     net = Net(fault)
@@ -141,7 +141,7 @@ def main(path, fault=""):
     os.makedirs(path, exist_ok=True)
     config = os.path.join(path, "config.json")
     with open(config, "w") as file:
-        json.dump({"task": "tensor", "level": "mix", "dump_path": "x", "tensor": {}}, file)
+        json.dump({"task": "tensor", "level": level, "dump_path": "x", "tensor": {}}, file)
     debugger = PrecisionDebugger(config_path=config, dump_path=os.path.join(path, "dump"))
     for _ in range(2):
         ids, labels = (Tensor(random.randint(0, VOCABULARY, (BATCH, LENGTH)).astype(np.int32)) for _ in range(2))

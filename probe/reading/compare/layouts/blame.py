@@ -108,39 +108,35 @@ def _site(origin: Origin, comparing: Comparing) -> _Site:
 
 def _blame(site: _Site, side: int, records: Any, pair: LayoutPair, comparing: Comparing) -> Blame:
     """Return the ranks of one side, and what is known of them."""
-    name, group = site.names[side], pair.groups[side]
+    name, group, letter = site.names[side], pair.groups[side], "AB"[side]
     stage = pair.stage(side, name) if name else None
     if stage is None or len(group.ranks) == 1:
         return Blame([], "")
     ranks = [folder.rank for folder in group.stages[stage]]
-    letter = "AB"[side]
-    if len(ranks) == 1:
-        return Blame(ranks, f"rank {ranks[0]} in {letter} has it")
-    several = f"on ranks {', '.join(map(str, ranks))} in {letter}"
-    if site.slot is None or name is None:
-        return Blame(ranks, several)
+    listed = ", ".join(map(str, ranks))
+    general = Blame(ranks, f"it is on {'ranks' if len(ranks) > 1 else 'rank'} {listed} of {letter}")
+    if len(ranks) == 1 or site.slot is None or name is None:
+        return general
     own = records[side].get(Place(name, site.slot.place), [])
     other = records[1 - side].get(Place(site.names[1 - side] or "", site.slot.place), [])
     if len(own) != len(ranks) or not other:
-        return Blame(ranks, several)
+        return general
     found = _apart(site.slot, side, [record for _, record in own], [record for _, record in other], comparing)
     if found is None:
-        return Blame(ranks, f"the statistics of {letter}'s ranks {', '.join(map(str, ranks))} do not tell which one")
+        return Blame(ranks, f"the dumps do not tell on which of ranks {listed} of {letter} it is")
+    is_whole = axis_between(own[0][1].get("shape"), _own(site.slot, side).get("shape")) == WHOLE
+    part = "value" if is_whole else "shard"
     guilty = [ranks[place] for place in found]
-    if len(guilty) == len(ranks):
-        return Blame(ranks, f"{several}, on each of them")
-    shown = f"rank {guilty[0]}" if len(guilty) == 1 else f"ranks {', '.join(map(str, guilty))}"
-    part = "value" if axis_between(own[0][1].get("shape"), _own(site.slot, side).get("shape")) == WHOLE else "shard"
-    return Blame(guilty, f"{shown}'s {part} in {letter} is apart")
+    if len(guilty) == 1:
+        return Blame(guilty, f"rank {guilty[0]}'s {part} in {letter} differs")
+    return Blame(guilty, f"the {part}s of ranks {', '.join(map(str, guilty))} in {letter} differ")
 
 
 def _own(slot: Slot, side: int) -> Any:
     return slot.b if side else slot.a
 
 
-def _apart(
-    slot: Slot, side: int, own: list[Record], other: list[Record], comparing: Comparing
-) -> list[int] | None:
+def _apart(slot: Slot, side: int, own: list[Record], other: list[Record], comparing: Comparing) -> list[int] | None:
     """Return the places of the ranks whose records make a tensor differ; None where that is not known."""
     axis = axis_between(own[0].get("shape"), _own(slot, side).get("shape"))
     whole = _own(slot, 1 - side)
@@ -200,13 +196,14 @@ def _by_bounds(own: list[Record], whole: Record) -> list[int]:
     enough = of_dtype(whole.get("dtype"))
     found = []
     for place, record in enumerate(own):
-        numbers = [[real(side.get(key)) for key in ("Max", "Min", "Norm")] for side in (record, whole)]
+        numbers = [real(side.get(key)) for key in ("Max", "Min", "Norm") for side in (record, whole)]
+        known = [number for number in numbers if number is not None]
         if has_nonfinite(record) and not has_nonfinite(whole):
             found.append(place)
-        elif None not in (*numbers[0], *numbers[1]):
-            (high, low, norm), (most, least, all_norm) = numbers
-            slack = enough * (all_norm or 0.0)  # type: ignore[operator]
-            if high > most + slack or low < least - slack or norm > all_norm + slack:  # type: ignore[operator]
+        elif len(known) == len(numbers):
+            high, most, low, least, norm, all_norm = known
+            slack = enough * all_norm
+            if high > most + slack or low < least - slack or norm > all_norm + slack:
                 found.append(place)
         elif any((real(record.get(key)) or 0) > (real(whole.get(key)) or 0) for key in COUNTS):
             found.append(place)

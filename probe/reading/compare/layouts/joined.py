@@ -88,9 +88,6 @@ def like_parts(whole: Array, parts: Sequence[Array], axis: int, blocks: int = 1)
     """
     import numpy as np
 
-    found = []
     ends = np.cumsum([part.shape[axis] // blocks for part in parts])
     pieces = [np.split(block, ends[:-1], axis) for block in np.split(whole, blocks, axis)]
-    for place in range(len(parts)):
-        found.append(np.concatenate([block[place] for block in pieces], axis))
-    return found
+    return [np.concatenate([block[place] for block in pieces], axis) for place in range(len(parts))]

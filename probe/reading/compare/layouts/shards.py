@@ -18,6 +18,8 @@ from probe.reading.values import Record, element_count
 WHOLE = -1
 #: the axis of a tensor that can be neither
 ODD = -2
+#: the axis of a tensor that only one side has
+ALONE = -3
 _KEPT = ("type", "dtype", "requires_grad")
 _NOT_COUNTS = frozenset((*_KEPT, "shape", "Max", "Min", "Mean", "Norm", "md5", "data_name"))
 
@@ -59,9 +61,9 @@ class Shards:
             self._compare(record, rank)
         else:
             self.same = self.same and agree(self.record, record)
-            if self.axis != ODD and _fits(self.record.get("shape"), record.get("shape"), self.axis):
+            if self.axis >= 0 and _fits(self.record.get("shape"), record.get("shape"), self.axis):
                 self._add_up(record)
-            else:
+            elif self.axis != ALONE:
                 self.axis = ODD
 
     def _compare(self, record: Record, rank: int) -> None:
@@ -133,8 +135,8 @@ def _extreme(so_far: Any, value: Any, choose: Any) -> Any:
     if so_far is None or value is None:
         return value if so_far is None else so_far
     try:
-        return so_far if so_far != so_far else value if value != value else choose(so_far, value)
-    except TypeError:
+        return next((one for one in (so_far, value) if math.isnan(one)), None) or choose(so_far, value)
+    except TypeError:  # a document may hold anything
         return so_far
 
 

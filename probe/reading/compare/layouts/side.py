@@ -4,19 +4,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from probe.reading import entry_name
 from probe.reading.compare.layouts.places import GIVEN, values
-from probe.reading.compare.layouts.shards import Shards, axis_between
+from probe.reading.compare.layouts.shards import ALONE, Shards, axis_between
 from probe.reading.compare.layouts.stages import Stages
 from probe.reading.compare.origin import is_collective, is_random
 from probe.reading.document import Document
 from probe.reading.entry_name import API, BACKWARD, CELL, FORWARD, GRADIENT
-from probe.reading.flow import content_key, is_constant
+from probe.reading.flow import Flow, content_key, is_constant
 from probe.reading.source import DumpFolder
 from probe.reading.values import is_tensor, plain
+
+#: parameters that the forward changes, on each rank by its own data
+MOVING = re.compile(r"(^|\.)moving_(mean|variance)$")
 
 
 class Group(NamedTuple):
@@ -58,18 +62,20 @@ class Side:
         partners: entry name -> the entry of the other side.
         sums: content of a term of a sum -> the tensor that has the sum.
         outside: inputs that no call has made.
+        given_parameters: inputs that are parameters.
     """
 
     def __init__(self, group: Group) -> None:
         self.group = group
         self.stages = Stages([stage[0].source.read(stage[0].path) for stage in group.stages])
         self.document: Document = self.stages.document()
-        self.construct = self.document.construct()
+        self.construct = self.stages.construct()
         self.containers = frozenset(parent for parent in self.construct.values() if parent)
         self.partners: dict[str, str] = {}
         self.shards: dict[str, dict[str, Shards]] = {}
         self.sums: dict[Any, Place] = {}
         self.outside: set[Place] = set()
+        self.given_parameters: set[Place] = set()
         self._plain: dict[str, dict[str, Any]] = {}
         self._uneven: set[str] = set()
 
@@ -91,7 +97,29 @@ class Side:
                 rest[place] = leaf
             elif is_tensor(other.get(place)):
                 planned[place] = Shards(leaf, axis_between(leaf.get("shape"), other[place].get("shape")))
+            elif (
+                place not in other and place.count(".") > 1
+            ):  # of a list that the other side has with fewer tensors: one for each rank
+                planned[place] = Shards(leaf, ALONE)
         self.shards[name], self._plain[name] = planned, rest
+
+    def find_outside(self, flow: Flow) -> None:
+        """Find the inputs that are parameters, and those that are data: integers from outside, and the first input.
+
+        Args:
+            flow: the dataflow of the first ranks.
+        """
+        for position, (name, links) in enumerate(zip(flow.names, flow.links)):
+            if name not in self.partners or flow.parts[position].direction != FORWARD:
+                continue
+            for link in links:
+                if link.producer >= 0:
+                    continue
+                if link.parameter is not None:
+                    if not MOVING.search(link.parameter[1]):
+                        self.given_parameters.add(Place(name, link.place))
+                elif not self.outside or str(link.record.get("dtype")).startswith(("Int", "UInt")):
+                    self.outside.add(Place(name, link.place))
 
     def plan_sums(self) -> None:
         """Find the collectives that add up, and the tensors that they add up."""
@@ -189,5 +217,3 @@ def _adds(entry: Any) -> bool:
         if isinstance(value, str) and value.lower() in ("max", "min", "prod", "avg", "mean"):
             return False
     return True
-
-

@@ -4,10 +4,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from probe.reading import entry_name
+from probe.reading.compare.origin import is_collective
 from probe.reading.document import Document
 from probe.reading.entry_name import BACKWARD, CELL, DEBUG, GRADIENT, OTHER, EntryName
 
@@ -81,6 +82,7 @@ class Stages:
 
     def __init__(self, documents: Sequence[Document]) -> None:
         self._documents = documents
+        self._constructs = [document.construct() for document in documents]
         self.renamings = _renamings(documents)
         self.stage_of: dict[str, int] = {}
         self.data: dict[str, Any] = {}
@@ -88,7 +90,7 @@ class Stages:
             self.data = documents[0].data
             self.stage_of = dict.fromkeys(self.data, 0)
             return
-        phases = [_phases(document) for document in documents]
+        phases = [_phases(list(document.data), own) for document, own in zip(documents, self._constructs)]
         numbered = list(enumerate(phases))
         for phase, order in enumerate((numbered, numbered[::-1], numbered)):
             for stage, names in order:
@@ -102,7 +104,7 @@ class Stages:
         """Return the whole as one document."""
         first = self._documents[0]
         notes = [note for document in self._documents for note in document.notes]
-        return Document(dict(first.header), self.data, self._stacks, self._construct, notes)
+        return Document(dict(first.header), self.data, self._stacks, self.construct, notes)
 
     def _stacks(self) -> dict[str, list[str]]:
         return {
@@ -111,11 +113,12 @@ class Stages:
             for name, frames in document.stacks().items()
         }
 
-    def _construct(self) -> dict[str, str | None]:
+    def construct(self) -> dict[str, str | None]:
+        """Return the Cell around every entry."""
         return {
             self.renamings[stage](name): self.renamings[stage](parent) if parent else None
-            for stage, document in enumerate(self._documents)
-            for name, parent in document.construct().items()
+            for stage, construct in enumerate(self._constructs)
+            for name, parent in construct.items()
         }
 
 
@@ -146,14 +149,18 @@ def _renamings(documents: Sequence[Document]) -> list[Renaming]:
     return made
 
 
-def _phases(document: Document) -> tuple[list[str], list[str], list[str]]:
+def _phases(names: list[str], construct: Mapping[str, str | None]) -> tuple[list[str], list[str], list[str]]:
     """Return the names of a stage's forwards, of its backwards, and of the calls after all backwards."""
-    parsed = {name: entry_name.parse(name) for name in document.data}
-    names = list(parsed)
-    last = max((place for place, name in enumerate(names) if parsed[name].direction == BACKWARD), default=len(names))
-    before = names[: last + 1]
-    return (
-        [name for name in before if parsed[name].direction != BACKWARD],
-        [name for name in before if parsed[name].direction == BACKWARD],
-        names[last + 1 :],
-    )
+    directions = [entry_name.parse(name).direction for name in names]
+    last = max((place for place, found in enumerate(directions) if found == BACKWARD), default=len(names))
+    forwards: list[str] = []
+    backwards: list[str] = []
+    before = False
+    for name, direction in zip(names[: last + 1], directions):
+        parent = construct.get(name)
+        if direction == BACKWARD or (parent and entry_name.parse(parent).direction == BACKWARD):
+            before = True
+        elif parent or not is_collective(entry_name.parse(name)):
+            before = False
+        (backwards if before else forwards).append(name)
+    return forwards, backwards, names[last + 1 :]
