@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from probe.errors import UsageError
 from probe.reading.compare.bounds import APART, Distance
+from probe.reading.compare.joined import Stored, best_order, joined
 from probe.reading.compare.judge import SAME_BITS
-from probe.reading.compare.layouts.joined import Stored, best_order, joined
 from probe.reading.compare.tolerance import of_dtype
 from probe.store import layout
 

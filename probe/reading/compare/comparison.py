@@ -96,20 +96,10 @@ class Comparison(ComparisonResult):
 
 
 def compare(
-    a: Side,
-    b: Side,
-    rules: Sequence[tuple[str, str]] = (),
-    mapping: Mapping[str, str] | None = None,
-    noise: Side | None = None,
-    step: str = "",
-    rank: str = "",
-    tolerance: float = 1.0,
-    arrays: str = "all",
-    jobs: int = 1,
-    rows: Mapping[str, str | os.PathLike[str]] | None = None,
-    layout_a: str = "",
-    layout_b: str = "",
-) -> Comparison:
+    a: Side, b: Side, rules: Sequence[tuple[str, str]] = (), mapping: Mapping[str, str] | None = None,
+    noise: Side | None = None, step: str = "", rank: str = "", tolerance: float = 1.0, arrays: str = "all",
+    jobs: int = 1, rows: Mapping[str, str | os.PathLike[str]] | None = None, layout_a: str = "", layout_b: str = "",
+) -> Comparison:  # fmt: skip
     """Compare two runs, or parts of them, and name where their differences begin.
 
     Args:
@@ -124,9 +114,8 @@ def compare(
         arrays: "all", "differs" (only where statistics differ) or "none": which arrays are read.
         jobs: how many processes work; more than 1 only from a script with ``if __name__ == "__main__"``.
         rows: {"csv": path, "jsonl": path, "msprobe": path}: files that get a row for each tensor.
-        layout_a: the parallel layout of A, as "tp=8,pp=2"; "" takes the one in the header. Where the layouts differ,
-            the ranks of each side are put together to the whole model.
-        layout_b: the parallel layout of B.
+        layout_a: the parallel layout of A, as "tp=8,pp=2" (default: its header's).
+        layout_b: that of B. Where the two are not equal, the ranks of each side are put together to the whole model.
 
     Raises:
         UsageError: when there is no dump, nothing can be compared, or a rule fits no tensor.
@@ -139,9 +128,7 @@ def compare(
     """
     run_a, run_b = _run(a), _run(b)
     _check(rules, arrays)
-    layouts = layout_pairs(run_a, run_b, (layout_a, layout_b), step, rank, mapping)
-    if layouts and noise is not None:
-        raise UsageError("--noise cannot be used with two layouts: its tolerances are those of single ranks")
+    layouts = layout_pairs(run_a, run_b, (layout_a, layout_b), step, rank, mapping, noise is not None)
     pairs, alone = layouts or pair_folders(run_a, run_b, step, rank)
     options = Options(dict(mapping or {}), tuple(rules), _noise(run_a, noise, mapping), tolerance, arrays)
     units = _run_units(pairs, options, jobs, rows or {})

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from probe.errors import UsageError
 from probe.reading.compare.align import NONE
 from probe.reading.compare.arrays import Arrays, exact_distance
+from probe.reading.compare.joined import best_order, joined, like_parts
 from probe.reading.compare.judge import HARD, Slot
-from probe.reading.compare.layouts.joined import best_order, joined, like_parts
 from probe.reading.compare.layouts.shards import WHOLE, Shards, agree, axis_between
 from probe.reading.compare.layouts.side import Place
 from probe.reading.compare.layouts.source import LayoutPair, LayoutSource

@@ -14,7 +14,7 @@ from typing import Any
 
 from probe.reading import entry_name
 from probe.reading.compare.align import Alignment
-from probe.reading.compare.layouts.joined import Stored
+from probe.reading.compare.joined import Stored
 from probe.reading.compare.layouts.places import values, with_values
 from probe.reading.compare.layouts.settle import Settling, passed_on
 from probe.reading.compare.layouts.side import Group, Side

@@ -21,7 +21,13 @@ Pairs = tuple[list[tuple[DumpFolder, DumpFolder]], tuple[list[str], list[str]]]
 
 
 def layout_pairs(
-    run_a: Run, run_b: Run, given: tuple[str, str], step: str, rank: str, mapping: Mapping[str, str] | None
+    run_a: Run,
+    run_b: Run,
+    given: tuple[str, str],
+    step: str = "",
+    rank: str = "",
+    mapping: Mapping[str, str] | None = None,
+    noise: bool = False,
 ) -> Pairs | None:
     """Return what is compared where two runs have different layouts; None where their ranks are compared one by one.
 
@@ -32,6 +38,7 @@ def layout_pairs(
         step: which steps.
         rank: which ranks.
         mapping: names in A -> names in B.
+        noise: whether there is a second golden run.
 
     Raises:
         UsageError: when a layout is wrong, or does not fit the ranks.
@@ -41,6 +48,8 @@ def layout_pairs(
         return None
     if rank:
         raise UsageError("--rank cannot be used with two layouts: all ranks of a layout are put together")
+    if noise:
+        raise UsageError("--noise cannot be used with two layouts: its tolerances are those of single ranks")
     return _Pairing((run_a, run_b), layouts, mapping).pairs(step)
 
 

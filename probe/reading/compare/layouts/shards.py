@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from probe.reading.compare.bounds import distance
-from probe.reading.compare.layouts.joined import Stored
+from probe.reading.compare.joined import Stored
 from probe.reading.compare.tolerance import of_dtype
 from probe.reading.flow import content_key
 from probe.reading.values import Record, element_count
