@@ -115,7 +115,7 @@ def compare(
         jobs: how many processes work; more than 1 only from a script with ``if __name__ == "__main__"``.
         rows: {"csv": path, "jsonl": path, "msprobe": path}: files that get a row for each tensor.
         layout_a: the parallel layout of A, as "tp=8,pp=2" (default: its header's).
-        layout_b: that of B. Where the two are not equal, the ranks of each side are put together to the whole model.
+        layout_b: that of B. The ranks of unequal layouts are put together to the whole model.
 
     Raises:
         UsageError: when there is no dump, nothing can be compared, or a rule fits no tensor.

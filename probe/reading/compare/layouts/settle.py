@@ -51,6 +51,7 @@ class Settling:
         self._folders = [[folder.path for folder in stage] for stage in stages]
         self._measured: dict[Any, Record] = {}
         self._made: dict[Any, Record] = {}
+        self._last: tuple[str | None, dict[str, Any]] = (None, {})
         for planned in self._side.shards.values():
             for shards in planned.values():
                 if shards.agrees:
@@ -78,9 +79,8 @@ class Settling:
         return found
 
     def _record(self, at: Place, shards: Shards) -> Record:
-        reference = self._reference(at)
         if shards.axis == WHOLE:
-            return shards.record if shards.same else self._of_variants(at, shards, reference)
+            return shards.record if shards.same else self._of_variants(at, shards, self._reference(at))
         if shards.axis == ALONE:
             return self._unknown(at, shards, "one side has more tensors in a list")
         if shards.axis != ODD and self._fits_length(at, shards):
@@ -103,8 +103,14 @@ class Settling:
         if other.group.tp > 1:
             theirs = other.shards.get(partner, {}).get(at.place)
             return theirs is not None and theirs.axis == shards.axis and theirs.length == shards.length
-        shape = dict(values(other.data[partner]))[at.place]["shape"]
+        shape = self._their_values(partner)[at.place]["shape"]
         return bool(shape[shards.axis] == shards.length)
+
+    def _their_values(self, partner: str) -> dict[str, Any]:
+        """Return the values of an entry of the other side; those of the last one are kept."""
+        if self._last[0] != partner:
+            self._last = partner, dict(values(self._other.data[partner]))
+        return self._last[1]
 
     def _reference(self, at: Place) -> Record | None:
         """Return the other side's record of a tensor, where it is known as a whole."""
@@ -112,7 +118,7 @@ class Settling:
         if self._other.group.tp > 1:
             theirs = self._other.shards.get(partner, {}).get(at.place)
             return theirs.record if theirs is not None and theirs.agrees else None
-        found: Record | None = dict(values(self._other.data[partner])).get(at.place)
+        found: Record | None = self._their_values(partner).get(at.place)
         return found
 
     def _of_variants(self, at: Place, shards: Shards, reference: Record | None) -> Record:

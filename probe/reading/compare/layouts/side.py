@@ -5,10 +5,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from probe.reading import entry_name
+from probe.reading.compare.layouts.entries import read_entries
 from probe.reading.compare.layouts.places import GIVEN, values
 from probe.reading.compare.layouts.shards import ALONE, Shards, axis_between
 from probe.reading.compare.layouts.stages import Stages
@@ -17,7 +18,7 @@ from probe.reading.document import Document
 from probe.reading.entry_name import API, BACKWARD, CELL, FORWARD, GRADIENT
 from probe.reading.flow import Flow, content_key, is_constant
 from probe.reading.source import DumpFolder
-from probe.reading.values import is_tensor, plain
+from probe.reading.values import is_tensor, plain, share_equal_parts
 
 #: parameters that the forward changes, on each rank by its own data
 MOVING = re.compile(r"(^|\.)moving_(mean|variance)$")
@@ -67,7 +68,7 @@ class Side:
 
     def __init__(self, group: Group) -> None:
         self.group = group
-        self.stages = Stages([stage[0].source.read(stage[0].path) for stage in group.stages])
+        self.stages = Stages([_read(stage[0]) for stage in group.stages])
         self.document: Document = self.stages.document()
         self.construct = self.stages.construct()
         self.containers = frozenset(parent for parent in self.construct.values() if parent)
@@ -157,15 +158,13 @@ class Side:
         notes: list[str] = []
         for number, stage in enumerate(self.group.stages):
             for rank, folder in enumerate(stage[1:], 1):
-                document = folder.source.read(folder.path)
-                notes += document.notes
-                self._add(document.data, number, rank)
+                self._add(read_entries(folder, notes), number, rank)
         return notes
 
-    def _add(self, data: Mapping[str, Any], stage: int, rank: int) -> None:
+    def _add(self, entries: Iterable[tuple[str, Any]], stage: int, rank: int) -> None:
         renamed = self.stages.renamings[stage]
         missing = {name for name in self.shards if self.stages.stage_of[name] == stage}
-        for own_name, entry in data.items():
+        for own_name, entry in entries:
             name = renamed(own_name)
             planned = self.shards.get(name)
             if planned is None or name not in missing:
@@ -204,6 +203,12 @@ class Side:
             return False
         tensors = [place for place, leaf in values(self.data[name]) if is_tensor(leaf) and place.startswith(GIVEN)]
         return bool(tensors) and all(place in planned and planned[place].agrees for place in tensors)
+
+
+def _read(folder: DumpFolder) -> Document:
+    document = folder.source.read(folder.path)
+    share_equal_parts(document.data)
+    return document
 
 
 def _agree(planned: Mapping[str, Shards], start: str) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from probe.reading.compare.layouts.combine import Combining
+from probe.reading.compare.layouts.entries import read_entries
 from probe.reading.compare.layouts.places import values
 from probe.reading.compare.layouts.side import Group, Place
 from probe.reading.document import Document
@@ -68,15 +69,13 @@ class LayoutPair:
                 if self.stage(side, name) == number:
                     own.setdefault(name, []).append(place)
             for folder in stage if own else ():
-                data = folder.source.read(folder.path).data
-                for own_name, entry in data.items():
+                for own_name, entry in read_entries(folder, wanted=lambda name, own=own, new=renamed: new(name) in own):  # type: ignore[misc]
                     name = renamed(own_name)
-                    if name in own:
-                        leaves = dict(values(entry))
-                        for place in own[name]:
-                            record = leaves.get(place)
-                            if is_tensor(record):
-                                found.setdefault(Place(name, place), []).append((folder, record or {}))
+                    leaves = dict(values(entry)) if name in own else {}
+                    for place in own.get(name, ()):
+                        record = leaves.get(place)
+                        if is_tensor(record):
+                            found.setdefault(Place(name, place), []).append((folder, record or {}))
         return found
 
 

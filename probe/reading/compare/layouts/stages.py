@@ -26,6 +26,8 @@ class Renaming:
 
     def __call__(self, name: str) -> str:
         """Return the name in the whole model."""
+        if not self._layers and not self._numbers:
+            return name
         parts = entry_name.parse(name)
         if parts.kind == OTHER:
             return name
