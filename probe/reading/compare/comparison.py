@@ -128,9 +128,10 @@ def compare(
     """
     run_a, run_b = _run(a), _run(b)
     _check(rules, arrays)
-    layouts = layout_pairs(run_a, run_b, (layout_a, layout_b), step, rank, mapping, noise is not None)
+    options = Options(dict(mapping or {}), tuple(rules), {}, tolerance, arrays, layouts=(layout_a, layout_b))
+    layouts = layout_pairs(run_a, run_b, options.layouts, step, rank, options.mapping, noise is not None)
     pairs, alone = layouts or pair_folders(run_a, run_b, step, rank)
-    options = Options(dict(mapping or {}), tuple(rules), _noise(run_a, noise, mapping), tolerance, arrays)
+    options = options._replace(noise=_noise(run_a, noise, mapping))
     units = _run_units(pairs, options, jobs, rows or {})
     comparison = Comparison((run_a.path, run_b.path), units, alone, pairs, options)
     _check_rules(rules, units)

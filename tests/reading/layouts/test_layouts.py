@@ -344,3 +344,54 @@ def test_a_document_that_holds_anything(tmp_path, wrong):
             data = {"Functional.f.0.forward": good, "Functional.g.0.forward": strange, "odd": wrong if rank else good}
             write(tmp_path / name / "step0" / f"rank{rank}", data, dump_data_dir="x")
     assert compare(tmp_path / "a", tmp_path / "b", "", "tp=2").errors == []
+
+
+def of(array, **more):
+    """Return the record of an array."""
+    numbers = {"Max": float(array.max()), "Min": float(array.min()), "Mean": float(array.mean())}
+    return tensor(shape=list(array.shape), Norm=float(np.linalg.norm(array)), **numbers, **more)
+
+
+def sequence_parallel(tmp_path, scale=1.0):
+    """Compare one rank with two, on which the sum of a row layer is scattered over the sequence."""
+    random = np.random.RandomState(0)
+    x, weight = random.randn(8, 12), random.randn(12, 6)
+    y = x @ weight
+    for path, ranks in (("one", 1), ("two", 2)):
+        for rank in range(ranks):
+            own = np.split(np.arange(12), ranks)[rank]
+            part, rows = x[:, own] @ weight[own], np.split(y, ranks)[rank] * (scale if rank else 1.0)
+            data = {"Functional.matmul.0.forward": forward([of(x[:, own]), of(weight[own])], [of(part)])}
+            if ranks > 1:
+                given = [tensor(shape=list(rows.shape), Max=0.0, Min=0.0, Mean=0.0, Norm=0.0), of(part)]
+                data["MintDistributed.reduce_scatter_tensor.0.forward"] = forward(given, [of(rows), of(part)])
+            data["Functional.tanh.0.forward"] = forward([of(rows)], [of(np.tanh(rows))])
+            write(tmp_path / path / "step0" / f"rank{rank}", data, level="L1")
+    return compare(tmp_path / "one", tmp_path / "two", "", "tp=2")
+
+
+def test_a_sum_that_is_scattered(tmp_path):
+    comparison = sequence_parallel(tmp_path)
+    assert comparison.ok, comparison
+    assert "not combined" not in comparison.verdicts
+    assert comparison.pairs == {"exact": 2}
+
+
+def test_a_sum_that_is_scattered_wrongly(tmp_path):
+    comparison = sequence_parallel(tmp_path, 3.0)
+    assert (comparison.first.name, comparison.first.kind) == ("Functional.matmul.0.forward", "computation")
+
+
+@pytest.mark.parametrize(("crc", "ok"), [("aaaaaaaa", True), ("bbbbbbbb", False)])
+def test_replicated_parameters_without_numbers(tmp_path, crc, ok):
+    numbers = {"Max": None, "Min": None, "Mean": None, "Norm": None}
+    for path, ranks in (("one", 1), ("two", 2)):
+        for rank in range(ranks):
+            record = tensor(**numbers, md5=crc if rank else "aaaaaaaa")
+            entry = {
+                **forward([tensor(**numbers, md5="0")], [tensor(**numbers, md5="1")]),
+                "parameters": {"weight": record},
+            }
+            write(tmp_path / path / "step0" / f"rank{rank}", {"Cell.norm.Norm.forward.0": entry}, level="L0")
+    comparison = compare(tmp_path / "one", tmp_path / "two", "", "tp=2")
+    assert comparison.verdicts.get("same", 0) == (3 if ok else 2)
