@@ -395,3 +395,34 @@ def test_replicated_parameters_without_numbers(tmp_path, crc, ok):
             write(tmp_path / path / "step0" / f"rank{rank}", {"Cell.norm.Norm.forward.0": entry}, level="L0")
     comparison = compare(tmp_path / "one", tmp_path / "two", "", "tp=2")
     assert comparison.verdicts.get("same", 0) == (3 if ok else 2)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1.5])
+def test_cells_of_another_class(tmp_path, scale):
+    """The split layers have classes of their own, and other shapes: they are paired by their attributes."""
+    random = np.random.RandomState(0)
+    x, fc1, fc2 = random.randn(4, 6), random.randn(8, 6), random.randn(6, 8)
+    wrong = fc1 * np.where(np.arange(8) < 4, 1.0, scale)[:, None]
+    for path, ranks, classes in (
+        ("one", 1, ("Dense", "Dense")),
+        ("two", 2, ("ColumnParallelLinear", "RowParallelLinear")),
+    ):
+        for rank in range(ranks):
+            own = np.split(np.arange(8), ranks)[rank]
+            weight = wrong if ranks > 1 else fc1
+            calls = (
+                (f"mlp.fc1.{classes[0]}", x, weight[own], (x @ weight.T)[:, own]),
+                (f"mlp.fc2.{classes[1]}", (x @ weight.T)[:, own], fc2[:, own], x @ weight.T @ fc2.T),
+            )
+            data = {
+                f"Cell.{name}.forward.0": {**forward([of(given)], [of(made)]), "parameters": {"weight": of(own_weight)}}
+                for name, given, own_weight, made in calls
+            }
+            data["Cell.mlp.Mlp.forward.0"] = {**forward([of(x)], [of(x @ weight.T @ fc2.T)]), "parameters": {}}
+            construct = {name: None if "Mlp" in name else "Cell.mlp.Mlp.forward.0" for name in data}
+            write(tmp_path / path / "step0" / f"rank{rank}", data, construct=construct, level="L0")
+    comparison = compare(tmp_path / "one", tmp_path / "two", "", "tp=2")
+    assert comparison.pairs == {"renamed": 2, "exact": 1}
+    assert comparison.ok == (scale == 1.0), comparison
+    if not comparison.ok:
+        assert (comparison.first.cell, comparison.first.rank) == ("mlp.fc1.ColumnParallelLinear", 1)
