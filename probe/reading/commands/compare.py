@@ -40,6 +40,11 @@ def add_compare(commands: Any) -> None:
     parser.add_argument("-gp", "--golden_path", metavar="GOLDEN", help="the same as GOLDEN")
     parser.add_argument("-tp", "--target_path", metavar="TARGET", help="the same as TARGET")
     add_choice(parser)
+    for side, run in (("a", "GOLDEN"), ("b", "TARGET")):
+        parser.add_argument(
+            f"--layout-{side}", default="", metavar="LAYOUT",
+            help=f"the parallel layout of {run}, as tp=8,pp=2: keys tp, pp, dp, vpp, order (default: its header's)",
+        )  # fmt: skip
     parser.add_argument("--rule", nargs=2, action="append", default=[], metavar=("REGEX", "CONDITION"),
                         help="the condition for tensors with such a name, as softmax 'rel_l2 <= 0.02'")  # fmt: skip
     parser.add_argument(
@@ -74,7 +79,10 @@ def run_compare(given: argparse.Namespace) -> int:
     rows = {"csv": given.csv, "jsonl": given.jsonl, "msprobe": given.msprobe_csv}
     rows = {form: path for form, path in rows.items() if path}
     mapping = read_map(given.map) if given.map else {}
-    options = Options(mapping, tuple(map(tuple, given.rule)), factor=given.tolerance, arrays=given.arrays)
+    options = Options(
+        mapping, tuple(map(tuple, given.rule)), factor=given.tolerance, arrays=given.arrays,
+        layouts=(given.layout_a, given.layout_b),
+    )  # fmt: skip
     choice = given.step, given.rank
     only_summaries = wants_summaries(given)
     comparison = compare_runs(golden, target, options, given.noise, choice, workers(given), rows)

@@ -139,11 +139,11 @@ class Alignment:
 
     def _pair_children(self, cells_a: list[int], cells_b: list[int]) -> int:
         count = 0
-        for make_key in (_attribute_and_class, _class_only, _place_only):
+        for make_key in (_attribute_and_class, _class_only, _place_only, _attribute_only):
             left_a = [place for place in cells_a if place not in self.b_of]
             left_b = [place for place in cells_b if place not in self.a_of]
             if make_key is _place_only and len(left_a) != len(left_b):
-                break
+                continue
             keys_a = [make_key(self, 0, place) for place in left_a]
             keys_b = [make_key(self, 1, place) for place in left_b]
             count += sum(self.pair(left_a[i], left_b[j], RENAMED) for i, j in match(keys_a, keys_b))
@@ -330,6 +330,11 @@ def _class_only(alignment: Alignment, side: int, place: int) -> Hashable:
 
 def _place_only(alignment: Alignment, side: int, place: int) -> Hashable:
     return alignment.shapes(side, place, "parameters"), alignment.shapes(side, place, "output")
+
+
+def _attribute_only(alignment: Alignment, side: int, place: int) -> Hashable:
+    parts = alignment.flows[side].parts[place]
+    return parts.path.rpartition(".")[2], parts.number
 
 
 def _first_output(entry: Any) -> Any:

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from probe.errors import UsageError
 from probe.reading.compare.bounds import APART, Distance
+from probe.reading.compare.joined import Stored, best_order, joined
 from probe.reading.compare.judge import SAME_BITS
+from probe.reading.compare.tolerance import of_dtype
 from probe.store import layout
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 _BLOCK = 131_072
+#: sorted numbers that are so much nearer tell that only the order differs
+_OTHER_ORDER = 0.1
 
 
 class Arrays:
@@ -43,44 +47,86 @@ class Arrays:
         if paths is None:
             return found
         try:
-            if a.get("dtype") == b.get("dtype") and filecmp.cmp(*paths, shallow=False):
+            if len(paths[0]) + len(paths[1]) > 2:
+                return _of_shards(*self.parts(a, b), a, b, found)
+            if a.get("dtype") == b.get("dtype") and filecmp.cmp(paths[0][0], paths[1][0], shallow=False):
                 return SAME_BITS
-            return exact_distance(*self._load(a, b, paths))
+            left, right = self.parts(a, b)
+            return exact_distance(left[0], right[0])
         except (UsageError, OSError, ValueError, TypeError):
             return found
 
     def turned(self, a: Any, b: Any, found: Distance) -> Distance:
         """Return the exact distance of A's transpose from B; the given one where an array is missing."""
-        paths = self._paths(a, b)
-        if paths is None:
-            return found
         try:
-            left, right = self._load(a, b, paths)
-            return exact_distance(left.T, right) if left.shape == right.shape[::-1] else found
+            (left, *more), (right, *others) = self.parts(a, b)
+            is_whole = not more and not others and left.shape == right.shape[::-1]
+            return exact_distance(left.T, right) if is_whole else found
         except (UsageError, OSError, ValueError, TypeError):
             return found
 
     def relation(self, a: Any, b: Any) -> str:
         """Return the relation of B's array to A's: "is the transpose of A's"; "" where it is not simple."""
-        paths = self._paths(a, b)
-        if paths is None:
-            return ""
         try:
-            return relation(*self._load(a, b, paths))
+            left, right = self.parts(a, b)
+            return relation(left[0], right[0]) if len(left) == len(right) == 1 else ""
         except (UsageError, OSError, ValueError, TypeError):
             return ""
 
-    def _paths(self, a: Any, b: Any) -> tuple[str, str] | None:
-        names = a.get("data_name"), b.get("data_name")
-        if not all(isinstance(name, str) and name and os.path.basename(name) == name for name in names):
-            return None
-        return os.path.join(self._folders[0], names[0]), os.path.join(self._folders[1], names[1])
+    def parts(self, a: Any, b: Any) -> tuple[list[Array], list[Array]]:
+        """Return the arrays of two records: of one that was put together those of all ranks.
 
-    @staticmethod
-    def _load(a: Any, b: Any, paths: tuple[str, str]) -> tuple[Array, Array]:
+        Raises:
+            UsageError: when an array was not written, or cannot be read.
+        """
         from probe.reading.load import load_array
 
-        return load_array(paths[0], str(a.get("dtype")), True), load_array(paths[1], str(b.get("dtype")), True)
+        paths = self._paths(a, b)
+        if paths is None:
+            raise UsageError("no array was written")
+        found = [
+            [load_array(path, str(record.get("dtype")), True) for path in files] for record, files in zip((a, b), paths)
+        ]
+        return found[0], found[1]
+
+    def _paths(self, a: Any, b: Any) -> tuple[list[str], list[str]] | None:
+        found = []
+        for record, folder in zip((a, b), self._folders):
+            name, stored = record.get("data_name"), record.get("stored")
+            if not isinstance(name, str) or not name or os.path.basename(name) != name:
+                return None
+            several = [os.path.join(above, layout.ARRAYS) for above in stored.folders] if _is_stored(stored) else None
+            found.append([os.path.join(above, name) for above in several or [folder]])
+        return found[0], found[1]
+
+
+def _is_stored(value: Any) -> bool:
+    return isinstance(value, Stored)  # a document may hold anything under this key
+
+
+def _of_shards(a: list[Array], b: list[Array], record_a: Any, record_b: Any, found: Distance) -> Distance:
+    """Return the distance of two tensors, of which at least one has its arrays in shards.
+
+    The order of the blocks in a shard may be unknown. Then the sorted numbers give a lower bound for any order.
+    """
+    import numpy as np
+
+    axis = next(side["stored"].axis for side, parts in ((record_a, a), (record_b, b)) if len(parts) > 1)
+    enough = max(of_dtype(record_a.get("dtype")), of_dtype(record_b.get("dtype")))
+    blocks = best_order(a, b, axis, _rel_l2, enough)
+    left, right = joined(a, axis, blocks), joined(b, axis, blocks)
+    exact = exact_distance(left, right)
+    if exact.rel_l2 is None or exact.rel_l2 <= enough or left.dtype.kind == "c":
+        return exact
+    least = exact_distance(np.sort(left, axis=None), np.sort(right, axis=None))
+    if least.rel_l2 is not None and least.rel_l2 < _OTHER_ORDER * exact.rel_l2:
+        return found if least.rel_l2 <= enough else least._replace(exact=False)
+    return exact
+
+
+def _rel_l2(a: Array, b: Array) -> float:
+    apart = exact_distance(a, b).rel_l2
+    return math.inf if apart is None else apart
 
 
 def exact_distance(a: Array, b: Array) -> Distance:

@@ -34,6 +34,7 @@ class Options(NamedTuple):
         factor: by how much tolerances are multiplied.
         arrays: "all", "differs" or "none": which arrays are read.
         rows: (file, form) that the rows of this unit are written to: "csv", "jsonl" or "msprobe".
+        layouts: the parallel layouts of A and B as the user gives them; "" takes the one in the header.
     """
 
     mapping: dict[str, str] = {}  # noqa: RUF012
@@ -42,6 +43,7 @@ class Options(NamedTuple):
     factor: float = 1.0
     arrays: str = "all"
     rows: tuple[tuple[str, str], ...] = ()
+    layouts: tuple[str, str] = ("", "")
 
 
 class Comparing:

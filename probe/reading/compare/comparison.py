@@ -12,6 +12,7 @@ from typing import Any, Union
 
 from probe.errors import UsageError
 from probe.reading.compare.comparing import Comparing, Options
+from probe.reading.compare.layouts.groups import layout_pairs
 from probe.reading.compare.result import ComparisonResult
 from probe.reading.compare.summary import one_line, summary_text
 from probe.reading.compare.tolerance import Rule
@@ -96,19 +97,11 @@ class Comparison(ComparisonResult):
 
 
 def compare(
-    a: Side,
-    b: Side,
-    rules: Sequence[tuple[str, str]] = (),
-    mapping: Mapping[str, str] | None = None,
-    noise: Side | None = None,
-    step: str = "",
-    rank: str = "",
-    tolerance: float = 1.0,
-    arrays: str = "all",
-    jobs: int = 1,
-    rows: Mapping[str, str | os.PathLike[str]] | None = None,
-    scheduler: str = "",
-) -> Comparison:
+    a: Side, b: Side, rules: Sequence[tuple[str, str]] = (), mapping: Mapping[str, str] | None = None,
+    noise: Side | None = None, step: str = "", rank: str = "", tolerance: float = 1.0, arrays: str = "all",
+    jobs: int = 1, rows: Mapping[str, str | os.PathLike[str]] | None = None, scheduler: str = "",
+    layout_a: str = "", layout_b: str = "",
+) -> Comparison:  # fmt: skip
     """Compare two runs, or parts of them, and name where their differences begin.
 
     Args:
@@ -124,6 +117,8 @@ def compare(
         jobs: how many processes work; more than 1 only from a script with ``if __name__ == "__main__"``.
         rows: {"csv": path, "jsonl": path, "msprobe": path}: files that get a row for each tensor.
         scheduler: the address of a Dask scheduler, whose workers do it instead of ``jobs`` processes.
+        layout_a: the parallel layout of A, as "tp=8,pp=2" (default: its header's).
+        layout_b: that of B. The ranks of unequal layouts are put together to the whole model.
 
     Raises:
         UsageError: when there is no dump, nothing can be compared, a rule fits no tensor, or the cluster cannot do it.
@@ -134,7 +129,7 @@ def compare(
         print(comparison)
         assert comparison.ok
     """
-    options = Options(dict(mapping or {}), tuple(rules), {}, tolerance, arrays)
+    options = Options(dict(mapping or {}), tuple(rules), {}, tolerance, arrays, layouts=(layout_a, layout_b))
     comparison = compare_runs(a, b, options, noise, (step, rank), Workers(jobs, scheduler), rows or {})
     check_rules(rules, comparison.units)
     return comparison
@@ -165,7 +160,8 @@ def compare_runs(
     """
     run_a, run_b = _run(a), _run(b)
     _check(options.rules, options.arrays)
-    pairs, alone = pair_folders(run_a, run_b, *choice)
+    layouts = layout_pairs(run_a, run_b, options.layouts, *choice, options.mapping, noise is not None)
+    pairs, alone = layouts or pair_folders(run_a, run_b, *choice)
     options = options._replace(noise=_noise(run_a, noise))
     units = _run_units(pairs, options, workers, rows)
     return Comparison((run_a.path, run_b.path), units, alone, pairs, options)

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from probe.reading.compare.align import NONE, Alignment, Pair
-from probe.reading.compare.judge import BITS, HARD, NUMBERS_EQUAL, OTHER_BITS, Slot
+from probe.reading.compare.judge import BITS, HARD, NOT_COMBINED, NUMBERS_EQUAL, OTHER_BITS, Slot
 from probe.reading.dump import Dump
 from probe.reading.entry_name import API, BACKWARD, CELL, FORWARD, GRADIENT, EntryName
 from probe.reading.flow import Flow, Link, is_constant
@@ -193,6 +193,8 @@ class Graph:
         if not self.off[node]:
             return False
         parts = self.parts(node)
+        if any(slot.verdict == NOT_COMBINED and slot.is_input for slot in self.slots[node]):
+            return True
         if parts.direction == BACKWARD:  # a gradient that arrives is a sum, whose terms may come from anywhere before
             arrives = any(slot.verdict in HARD and slot.is_input for slot in self.slots[node])
             return arrives or self.is_container(node) or self._is_used_unseen(node)

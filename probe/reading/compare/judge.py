@@ -17,8 +17,9 @@ from probe.reading.flow import content_key
 from probe.reading.values import Leaf, element_count, is_tensor, leaves, plain, real
 
 #: verdicts on a tensor
-BITS, NUMBERS_EQUAL, CLOSE, DIFFERS, UNKNOWN_VALUE, ONE_SIDE, SHAPE, OTHER_BITS, NEAR_ZERO = (
-    "same", "equal numbers", "close", "differs", "unknown", "one side", "shape", "other bits", "near zero"
+BITS, NUMBERS_EQUAL, CLOSE, DIFFERS, UNKNOWN_VALUE, ONE_SIDE, SHAPE, OTHER_BITS, NEAR_ZERO, NOT_COMBINED = (
+    "same", "equal numbers", "close", "differs", "unknown", "one side", "shape", "other bits", "near zero",
+    "not combined",
 )  # fmt: skip
 HARD = frozenset((DIFFERS, ONE_SIDE, SHAPE))
 #: the verdict on a weight that is the transpose of the other framework's
@@ -51,8 +52,9 @@ class Slot(NamedTuple):
         b: the value in B.
         distance: how far apart two tensors are.
         verdict: "same" (bits), "equal numbers", "other bits" (equal numbers, another CRC-32), "close", "near zero"
-            (both are the rounding of a sum that is zero), "differs", "shape", "one side" or "unknown"; "" for plain
-            values that are equal, "argument" for those that are not. Of two frameworks also "transposed".
+            (both are the rounding of a sum that is zero), "differs", "shape", "one side", "unknown" or "not combined"
+            (the ranks of a layout do not tell the whole); "" for plain values that are equal, "argument" for others.
+            Of two frameworks also "transposed".
     """
 
     place: str
@@ -190,6 +192,8 @@ class Judge:
             if self._turned is not None and not is_told(parts, place, plain(a), plain(b)):
                 return Slot(place, is_input, a, b, UNKNOWN, UNKNOWN_VALUE if tensor_a or tensor_b else "")
             if tensor_a or tensor_b:
+                if "not_combined" in (a if tensor_a else b):
+                    return Slot(place, is_input, a, b, UNKNOWN, NOT_COMBINED)
                 return Slot(place, is_input, a, b, APART, ONE_SIDE)
             return Slot(place, is_input, a, b, UNKNOWN, "" if plain(a) == plain(b) else "argument")
         return self._tensors(name, place, parts, is_input, a, b, floor)
@@ -197,6 +201,8 @@ class Judge:
     def _tensors(self, name: str, place: str, parts: EntryName, is_input: bool, a: Any, b: Any, floor: Any) -> Slot:
         if "unwritten" in a or "unwritten" in b or (not is_input and is_unwritten(parts, place)):
             return Slot(place, is_input, a, b, UNKNOWN, UNKNOWN_VALUE)
+        if "not_combined" in a or "not_combined" in b:
+            return Slot(place, is_input, a, b, UNKNOWN, NOT_COMBINED)
         if self._turned is not None and may_be_transposed(parts, place, a, b):
             return self._weights(self._turned, name, place, is_input, a, b, floor)
         shape_a, shape_b = a.get("shape"), b.get("shape")

@@ -14,6 +14,7 @@ from probe.reading.compare.align import NONE
 from probe.reading.compare.comparing import Comparing, Options
 from probe.reading.compare.graph import Graph
 from probe.reading.compare.judge import HARD, OTHER_BITS
+from probe.reading.compare.layouts.blame import name_ranks
 from probe.reading.compare.origin import Origin, is_collective
 from probe.reading.compare.origins import Finding, OriginFinder
 from probe.reading.compare.sentences import Describer
@@ -60,6 +61,7 @@ def _compare(
         comparing = Comparing(a, b, options)
         summary.counts = _count(comparing)
         summary.origins = _find_origins(summary.counts, comparing)
+        name_ranks([*summary.origins.first, *summary.origins.later], comparing)
         for path, form in options.rows:
             from probe.reading.compare.export import write_unit
 

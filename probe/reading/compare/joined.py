@@ -1,0 +1,93 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The arrays of shards, put together in the order that the whole has.
+
+Shards of a fused weight (query, key and value; gate and up) hold a part of each block of the whole. The order is then
+that of the blocks. It is found by the numbers: the order that comes nearest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+_MOST_ELEMENTS, _MOST_ORDERS = 1 << 24, 64
+
+
+class Stored(NamedTuple):
+    """The places of the arrays of a record that was put together; its "data_name" is their name.
+
+    Attributes:
+        folders: the rank folders.
+        axis: the axis along which the arrays are put together.
+    """
+
+    folders: tuple[str, ...]
+    axis: int = 0
+
+
+def joined(parts: Sequence[Array], axis: int, blocks: int = 1) -> Array:
+    """Return the shards as one array.
+
+    Args:
+        parts: the shards in the order of their ranks.
+        axis: the axis along which they are put together.
+        blocks: how many blocks the whole has, of each of which every shard holds a part.
+
+    >>> import numpy as np
+    >>> parts = [np.array([0, 1, 4, 5]), np.array([2, 3, 6, 7])]
+    >>> joined(parts, 0).tolist(), joined(parts, 0, 2).tolist()
+    ([0, 1, 4, 5, 2, 3, 6, 7], [0, 1, 2, 3, 4, 5, 6, 7])
+    """
+    import numpy as np
+
+    if len(parts) == 1:
+        return parts[0]
+    cut = [np.split(part, blocks, axis) for part in parts] if blocks > 1 else [[part] for part in parts]
+    return np.concatenate([pieces[block] for block in range(blocks) for pieces in cut], axis)
+
+
+def best_order(
+    a: Sequence[Array], b: Sequence[Array], axis: int, apart: Callable[[Array, Array], float], enough: float
+) -> int:
+    """Return the number of blocks with which two sides come nearest to one another.
+
+    Args:
+        a: the shards of A.
+        b: the shards of B.
+        axis: the axis along which they are put together.
+        apart: the distance of two arrays.
+        enough: a distance that is small enough to stop.
+    """
+    best, least = 1, apart(joined(a, axis), joined(b, axis))
+    lengths = [part.shape[axis] for part in (*a, *b)]
+    if sum(part.size for part in a) > _MOST_ELEMENTS:
+        return best
+    orders = [count for count in range(2, min(lengths) + 1) if not any(length % count for length in lengths)]
+    for blocks in orders[:_MOST_ORDERS]:
+        if least <= enough:
+            break
+        found = apart(joined(a, axis, blocks), joined(b, axis, blocks))
+        if found < least:
+            best, least = blocks, found
+    return best
+
+
+def like_parts(whole: Array, parts: Sequence[Array], axis: int, blocks: int = 1) -> list[Array]:
+    """Return the pieces of a whole array that stand where each shard belongs.
+
+    >>> import numpy as np
+    >>> parts = [np.zeros(4), np.zeros(4)]
+    >>> [piece.tolist() for piece in like_parts(np.arange(8), parts, 0, 2)]
+    [[0, 1, 4, 5], [2, 3, 6, 7]]
+    """
+    import numpy as np
+
+    ends = np.cumsum([part.shape[axis] // blocks for part in parts])
+    pieces = [np.split(block, ends[:-1], axis) for block in np.split(whole, blocks, axis)]
+    return [np.concatenate([block[place] for block in pieces], axis) for place in range(len(parts))]

@@ -1,0 +1,210 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Names the ranks whose part of a tensor makes it differ, as far as the dumps tell."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from probe.errors import UsageError
+from probe.reading.compare.align import NONE
+from probe.reading.compare.arrays import Arrays, exact_distance
+from probe.reading.compare.joined import best_order, joined, like_parts
+from probe.reading.compare.judge import HARD, Slot
+from probe.reading.compare.layouts.shards import WHOLE, Shards, agree, axis_between
+from probe.reading.compare.layouts.side import Place
+from probe.reading.compare.layouts.source import LayoutPair, LayoutSource
+from probe.reading.compare.origin import Origin
+from probe.reading.compare.tolerance import of_dtype
+from probe.reading.values import COUNTS, Record, has_nonfinite, real
+
+if TYPE_CHECKING:
+    from probe.reading.compare.comparing import Comparing
+
+_MOST = 20
+
+
+class Blame(NamedTuple):
+    """The ranks of one side that make a tensor differ.
+
+    Attributes:
+        ranks: the ranks.
+        sentence: a part of a sentence about them.
+    """
+
+    ranks: list[Any]
+    sentence: str
+
+
+class _Site(NamedTuple):
+    """One tensor on both sides.
+
+    Attributes:
+        names: its entry in A and in B; None where it is on one side only.
+        slot: its verdict; None where the origin is of a call as a whole.
+    """
+
+    names: tuple[str | None, str | None]
+    slot: Slot | None
+
+
+def name_ranks(origins: Sequence[Origin], comparing: Comparing) -> None:
+    """Add the ranks to the origins of a comparison of two layouts; leave those of others as they are.
+
+    Args:
+        origins: the origins; they are changed.
+        comparing: the comparison.
+    """
+    source = comparing.b.folder.source
+    if not isinstance(source, LayoutSource) or not origins:
+        return
+    pair = source.pair
+    sites = [_site(origin, comparing) for origin in origins]
+    records: list[dict[Place, list[tuple[Any, Record]]]] = []
+    for side in (0, 1):
+        wanted = {
+            Place(site.names[side] or "", site.slot.place)
+            for site in sites[:_MOST]
+            if site.slot is not None and site.names[side]
+        }
+        records.append(_records(pair, side, wanted))
+    for origin, site in zip(origins, sites):
+        found = [_blame(site, side, records, pair, comparing) for side in (0, 1)]
+        known = [blame for blame in found if blame.sentence]
+        if known:
+            origin.sentence += "; " + ", ".join(blame.sentence for blame in known)
+        ranks = found[1].ranks if len(pair.groups[1].ranks) > 1 else found[0].ranks
+        if ranks:
+            origin.site = origin.site._replace(rank=ranks[0])
+            origin.ranks = ranks[1:]
+
+
+def _records(pair: LayoutPair, side: int, wanted: Iterable[Place]) -> dict[Place, list[tuple[Any, Record]]]:
+    if pair.groups[side].tp == 1 and pair.groups[1 - side].tp == 1:
+        return {}
+    try:
+        return pair.records(side, wanted)
+    except UsageError:  # the dump has gone since it was compared
+        return {}
+
+
+def _site(origin: Origin, comparing: Comparing) -> _Site:
+    flow_a, flow_b = comparing.alignment.flows
+    place_b = flow_b.position.get(origin.name, NONE)
+    place_a = comparing.alignment.a_of.get(place_b, NONE) if place_b != NONE else flow_a.position.get(origin.name, NONE)
+    names = (
+        flow_a.names[place_a] if place_a != NONE else None,
+        flow_b.names[place_b] if place_b != NONE else None,
+    )
+    if None in names:
+        return _Site(names, None)
+    node = next((node for node, pair in enumerate(comparing.pairs) if pair.b == place_b), NONE)
+    slots = comparing.slots[node] if node != NONE else []
+    hard = [slot for slot in slots if slot.verdict in HARD]
+    return _Site(names, next((slot for slot in slots if slot.place == origin.place), hard[0] if hard else None))
+
+
+def _blame(site: _Site, side: int, records: Any, pair: LayoutPair, comparing: Comparing) -> Blame:
+    """Return the ranks of one side, and what is known of them."""
+    name, group, letter = site.names[side], pair.groups[side], "AB"[side]
+    stage = pair.stage(side, name) if name else None
+    if stage is None or len(group.ranks) == 1:
+        return Blame([], "")
+    ranks = [folder.rank for folder in group.stages[stage]]
+    listed = ", ".join(map(str, ranks))
+    general = Blame(ranks, f"it is on {'ranks' if len(ranks) > 1 else 'rank'} {listed} of {letter}")
+    if len(ranks) == 1 or site.slot is None or name is None:
+        return general
+    own = records[side].get(Place(name, site.slot.place), [])
+    other = records[1 - side].get(Place(site.names[1 - side] or "", site.slot.place), [])
+    if len(own) != len(ranks) or not other:
+        return general
+    found = _apart(site.slot, side, [record for _, record in own], [record for _, record in other], comparing)
+    if found is None:
+        return Blame(ranks, f"the dumps do not tell on which of ranks {listed} of {letter} it is")
+    is_whole = axis_between(own[0][1].get("shape"), _own(site.slot, side).get("shape")) == WHOLE
+    part = "value" if is_whole else "shard"
+    guilty = [ranks[place] for place in found]
+    if len(guilty) == 1:
+        return Blame(guilty, f"rank {guilty[0]}'s {part} in {letter} differs")
+    return Blame(guilty, f"the {part}s of ranks {', '.join(map(str, guilty))} in {letter} differ")
+
+
+def _own(slot: Slot, side: int) -> Any:
+    return slot.b if side else slot.a
+
+
+def _apart(slot: Slot, side: int, own: list[Record], other: list[Record], comparing: Comparing) -> list[int] | None:
+    """Return the places of the ranks whose records make a tensor differ; None where that is not known."""
+    axis = axis_between(own[0].get("shape"), _own(slot, side).get("shape"))
+    whole = _own(slot, 1 - side)
+    if axis == WHOLE:
+        found = [place for place, record in enumerate(own) if not agree(record, whole)]
+        return found if len(found) < len(own) or _all_agree(own) else None
+    if axis < 0:
+        return None
+    found = _by_arrays(slot, side, axis, comparing)
+    return found or _by_blocks(own, other, axis) or _by_bounds(own, whole) or None
+
+
+def _all_agree(records: list[Record]) -> bool:
+    return all(agree(records[0], record) for record in records[1:])
+
+
+def _by_arrays(slot: Slot, side: int, axis: int, comparing: Comparing) -> list[int]:
+    """Return the shards whose arrays differ from their pieces of the other side's whole."""
+    try:
+        both = Arrays(comparing.a.path, comparing.b.path).parts(slot.a, slot.b)
+        own, other = both[side], both[1 - side]
+        enough = max(of_dtype(slot.a.get("dtype")), of_dtype(slot.b.get("dtype")))
+
+        def apart(a: Any, b: Any) -> float:
+            found = exact_distance(a, b).rel_l2
+            return math.inf if found is None else found
+
+        blocks = best_order(own, other, axis, apart, enough)
+        pieces = like_parts(joined(other, axis, blocks), own, axis, blocks)
+        return [place for place, (part, piece) in enumerate(zip(own, pieces)) if apart(part, piece) > enough]
+    except (UsageError, OSError, ValueError, TypeError, KeyError):
+        return []
+
+
+def _by_blocks(own: list[Record], other: list[Record], axis: int) -> list[int]:
+    """Return the shards of those blocks that differ, where both sides have shards of the same blocks."""
+    count = math.gcd(len(own), len(other))
+    if count == 1:
+        return []
+    found: list[int] = []
+    for block in range(count):
+        wholes = []
+        for records in (own, other):
+            size = len(records) // count
+            shards = Shards(records[block * size], axis)
+            for record in records[block * size + 1 : (block + 1) * size]:
+                shards.add(record, 1)
+            wholes.append(shards.whole(()))
+        if not agree(wholes[0], wholes[1]):
+            size = len(own) // count
+            found += range(block * size, (block + 1) * size)
+    return found
+
+
+def _by_bounds(own: list[Record], whole: Record) -> list[int]:
+    """Return the shards that cannot be parts of a tensor: with a greater Max, Norm or count, or a lesser Min."""
+    enough = of_dtype(whole.get("dtype"))
+    found = []
+    for place, record in enumerate(own):
+        numbers = [real(side.get(key)) for key in ("Max", "Min", "Norm") for side in (record, whole)]
+        known = [number for number in numbers if number is not None]
+        if has_nonfinite(record) and not has_nonfinite(whole):
+            found.append(place)
+        elif len(known) == len(numbers):
+            high, most, low, least, norm, all_norm = known
+            slack = enough * all_norm
+            if high > most + slack or low < least - slack or norm > all_norm + slack:
+                found.append(place)
+        elif any((real(record.get(key)) or 0) > (real(whole.get(key)) or 0) for key in COUNTS):
+            found.append(place)
+    return found

@@ -1,0 +1,172 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Puts the ranks of two layouts together: two documents of the whole model, which are compared like any others.
+
+A tensor whose shape is smaller than the other side's in one axis is the ranks' parts put together. One of equal shape
+is the same on all ranks, or a term of a sum: then a later collective has the sum. All else is not combined.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from probe.reading import entry_name
+from probe.reading.compare.align import Alignment
+from probe.reading.compare.joined import Stored
+from probe.reading.compare.layouts.places import values, with_values
+from probe.reading.compare.layouts.settle import Settling, passed_on
+from probe.reading.compare.layouts.side import Group, Side
+from probe.reading.compare.origin import is_collective
+from probe.reading.document import Document
+from probe.reading.dump import Dump
+from probe.reading.entry_name import CELL
+from probe.reading.source import DumpFolder
+from probe.reading.values import is_tensor, plain
+
+#: Cells that communicate and compute nothing
+_REGION = re.compile(r"(Copy|Reduce|Gather|Scatter)\w*(To|From)\w*Region|^All(Reduce|Gather)|^ReduceScatter")
+
+
+class _Given:
+    """A source that has the document already."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+
+    def claims(self, files: set[str]) -> bool:
+        return False
+
+    def read(self, folder: str) -> Document:
+        return self._document
+
+
+class Combining:
+    """Puts the ranks of both sides together.
+
+    Args:
+        groups: the ranks of A and of B.
+        mapping: names in A -> names in B.
+
+    Attributes:
+        left_out: the calls that only the layout needs, for each side.
+        open: the tensors that are not combined.
+    """
+
+    def __init__(self, groups: tuple[Group, Group], mapping: Mapping[str, str] | None) -> None:
+        self.sides = Side(groups[0]), Side(groups[1])
+        self.left_out: tuple[set[str], set[str]] = (set(), set())
+        self.open: list[str] = []
+        self._notes: list[str] = []
+        self._tensors = groups[0].tp != groups[1].tp
+        self._pair(mapping)
+        if self._tensors:
+            for side in self.sides:
+                if side.group.tp > 1:
+                    side.plan_sums()
+                    self._notes += side.read_others()
+
+    def documents(self) -> tuple[Document, Document]:
+        """Return the documents of A and B as a whole."""
+        made = [self._document(number) for number in (0, 1)]
+        count = sum(len(names) for names in self.left_out)
+        if count:
+            self._notes.append(f"{count} calls of collectives that only one of the layouts needs are left out")
+        if self.open:
+            self._notes.append(
+                f"{len(self.open)} tensors are not combined: the ranks hold terms of a sum, or values of their own; "
+                f"the first is {self.open[0]}"
+            )
+        made[0].notes.extend(self._notes)
+        return made[0], made[1]
+
+    def _pair(self, mapping: Mapping[str, str] | None) -> None:
+        """Pair the entries by the records of the first ranks, and decide how each tensor is put together."""
+        sides = self.sides
+        dumps = [_dump(side) for side in sides]
+        alignment = Alignment(dumps[0], dumps[1], mapping)
+        flows = alignment.flows
+        for a, b in alignment.b_of.items():
+            names = flows[0].names[a], flows[1].names[b]
+            found = [dict(values(side.data[name])) for side, name in zip(sides, names)]
+            for number, side in enumerate(sides):
+                side.partners[names[number]] = names[1 - number]
+                if self._tensors and side.group.tp > 1:
+                    side.plan(names[number], found[1 - number])
+        for number, side in enumerate(sides):
+            self._leave_out(number)
+            if self._tensors and side.group.tp > 1:
+                side.find_outside(flows[number])
+
+    def _leave_out(self, number: int) -> None:
+        """Find the collectives that only one layout needs, and the Cells that hold nothing else."""
+        side, out = self.sides[number], self.left_out[number]
+        inner: dict[str, list[str]] = {}
+        for name, parent in side.construct.items():
+            if parent:
+                inner.setdefault(parent, []).append(name)
+        for name in side.data:
+            parts = entry_name.parse(name)
+            alone = name not in side.partners
+            if name in side.containers:
+                if alone and all(child in out or child not in side.data for child in inner[name]):
+                    out.add(name)
+            elif is_collective(parts):
+                if alone or (self._tensors and side.is_own_group(name)):
+                    out.add(name)
+            elif alone and parts.kind == CELL and _REGION.search(parts.api):
+                out.add(name)
+
+    def _document(self, number: int) -> Document:
+        side, out = self.sides[number], self.left_out[number]
+        settling = Settling(self.sides, number, self.open) if self._tensors and side.group.tp > 1 else None
+        stored = [Stored((stage[0].path,)) for stage in side.group.stages]
+        several = len(side.group.ranks) > 1
+        data: dict[str, Any] = {}
+        for name, entry in side.data.items():
+            if name in out:
+                continue
+            new = settling.entry(name) if settling else {}
+            if self._tensors and name in side.partners:
+                new.update(self._sizes(number, name))
+            made = with_values(entry, new) if new else entry
+            if several:
+                for _, leaf in values(made):
+                    if is_tensor(leaf) and leaf.get("data_name"):
+                        leaf.setdefault("stored", stored[side.stages.stage_of[name]])
+            data[name] = made
+        if settling:
+            out |= passed_on(data, side)
+            data = {name: entry for name, entry in data.items() if name not in out}
+        construct = {name: parent for name, parent in side.construct.items() if name not in out}
+        document = side.document
+        return Document(document.header, data, document.stacks, lambda: construct, document.notes)
+
+    def _sizes(self, number: int, name: str) -> dict[str, Any]:
+        """Return plain numbers that are a rank's part of a size, as the whole has them."""
+        side, other = self.sides[number], self.sides[1 - number]
+        if side.group.tp == 1:
+            return {}
+        own_values, theirs = (dict(values(half)) for half in (side.data[name], other.data[side.partners[name]]))
+        own_sizes, their_sizes = _lengths(own_values), _lengths(theirs)
+        found: dict[str, Any] = {}
+        for place, leaf in own_values.items():
+            own, their = plain(leaf), plain(theirs.get(place))
+            if type(own) is not int or type(their) is not int or own == their:
+                continue
+            is_length = own in own_sizes and their in their_sizes
+            if is_length and own * side.group.tp == their * other.group.tp:
+                found[place] = {"type": "int", "value": own * side.group.tp}
+        return found
+
+
+def _dump(side: Side) -> Dump:
+    folder: DumpFolder = side.group.stages[0][0]
+    return Dump(folder._replace(source=_Given(side.document)))
+
+
+def _lengths(found: Mapping[str, Any]) -> set[Any]:
+    """Return the lengths of the axes of all tensors of an entry."""
+    shapes = [leaf.get("shape") for leaf in found.values() if is_tensor(leaf)]
+    return {length for shape in shapes if type(shape) is list for length in shape if type(length) is int}

@@ -1,0 +1,170 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Which ranks of two layouts are compared with one another."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from probe.errors import UsageError
+from probe.reading.compare.layouts.layout import Layout, complete, header_layout, parse_layout, rank_numbers
+from probe.reading.compare.layouts.side import Group
+from probe.reading.compare.layouts.source import LayoutPair, LayoutSource
+from probe.reading.query import folders
+from probe.reading.run import Run
+from probe.reading.source import DumpFolder, Rank
+
+#: pairs of folders, and the labels of those that only one run has
+Pairs = tuple[list[tuple[DumpFolder, DumpFolder]], tuple[list[str], list[str]]]
+
+
+def layout_pairs(
+    run_a: Run,
+    run_b: Run,
+    given: tuple[str, str],
+    step: str = "",
+    rank: str = "",
+    mapping: Mapping[str, str] | None = None,
+    noise: bool = False,
+) -> Pairs | None:
+    """Return what is compared where two runs have different layouts; None where their ranks are compared one by one.
+
+    Args:
+        run_a: A.
+        run_b: B.
+        given: the layouts of A and B as the user gives them; "" takes the one in the header.
+        step: which steps.
+        rank: which ranks.
+        mapping: names in A -> names in B.
+        noise: whether there is a second golden run.
+
+    Raises:
+        UsageError: when a layout is wrong, or does not fit the ranks.
+    """
+    layouts = _layouts((run_a, run_b), given)
+    if layouts is None or layouts[0] == layouts[1]:
+        return None
+    if rank:
+        raise UsageError("--rank cannot be used with two layouts: all ranks of a layout are put together")
+    if noise:
+        raise UsageError("--noise cannot be used with two layouts: its tolerances are those of single ranks")
+    return _Pairing((run_a, run_b), layouts, mapping).pairs(step)
+
+
+def _layouts(runs: tuple[Run, Run], given: tuple[str, str]) -> tuple[Layout, Layout] | None:
+    """Return the layouts of A and B; None where neither is known."""
+    found: list[Layout | None] = []
+    for run, text, name in zip(runs, given, "ab"):
+        header = None if text else header_layout(run.folders[0])
+        known = text or header
+        found.append(parse_layout(known, f"--layout-{name}" if text else f"{run.path}: layout") if known else None)
+    if not any(found):
+        return None
+    made = []
+    for run, layout, name in zip(runs, found, "AB"):
+        if layout is None and len(run.ranks) > 1:
+            raise UsageError(
+                f"{name} has {len(run.ranks)} ranks, and its layout is not known: give --layout-{name.lower()}, as tp=4"
+            )
+        made.append(complete(layout or Layout(), run.ranks, name))
+    return made[0], made[1]
+
+
+class _Pairing:
+    """Makes the units of work.
+
+    Args:
+        runs: A and B.
+        layouts: their layouts.
+        mapping: names in A -> names in B.
+    """
+
+    def __init__(self, runs: tuple[Run, Run], layouts: tuple[Layout, Layout], mapping: Any) -> None:
+        self._runs, self._layouts, self._mapping = runs, layouts, mapping
+        a, b = layouts
+        self._tp_equal, self._pp_equal = a.tp == b.tp, (a.pp, a.vpp) == (b.pp, b.vpp)
+        if not self._pp_equal and max(a.vpp, b.vpp) > 1:
+            raise UsageError(
+                f"vpp={max(a.vpp, b.vpp)}: stages that hold several chunks are not put together. "
+                "Allowed: equal pp and vpp on both sides, or vpp=1"
+            )
+        self._numbers = [rank_numbers(run.ranks) for run in runs]
+        self._notes = [
+            f"{name} has {layout.dp} data-parallel replicas; rank {layout.rank(tp=0, dp=0, pp=0)}'s stands for them"
+            for name, layout in zip("AB", layouts)
+            if a.dp != b.dp and layout.dp > 1
+        ]
+
+    def pairs(self, step: str) -> Pairs:
+        """Return the pairs and those steps that only one run has."""
+        one_step = all(len({folder.step for folder in run.folders}) == 1 for run in self._runs)
+        steps = [self._by_step(run, step, one_step) for run in self._runs]
+        pairs: list[tuple[DumpFolder, DumpFolder]] = []
+        alone: tuple[list[str], list[str]] = ([], [])
+        for key in dict.fromkeys([*steps[0], *steps[1]]):
+            missing = [self._missing(side, steps[side].get(key, {})) for side in (0, 1)]
+            if not any(missing):
+                pairs += self._of_step(steps[0][key], steps[1][key])
+                continue
+            for side in (0, 1):
+                if key in steps[side]:
+                    folder = next(iter(steps[side][key].values()))
+                    label = "" if folder.step is None else f"step {folder.step}"
+                    alone[side].append(label + (f" (no rank {missing[side][0]})" if missing[side] else ""))
+        if not pairs:
+            raise UsageError(
+                f"nothing can be compared: A has steps {self._runs[0].steps}, B has steps {self._runs[1].steps}, "
+                f"and no step has all ranks on both sides ({self._layouts[0]} in A, {self._layouts[1]} in B)"
+            )
+        return pairs, alone
+
+    @staticmethod
+    def _by_step(run: Run, step: str, one_step: bool) -> dict[Any, dict[Rank, DumpFolder]]:
+        found: dict[Any, dict[Rank, DumpFolder]] = {}
+        for folder in folders(run, step, ""):
+            found.setdefault((folder.tree, None if one_step else folder.step), {})[folder.rank] = folder
+        return found
+
+    def _missing(self, side: int, ranks: Mapping[Rank, DumpFolder]) -> list[int]:
+        return [number for number, rank in self._numbers[side].items() if rank not in ranks]
+
+    def _of_step(self, a: dict[Rank, DumpFolder], b: dict[Rank, DumpFolder]) -> list[tuple[DumpFolder, DumpFolder]]:
+        layout = self._layouts[0]
+        axes = (
+            range(layout.tp if self._tp_equal else 1),
+            range(layout.pp if self._pp_equal else 1),
+            range(layout.dp if layout.dp == self._layouts[1].dp else 1),
+        )
+        return [self._unit((a, b), tp, pp, dp) for tp, pp, dp in itertools.product(*axes)]
+
+    def _unit(self, ranks: tuple[dict[Rank, DumpFolder], ...], tp: int, pp: int, dp: int) -> Any:
+        groups = [self._group(side, ranks[side], tp, pp, dp) for side in (0, 1)]
+        pair = LayoutPair((groups[0], groups[1]), self._mapping, self._notes)
+        return tuple(
+            group.stages[0][0]._replace(rank=_label(group), source=LayoutSource(pair, side))
+            for side, group in enumerate(groups)
+        )
+
+    def _group(self, side: int, ranks: dict[Rank, DumpFolder], tp: int, pp: int, dp: int) -> Group:
+        layout, numbers = self._layouts[side], self._numbers[side]
+        tps = [tp] if self._tp_equal else range(layout.tp)
+        pps = [pp] if self._pp_equal else range(layout.pp)
+        return Group(tuple(tuple(_absolute(ranks[numbers[layout.rank(tp=t, dp=dp, pp=p)]]) for t in tps) for p in pps))
+
+
+def _absolute(folder: DumpFolder) -> DumpFolder:
+    """Return a folder that does not depend on the folder that a process works in."""
+    return folder._replace(path=os.path.abspath(folder.path))
+
+
+def _label(group: Group) -> Rank:
+    """Return the rank of a group of one, else its ranks as a text: "0-7"."""
+    ranks = group.ranks
+    if len(ranks) == 1:
+        return ranks[0]  # type: ignore[no-any-return]
+    if ranks == list(range(ranks[0], ranks[0] + len(ranks))):
+        return f"{ranks[0]}-{ranks[-1]}"
+    return ",".join(map(str, ranks))

@@ -1,0 +1,224 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""One side of a comparison of two layouts: the ranks that make one whole, read one after the other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from probe.reading import entry_name
+from probe.reading.compare.layouts.entries import read_entries
+from probe.reading.compare.layouts.places import GIVEN, values
+from probe.reading.compare.layouts.shards import ALONE, Shards, axis_between
+from probe.reading.compare.layouts.stages import Stages
+from probe.reading.compare.origin import is_collective, is_random
+from probe.reading.document import Document
+from probe.reading.entry_name import API, BACKWARD, CELL, FORWARD, GRADIENT
+from probe.reading.flow import Flow, content_key, is_constant
+from probe.reading.source import DumpFolder
+from probe.reading.values import is_tensor, plain, share_equal_parts
+
+#: parameters that the forward changes, on each rank by its own data
+MOVING = re.compile(r"(^|\.)moving_(mean|variance)$")
+
+
+class Group(NamedTuple):
+    """The ranks that make one whole.
+
+    Attributes:
+        stages: for each pipeline stage the folders of its tensor-parallel ranks.
+    """
+
+    stages: tuple[tuple[DumpFolder, ...], ...]
+
+    @property
+    def tp(self) -> int:
+        """The number of ranks that share the tensors of a layer."""
+        return len(self.stages[0])
+
+    @property
+    def ranks(self) -> list[Any]:
+        """All ranks."""
+        return [folder.rank for stage in self.stages for folder in stage]
+
+
+class Place(NamedTuple):
+    """A tensor of an entry."""
+
+    name: str
+    place: str
+
+
+class Side:
+    """One side.
+
+    Args:
+        group: its ranks.
+
+    Attributes:
+        stages: the stages of the first ranks, put together.
+        shards: entry name -> place -> the records of all ranks.
+        partners: entry name -> the entry of the other side.
+        sums: content of a term of a sum -> the tensor that has the sum.
+        outside: inputs that no call has made.
+        given_parameters: inputs that are parameters.
+    """
+
+    def __init__(self, group: Group) -> None:
+        self.group = group
+        self.stages = Stages([_read(stage[0]) for stage in group.stages])
+        self.document: Document = self.stages.document()
+        self.construct = self.stages.construct()
+        self.containers = frozenset(parent for parent in self.construct.values() if parent)
+        self.partners: dict[str, str] = {}
+        self.shards: dict[str, dict[str, Shards]] = {}
+        self.sums: dict[Any, Place] = {}
+        self.outside: set[Place] = set()
+        self.given_parameters: set[Place] = set()
+        self._plain: dict[str, dict[str, Any]] = {}
+        self._uneven: set[str] = set()
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The entries of the first ranks."""
+        return self.stages.data
+
+    def plan(self, name: str, other: Mapping[str, Any]) -> None:
+        """Decide along which axis the parts of each tensor of an entry are put together.
+
+        Args:
+            name: the entry.
+            other: the values of its partner by their places.
+        """
+        planned, rest = {}, {}
+        for place, leaf in values(self.data[name]):
+            if not is_tensor(leaf):
+                rest[place] = leaf
+            elif is_tensor(other.get(place)):
+                planned[place] = Shards(leaf, axis_between(leaf.get("shape"), other[place].get("shape")))
+            elif (
+                place not in other and place.count(".") > 1
+            ):  # of a list that the other side has with fewer tensors: one for each rank
+                planned[place] = Shards(leaf, ALONE)
+        self.shards[name], self._plain[name] = planned, rest
+
+    def find_outside(self, flow: Flow) -> None:
+        """Find the inputs that are parameters, and those that are data: integers from outside, and the first input.
+
+        Args:
+            flow: the dataflow of the first ranks.
+        """
+        for position, (name, links) in enumerate(zip(flow.names, flow.links)):
+            if name not in self.partners or flow.parts[position].direction != FORWARD:
+                continue
+            for link in links:
+                if link.producer >= 0:
+                    continue
+                if link.parameter is not None:
+                    if not MOVING.search(link.parameter[1]):
+                        self.given_parameters.add(Place(name, link.place))
+                elif not self.outside or str(link.record.get("dtype")).startswith(("Int", "UInt")):
+                    self.outside.add(Place(name, link.place))
+
+    def plan_sums(self) -> None:
+        """Find the collectives that add up, and the tensors that they add up."""
+        for name, entry in self.data.items():
+            parts = entry_name.parse(name)
+            if parts.direction != FORWARD or not is_collective(parts) or name in self.containers:
+                continue
+            if "reduce" not in parts.api.lower() or not self.is_own_group(name) or not _adds(entry):
+                continue
+            found = dict(values(entry))
+            given = [leaf for place, leaf in found.items() if place.startswith(GIVEN) and is_tensor(leaf)]
+            made = next((item for item in found.items() if item[0].startswith("output.") and is_tensor(item[1])), None)
+            if made is None or not given:
+                continue
+            term = next((leaf for leaf in given if leaf.get("shape") == made[1].get("shape")), given[-1])
+            if parts.api.lower().startswith(("reduce_scatter", "reducescatter")):
+                term = next((leaf for leaf in given if leaf.get("shape") != made[1].get("shape")), term)
+            axis = axis_between(made[1].get("shape"), term.get("shape"))
+            self.shards.setdefault(name, {}).setdefault(made[0], Shards(made[1], axis))
+            key = content_key(term)
+            if key is not None and not is_constant(term):
+                self.sums.setdefault(key, Place(name, made[0]))
+
+    def is_own_group(self, name: str) -> bool:
+        """Return whether a collective's group is the tensor-parallel group, or is not known."""
+        entry = self.data[name]
+        members = entry.get("group_ranks") if isinstance(entry, dict) else None
+        if not isinstance(members, list):
+            return True
+        stage = self.group.stages[self.stages.stage_of[name]]
+        return [str(member) for member in members] == [str(folder.rank or 0) for folder in stage]
+
+    def read_others(self) -> list[str]:
+        """Read the other ranks, one after the other, and return the remarks on their dumps."""
+        notes: list[str] = []
+        for number, stage in enumerate(self.group.stages):
+            for rank, folder in enumerate(stage[1:], 1):
+                self._add(read_entries(folder, notes), number, rank)
+        return notes
+
+    def _add(self, entries: Iterable[tuple[str, Any]], stage: int, rank: int) -> None:
+        renamed = self.stages.renamings[stage]
+        missing = {name for name in self.shards if self.stages.stage_of[name] == stage}
+        for own_name, entry in entries:
+            name = renamed(own_name)
+            planned = self.shards.get(name)
+            if planned is None or name not in missing:
+                continue
+            missing.discard(name)
+            found = dict(values(entry))
+            for place, shards in planned.items():
+                leaf = found.pop(place, None)
+                shards.add(leaf if is_tensor(leaf) else None, rank)
+            if self._plain.get(name, {}) != {place: leaf for place, leaf in found.items() if not is_tensor(leaf)}:
+                self._uneven.add(name)
+        for name in missing:
+            self._uneven.add(name)
+            for shards in self.shards[name].values():
+                shards.add(None, rank)
+
+    def must_agree(self, name: str) -> bool:
+        """Return whether all ranks must give the same: each is given the same, and as a whole."""
+        parts = entry_name.parse(name)
+        if parts.kind == GRADIENT:
+            names = [f"{parts.key}.{BACKWARD}.{number}" for number in range(parts.number + 1)]
+            return all(self.must_agree(backward) for backward in names)
+        if not self._is_given_the_same(name):
+            return False
+        if parts.direction == BACKWARD:
+            forward = self.shards.get(parts.forward)
+            return bool(forward) and self._is_given_the_same(parts.forward) and _agree(forward or {}, "output")
+        return True
+
+    def _is_given_the_same(self, name: str) -> bool:
+        parts = entry_name.parse(name)
+        planned = self.shards.get(name)
+        if planned is None or name in self._uneven or name in self.containers:
+            return False
+        if parts.kind not in (API, CELL) or is_random(parts) or is_collective(parts):
+            return False
+        tensors = [place for place, leaf in values(self.data[name]) if is_tensor(leaf) and place.startswith(GIVEN)]
+        return bool(tensors) and all(place in planned and planned[place].agrees for place in tensors)
+
+
+def _read(folder: DumpFolder) -> Document:
+    document = folder.source.read(folder.path)
+    share_equal_parts(document.data)
+    return document
+
+
+def _agree(planned: Mapping[str, Shards], start: str) -> bool:
+    return all(shards.agrees for place, shards in planned.items() if place.startswith(start))
+
+
+def _adds(entry: Any) -> bool:
+    """Return whether a collective adds up: its operation is a sum, or the one that it has by default."""
+    for place, leaf in values(entry):
+        value = plain(leaf) if place.startswith(GIVEN) and not is_tensor(leaf) else None
+        if isinstance(value, str) and value.lower() in ("max", "min", "prod", "avg", "mean"):
+            return False
+    return True

@@ -1,0 +1,99 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Two groups of ranks as a pair of dumps that are read like any others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from probe.reading.compare.layouts.combine import Combining
+from probe.reading.compare.layouts.entries import read_entries
+from probe.reading.compare.layouts.places import values
+from probe.reading.compare.layouts.side import Group, Place
+from probe.reading.document import Document
+from probe.reading.values import Record, is_tensor
+
+
+class LayoutPair:
+    """The ranks of A and of B that make one whole. Both sides are read together, since each tells how the other fits.
+
+    Args:
+        groups: the ranks of A and of B.
+        mapping: names in A -> names in B.
+        notes: remarks on the layouts.
+    """
+
+    def __init__(self, groups: tuple[Group, Group], mapping: Mapping[str, str] | None, notes: list[str]) -> None:
+        self.groups, self._mapping, self._notes = groups, mapping, notes
+        self._made: list[Document | None] = [None, None]
+        self._stages: list[Any] = [None, None]
+
+    def read(self, side: int) -> Document:
+        """Return the document of one side; the other one waits until it is asked for.
+
+        Raises:
+            UsageError: when a dump cannot be read.
+        """
+        document = self._made[side]
+        if document is None:
+            combining = Combining(self.groups, self._mapping)
+            self._made = list(combining.documents())
+            self._made[0].notes[:0] = self._notes  # type: ignore[union-attr]
+            self._stages = [(half.stages.renamings, half.stages.stage_of) for half in combining.sides]
+            document = self._made[side]
+            assert document is not None
+        self._made[side] = None
+        return document
+
+    def stage(self, side: int, name: str) -> int | None:
+        """Return the pipeline stage of an entry; None where it is in none."""
+        found: int | None = self._stages[side][1].get(name)
+        return found
+
+    def records(self, side: int, wanted: Iterable[Place]) -> dict[Place, list[tuple[Any, Record]]]:
+        """Return the records of some tensors on all ranks that share them, with each rank's folder.
+
+        Args:
+            side: 0 for A, 1 for B.
+            wanted: the tensors.
+
+        Raises:
+            UsageError: when a dump cannot be read.
+        """
+        found: dict[Place, list[tuple[Any, Record]]] = {}
+        for number, stage in enumerate(self.groups[side].stages):
+            renamed = self._stages[side][0][number]
+            own: dict[str, list[str]] = {}
+            for name, place in wanted:
+                if self.stage(side, name) == number:
+                    own.setdefault(name, []).append(place)
+            for folder in stage if own else ():
+                for own_name, entry in read_entries(folder, wanted=lambda name, own=own, new=renamed: new(name) in own):  # type: ignore[misc]
+                    name = renamed(own_name)
+                    leaves = dict(values(entry)) if name in own else {}
+                    for place in own.get(name, ()):
+                        record = leaves.get(place)
+                        if is_tensor(record):
+                            found.setdefault(Place(name, place), []).append((folder, record or {}))
+        return found
+
+
+class LayoutSource:
+    """One side of a ``LayoutPair``.
+
+    Args:
+        pair: both sides.
+        side: 0 for A, 1 for B.
+    """
+
+    def __init__(self, pair: LayoutPair, side: int) -> None:
+        self.pair, self.side = pair, side
+
+    def claims(self, files: set[str]) -> bool:
+        """Return False: a folder alone does not tell its layout."""
+        return False
+
+    def read(self, folder: str) -> Document:
+        """Read all ranks and put them together."""
+        return self.pair.read(self.side)

@@ -1,0 +1,168 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Puts the pipeline stages of a run together: one document, with the layers numbered as in the whole model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from probe.reading import entry_name
+from probe.reading.compare.origin import is_collective
+from probe.reading.document import Document
+from probe.reading.entry_name import BACKWARD, CELL, DEBUG, GRADIENT, OTHER, EntryName
+
+
+class Renaming:
+    """The names of one stage as the whole model has them.
+
+    Args:
+        layers: path before a layer's number -> the number of layers before.
+        numbers: (kind, renamed key) -> how many calls the stages before have.
+    """
+
+    def __init__(self, layers: dict[str, int], numbers: dict[tuple[str, str], int]) -> None:
+        self._layers, self._numbers = layers, numbers
+
+    def __call__(self, name: str) -> str:
+        """Return the name in the whole model."""
+        if not self._layers and not self._numbers:
+            return name
+        parts = entry_name.parse(name)
+        if parts.kind == OTHER:
+            return name
+        key = renamed_key(parts, self._layers)
+        number = parts.number + self._numbers.get((parts.kind, key), 0)
+        if key == parts.key and number == parts.number:
+            return name
+        if parts.kind == CELL:
+            return f"{key}.{parts.direction}.{number}"
+        if parts.kind == GRADIENT:
+            return f"{key}.parameters_grad.{number}"
+        return f"{key}.{number}.{'debug' if parts.kind == DEBUG else parts.direction}"
+
+
+def renamed_key(parts: EntryName, layers: dict[str, int]) -> str:
+    """Return the key of a name, with the layer's number in the whole model.
+
+    >>> renamed_key(entry_name.parse("Cell.layers.1.fc.Dense.forward.0"), {"layers": 4})
+    'Cell.layers.5.fc.Dense'
+    """
+    if parts.kind not in (CELL, GRADIENT):
+        return parts.key
+    place = first_number(parts.path)
+    if place is None or not layers.get(place[0]):
+        return parts.key
+    before, number, after = place
+    return ".".join(filter(None, (parts.prefix, before, str(number + layers[before]), after, parts.api)))
+
+
+def first_number(path: str) -> tuple[str, int, str] | None:
+    """Return the path before the first number in a Cell's path, the number, and the path after it.
+
+    >>> first_number("model.layers.3.mlp.fc"), first_number("head")
+    (('model.layers', 3, 'mlp.fc'), None)
+    """
+    words = path.split(".")
+    for place, word in enumerate(words):
+        if word.isascii() and word.isdigit() and len(word) < 10:
+            return ".".join(words[:place]), int(word), ".".join(words[place + 1 :])
+    return None
+
+
+class Stages:
+    """The documents of the stages, put together.
+
+    Args:
+        documents: one document for each stage, in their order.
+
+    Attributes:
+        renamings: the names of each stage in the whole.
+        stage_of: entry name -> the number of its stage.
+        data: entry name -> entry.
+    """
+
+    def __init__(self, documents: Sequence[Document]) -> None:
+        self._documents = documents
+        self._constructs = [document.construct() for document in documents]
+        self.renamings = _renamings(documents)
+        self.stage_of: dict[str, int] = {}
+        self.data: dict[str, Any] = {}
+        if len(documents) == 1:
+            self.data = documents[0].data
+            self.stage_of = dict.fromkeys(self.data, 0)
+            return
+        phases = [_phases(list(document.data), own) for document, own in zip(documents, self._constructs)]
+        numbered = list(enumerate(phases))
+        for phase, order in enumerate((numbered, numbered[::-1], numbered)):
+            for stage, names in order:
+                for name in names[phase]:
+                    whole = self.renamings[stage](name)
+                    if whole not in self.data:
+                        self.data[whole] = documents[stage].data[name]
+                        self.stage_of[whole] = stage
+
+    def document(self) -> Document:
+        """Return the whole as one document."""
+        first = self._documents[0]
+        notes = [note for document in self._documents for note in document.notes]
+        return Document(dict(first.header), self.data, self._stacks, self.construct, notes)
+
+    def _stacks(self) -> dict[str, list[str]]:
+        return {
+            self.renamings[stage](name): frames
+            for stage, document in enumerate(self._documents)
+            for name, frames in document.stacks().items()
+        }
+
+    def construct(self) -> dict[str, str | None]:
+        """Return the Cell around every entry."""
+        return {
+            self.renamings[stage](name): self.renamings[stage](parent) if parent else None
+            for stage, construct in enumerate(self._constructs)
+            for name, parent in construct.items()
+        }
+
+
+def _renamings(documents: Sequence[Document]) -> list[Renaming]:
+    """Return the renaming of each stage. A stage that counts its layers from 0 gets the layers before as offset."""
+    made: list[Renaming] = []
+    taken: dict[str, set[int]] = {}
+    numbers: dict[tuple[str, str], int] = {}
+    for document in documents:
+        parsed = [entry_name.parse(name) for name in document.data]
+        own: dict[str, set[int]] = {}
+        for parts in parsed:
+            place = first_number(parts.path)
+            if place is not None:
+                own.setdefault(place[0], set()).add(place[1])
+        layers = {
+            path: max(taken[path]) + 1 - min(found) for path, found in own.items() if found & taken.get(path, set())
+        }
+        for path, found in own.items():
+            taken.setdefault(path, set()).update(number + layers.get(path, 0) for number in found)
+        made.append(Renaming(layers, dict(numbers)))
+        most: dict[tuple[str, str], int] = {}
+        for parts in parsed:
+            key = parts.kind, renamed_key(parts, layers)
+            most[key] = max(most.get(key, 0), parts.number + 1)
+        for key, count in most.items():
+            numbers[key] = numbers.get(key, 0) + count
+    return made
+
+
+def _phases(names: list[str], construct: Mapping[str, str | None]) -> tuple[list[str], list[str], list[str]]:
+    """Return the names of a stage's forwards, of its backwards, and of the calls after all backwards."""
+    directions = [entry_name.parse(name).direction for name in names]
+    last = max((place for place, found in enumerate(directions) if found == BACKWARD), default=len(names))
+    forwards: list[str] = []
+    backwards: list[str] = []
+    before = False
+    for name, direction in zip(names[: last + 1], directions):
+        parent = construct.get(name)
+        if direction == BACKWARD or (parent and entry_name.parse(parent).direction == BACKWARD):
+            before = True
+        elif parent or not is_collective(entry_name.parse(name)):
+            before = False
+        (backwards if before else forwards).append(name)
+    return forwards, backwards, names[last + 1 :]
