@@ -112,7 +112,7 @@ def _head(comparison: ComparisonResult, options: Options) -> Head:
 
     settings = {
         "rules": [list(rule) for rule in options.rules], "tolerance": options.factor, "arrays": options.arrays,
-        "map": options.mapping,
+        "map": options.mapping, "layouts": list(options.layouts),
     }  # fmt: skip
     return Head("compare", settings, list(comparison.paths), comparison.alone)
 
