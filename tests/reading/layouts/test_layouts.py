@@ -34,13 +34,14 @@ def dumps(tmp_path_factory):
 
     wholes = {}
 
-    def find(layout="", fault="", task="tensor", level="mix", steps=1):
+    def find(layout="", fault="", task="tensor", level="mix", steps=1, micro=1):
         recorded = "L0" if level == "L0" else "mix"
-        whole = base / f"{fault or 'golden'}-{recorded}" / "dump"
+        whole = base / f"{fault or 'golden'}-{recorded}{micro}" / "dump"
         if not whole.exists():
-            program = [sys.executable, ROOT / "tests/reading/layouts/training.py", whole.parent, fault, recorded]
+            program = [sys.executable, ROOT / "tests/reading/layouts/training.py", whole.parent]
+            program += [fault, recorded, str(micro)]
             subprocess.run(program, check=True, capture_output=True, env=environment(), timeout=300)
-        made = base / f"{task}-{fault or 'golden'}-{level}-{layout or 'one'}-{steps}"
+        made = base / f"{task}-{fault or 'golden'}-{level}-{layout or 'one'}-{steps}-{micro}"
         for step in range(0 if made.exists() else steps):
             key = whole / f"step{step}" / "rank", task == "statistics", level == "L1"
             if key not in wholes:
@@ -90,6 +91,24 @@ def test_the_other_levels(dumps, layout, level):
         )  # fmt: skip
 
 
+@pytest.mark.parametrize("layout", ["tp=2", "pp=2", "tp=2,pp=4"])
+def test_several_micro_batches(dumps, layout):
+    golden, mine = (dumps(side, task="statistics", micro=2) for side in ("", layout))
+    for sides, layouts in (((golden, mine), ("", layout)), ((mine, golden), (layout, ""))):
+        comparison = compare(*sides, *layouts)
+        assert comparison.ok, comparison
+        assert sum(comparison.pairs.values()) == 992
+
+
+def test_several_micro_batches_without_cells(dumps):
+    golden, mine, split = (dumps(side, "", "statistics", "L1", 1, 2) for side in ("", "pp=2", "tp=2"))
+    comparison = compare(golden, mine, "", "pp=2")
+    assert comparison.status == 2
+    assert "A has several micro-batches and no Cells" in str(comparison)
+    assert "Record it at level mix or L0" in str(comparison)
+    assert compare(golden, split, "", "tp=2").ok
+
+
 #: fault -> kind, Cell, ranks of each layout
 FAULTS = {
     "weight": ("parameter", "layers.2.mlp.fc1.Column", {"tp=2": [1], "pp=2": [1], "tp=2,pp=2": [3], "tp=4": [2, 3]}),
@@ -136,7 +155,7 @@ def test_statistics_that_do_not_tell_the_rank_name_the_group(dumps):
 def planted(dumps, tmp_path, change, task):
     """Return the comparison with ranks of tp=2, of which one has another tensor."""
     golden = dumps(task=task)
-    whole = golden.parent / "golden-mix" / "dump" / "step0" / "rank"
+    whole = golden.parent / "golden-mix1" / "dump" / "step0" / "rank"
     Split(whole, task == "statistics").write(tmp_path / "planted", "tp=2", 0, change)
     return compare(golden, tmp_path / "planted", "", "tp=2")
 

@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""A small transformer in the form that Megatron splits: python training.py DUMP_PATH [FAULT [LEVEL]].
+"""A small transformer in the form that Megatron splits: python training.py DUMP_PATH [FAULT [LEVEL [MICRO_BATCHES]]].
 
 Faults change what one rank of two has: half of a weight, or half of an activation.
 """
@@ -130,7 +130,7 @@ class Net(nn.Cell):
         return ops.cross_entropy(logits.reshape((-1, VOCABULARY)), labels.reshape((-1,)))
 
 
-def main(path, fault="", level="mix"):
+def main(path, fault="", level="mix", micro_batches=1):
     ms.set_context(mode=ms.PYNATIVE_MODE)
     ms.set_device("CPU")
     net = Net(fault)
@@ -144,9 +144,10 @@ def main(path, fault="", level="mix"):
         json.dump({"task": "tensor", "level": level, "dump_path": "x", "tensor": {}}, file)
     debugger = PrecisionDebugger(config_path=config, dump_path=os.path.join(path, "dump"))
     for _ in range(2):
-        ids, labels = (Tensor(random.randint(0, VOCABULARY, (BATCH, LENGTH)).astype(np.int32)) for _ in range(2))
         debugger.start(net)
-        _, gradients = gradient(ids, labels)
+        for _ in range(int(micro_batches)):
+            ids, labels = (Tensor(random.randint(0, VOCABULARY, (BATCH, LENGTH)).astype(np.int32)) for _ in range(2))
+            _, gradients = gradient(ids, labels)
         debugger.stop()
         debugger.step()
         optimizer(gradients)

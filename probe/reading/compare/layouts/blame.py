@@ -58,9 +58,14 @@ def name_ranks(origins: Sequence[Origin], comparing: Comparing) -> None:
         comparing: the comparison.
     """
     source = comparing.b.folder.source
-    if not isinstance(source, LayoutSource) or not origins:
+    if not isinstance(source, LayoutSource):
         return
-    pair = source.pair
+    if origins:
+        _name_ranks(origins, comparing, source.pair)
+    source.pair.forget()
+
+
+def _name_ranks(origins: Sequence[Origin], comparing: Comparing, pair: LayoutPair) -> None:
     sites = [_site(origin, comparing) for origin in origins]
     records: list[dict[Place, list[tuple[Any, Record]]]] = []
     for side in (0, 1):

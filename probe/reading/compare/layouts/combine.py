@@ -12,12 +12,14 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from probe.errors import UsageError
 from probe.reading import entry_name
 from probe.reading.compare.align import Alignment
 from probe.reading.compare.joined import Stored
 from probe.reading.compare.layouts.places import values, with_values
 from probe.reading.compare.layouts.settle import Settling, passed_on
 from probe.reading.compare.layouts.side import Group, Side
+from probe.reading.compare.layouts.stages import has_micro_batches
 from probe.reading.compare.origin import is_collective
 from probe.reading.document import Document
 from probe.reading.dump import Dump
@@ -60,6 +62,8 @@ class Combining:
         self.open: list[str] = []
         self._notes: list[str] = []
         self._tensors = groups[0].tp != groups[1].tp
+        if max(len(group.stages) for group in groups) > 1:
+            self._check_order()
         self._pair(mapping)
         if self._tensors:
             for side in self.sides:
@@ -67,17 +71,26 @@ class Combining:
                     side.plan_sums()
                     self._notes += side.read_others()
 
+    def _check_order(self) -> None:
+        """Raise UsageError when only Cells could tell which calls of several micro-batches belong together."""
+        for side, letter in zip(self.sides, "AB"):
+            if not side.construct and has_micro_batches(side.stages.first_names):
+                raise UsageError(
+                    f"{letter} has several micro-batches and no Cells, so that its stages cannot be put together. "
+                    "Record it at level mix or L0"
+                )
+
     def documents(self) -> tuple[Document, Document]:
         """Return the documents of A and B as a whole."""
         made = [self._document(number) for number in (0, 1)]
-        count = sum(len(names) for names in self.left_out)
-        if count:
-            self._notes.append(f"{count} calls of collectives that only one of the layouts needs are left out")
         if self.open:
             self._notes.append(
-                f"{len(self.open)} tensors are not combined: the ranks hold terms of a sum, or values of their own; "
-                f"the first is {self.open[0]}"
+                f"not combined: {len(self.open)} tensors, the first is {self.open[0]}; the ranks hold terms of a sum, "
+                "or values of their own"
             )
+        count = sum(len(names) for names in self.left_out)
+        if count:
+            self._notes.append(f"left out: {count} calls that only one of the layouts needs, such as collectives")
         made[0].notes.extend(self._notes)
         return made[0], made[1]
 

@@ -40,7 +40,10 @@ class LayoutPair:
             combining = Combining(self.groups, self._mapping)
             self._made = list(combining.documents())
             self._made[0].notes[:0] = self._notes  # type: ignore[union-attr]
-            self._stages = [(half.stages.renamings, half.stages.stage_of) for half in combining.sides]
+            self._stages = [
+                (half.stages.renamings, half.stages.stage_of) if len(half.group.stages) > 1 else None
+                for half in combining.sides
+            ]
             document = self._made[side]
             assert document is not None
         self._made[side] = None
@@ -48,8 +51,13 @@ class LayoutPair:
 
     def stage(self, side: int, name: str) -> int | None:
         """Return the pipeline stage of an entry; None where it is in none."""
-        found: int | None = self._stages[side][1].get(name)
+        known = self._stages[side]
+        found: int | None = known[1].get(name) if known else 0
         return found
+
+    def forget(self) -> None:
+        """Drop the names of the entries; they are there again after the next ``read``."""
+        self._stages = [None, None]
 
     def records(self, side: int, wanted: Iterable[Place]) -> dict[Place, list[tuple[Any, Record]]]:
         """Return the records of some tensors on all ranks that share them, with each rank's folder.
@@ -63,7 +71,7 @@ class LayoutPair:
         """
         found: dict[Place, list[tuple[Any, Record]]] = {}
         for number, stage in enumerate(self.groups[side].stages):
-            renamed = self._stages[side][0][number]
+            renamed = self._stages[side][0][number] if self._stages[side] else str
             own: dict[str, list[str]] = {}
             for name, place in wanted:
                 if self.stage(side, name) == number:

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from probe.reading import entry_name
@@ -102,6 +102,11 @@ class Stages:
                         self.data[whole] = documents[stage].data[name]
                         self.stage_of[whole] = stage
 
+    @property
+    def first_names(self) -> list[str]:
+        """The entries of the first stage, in the order of their file."""
+        return list(self._documents[0].data)
+
     def document(self) -> Document:
         """Return the whole as one document."""
         first = self._documents[0]
@@ -166,3 +171,18 @@ def _phases(names: list[str], construct: Mapping[str, str | None]) -> tuple[list
             before = False
         (backwards if before else forwards).append(name)
     return forwards, backwards, names[last + 1 :]
+
+
+def has_micro_batches(names: Iterable[str]) -> bool:
+    """Return whether forwards and backwards take turns.
+
+    >>> has_micro_batches(["Mint.exp.0.forward", "Mint.exp.0.backward", "Mint.exp.1.forward", "Mint.exp.1.backward"])
+    True
+    """
+    turns = 0
+    before = ""
+    for name in names:
+        parts = entry_name.parse(name)
+        if parts.direction != before and not is_collective(parts):
+            turns, before = turns + 1, parts.direction
+    return turns > 3
