@@ -96,12 +96,12 @@ class Plan:
     stack: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
 
-    def fill(self, arrays: Sequence[Array]) -> Any:
-        """Return the values with the arrays that arrived."""
+    def fill(self, arrays: Sequence[Array | None]) -> Any:
+        """Return the values with the arrays that arrived; None stands for one that did not."""
         return _fill(self.values, arrays)
 
 
-def _fill(value: Any, arrays: Sequence[Array]) -> Any:
+def _fill(value: Any, arrays: Sequence[Array | None]) -> Any:
     if isinstance(value, Leaf):
         return value.value(arrays[value.position] if value.position >= 0 else None)
     if isinstance(value, dict):

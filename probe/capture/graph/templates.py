@@ -41,18 +41,40 @@ class CellParts(NamedTuple):
     parameters: tuple[Any, ...]
 
 
-def _helpers() -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Return ``collect``, which takes reported tensors out of values, and ``watch``, which replaces watched ones."""
-    import mindspore
-    from mindspore import ops
-
-    single, stop_gradient, cast, reshape = mindspore.float32, ops.stop_gradient, ops.cast, ops.reshape
+def accessors() -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return ``pick``, which takes a tensor out of values, and ``replace``, which puts another into its place."""
 
     def pick(values, path):
         found = values
         for key in path:
             found = found[key]
         return found
+
+    def put(values, key, x):
+        if isinstance(values, tuple):
+            return values[:key] + (x,) + values[key + 1 :]
+        values[key] = x
+        return values
+
+    def replace(values, path, x):
+        if len(path) == 0:
+            values = x
+        elif len(path) == 1:
+            values = put(values, path[0], x)
+        else:
+            values = put(values, path[0], put(values[path[0]], path[1], x))
+        return values
+
+    return pick, replace
+
+
+def _helpers() -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return ``collect``, which takes reported tensors out of values, and ``watch``, which replaces watched ones."""
+    import mindspore
+    from mindspore import ops
+
+    single, stop_gradient, cast, reshape = mindspore.float32, ops.stop_gradient, ops.cast, ops.reshape
+    pick, replace = accessors()
 
     def collect(values, places):
         found = ()
@@ -65,21 +87,9 @@ def _helpers() -> tuple[Callable[..., Any], Callable[..., Any]]:
             found = found + (x,)
         return found
 
-    def put(values, key, x):
-        if isinstance(values, tuple):
-            return values[:key] + (x,) + values[key + 1 :]
-        values[key] = x
-        return values
-
     def watch(values, places, watchers, call):
         for path, number in places:
-            x = watchers[number](pick(values, path), call)
-            if len(path) == 0:
-                values = x
-            elif len(path) == 1:
-                values = put(values, path[0], x)
-            else:
-                values = put(values, path[0], put(values[path[0]], path[1], x))
+            values = replace(values, path, watchers[number](pick(values, path), call))
         return values
 
     return collect, watch

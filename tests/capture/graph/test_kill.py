@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""A process that is killed in a step: every entry that had ended is recovered, an open one is not."""
+"""A process that is killed in a step: every value whose report had returned is recovered."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import sys
 
 import pytest
 
+from probe.reading.source import JournalSource
 from tests.support.dumps import Dump
 from tests.support.paths import ROOT, program
 
@@ -39,28 +40,36 @@ FORWARD_BEFORE.add("Cell.outer.inner.dense.Dense")
 
 
 @pytest.mark.parametrize("when", ["forward", "backward", "updated"])
-def test_every_entry_that_had_ended_is_recovered(whole, when, tmp_path):
+def test_every_value_whose_report_had_returned_is_recovered(whole, when, tmp_path):
     assert run(tmp_path, when) == -signal.SIGKILL
     step = tmp_path / "step1" / "rank"
     assert os.listdir(step) == ["dump.journal"]
     assert sorted(os.listdir(tmp_path / "step0" / "rank")) == ["construct.json", "dump.json", "stack.json"]
+    unrecovered = JournalSource().read(str(step))
     command = [sys.executable, "-m", "probe", "recover", str(tmp_path)]
     subprocess.run(command, check=True, cwd=ROOT)
     complete, recovered = Dump(whole / "step1" / "rank"), Dump(step)
+    assert unrecovered.data == recovered.data
     forward = {f"{cell}.forward.0" for cell in FORWARD_BEFORE}
+    backward, begun = set(), {f"{cell}.forward.0" for cell in OPEN}
     if when == "backward":
-        forward |= {f"{cell}.forward.0" for cell in (*OPEN, "Cell.last.Dense")}
-    backward = {"Cell.last.Dense.backward.0"} if when == "backward" else set()
+        forward |= {*begun, "Cell.last.Dense.forward.0"}
+        backward, begun = {"Cell.last.Dense.backward.0"}, {f"{cell}.backward.0" for cell in OPEN}
     if when == "updated":  # nothing is open
         assert set(recovered.data) == set(complete.data)
         assert recovered.construct == complete.construct
         assert any(".parameters_grad." in name for name in recovered.data)
+        begun = set()
     else:
-        assert set(recovered.data) == forward | backward
-        assert {name.rsplit(".", 2)[0] for name in set(complete.data) - set(recovered.data)} >= OPEN
-    assert {name: json.dumps(entry) for name, entry in recovered.data.items()} == {
-        name: json.dumps(entry) for name, entry in complete.data.items() if name in recovered.data
-    }
+        assert set(recovered.data) == forward | backward | begun
+    for name in begun:  # its inputs, or the gradients of its outputs
+        expected = dict(complete.data[name], output=[None]) if when == "backward" else dict(complete.data[name])
+        if when == "forward":
+            del expected["output"], expected["parameters"]
+        assert json.dumps(recovered.data[name]) == json.dumps(expected)
+    ended = [name for name in complete.data if name in recovered.data and name not in begun]
+    assert list(recovered.data)[: len(ended)] == ended
+    assert [json.dumps(recovered.data[name]) for name in ended] == [json.dumps(complete.data[name]) for name in ended]
     assert {n for names, _ in recovered.stack.values() for n in names} == {
         n for n in recovered.data if ".forward." in n
     }
