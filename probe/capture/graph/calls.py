@@ -190,11 +190,6 @@ class GraphCalls:
             self.gradient(number, *gradient)
 
     @_serialized
-    def calls_of(self, key: str) -> list[int]:
-        """Return the numbers of the calls of a Cell."""
-        return [number for number, found in self._calls.items() if found.call.key == key]
-
-    @_serialized
     def gradient_of(self, numbers: Sequence[int], is_input: bool, place: int, array: Array) -> None:
         """Take a gradient of one of these calls. If several lack one, it cannot be assigned: all have null."""
         known = [number for number in numbers if number in self._calls]

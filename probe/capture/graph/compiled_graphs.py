@@ -114,10 +114,6 @@ class CompiledGraphs:
         """Take a gradient of a tensor of one of these calls."""
         self.calls.gradient_of(calls, place >= OUTPUT, place % OUTPUT, array)
 
-    def calls_of(self, key: str) -> Sequence[int]:
-        """Return the numbers of the calls of a Cell."""
-        return self.calls.calls_of(key)
-
     def update(self, plan: int, number: int, array: Array) -> None:
         """Take a gradient that enters an optimizer."""
         leaf, owners = self._plans[plan].reported[number], self._updates[plan]

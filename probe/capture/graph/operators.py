@@ -17,7 +17,7 @@ from probe.capture.graph.templates import (
     CellParts,
     cell_construct,
     gradient_watcher,
-    inserted_watcher,
+    linked_watcher,
     optimizer_construct,
 )
 from probe.measure.tensor_reader import Array
@@ -44,9 +44,6 @@ class GraphEvents(Protocol):
 
     def gradient_of(self, calls: Sequence[int], place: int, array: Array) -> None:
         """Take a gradient of a tensor of one of these calls; the graph does not know which."""
-
-    def calls_of(self, key: str) -> Sequence[int]:
-        """Return the numbers of the calls of a Cell."""
 
     def update(self, plan: int, number: int, array: Array) -> None:
         """Take a gradient that enters an optimizer."""
@@ -111,7 +108,6 @@ class CallbackOperators:
 
     Attributes:
         is_split: see above.
-        keys: the keys of watched Cells; number -n instead of a call's stands for the Cell keys[n - 1].
         enter: operators that begin a call, by the number of tensors.
         leave: operators that end it.
         update: the operator that takes a gradient of an optimizer.
@@ -119,7 +115,6 @@ class CallbackOperators:
 
     def __init__(self, events: GraphEvents, is_split: bool) -> None:
         self.is_split = is_split
-        self.keys: list[str] = []
         self._events, self._thread = events, threading.local()
         self.enter = tuple(self._operator(self._enter, count + 1) for count in range(MOST + 1))
         self.leave = tuple(self._operator(self._leave, count + 2) for count in range(MOST + 1))
@@ -132,7 +127,7 @@ class CallbackOperators:
 
     def cell_construct(self, key: str, inner: Any, inputs: Any, outputs: Any, parameters: tuple[Any, ...]) -> Any:
         """Return the construct of a Cell whose calls are reported; see ``GraphOperators``."""
-        watchers = self._watchers(key)
+        watchers = self._watchers()
         return cell_construct(CellParts(inner, inputs, outputs, self.enter, self.leave, *watchers, parameters))
 
     def optimizer_construct(self, inner: Any, describe: Any) -> Any:
@@ -144,16 +139,9 @@ class CallbackOperators:
 
     replay = end = close = begin
 
-    def _watchers(self, key: str) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Return objects for one Cell that report the gradient of each of its inputs, and of its outputs.
-
-        Args:
-            key: the names of the Cell's entries without number and direction.
-        """
-        self.keys.append(key)
-        make = functools.partial(gradient_watcher, self._report)
-        if self.is_split:
-            make = functools.partial(inserted_watcher, self._report, -len(self.keys))
+    def _watchers(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """Return objects that report the gradient of each input of a Cell, and of each output."""
+        make = functools.partial(linked_watcher if self.is_split else gradient_watcher, self._report)
         return tuple(map(make, range(WATCHED))), tuple(map(make, range(OUTPUT, OUTPUT + WATCHED)))
 
     @property
@@ -169,11 +157,8 @@ class CallbackOperators:
             self._events.leave(int(call[0]), int(plan[0]), arrays)
 
     def _gradient(self, call: Array, place: Array, array: Array) -> None:
-        number = int(call[0])
-        if number > 0:
-            self._events.gradient(number, int(place[0]), array)
-        elif number < 0:
-            self._events.gradient_of(self._events.calls_of(self.keys[-number - 1]), int(place[0]), array)
+        if call[0]:
+            self._events.gradient(int(call[0]), int(place[0]), array)
 
     def _update(self, plan: Array, number: Array, array: Array) -> None:
         self._events.update(int(plan[0]), int(number[0]), array)

@@ -54,7 +54,9 @@ def test_the_documents_are_those_of_the_callbacks(debug, channel, name, monkeypa
     ours, callbacks = Dump(debug.path / "files" / "step1" / "rank"), debug.dump(1)
     assert set(ours.data) == set(callbacks.data)
     assert ours.construct == callbacks.construct
-    repeated = [entry for entry in ours.data if entry.startswith(tuple(REPEATED.get(name, ["-"]))) and ".backw" in entry]
+    repeated = [
+        entry for entry in ours.data if entry.startswith(tuple(REPEATED.get(name, ["-"]))) and ".backw" in entry
+    ]
     assert all(ours.data[entry][way] == [None] for entry in repeated for way in ("input", "output"))
     others = set(ours.data) - set(repeated)
     assert {entry: ours.data[entry] for entry in others} == {entry: callbacks.data[entry] for entry in others}
@@ -125,4 +127,3 @@ def test_gpu_is_refused(debug, monkeypatch):
     monkeypatch.setattr(targets, "device_target", lambda: "GPU")
     with pytest.raises(UsageError, match="GRAPH_MODE is supported on CPU and Ascend"):
         debug(level="L0").start(build("digits")[0])
-
