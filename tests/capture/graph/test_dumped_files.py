@@ -9,8 +9,18 @@ import itertools
 import numpy as np
 import pytest
 
-from probe.capture.graph.dumped_files import END, ENTER, LEAVE, OF_OUTPUT, UPDATE, base_name, events, list_files
-from probe.capture.graph.dumped_files import remove_files, wait_for_end
+from probe.capture.graph.dumped_files import (
+    END,
+    ENTER,
+    LEAVE,
+    OF_OUTPUT,
+    UPDATE,
+    base_name,
+    events,
+    list_files,
+    remove_files,
+    wait_for_end,
+)
 from probe.capture.graph.file_replay import FileReplay
 from probe.capture.graph.operators import OUTPUT
 from probe.capture.graph.sites import Leaf, Plan
