@@ -5,9 +5,10 @@
 from __future__ import annotations
 
 import pytest
+from mindspore._c_expression import _tensordump_set_step
 
 from probe import PrecisionDebugger
-from probe.capture.graph import targets
+from probe.capture.graph import dumped_files, file_operators, targets
 from tests.capture.graph.test_own_loop import build, train
 from tests.support import tensordump
 from tests.support.dumps import Dump
@@ -21,10 +22,18 @@ def forget_graphs():
     PrecisionDebugger._living = None
 
 
+@pytest.fixture(autouse=True)
+def _own_process():
+    """Let each test begin without graphs, and let TensorDump write after it."""
+    forget_graphs()
+    yield
+    forget_graphs()
+    _tensordump_set_step([])
+
+
 @pytest.fixture
 def channel(monkeypatch):
     """Return the channel of a device that is Ascend for the tool."""
-    forget_graphs()
     channel = tensordump.Channel()
     monkeypatch.setattr(targets, "device_target", lambda: "Ascend")
     monkeypatch.setattr(targets, "ascend_operators", lambda: tensordump.operators(channel))
@@ -82,6 +91,49 @@ def run_steps(debugger):
         debugger.step()
 
 
+def in_one_call(debugger):
+    net, step = build("digits")
+    debugger.start(net)
+    for i in range(3):
+        step(i)
+    debugger.stop()
+    debugger.step()
+
+
+def test_several_runs_of_the_graph_in_one_call(debug, channel, monkeypatch):
+    in_one_call(debug(level="L0", dump_path=str(debug.path / "files")))
+    monkeypatch.undo()
+    forget_graphs()
+    in_one_call(debug(level="L0"))
+    ours = Dump(debug.path / "files" / "step0" / "rank").data
+    assert "Cell.out.Dense.backward.2" in ours
+    assert ours == debug.dump(0).data
+
+
+def test_files_that_arrive_after_the_graph_has_ended(debug, channel, monkeypatch):
+    waits = []
+
+    def wait(folder, patience):
+        waits.append(channel.written)
+        channel.is_open.set()
+        return dumped_files.wait_for_end(folder, patience)
+
+    monkeypatch.setattr(file_operators, "wait_for_end", wait)
+    debugger = debug(level="L0", step=[1])
+    net, step = build("digits")
+    for i in range(2):
+        debugger.start(net)
+        channel.is_open.clear()
+        before = channel.written
+        step(i)
+        assert channel.written - before <= 1  # one may have been on its way
+        debugger.step()
+        channel.is_open.set()
+    assert len(waits) >= 2
+    assert "Cell.conv.Conv2d.backward.0" in debug.dump(1).data
+    assert all(record["Max"] is not None for record in debug.dump(1).data["Cell.out.Dense.forward.0"]["output"])
+
+
 def errors_of(debug):
     """Return the text of the error logs, and remove them."""
     texts = []
@@ -112,7 +164,6 @@ def test_files_that_never_arrive_are_named_and_the_training_goes_on(debug, chann
 
 
 def test_operators_that_this_device_lacks_harm_no_training(debug, monkeypatch, caplog):
-    forget_graphs()
     expected = train("digits")
     monkeypatch.setattr(targets, "device_target", lambda: "Ascend")  # and MindSpore's own operators
     assert train("digits", debug(level="L0")) == expected
