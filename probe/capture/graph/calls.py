@@ -66,6 +66,7 @@ class GraphCall:
         self._inputs = inputs
         self._awaited = set(inputs.differentiable)
         self._found: dict[tuple[bool, int], Any] = {}
+        self._measured: dict[tuple[bool, int], Any] = {}  # the records of early gradients
         self._is_wanted: bool | None = None
         self._passes = 0
 
@@ -85,6 +86,14 @@ class GraphCall:
             self._is_wanted = self.is_open = self.call.watched and self.recorder.begin_backward(self.call)
         return self._is_wanted
 
+    def add_early(self, is_input: bool, place: int, array: Array) -> None:
+        """Keep a gradient that came before the forward has returned, and write it into the journal."""
+        self.early.append((is_input, place, array.copy()))
+        plan = self._inputs.returned if is_input else self._inputs
+        if plan is not None and self.call.watched and (is_input, place) not in self._measured:
+            self._measured[is_input, place] = self._measure(plan, place, array)
+            self._write_draft()
+
     def add_gradient(self, is_input: bool, place: int, array: Array) -> None:
         """Record a gradient.
 
@@ -101,13 +110,19 @@ class GraphCall:
                 self._passes += 1
                 self.recorder.note_later_pass(self.call, self._passes)
             return
-        value = plan.leaves[place].value(array)
-        self._found[is_input, place] = self.recorder.task.gradient(self.call, plan.layout.slots[place], value)
+        early = self._measured.pop((is_input, place), None)
+        self._found[is_input, place] = self._measure(plan, place, array) if early is None else early
         if not is_input:
             self._awaited.discard(place)
         if not self.is_open or (not is_input and not self._awaited):
             self.end_backward()  # a late gradient is written into the entry that has ended
-            return
+        else:
+            self._write_draft()
+
+    def _measure(self, plan: Plan, place: int, array: Array) -> Any:
+        return self.recorder.task.gradient(self.call, plan.layout.slots[place], plan.leaves[place].value(array))
+
+    def _write_draft(self) -> None:
         in_layout, inputs, out_layout, outputs = self._slots()
         filled = in_layout.fill(inputs), out_layout.fill(outputs), out_layout.fill_keywords(outputs)
         write_draft(self.recorder, self.call, self.recorder.task.backward(*filled), backward=True)
@@ -119,9 +134,10 @@ class GraphCall:
 
     def _slots(self) -> tuple[SlotLayout, list[Any], SlotLayout, list[Any]]:
         """Return the layout and the records of the gradients of the outputs, then those of the inputs."""
-        of_outputs = Plan(self._inputs.key, ()) if self.outputs is None else self.outputs
-        inputs = [self._found.get((True, place)) for place in range(len(of_outputs.leaves))]
-        outputs = [self._found.get((False, place)) for place in range(len(self._inputs.leaves))]
+        of_outputs = self.outputs or self._inputs.returned or Plan(self._inputs.key, ())
+        found = {**self._measured, **self._found}
+        inputs = [found.get((True, place)) for place in range(len(of_outputs.leaves))]
+        outputs = [found.get((False, place)) for place in range(len(self._inputs.leaves))]
         return of_outputs.layout, inputs, self._inputs.layout, outputs
 
 
@@ -209,7 +225,7 @@ class GraphCalls:
         if found is None or found.recorder.closed:
             return
         if found.outputs is None:
-            found.early.append((is_input, place, array.copy()))
+            found.add_early(is_input, place, array)
             return
         self._end_backward(found.call)
         if found.begin_backward():

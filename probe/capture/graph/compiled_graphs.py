@@ -9,12 +9,12 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
+from probe.capture.graph import targets
 from probe.capture.graph.calls import GraphCalls
 from probe.capture.graph.compilation import CompilationHooks
 from probe.capture.graph.constructs import Constructs
 from probe.capture.graph.operators import MOST, OUTPUT, WATCHED
 from probe.capture.graph.sites import Plans
-from probe.capture.graph.targets import device_target, select_operators
 from probe.executor import pynative_executor
 from probe.measure.tensor_reader import Array
 from probe.recording.step_recorder import StepRecorder
@@ -38,8 +38,8 @@ class CompiledGraphs:
     def __init__(self, is_split: bool, dump_path: str) -> None:
         self.calls = GraphCalls()
         self._plans = Plans(MOST, WATCHED)
-        self._device = device_target()
-        self._operators = select_operators(self, self._plans, is_split, dump_path)
+        self._device = targets.device_target()
+        self._operators = targets.select_operators(self, self._plans, is_split, dump_path)
         self._cells: list[tuple[str, Any]] = []
         self._updates: dict[int, list[list[tuple[str, str]]]] = {}
         self._hooks: CompilationHooks | None = None
@@ -48,7 +48,7 @@ class CompiledGraphs:
 
     def serves(self, is_split: bool) -> bool:
         """Return whether the reports are those for this mode and for the device of now."""
-        return self._operators.is_split == is_split and self._device == device_target()
+        return self._operators.is_split == is_split and self._device == targets.device_target()
 
     def knows(self, cell: Any) -> bool:
         """Return whether a Cell was watched before: its compiled graphs report."""

@@ -6,13 +6,18 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
+from probe.capture.graph.compiled_graphs import CompiledGraphs
+from probe.capture.graph.operators import OUTPUT
 from probe.reading.source import JournalSource
+from tests.capture.graph.test_own_loop import build
 from tests.support.dumps import Dump
 from tests.support.paths import ROOT, program
 
@@ -74,3 +79,54 @@ def test_every_value_whose_report_had_returned_is_recovered(whole, when, tmp_pat
         n for n in recovered.data if ".forward." in n
     }
     assert recovered.construct == {name: complete.construct[name] for name in recovered.construct}
+
+
+@pytest.mark.usefixtures("graph_mode")
+@pytest.mark.parametrize("name", ["digits", "many", "brain", "unknown"])
+def test_the_journal_has_each_value_when_its_report_returns(debug, name, tmp_path, monkeypatch):
+    """Also a gradient that arrives before the forward of its Cell has returned."""
+    seen = []
+
+    def journal():
+        copy = tmp_path / "copy"
+        copy.mkdir(exist_ok=True)
+        shutil.copy(debug.dump_path / "step0" / "rank" / "dump.journal", copy)
+        return JournalSource().read(str(copy)).data
+
+    def after(method, check):
+        original = getattr(CompiledGraphs, method)
+
+        def report(self, *arguments):
+            result = original(self, *arguments)
+            check(self, result, *arguments)
+            return result
+
+        monkeypatch.setattr(CompiledGraphs, method, report)
+
+    def entered(graphs, number, plan, arrays):
+        entry = journal()[graphs.calls._calls[number].call.forward]
+        assert len(entry["input_args"]) == 1 and entry["input_args"][0]["Max"] is not None
+        seen.append("inputs")
+
+    def left(graphs, _, number, plan, arrays):
+        assert "output" in journal()[graphs.calls._calls[number].call.forward]
+        seen.append("outputs")
+
+    def arrived(graphs, _, number, place, array):
+        found = graphs.calls._calls[number]
+        way, index = ("input", place - OUTPUT) if place >= OUTPUT else ("output", place)
+        assert journal()[found.call.backward][way][index]["Max"] == pytest.approx(float(np.max(array)), rel=1e-2)
+        seen.append("gradient" if found.outputs else "early gradient")
+
+    after("enter", entered)
+    after("leave", left)
+    after("gradient", arrived)
+    net, step = build(name)
+    debugger = debug(level="L0")
+    debugger.start(net)
+    step(0)
+    debugger.stop()
+    debugger.step()
+    assert {"inputs", "outputs", "gradient"} <= set(seen)
+    if name == "many":
+        assert "early gradient" in seen
