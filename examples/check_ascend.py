@@ -185,7 +185,7 @@ def main():
     arguments = parser.parse_args()
     ms.set_context(mode=ms.GRAPH_MODE)
     ms.set_device(arguments.device)
-    variables = {name: value for name, value in os.environ.items() if name.startswith(("MS_DUMP", "ASCEND_", "MS_DEV"))}
+    variables = {name: value for name, value in os.environ.items() if name.startswith("MS_DUMP")}
     say("versions", {"mindspore": ms.__version__, "python": platform.python_version(), "environment": variables})
     for check in CHECKS:
         if arguments.only and check.__name__ not in arguments.only:
