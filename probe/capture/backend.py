@@ -10,7 +10,7 @@ from typing import Any, Union
 
 from probe.capture.graph.compiled_graphs import CompiledGraphs
 from probe.capture.graph.graph_capture import GraphCapture, MixedCapture
-from probe.capture.graph.refusals import TASKS, check_cells, check_graph_settings, on_cpu
+from probe.capture.graph.refusals import TASKS, check_cells, check_graph_settings, is_supported
 from probe.capture.pynative.cells import iter_cells, named_cells
 from probe.capture.pynative.pynative_capture import PyNativeCapture
 from probe.capture.support_ops import SupportedApi
@@ -44,7 +44,7 @@ class Backends:
         is_graph = is_graph_mode()
         if is_graph:
             check_graph_settings(settings, token_range)
-        elif not settings.cells or settings.task not in TASKS or not on_cpu():
+        elif not settings.cells or settings.task not in TASKS or not is_supported():
             return
         if models is self._prepared:
             return
@@ -53,8 +53,8 @@ class Backends:
             self._prepared = models
             return
         cells = named_cells(models, found)
-        if self._graphs is None or self._graphs.is_split == is_graph:
-            self._graphs = CompiledGraphs(is_split=not is_graph)
+        if self._graphs is None or not self._graphs.serves(not is_graph):
+            self._graphs = CompiledGraphs(not is_graph, settings.dump_path)
         if is_graph:
             check_cells(found, is_watched=bool(cells) and self._graphs.knows(cells[0][1]))
         self._has_compiled_cells = True
@@ -74,7 +74,7 @@ class Backends:
                     self.current = MixedCapture(pynative, GraphCapture(self._graphs))
             else:
                 check_graph_settings(settings, None)
-                self._graphs = self._graphs or CompiledGraphs(is_split=False)
+                self._graphs = self._graphs or CompiledGraphs(False, settings.dump_path)
                 self.current = GraphCapture(self._graphs)
             for api in custom:
                 self.current.add(api)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from probe.errors import UsageError
@@ -41,6 +41,23 @@ def read(path: str) -> tuple[list[Mapping[str, Any]], str]:
     except (struct.error, ValueError, RecursionError):
         return found, f"the last {len(data) - end} of {len(data)} bytes were damaged or cut off"
     return found, ""
+
+
+def settled(records: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return records without the drafts that a later record replaces.
+
+    The last draft of an entry stands right before the entry's next record, which has all keys of the finished entry;
+    without such a record, it stands at the end.
+    """
+    found: list[Mapping[str, Any]] = []
+    drafts: dict[object, Mapping[str, Any]] = {}
+    for record in records:
+        draft = drafts.pop(record.get("name"), None)
+        if record.get("draft"):
+            drafts[record.get("name")] = record
+            continue
+        found += [record] if draft is None else [draft, record]
+    return [*found, *drafts.values()]
 
 
 def _records(data: bytes) -> Iterator[tuple[Mapping[str, Any], int]]:

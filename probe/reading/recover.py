@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from probe.errors import UsageError
@@ -58,7 +58,7 @@ def _recover(folder: str) -> str:
     source = os.path.join(folder, layout.JOURNAL)
     records, damage = journal_reader.read(source)
     notes = [damage] if damage else []
-    entries = records[1:]
+    entries = journal_reader.settled(records[1:])
     try:
         if records:
             merged = _MergedDocuments(folder, records[0], notes)
@@ -73,7 +73,13 @@ def _recover(folder: str) -> str:
                 os.remove(os.path.join(folder, name))
     except (OSError, RecursionError, TypeError, ValueError, KeyError, AttributeError) as error:
         raise UsageError(f"{source} cannot be recovered, it is kept: {type(error).__name__}: {error}") from error
-    return "; ".join([f"{folder}: {len(entries)} entries recovered", *notes])
+    return "; ".join([f"{folder}: {_count(entries)} entries recovered", *notes])
+
+
+def _count(records: Iterable[Mapping[str, Any]]) -> int:
+    """Return the number of records, without the drafts of entries that have others."""
+    finished = {record.get("name") for record in records if not record.get("draft")}
+    return sum(not record.get("draft") or record.get("name") not in finished for record in records)
 
 
 class _MergedDocuments:

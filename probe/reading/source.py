@@ -111,7 +111,7 @@ class JournalSource:
         stacks: dict[str, list[str]] = {}
         construct: dict[str, str | None] = {}
         lines: dict[int, list[str]] = {}
-        for record in records[1:]:
+        for record in journal_reader.settled(records[1:]):
             name = str(record.get("name", ""))
             entry = record.get("entry")
             if isinstance(entry, dict) and isinstance(data.get(name), dict):

@@ -55,6 +55,12 @@ class DumpWriter:
             with self.errors.guard("writing an entry", entry.name):
                 self._documents.entry(entry.name, {"error": message_of(error)})
 
+    def draft(self, text: str) -> None:
+        """Append a record to the journal alone: an entry that goes on."""
+        if self._documents.has_journal:
+            with self.errors.guard("writing the journal"):
+                self._documents.journal.append(text)
+
     def write_stack(self, name: str, stack: int) -> None:
         """Note the stack of a forward entry that is not written itself."""
         self._documents.stack(name, stack)

@@ -4,7 +4,8 @@
 
 A file begins with ``MAGIC``; then come records, each with its length and CRC-32 before it (little endian, four bytes
 each) and JSON text: ``{"header": …, "extra_info": …}`` first, then ``{"name": …, "entry": …, "stack": …, "lines": …,
-"construct": …}``. Damage at the end of a file leaves the records before it readable.
+"construct": …}``. A record with ``"draft": true`` is an entry of a compiled graph that goes on; a later record of its
+name replaces it. Damage at the end of a file leaves the records before it readable.
 """
 
 from __future__ import annotations

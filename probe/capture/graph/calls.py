@@ -4,14 +4,18 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Iterable, Sequence
-from typing import Any
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar, cast
 
+from probe.capture.graph.drafts import write_draft
 from probe.capture.graph.sites import Plan
 from probe.capture.graph.values import HostValue
 from probe.entry import Kind
 from probe.measure.tensor_reader import Array
+from probe.pytree import SlotLayout
 from probe.recording.call import Call
 from probe.recording.step_recorder import StepRecorder
 
@@ -19,6 +23,25 @@ _SILENT = (
     "no Cell of the model has reported: none ran in a graph between start and stop, or it was compiled before the "
     "first start(model). A compiled graph cannot be changed: call start(model) before the first step"
 )
+
+
+_UNASSIGNED = (
+    "{} is called several times in a graph, which does not tell the calls of its gradients: these gradients are null"
+)
+
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def _serialized(method: _Method) -> _Method:
+    """Serialize the events: MindSpore's threads report at the same time, while the main thread ends a step."""
+
+    @functools.wraps(method)
+    def run(self: GraphCalls, *args: Any) -> Any:
+        with self._lock:
+            return method(self, *args)
+
+    return cast(_Method, run)
 
 
 class GraphCall:
@@ -43,6 +66,7 @@ class GraphCall:
         self._inputs = inputs
         self._awaited = set(inputs.differentiable)
         self._found: dict[tuple[bool, int], Any] = {}
+        self._measured: dict[tuple[bool, int], Any] = {}  # the records of early gradients
         self._is_wanted: bool | None = None
         self._passes = 0
 
@@ -62,6 +86,14 @@ class GraphCall:
             self._is_wanted = self.is_open = self.call.watched and self.recorder.begin_backward(self.call)
         return self._is_wanted
 
+    def add_early(self, is_input: bool, place: int, array: Array) -> None:
+        """Keep a gradient that came before the forward has returned, and write it into the journal."""
+        self.early.append((is_input, place, array.copy()))
+        plan = self._inputs.returned if is_input else self._inputs
+        if plan is not None and self.call.watched and (is_input, place) not in self._measured:
+            self._measured[is_input, place] = self._measure(plan, place, array)
+            self._write_draft()
+
     def add_gradient(self, is_input: bool, place: int, array: Array) -> None:
         """Record a gradient.
 
@@ -78,20 +110,35 @@ class GraphCall:
                 self._passes += 1
                 self.recorder.note_later_pass(self.call, self._passes)
             return
-        value = plan.leaves[place].value(array)
-        self._found[is_input, place] = self.recorder.task.gradient(self.call, plan.layout.slots[place], value)
+        early = self._measured.pop((is_input, place), None)
+        self._found[is_input, place] = self._measure(plan, place, array) if early is None else early
         if not is_input:
             self._awaited.discard(place)
         if not self.is_open or (not is_input and not self._awaited):
             self.end_backward()  # a late gradient is written into the entry that has ended
+        else:
+            self._write_draft()
+
+    def _measure(self, plan: Plan, place: int, array: Array) -> Any:
+        return self.recorder.task.gradient(self.call, plan.layout.slots[place], plan.leaves[place].value(array))
+
+    def _write_draft(self) -> None:
+        in_layout, inputs, out_layout, outputs = self._slots()
+        filled = in_layout.fill(inputs), out_layout.fill(outputs), out_layout.fill_keywords(outputs)
+        write_draft(self.recorder, self.call, self.recorder.task.backward(*filled), backward=True)
 
     def end_backward(self) -> None:
         """Write the backward entry; slots without a gradient are null."""
         self.is_open = False
-        of_outputs = Plan(self._inputs.key, ()) if self.outputs is None else self.outputs
-        inputs = [self._found.get((True, place)) for place in range(len(of_outputs.leaves))]
-        outputs = [self._found.get((False, place)) for place in range(len(self._inputs.leaves))]
-        self.recorder.end_backward(self.call, of_outputs.layout, inputs, self._inputs.layout, outputs)
+        self.recorder.end_backward(self.call, *self._slots())
+
+    def _slots(self) -> tuple[SlotLayout, list[Any], SlotLayout, list[Any]]:
+        """Return the layout and the records of the gradients of the outputs, then those of the inputs."""
+        of_outputs = self.outputs or self._inputs.returned or Plan(self._inputs.key, ())
+        found = {**self._measured, **self._found}
+        inputs = [found.get((True, place)) for place in range(len(of_outputs.leaves))]
+        outputs = [found.get((False, place)) for place in range(len(self._inputs.leaves))]
+        return of_outputs.layout, inputs, self._inputs.layout, outputs
 
 
 class GraphCalls:
@@ -109,16 +156,22 @@ class GraphCalls:
         self._calls: dict[int, GraphCall] = {}
         self._running: list[tuple[int, GraphCall]] = []
         self._backward: list[GraphCall] = []
+        #: calls that lack a gradient of one tensor -> how many such gradients came
+        self._unassigned: dict[tuple[tuple[int, ...], bool, int], int] = {}
+        self._lock = threading.RLock()
 
+    @_serialized
     def begin(self, recorder: StepRecorder) -> None:
         """Record the calls that begin from now on."""
         self.recorder, self._records = recorder, True
 
+    @_serialized
     def stop(self) -> None:
         """Record no further call. Gradients of recorded calls still arrive."""
         self._records = False
 
-    def enter(self, plan: Plan, arrays: Sequence[Array]) -> int:
+    @_serialized
+    def enter(self, plan: Plan, arrays: Sequence[Array | None]) -> int:
         """Begin a call; return its number, or 0 if it is not recorded."""
         recorder = self.recorder
         if recorder is None or not self._records:
@@ -129,13 +182,16 @@ class GraphCalls:
         call = recorder.begin(Kind.CELL, plan.key, args, kwargs, around, stack=plan.stack)
         if call is None:
             return 0
+        if call.recorded:
+            write_draft(recorder, call, call.parts, stack=plan.stack)
         number = next(self._numbers)
         opened = self._calls[number] = GraphCall(recorder, call, plan)
         self._running.append((number, opened))
         self._called.add(plan.key)
         return number
 
-    def leave(self, number: int, plan: Plan, arrays: Sequence[Array]) -> None:
+    @_serialized
+    def leave(self, number: int, plan: Plan, arrays: Sequence[Array | None]) -> None:
         """End a call that has returned."""
         opened = self._calls.get(number)
         if opened is None:
@@ -149,21 +205,27 @@ class GraphCalls:
         for gradient in early:
             self.gradient(number, *gradient)
 
-    def latest(self, key: str, is_input: bool, place: int) -> int:
-        """Return the number of the latest call of a Cell that lacks a gradient, or 0: the backward runs in reverse."""
-        for number in reversed(self._calls):
-            found = self._calls[number]
-            if found.call.key == key and found.lacks(is_input, place):
-                return number
-        return 0
+    @_serialized
+    def gradient_of(self, numbers: Sequence[int], is_input: bool, place: int, array: Array) -> None:
+        """Take a gradient of one of these calls. If several lack one, it cannot be assigned: all have null."""
+        known = [number for number in numbers if number in self._calls]
+        lacking = [number for number in known if self._calls[number].lacks(is_input, place)]
+        if len(lacking) > 1:
+            slot = tuple(lacking), is_input, place
+            self._unassigned[slot] = self._unassigned.get(slot, 0) + 1
+            first = self._calls[lacking[0]]
+            first.recorder.writer.errors.note("assigning gradients of graphs", _UNASSIGNED.format(first.call.key))
+        elif known:
+            self.gradient((lacking or known)[-1], is_input, place, array)
 
+    @_serialized
     def gradient(self, number: int, is_input: bool, place: int, array: Array) -> None:
         """Take a gradient of a call's output, or of its input."""
         found = self._calls.get(number)
         if found is None or found.recorder.closed:
             return
         if found.outputs is None:
-            found.early.append((is_input, place, array.copy()))
+            found.add_early(is_input, place, array)
             return
         self._end_backward(found.call)
         if found.begin_backward():
@@ -171,6 +233,7 @@ class GraphCalls:
                 self._backward.append(found)
             found.add_gradient(is_input, place, array)
 
+    @_serialized
     def parameter_gradient(self, owners: Iterable[tuple[str, str]], value: HostValue) -> None:
         """Take a gradient that enters an optimizer.
 
@@ -185,17 +248,26 @@ class GraphCalls:
             if key in self._called:  # a Cell in the other branch of an `if` has a gradient of zeros
                 self.recorder.parameter_gradient(key, name, value)
 
+    @_serialized
     def end_step(self) -> None:
         """End every entry; forget the calls and the recorder."""
         self._end_backward()
+        for (numbers, _, _), count in self._unassigned.items():
+            if count >= len(numbers):  # each of them has had a backward
+                self._backward += [self._calls[number] for number in numbers if self._calls[number].begin_backward()]
+        self._end_backward()
         if self.recorder is not None and not self._called:
             self.recorder.writer.errors.note("no report", _SILENT)
-        self.detach()
+        self._forget()
 
     def detach(self) -> None:
-        """Forget the calls and the recorder."""
+        """Forget the calls and the recorder in a forked child: another thread of the parent may hold the lock."""
+        self._lock = threading.RLock()
+        self._forget()
+
+    def _forget(self) -> None:
         self.recorder, self._records = None, False
-        for found in (self._calls, self._called, self._running, self._backward):
+        for found in (self._calls, self._called, self._running, self._backward, self._unassigned):
             found.clear()
 
     def _end_backward(self, current: Call | None = None) -> None:

@@ -9,13 +9,15 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
+from probe.capture.graph import targets
 from probe.capture.graph.calls import GraphCalls
 from probe.capture.graph.compilation import CompilationHooks
 from probe.capture.graph.constructs import Constructs
-from probe.capture.graph.operators import MOST, OUTPUT, WATCHED, CallbackOperators
+from probe.capture.graph.operators import MOST, OUTPUT, WATCHED
 from probe.capture.graph.sites import Plans
 from probe.executor import pynative_executor
 from probe.measure.tensor_reader import Array
+from probe.recording.step_recorder import StepRecorder
 
 _log = logging.getLogger("probe")
 
@@ -27,25 +29,26 @@ class CompiledGraphs:
 
     Args:
         is_split: the training runs in PyNative mode: forward and backward of a Cell are two graphs.
+        dump_path: the setting: on Ascend, files of the graphs are written below it.
 
     Attributes:
         calls: makes entries of events.
     """
 
-    def __init__(self, is_split: bool) -> None:
+    def __init__(self, is_split: bool, dump_path: str) -> None:
         self.calls = GraphCalls()
         self._plans = Plans(MOST, WATCHED)
-        self._operators = CallbackOperators(self, is_split)
+        self._device = targets.device_target()
+        self._operators = targets.select_operators(self, self._plans, is_split, dump_path)
         self._cells: list[tuple[str, Any]] = []
         self._updates: dict[int, list[list[tuple[str, str]]]] = {}
         self._hooks: CompilationHooks | None = None
         self._has_failed = False
         self._known: weakref.WeakSet[Any] = weakref.WeakSet()
 
-    @property
-    def is_split(self) -> bool:
-        """Whether the training runs in PyNative mode."""
-        return self._operators.is_split
+    def serves(self, is_split: bool) -> bool:
+        """Return whether the reports are those for this mode and for the device of now."""
+        return self._operators.is_split == is_split and self._device == targets.device_target()
 
     def knows(self, cell: Any) -> bool:
         """Return whether a Cell was watched before: its compiled graphs report."""
@@ -56,7 +59,7 @@ class CompiledGraphs:
         old = self._cells
         if len(cells) == len(old) and all(a[1] is b[1] and a[0] == b[0] for a, b in zip(cells, old)):
             return
-        self.close()
+        self._unwatch()
         self._cells = list(cells)
         self._known.update(cell for _, cell in cells)
         self._hooks = CompilationHooks(Constructs(cells, self._plans, self._operators, self._updates, self.fail))
@@ -64,6 +67,10 @@ class CompiledGraphs:
 
     def close(self) -> None:
         """Watch no more compilations. Nothing of ours is left but the reports in compiled graphs."""
+        self._unwatch()
+        self._operators.close()
+
+    def _unwatch(self) -> None:
         if self._hooks is not None:
             self._hooks.remove()
         self._hooks, self._cells = None, []
@@ -73,21 +80,39 @@ class CompiledGraphs:
         if not self._operators.is_running:
             pynative_executor().sync()
 
+    def begin(self, recorder: StepRecorder) -> None:
+        """Record the calls that begin from now on."""
+        self._operators.begin()
+        self.calls.begin(recorder)
+
+    def stop(self) -> None:
+        """Record no further call. Gradients of recorded calls still arrive."""
+        self._operators.replay()
+        self.calls.stop()
+
+    def end_step(self) -> None:
+        """End the open entries."""
+        self._operators.replay()
+        self._operators.end()
+        self.calls.end_step()
+
     # -- events of graphs -------------------------------------------------------------------------------------------
 
-    def enter(self, plan: int, arrays: tuple[Array, ...]) -> int:
+    def enter(self, plan: int, arrays: tuple[Array | None, ...]) -> int:
         """Begin a call; see ``GraphEvents``."""
         return self.calls.enter(self._plans[plan], arrays)
 
-    def leave(self, call: int, plan: int, arrays: tuple[Array, ...]) -> None:
+    def leave(self, call: int, plan: int, arrays: tuple[Array | None, ...]) -> None:
         """End a call."""
         self.calls.leave(call, self._plans[plan], arrays)
 
     def gradient(self, call: int, place: int, array: Array) -> None:
-        """Take a gradient of a tensor of a call, or of the latest call of a Cell that lacks it."""
-        if call < 0:
-            call = self.calls.latest(self._operators.keys[-call - 1], place >= OUTPUT, place % OUTPUT)
+        """Take a gradient of a tensor of a call."""
         self.calls.gradient(call, place >= OUTPUT, place % OUTPUT, array)
+
+    def gradient_of(self, calls: Sequence[int], place: int, array: Array) -> None:
+        """Take a gradient of a tensor of one of these calls."""
+        self.calls.gradient_of(calls, place >= OUTPUT, place % OUTPUT, array)
 
     def update(self, plan: int, number: int, array: Array) -> None:
         """Take a gradient that enters an optimizer."""

@@ -10,9 +10,10 @@ import types
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from probe.capture.graph.operators import CallbackOperators
-from probe.capture.graph.sites import SKIPPED, GraphPlan, Plans
-from probe.capture.graph.templates import CellParts, cell_construct, optimizer_construct
+from probe.capture.graph.dumped_files import ENTER, LEAVE, UPDATE
+from probe.capture.graph.operators import GraphOperators
+from probe.capture.graph.sites import SKIPPED, Plans
+from probe.store.error_log import ErrorGuard
 
 #: inferred values of one argument: "shape", "dtype" and "value"
 _Inferred = Mapping[str, Any]
@@ -21,7 +22,7 @@ _NOTHING = object()
 _OWN = ("_compile_cache", "_phase_cache", "_create_time", "_id")
 
 
-def _description(describe: Callable[..., GraphPlan], fail: Callable[[BaseException], None]) -> Any:
+def _description(describe: Callable[..., tuple[Any, ...]], fail: Callable[[BaseException], None]) -> Any:
     """Return a Primitive that MindSpore evaluates while it compiles: it receives shapes, dtypes and constants.
 
     Args:
@@ -64,7 +65,7 @@ class Constructs:
         self,
         cells: Iterable[tuple[str, Any]],
         plans: Plans,
-        operators: CallbackOperators,
+        operators: GraphOperators,
         updates: dict[int, list[list[tuple[str, str]]]],
         fail: Callable[[BaseException], None],
     ) -> None:
@@ -84,20 +85,25 @@ class Constructs:
         return bool(self._before)
 
     def install(self) -> None:
-        """Replace the constructs."""
+        """Replace the constructs: all of them or, after an error of the tool, none."""
         if self.is_installed:
             return
-        for key, cell in self._cells:
-            self._replace(cell, functools.partial(self._cell, key, cell))
-        for optimizer in _optimizers(self._owners):
-            self._replace(optimizer, functools.partial(self._optimizer, optimizer))
+        is_complete = False
+        with ErrorGuard(lambda _, error: self._fail(error), "watching a compilation"):
+            for key, cell in self._cells:
+                self._replace(cell, functools.partial(self._cell, key, cell))
+            for optimizer in _optimizers(self._owners):
+                self._replace(optimizer, functools.partial(self._optimizer, optimizer))
+            is_complete = True
+        if not is_complete:
+            self.remove()
 
     def remove(self) -> None:
         """Restore the constructs."""
         while self._before:
             cell, name, own = self._before.pop()
             if own is _NOTHING:
-                object.__delattr__(cell, name)
+                vars(cell).pop(name, None)
             else:
                 object.__setattr__(cell, name, own)
 
@@ -114,22 +120,24 @@ class Constructs:
         names, inner, hidden = tuple(parameters), cell.construct, _hidden(cell)
         if hidden:
             inner = _stand_in(cell)
-        parts = CellParts(
-            inner,
-            _description(lambda args, kwargs: plans.inputs(key, args, kwargs), self._fail),
-            _description(lambda output, own: plans.outputs(key, names, output, own), self._fail),
-            *(operators.enter, operators.leave, *operators.watchers(key)),
-            tuple(parameters.values()),
-        )
-        return {"construct": types.MethodType(cell_construct(parts), cell), **hidden}
+
+        def inputs(args: _Inferred, kwargs: _Inferred) -> tuple[Any, ...]:
+            return operators.graph_plan(plans.inputs(key, args, kwargs), key, ENTER)
+
+        def outputs(output: _Inferred, own: _Inferred) -> tuple[Any, ...]:
+            return operators.graph_plan(plans.outputs(key, names, output, own), key, LEAVE)
+
+        descriptions = _description(inputs, self._fail), _description(outputs, self._fail)
+        construct = operators.cell_construct(key, inner, *descriptions, tuple(parameters.values()))
+        return {"construct": types.MethodType(construct, cell), **hidden}
 
     def _optimizer(self, optimizer: Any) -> dict[str, Any]:
-        def describe(args: _Inferred, kwargs: _Inferred) -> GraphPlan:
+        def describe(args: _Inferred, kwargs: _Inferred) -> tuple[Any, ...]:
             plan = self._plans.gradients(args, kwargs)
             self._updates[plan[0]] = [self._owners.get(id(parameter), []) for parameter in optimizer.parameters]
-            return plan
+            return self._operators.graph_plan(plan, "Optimizer", UPDATE)
 
-        construct = optimizer_construct(optimizer.construct, _description(describe, self._fail), self._operators.update)
+        construct = self._operators.optimizer_construct(optimizer.construct, _description(describe, self._fail))
         return {"construct": types.MethodType(construct, optimizer)}
 
 

@@ -45,15 +45,15 @@ class GraphCapture:
 
     def install(self, recorder: StepRecorder, model: Any = None, token_range: tuple[int, int] | None = None) -> None:
         """Begin to record."""
-        self._graphs.calls.begin(recorder)
+        self._graphs.begin(recorder)
 
     def remove(self) -> None:
         """Record no further call."""
-        self._graphs.calls.stop()
+        self._graphs.stop()
 
     def end_step(self) -> None:
         """End the open entries."""
-        self._graphs.calls.end_step()
+        self._graphs.end_step()
 
     def detach(self) -> None:
         """Stop recording for good, in a forked child."""

@@ -7,12 +7,19 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
-from probe.capture.graph.templates import gradient_watcher, inserted_watcher
+from probe.capture.graph.sites import GraphPlan
+from probe.capture.graph.templates import (
+    CellParts,
+    cell_construct,
+    gradient_watcher,
+    linked_watcher,
+    optimizer_construct,
+)
 from probe.measure.tensor_reader import Array
 
 #: the most tensors that one operator reports
@@ -26,20 +33,70 @@ WATCHED = 16
 class GraphEvents(Protocol):
     """Receives the values that a graph reports, in the order of their execution."""
 
-    def enter(self, plan: int, arrays: tuple[Array, ...]) -> int:
-        """Begin a call and return its number."""
+    def enter(self, plan: int, arrays: tuple[Array | None, ...]) -> int:
+        """Begin a call and return its number, or 0 if it is not recorded. A value that is unknown is None."""
 
-    def leave(self, call: int, plan: int, arrays: tuple[Array, ...]) -> None:
+    def leave(self, call: int, plan: int, arrays: tuple[Array | None, ...]) -> None:
         """End a call."""
 
     def gradient(self, call: int, place: int, array: Array) -> None:
         """Take a gradient of a tensor of a call."""
+
+    def gradient_of(self, calls: Sequence[int], place: int, array: Array) -> None:
+        """Take a gradient of a tensor of one of these calls; the graph does not know which."""
 
     def update(self, plan: int, number: int, array: Array) -> None:
         """Take a gradient that enters an optimizer."""
 
     def fail(self, error: BaseException) -> None:
         """Take an error of the tool."""
+
+
+class GraphOperators(Protocol):
+    """The operators that a graph reports with, and the constructs that have them."""
+
+    @property
+    def is_split(self) -> bool:
+        """Whether the graphs belong to a training in PyNative mode: forward and backward are two graphs."""
+
+    @property
+    def is_running(self) -> bool:
+        """Whether events are sent on this thread."""
+
+    def graph_plan(self, plan: GraphPlan, key: str, kind: str) -> tuple[Any, ...]:
+        """Return a plan as the graph has it.
+
+        Args:
+            plan: the plan.
+            key: the names of the Cell's entries without number and direction.
+            kind: "enter", "leave" or "update".
+        """
+
+    def cell_construct(self, key: str, inner: Any, inputs: Any, outputs: Any, parameters: tuple[Any, ...]) -> Any:
+        """Return the construct of a Cell whose calls are reported.
+
+        Args:
+            key: see above.
+            inner: the original construct.
+            inputs: (arguments, keyword arguments) -> the plan of the inputs, while MindSpore compiles.
+            outputs: (result, parameters) -> the plan of the outputs.
+            parameters: the Cell's own parameters.
+        """
+
+    def optimizer_construct(self, inner: Any, describe: Any) -> Any:
+        """Return the construct of an optimizer whose gradients are reported."""
+
+    def begin(self) -> None:
+        """Begin a recorded step."""
+
+    def replay(self) -> None:
+        """Send the events that have not been sent yet."""
+
+    def end(self) -> None:
+        """End the step."""
+
+    def close(self) -> None:
+        """Leave nothing but the reports in compiled graphs."""
 
 
 class CallbackOperators:
@@ -51,7 +108,6 @@ class CallbackOperators:
 
     Attributes:
         is_split: see above.
-        keys: the keys of watched Cells; number -n instead of a call's stands for the Cell keys[n - 1].
         enter: operators that begin a call, by the number of tensors.
         leave: operators that end it.
         update: the operator that takes a gradient of an optimizer.
@@ -59,23 +115,33 @@ class CallbackOperators:
 
     def __init__(self, events: GraphEvents, is_split: bool) -> None:
         self.is_split = is_split
-        self.keys: list[str] = []
         self._events, self._thread = events, threading.local()
         self.enter = tuple(self._operator(self._enter, count + 1) for count in range(MOST + 1))
         self.leave = tuple(self._operator(self._leave, count + 2) for count in range(MOST + 1))
         self.update = self._operator(self._update, 3)
         self._report = self._operator(self._gradient, 3)
 
-    def watchers(self, key: str) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Return objects for one Cell that report the gradient of each of its inputs, and of its outputs.
+    def graph_plan(self, plan: GraphPlan, key: str, kind: str) -> GraphPlan:
+        """Return the plan: the graph has it as it is."""
+        return plan
 
-        Args:
-            key: the names of the Cell's entries without number and direction.
-        """
-        self.keys.append(key)
-        make = functools.partial(gradient_watcher, self._report)
-        if self.is_split:
-            make = functools.partial(inserted_watcher, self._report, -len(self.keys))
+    def cell_construct(self, key: str, inner: Any, inputs: Any, outputs: Any, parameters: tuple[Any, ...]) -> Any:
+        """Return the construct of a Cell whose calls are reported; see ``GraphOperators``."""
+        watchers = self._watchers()
+        return cell_construct(CellParts(inner, inputs, outputs, self.enter, self.leave, *watchers, parameters))
+
+    def optimizer_construct(self, inner: Any, describe: Any) -> Any:
+        """Return the construct of an optimizer whose gradients are reported."""
+        return optimizer_construct(inner, describe, self.update)
+
+    def begin(self) -> None:
+        """Do nothing: the values arrive while the graph runs."""
+
+    replay = end = close = begin
+
+    def _watchers(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """Return objects that report the gradient of each input of a Cell, and of each output."""
+        make = functools.partial(linked_watcher if self.is_split else gradient_watcher, self._report)
         return tuple(map(make, range(WATCHED))), tuple(map(make, range(OUTPUT, OUTPUT + WATCHED)))
 
     @property

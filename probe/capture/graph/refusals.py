@@ -4,10 +4,10 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Sequence
 from typing import Any
 
+from probe.capture.graph import targets
 from probe.config.settings import Settings
 from probe.errors import UsageError
 
@@ -19,8 +19,8 @@ _OR = "or mindspore.set_context(mode=mindspore.PYNATIVE_MODE)"
 
 def check_graph_settings(settings: Settings, token_range: Any) -> None:
     """Check that GRAPH_MODE supports the settings, and the argument of ``start``."""
-    if not on_cpu():
-        raise UsageError(f"start(): GRAPH_MODE is supported on CPU only. Call mindspore.set_device('CPU'), {_OR}.")
+    if not is_supported():
+        raise UsageError(f"start(): GRAPH_MODE is supported on CPU and Ascend. Set one of these devices, {_OR}.")
     if settings.level != "L0":
         raise UsageError(f'{_WORKS}, not level "{settings.level}". Set "level": "L0", {_OR}.')
     if settings.task not in TASKS:
@@ -29,11 +29,9 @@ def check_graph_settings(settings: Settings, token_range: Any) -> None:
         raise UsageError(f"start(): {_WORKS}, without token_range. Leave it out, {_OR}.")
 
 
-def on_cpu() -> bool:
-    """Return whether graphs run on the CPU: those that report are for it."""
-    import mindspore
-
-    return bool(mindspore.get_context("device_target") == "CPU")
+def is_supported() -> bool:
+    """Return whether graphs can report on this device."""
+    return targets.device_target() in ("CPU", "Ascend")
 
 
 def check_cells(cells: Sequence[tuple[str, Any]], is_watched: bool) -> None:
@@ -56,15 +54,3 @@ def check_cells(cells: Sequence[tuple[str, Any]], is_watched: bool) -> None:
             f"start(): {compiled[0]} is compiled already, and a compiled graph cannot be changed. "
             "Call start(model) before the first step, also if that step is not recorded."
         )
-
-
-def _compiled(cells: Sequence[tuple[str, Any]]) -> str:
-    """Return the class of a compiled Cell that is or contains one of these, or ""."""
-    from mindspore import nn
-
-    ours = {id(cell) for _, cell in cells}
-    living = [item for item in gc.get_objects() if issubclass(type(item), nn.Cell)]
-    for item in living:
-        if vars(item).get("_compile_cache") and any(id(cell) in ours for _, cell in item.cells_and_names()):
-            return type(item).__name__
-    return ""

@@ -9,6 +9,7 @@ results again from their arrays.
 from __future__ import annotations
 
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -85,6 +86,7 @@ class Plan:
         differentiable: the numbers of the leaves whose gradients are watched.
         stack: the lines of the user's code that made MindSpore compile.
         names: the names of the parameters.
+        returns: the plans of all outputs of this Cell.
     """
 
     key: str
@@ -95,13 +97,20 @@ class Plan:
     differentiable: list[int] = field(default_factory=list)
     stack: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
+    returns: list[Plan] = field(default_factory=list)
 
-    def fill(self, arrays: Sequence[Array]) -> Any:
-        """Return the values with the arrays that arrived."""
+    @property
+    def returned(self) -> Plan | None:
+        """The plan of the outputs that a call with these inputs will have, or None while it is not certain."""
+        kinds = [(plan.layout.slots, [leaf.record for leaf in plan.leaves]) for plan in self.returns]
+        return self.returns[0] if kinds and all(kind == kinds[0] for kind in kinds) else None
+
+    def fill(self, arrays: Sequence[Array | None]) -> Any:
+        """Return the values with the arrays that arrived; None stands for one that did not."""
         return _fill(self.values, arrays)
 
 
-def _fill(value: Any, arrays: Sequence[Array]) -> Any:
+def _fill(value: Any, arrays: Sequence[Array | None]) -> Any:
     if isinstance(value, Leaf):
         return value.value(arrays[value.position] if value.position >= 0 else None)
     if isinstance(value, dict):
@@ -165,6 +174,7 @@ class Plans:
     def __init__(self, reported: int, watched: int) -> None:
         self._most_reported, self._most_watched = reported, watched
         self._plans: list[Plan] = []
+        self._returns: defaultdict[str, list[Plan]] = defaultdict(list)
 
     def __getitem__(self, number: int) -> Plan:
         return self._plans[number]
@@ -172,7 +182,7 @@ class Plans:
     def inputs(self, key: str, args: Mapping[str, Any], kwargs: Mapping[str, Any]) -> GraphPlan:
         """Make the plan of a call's inputs."""
         values = structure(args, (0,)), structure(kwargs, (1,))
-        plan = Plan(key, values, stack=_user_stack())
+        plan = Plan(key, values, stack=_user_stack(), returns=self._returns[key])
         tree = TensorTree(Leaf, values[0], is_input=False, keywords=values[1] or None)
         return self._add(plan, tree, lambda path: path[1:] if path[0] == 0 else None)
 
@@ -182,6 +192,7 @@ class Plans:
         """Make the plan of a call's outputs and of its Cell's parameters."""
         values = structure(output, (0,)), structure(parameters, (1,))
         plan = Plan(key, values, names=names)
+        self._returns[key].append(plan)
         tree = TensorTree(Leaf, as_outputs(values[0]), is_input=True)
         return self._add(plan, tree, lambda path: path[1:])
 

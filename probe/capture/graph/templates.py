@@ -41,18 +41,40 @@ class CellParts(NamedTuple):
     parameters: tuple[Any, ...]
 
 
-def _helpers() -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Return ``collect``, which takes reported tensors out of values, and ``watch``, which replaces watched ones."""
-    import mindspore
-    from mindspore import ops
-
-    single, stop_gradient, cast, reshape = mindspore.float32, ops.stop_gradient, ops.cast, ops.reshape
+def accessors() -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return ``pick``, which takes a tensor out of values, and ``replace``, which puts another into its place."""
 
     def pick(values, path):
         found = values
         for key in path:
             found = found[key]
         return found
+
+    def put(values, key, x):
+        if isinstance(values, tuple):
+            return values[:key] + (x,) + values[key + 1 :]
+        values[key] = x
+        return values
+
+    def replace(values, path, x):
+        if len(path) == 0:
+            values = x
+        elif len(path) == 1:
+            values = put(values, path[0], x)
+        else:
+            values = put(values, path[0], put(values[path[0]], path[1], x))
+        return values
+
+    return pick, replace
+
+
+def _helpers() -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return ``collect``, which takes reported tensors out of values, and ``watch``, which replaces watched ones."""
+    import mindspore
+    from mindspore import ops
+
+    single, stop_gradient, cast, reshape = mindspore.float32, ops.stop_gradient, ops.cast, ops.reshape
+    pick, replace = accessors()
 
     def collect(values, places):
         found = ()
@@ -65,21 +87,9 @@ def _helpers() -> tuple[Callable[..., Any], Callable[..., Any]]:
             found = found + (x,)
         return found
 
-    def put(values, key, x):
-        if isinstance(values, tuple):
-            return values[:key] + (x,) + values[key + 1 :]
-        values[key] = x
-        return values
-
     def watch(values, places, watchers, call):
         for path, number in places:
-            x = watchers[number](pick(values, path), call)
-            if len(path) == 0:
-                values = x
-            elif len(path) == 1:
-                values = put(values, path[0], x)
-            else:
-                values = put(values, path[0], put(values[path[0]], path[1], x))
+            values = replace(values, path, watchers[number](pick(values, path), call))
         return values
 
     return collect, watch
@@ -169,35 +179,40 @@ def gradient_watcher(report: Any, place: int) -> Any:
     return Watcher()
 
 
-def inserted_watcher(report: Any, call: int, place: int) -> Any:
-    """Return a function that returns its input, and reports the gradient that arrives there.
+def linked_watcher(report: Any, place: int) -> Any:
+    """Return an operator that returns its input, and reports the gradient that arrives there.
 
     In PyNative mode MindSpore splits a compiled Cell into a forward and a backward graph. There it computes wrong
-    gradients with a Cell that has a bprop and is called twice.
+    gradients with a Cell that has a bprop and is called twice. This is MindSpore's Depend with another bprop, which
+    receives the number of the call.
 
     Args:
         report: the operator that takes (number of the call, place, gradient).
-        call: stands for the number of the call, which is not known.
         place: the number of the tensor, with its direction.
     """
     import mindspore
     from mindspore import ops
 
-    single, brain, cast, reshape = mindspore.float32, mindspore.bfloat16, ops.cast, ops.reshape
-    cell, slot = mindspore.Tensor([call], mindspore.int32), mindspore.Tensor([place], mindspore.int32)
+    single, brain = mindspore.float32, mindspore.bfloat16
+    slot, zeros_like, cast, reshape = mindspore.Tensor([place], mindspore.int32), ops.zeros_like, ops.cast, ops.reshape
 
-    def on_gradient(dout):
+    def bprop(x, call, out, dout):
         given = dout
-        if dout.dtype == brain:
+        if x.dtype == brain:
             given = cast(given, single)
-        if len(dout.shape) == 0:
+        if len(x.shape) == 0:
             given = reshape(given, (1,))
-        report(cell, slot, given)
-        return dout
+        report(call, slot, given)
+        return dout, zeros_like(call)
 
-    insert = ops.InsertGradientOf(on_gradient)
+    class Link(ops.Primitive):
+        """Depend, which has no kernel: its first input is its output."""
 
-    def watch(x, call):
-        return insert(x)
+        def __init__(self):
+            super().__init__("Depend")
+            self.add_prim_attr("probe_place", place)  # MindSpore shares what it derives from equal operators
 
-    return watch
+        def get_bprop(self):
+            return bprop
+
+    return Link()

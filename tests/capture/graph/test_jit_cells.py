@@ -136,3 +136,64 @@ def test_a_second_run_writes_beside_the_first(debug):
     PrecisionDebugger._living = None  # as in another process
     train(debug(level="L0", step=[1]))
     assert (debug.path / "dump-2" / "graph" / "step1").is_dir()
+
+
+class Unordered(nn.Cell):
+    """Cells that are called several times: the backward has no fixed order, and one call has no gradient."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner, self.other = Inner(), Inner()
+
+    def construct(self, x):
+        a, b = self.inner(x * 0.5), self.inner(x)
+        for _ in range(2):
+            b = self.inner(b) + self.inner(b * 2.0)
+        c = ops.stop_gradient(self.other(x)) * self.other(a)
+        return a, b * c
+
+
+class CompiledUnordered(Unordered):
+    @jit
+    def construct(self, x):
+        a, b = self.inner(x * 0.5), self.inner(x)
+        for _ in range(2):
+            b = self.inner(b) + self.inner(b * 2.0)
+        c = ops.stop_gradient(self.other(x)) * self.other(a)
+        return a, b * c
+
+
+class Around(nn.Cell):
+    def __init__(self, part):
+        super().__init__()
+        self.part = part
+
+    def construct(self, x):
+        a, b = self.part(x)
+        c, d = self.part(a + b)
+        return (a - b + c * d).sum()
+
+
+def test_gradients_stand_at_their_calls(debug, tmp_path):
+    dumps = []
+    for kind in (Unordered, CompiledUnordered):
+        ms.set_seed(1)
+        np.random.seed(1)
+        net = Around(kind())
+        gradient = ms.value_and_grad(net, None, net.trainable_params())
+        debugger = debug(level="L0", dump_path=str(tmp_path / kind.__name__))
+        debugger.start(net)
+        gradient(Tensor(np.random.RandomState(3).randn(4, 8).astype(np.float32)))
+        debugger.stop()
+        debugger.step()
+        debugger.close()
+        tree = "graph/step0" if kind is CompiledUnordered else "step0"
+        dumps.append(Dump(tmp_path / kind.__name__ / tree / "rank").data)
+    plain = {name.replace("Unordered", "CompiledUnordered"): entry for name, entry in dumps[0].items()}
+    compiled = dumps[1]
+    assert len([name for name in compiled if "inner.Inner.backward" in name]) == 12
+    assert set(plain) == {name for name in compiled if "parameters_grad" not in name} | {
+        name for name in plain if "parameters_grad" in name
+    }
+    for name, entry in compiled.items():
+        assert differences(entry, plain[name], 1e-5, name, floor=1e-8) == []

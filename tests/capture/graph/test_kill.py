@@ -1,17 +1,23 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""A process that is killed in a step: every entry that had ended is recovered, an open one is not."""
+"""A process that is killed in a step: every value whose report had returned is recovered."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
+from probe.capture.graph.compiled_graphs import CompiledGraphs
+from probe.capture.graph.operators import OUTPUT
+from probe.reading.source import JournalSource
+from tests.capture.graph.test_own_loop import build
 from tests.support.dumps import Dump
 from tests.support.paths import ROOT, program
 
@@ -39,29 +45,88 @@ FORWARD_BEFORE.add("Cell.outer.inner.dense.Dense")
 
 
 @pytest.mark.parametrize("when", ["forward", "backward", "updated"])
-def test_every_entry_that_had_ended_is_recovered(whole, when, tmp_path):
+def test_every_value_whose_report_had_returned_is_recovered(whole, when, tmp_path):
     assert run(tmp_path, when) == -signal.SIGKILL
     step = tmp_path / "step1" / "rank"
     assert os.listdir(step) == ["dump.journal"]
     assert sorted(os.listdir(tmp_path / "step0" / "rank")) == ["construct.json", "dump.json", "stack.json"]
+    unrecovered = JournalSource().read(str(step))
     command = [sys.executable, "-m", "probe", "recover", str(tmp_path)]
     subprocess.run(command, check=True, cwd=ROOT)
     complete, recovered = Dump(whole / "step1" / "rank"), Dump(step)
+    assert unrecovered.data == recovered.data
     forward = {f"{cell}.forward.0" for cell in FORWARD_BEFORE}
+    backward, begun = set(), {f"{cell}.forward.0" for cell in OPEN}
     if when == "backward":
-        forward |= {f"{cell}.forward.0" for cell in (*OPEN, "Cell.last.Dense")}
-    backward = {"Cell.last.Dense.backward.0"} if when == "backward" else set()
+        forward |= {*begun, "Cell.last.Dense.forward.0"}
+        backward, begun = {"Cell.last.Dense.backward.0"}, {f"{cell}.backward.0" for cell in OPEN}
     if when == "updated":  # nothing is open
         assert set(recovered.data) == set(complete.data)
         assert recovered.construct == complete.construct
         assert any(".parameters_grad." in name for name in recovered.data)
+        begun = set()
     else:
-        assert set(recovered.data) == forward | backward
-        assert {name.rsplit(".", 2)[0] for name in set(complete.data) - set(recovered.data)} >= OPEN
-    assert {name: json.dumps(entry) for name, entry in recovered.data.items()} == {
-        name: json.dumps(entry) for name, entry in complete.data.items() if name in recovered.data
-    }
+        assert set(recovered.data) == forward | backward | begun
+    for name in begun:  # its inputs, or the gradients of its outputs
+        expected = dict(complete.data[name], output=[None]) if when == "backward" else dict(complete.data[name])
+        if when == "forward":
+            del expected["output"], expected["parameters"]
+        assert json.dumps(recovered.data[name]) == json.dumps(expected)
+    ended = [name for name in complete.data if name in recovered.data and name not in begun]
+    assert list(recovered.data)[: len(ended)] == ended
+    assert [json.dumps(recovered.data[name]) for name in ended] == [json.dumps(complete.data[name]) for name in ended]
     assert {n for names, _ in recovered.stack.values() for n in names} == {
         n for n in recovered.data if ".forward." in n
     }
     assert recovered.construct == {name: complete.construct[name] for name in recovered.construct}
+
+
+@pytest.mark.usefixtures("graph_mode")
+@pytest.mark.parametrize("name", ["digits", "many", "brain", "unknown"])
+def test_the_journal_has_each_value_when_its_report_returns(debug, name, tmp_path, monkeypatch):
+    """Also a gradient that arrives before the forward of its Cell has returned."""
+    seen = []
+
+    def journal():
+        copy = tmp_path / "copy"
+        copy.mkdir(exist_ok=True)
+        shutil.copy(debug.dump_path / "step0" / "rank" / "dump.journal", copy)
+        return JournalSource().read(str(copy)).data
+
+    def after(method, check):
+        original = getattr(CompiledGraphs, method)
+
+        def report(self, *arguments):
+            result = original(self, *arguments)
+            check(self, result, *arguments)
+            return result
+
+        monkeypatch.setattr(CompiledGraphs, method, report)
+
+    def entered(graphs, number, plan, arrays):
+        entry = journal()[graphs.calls._calls[number].call.forward]
+        assert len(entry["input_args"]) == 1 and entry["input_args"][0]["Max"] is not None
+        seen.append("inputs")
+
+    def left(graphs, _, number, plan, arrays):
+        assert "output" in journal()[graphs.calls._calls[number].call.forward]
+        seen.append("outputs")
+
+    def arrived(graphs, _, number, place, array):
+        found = graphs.calls._calls[number]
+        way, index = ("input", place - OUTPUT) if place >= OUTPUT else ("output", place)
+        assert journal()[found.call.backward][way][index]["Max"] == pytest.approx(float(np.max(array)), rel=1e-2)
+        seen.append("gradient" if found.outputs else "early gradient")
+
+    after("enter", entered)
+    after("leave", left)
+    after("gradient", arrived)
+    net, step = build(name)
+    debugger = debug(level="L0")
+    debugger.start(net)
+    step(0)
+    debugger.stop()
+    debugger.step()
+    assert {"inputs", "outputs", "gradient"} <= set(seen)
+    if name == "many":
+        assert "early gradient" in seen

@@ -100,3 +100,25 @@ def test_tasks_and_jit_levels(debug, task, level, tmp_path):
             assert sorted(path.name for path in (graph.folder / "dump_tensor_data").iterdir()) == arrays
             for name in arrays:
                 np.testing.assert_allclose(graph.array(name), other.array(name), rtol=1e-2, atol=1e-4)
+
+
+@pytest.mark.usefixtures("graph_mode")
+def test_several_runs_of_the_graph_in_one_call_are_counted(debug, tmp_path):
+    """As in sink mode, where MindSpore runs the graph several times between the begin and the end of a step."""
+    net, step = build("digits")
+    debugger = debug(level="L0")
+    debugger.start(net)
+    for i in range(STEPS):
+        step(i)
+    debugger.stop()
+    debugger.step()
+    together = debug.dump(0).data
+    train("digits", debug(level="L0", dump_path=str(tmp_path / "apart")))
+    names = []
+    for run in range(STEPS):
+        apart = Dump(tmp_path / "apart" / f"step{run}" / "rank").data
+        for name, entry in apart.items():
+            assert name.endswith(".0")
+            names.append(f"{name[:-1]}{run}")
+            assert together[names[-1]] == entry
+    assert set(names) == set(together)

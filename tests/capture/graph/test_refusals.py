@@ -52,6 +52,27 @@ def test_dynamic_shapes(debug):
     assert not list(debug.path.rglob("dump.json"))
 
 
+def test_an_error_of_ours_before_a_compilation(debug, monkeypatch, caplog):
+    from probe.capture.graph.constructs import Constructs
+
+    net = nn.SequentialCell(compiled_nets.Inner(), compiled_nets.Inner())
+    whole = Constructs._cell
+
+    def broken(self, key, cell):
+        if key.startswith("Cell.1."):
+            raise ZeroDivisionError("broken")
+        return whole(self, key, cell)
+
+    monkeypatch.setattr(Constructs, "_cell", broken)
+    debugger = debug(level="L0", step=[1])
+    for _ in range(2):
+        debugger.start(net)
+        assert net(X).shape == (2, 8)
+        debugger.step()
+    assert "broken" in caplog.text and "no Cell of the model has reported" in caplog.text
+    assert all("construct" not in vars(cell) for _, cell in net.cells_and_names())
+
+
 def test_nothing_of_ours_stays(debug):
     net = nn.SequentialCell(compiled_nets.Inner())
     before = [dict(vars(cell)) for _, cell in net.cells_and_names()]

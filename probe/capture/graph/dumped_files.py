@@ -1,0 +1,158 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The files that ops.TensorDump writes: their names, the wait for them, and the events that they stand for.
+
+A path that a graph has is ``{key}.{kind}.{plan}.{number}``. MindSpore appends ``_{dtype}_{id}.npy``. The id counts all
+files of the process in the order of their arrival.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from probe.measure.tensor_reader import Array
+
+#: kinds of files: inputs of a call; its outputs and parameters; gradients that enter an optimizer
+ENTER, LEAVE, UPDATE = "enter", "leave", "update"
+#: gradients of inputs and of outputs
+OF_INPUT, OF_OUTPUT = GRADIENTS = ("input_grad", "output_grad")
+#: the number of a file that stands for a call without tensors
+MARKER = 9999
+#: a file that is written after all others
+END = "end"
+_NAME = re.compile(rf".*\.({ENTER}|{LEAVE}|{UPDATE}|{OF_INPUT}|{OF_OUTPUT}|{END})\.(\d+)\.(\d+)_(\w+?)_(\d+)\.npy")
+#: characters of a key in a file's name: a name has at most 255
+_LONGEST = 160
+
+
+class DumpedFile(NamedTuple):
+    """A file of ops.TensorDump.
+
+    Attributes:
+        id: its place in the order of arrival.
+        kind: see above.
+        plan: the number of its plan.
+        number: the number of the tensor in the plan.
+        dtype: the dtype on the device, in small letters: a file holds bfloat16 as float32.
+        path: the file.
+    """
+
+    id: int
+    kind: str
+    plan: int
+    number: int
+    dtype: str
+    path: str
+
+    def read(self) -> Array:
+        """Return the array.
+
+        Raises:
+            OSError, ValueError, EOFError: when it is gone, cut off or no array.
+        """
+        return np.asarray(np.load(self.path, allow_pickle=False))
+
+
+class Event(NamedTuple):
+    """Files that one place of a graph wrote in one run: number of the tensor -> file."""
+
+    kind: str
+    plan: int
+    files: dict[int, DumpedFile]
+
+
+def base_name(key: str, kind: str, plan: int, number: int) -> str:
+    """Return the last part of the path that a graph has.
+
+    >>> base_name("Cell.fc.Dense", ENTER, 3, 0)
+    'Cell.fc.Dense.enter.3.0'
+    """
+    return f"{key.replace(os.sep, '_')[-_LONGEST:]}.{kind}.{plan}.{number}"
+
+
+def list_files(folder: str) -> list[DumpedFile]:
+    """Return the files of a folder in the order of their arrival; other files are left out."""
+    found = []
+    try:
+        names = os.listdir(folder)
+    except FileNotFoundError:
+        names = []
+    for name in names:
+        match = _NAME.fullmatch(name)
+        if match is not None:
+            kind, plan, number, dtype, identity = match.groups()
+            path = os.path.join(folder, name)
+            found.append(DumpedFile(int(identity), kind, int(plan), int(number), dtype, path))
+    return sorted(found)
+
+
+def wait_for_end(folder: str, patience: float, clock: Callable[[], float] = time.monotonic) -> DumpedFile | None:
+    """Wait until the file of kind END is complete, and return it: then all files before it are complete.
+
+    Args:
+        folder: the folder.
+        patience: the seconds without any new file after which the wait ends without a result.
+        clock: the time in seconds.
+    """
+    count, since = -1, clock()
+    while True:
+        files = list_files(folder)
+        ends = [file for file in files if file.kind == END]
+        if ends and _is_complete(ends[-1]):
+            return ends[-1]
+        if len(files) != count:
+            count, since = len(files), clock()
+        elif clock() - since > patience:
+            return None
+        time.sleep(0.005)
+
+
+def _is_complete(file: DumpedFile) -> bool:
+    try:
+        file.read()
+    except (OSError, ValueError, EOFError):
+        return False
+    return True
+
+
+def remove_files(files: Iterable[DumpedFile]) -> None:
+    """Remove files; one that is gone already, or that cannot be removed, is left."""
+    for file in files:
+        with contextlib.suppress(OSError):
+            os.remove(file.path)
+
+
+def events(files: Iterable[DumpedFile], count: Callable[[int], int]) -> Iterator[Event]:
+    """Yield the events that files stand for, in the order of their arrival.
+
+    The files of one call's begin, or of its end, follow each other. Gradients may arrive between them.
+
+    Args:
+        files: the files in the order of their arrival.
+        count: plan -> how many files its event has; one for a marker.
+    """
+    current: Event | None = None
+    for file in files:
+        if file.kind in (UPDATE, *GRADIENTS):
+            yield Event(file.kind, file.plan, {file.number: file})
+            continue
+        if file.kind == END:
+            continue
+        follows = current is not None and current[:2] == (file.kind, file.plan) and file.number > max(current.files)
+        if current is not None and not follows:
+            yield current
+            current = None
+        current = current or Event(file.kind, file.plan, {})
+        current.files[file.number] = file
+        if len(current.files) >= count(file.plan):
+            yield current
+            current = None
+    if current is not None:
+        yield current

@@ -1,0 +1,166 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The operators of a graph that write tensors into files, on Ascend: ops.TensorDump and ops.DumpGradient."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from probe.capture.graph.dumped_files import (
+    END,
+    ENTER,
+    LEAVE,
+    MARKER,
+    OF_INPUT,
+    OF_OUTPUT,
+    base_name,
+    list_files,
+    remove_files,
+    wait_for_end,
+)
+from probe.capture.graph.file_replay import FileReplay
+from probe.capture.graph.file_templates import DumpOperators, cell_construct, end_marker, optimizer_construct
+from probe.capture.graph.operators import GraphEvents
+from probe.capture.graph.sites import GraphPlan, Plans
+from probe.store.error_log import ErrorGuard
+
+_log = logging.getLogger("probe")
+
+#: the kind of the gradients that are watched at a place
+_GRADIENTS = {ENTER: OF_INPUT, LEAVE: OF_OUTPUT}
+#: a step that does not come: TensorDump writes nothing
+_NEVER = 2**31
+_LATE = (
+    "files of ops.TensorDump have not arrived for {:.0f} s; values are null. The device sends them asynchronously: "
+    "docs/ascend.md has MS_DUMP_SLICE_SIZE and MS_DUMP_WAIT_TIME"
+)
+
+
+class FileOperators:
+    """Writes tensors into files, and sends the events that the files stand for at ``replay``.
+
+    Args:
+        events: receives the events.
+        plans: the plans of all places.
+        operators: write the files.
+        is_split: the graphs belong to a training in PyNative mode.
+        dump_path: a folder for the files is made here, and removed at ``close``.
+        patience: the seconds without any new file after which the wait for files ends.
+
+    Attributes:
+        is_split: see above.
+        is_running: whether events are sent now.
+    """
+
+    def __init__(
+        self,
+        events: GraphEvents,
+        plans: Plans,
+        operators: DumpOperators,
+        is_split: bool,
+        dump_path: str,
+        patience: float = 60.0,
+    ) -> None:
+        self.is_split, self.is_running = is_split, False
+        self._events, self._plans, self._operators = events, plans, operators
+        self._dump_path, self._patience = dump_path, patience
+        self._folder = ""
+        self._mark_end: Callable[..., Any] | None = None
+        self._replay: FileReplay | None = None  # of the step that is open
+
+    # -- while MindSpore compiles -----------------------------------------------------------------------------------
+
+    def graph_plan(self, plan: GraphPlan, key: str, kind: str) -> tuple[Any, ...]:
+        """Return a plan as the graph has it: with paths in place of codes and numbers, and the path of a marker."""
+        if plan[0] < 0:
+            return plan
+        folder = self._make_folder()
+
+        def path(kind: str, number: int) -> str:
+            return os.path.join(folder, base_name(key, kind, plan[0], number))
+
+        written = tuple((place, path(kind, number)) for number, (place, _) in enumerate(plan[1]))
+        watched = tuple((place, path(_GRADIENTS[kind], number)) for place, number in plan[2])
+        return plan[0], written, watched, path(kind, MARKER)
+
+    def cell_construct(self, key: str, inner: Any, inputs: Any, outputs: Any, parameters: tuple[Any, ...]) -> Any:
+        """Return the construct of a Cell whose calls are written; see ``GraphOperators``."""
+        return cell_construct(inner, inputs, outputs, parameters, self._operators)
+
+    def optimizer_construct(self, inner: Any, describe: Any) -> Any:
+        """Return the construct of an optimizer whose gradients are written."""
+        return optimizer_construct(inner, describe, self._operators)
+
+    def _make_folder(self) -> str:
+        if not self._folder:
+            os.makedirs(self._dump_path, exist_ok=True)
+            self._folder = tempfile.mkdtemp(prefix=".tensordump-", dir=self._dump_path)
+            if self._replay is None:
+                self._pause(True)
+        return self._folder
+
+    # -- a recorded step --------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Begin a step: files from now on belong to it, those of earlier runs are removed."""
+        self._replay = FileReplay(self._events, self._plans)
+        with ErrorGuard(self._fail, "beginning to write the tensors of a graph"):
+            self._pause(False)
+            if self._folder:
+                self._wait()
+                remove_files(list_files(self._folder))
+
+    def replay(self) -> None:
+        """Send the events of all files of the step so far."""
+        replay = self._replay
+        if replay is None or not self._folder:
+            return
+        with ErrorGuard(self._fail, "reading the files of a graph"):
+            self._wait()
+            files = list_files(self._folder)
+            self.is_running = True
+            try:
+                replay.run(files)
+            finally:
+                self.is_running = False
+            remove_files(files)
+
+    def end(self) -> None:
+        """End the step: the graphs write nothing until the next ``begin``."""
+        with ErrorGuard(self._fail, "ending a step of a graph"):
+            if self._replay is not None and self._folder:
+                self._pause(True)
+        self._replay = None
+
+    def close(self) -> None:
+        """Remove the folder. The graphs write nothing more."""
+        self.end()
+        if self._folder:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _fail(self, _: str, error: BaseException) -> None:
+        self._events.fail(error)
+
+    def _pause(self, is_paused: bool) -> None:
+        """Let TensorDump write nothing; it has no public switch. The graphs stay as they are."""
+        from mindspore._c_expression import _tensordump_set_step
+
+        _tensordump_set_step([_NEVER] if is_paused else [])
+
+    def _wait(self) -> None:
+        """Wait until all files have arrived: a last one, of a graph of its own, comes after them."""
+        import mindspore
+
+        if self._mark_end is None:
+            self._mark_end = end_marker(os.path.join(self._folder, base_name("", END, 0, 0)), self._operators)
+        remove_files(file for file in list_files(self._folder) if file.kind == END)
+        self._mark_end(mindspore.Tensor(np.zeros(1, np.int32))).asnumpy()
+        if wait_for_end(self._folder, self._patience) is None:
+            self._events.fail(TimeoutError(_LATE.format(self._patience)))

@@ -1,0 +1,131 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+# mypy: ignore-errors
+# (annotations would be compiled too)
+"""The functions that MindSpore compiles in place of a construct where the operators of a graph write files.
+
+The same rules as in ``templates`` hold. A path is a constant of the graph. So one place of a graph writes under the
+same path in each run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from probe.capture.graph.templates import accessors
+
+
+class DumpOperators(NamedTuple):
+    """The two operators that write files.
+
+    Attributes:
+        dump: (path, tensor) -> writes the tensor.
+        watch: (path, tensor) -> returns the tensor, and writes the gradient that arrives there.
+    """
+
+    dump: Callable[..., Any]
+    watch: Callable[..., Any]
+
+
+def ascend_operators() -> DumpOperators:
+    """Return the operators of MindSpore for Ascend."""
+    from mindspore import ops
+
+    dump, dump_gradient = ops.TensorDump(), ops.DumpGradient()
+
+    def watch(path, x):
+        return dump_gradient(path, x, "in")
+
+    return DumpOperators(dump, watch)
+
+
+def _helpers(operators: DumpOperators) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return ``write``, which writes tensors, and ``watch_all``, which replaces watched ones."""
+    from mindspore import ops
+
+    pick, replace = accessors()
+    stop_gradient, (dump, watch) = ops.stop_gradient, operators
+
+    def write(values, places):
+        for path, file in places:
+            dump(file, stop_gradient(pick(values, path)))
+
+    def watch_all(values, places):
+        for path, file in places:
+            values = replace(values, path, watch(file, pick(values, path)))
+        return values
+
+    return write, watch_all
+
+
+def cell_construct(
+    inner: Any, describe_inputs: Any, describe_outputs: Any, parameters: tuple[Any, ...], operators: DumpOperators
+) -> Callable[..., Any]:
+    """Return the construct of a Cell whose calls are written.
+
+    Args:
+        inner: the original construct.
+        describe_inputs: (arguments, keyword arguments) -> number of the plan, paths of its tensors, of its gradients,
+            and the path of a marker, while MindSpore compiles.
+        describe_outputs: (result, parameters) -> the same.
+        parameters: the Cell's own parameters.
+        operators: write the files.
+    """
+    import mindspore
+
+    write, watch_all = _helpers(operators)
+    dump, mark = operators.dump, mindspore.Tensor([0], mindspore.int32)
+
+    def construct(self, *args, **kwargs):
+        plan = describe_inputs(args, kwargs)
+        if plan[0] < 0:
+            return inner(*args, **kwargs)
+        write((args, kwargs), plan[1])
+        if len(plan[1]) == 0:
+            dump(plan[3], mark)
+        args = watch_all(args, plan[2])
+        output = inner(*args, **kwargs)
+        plan = describe_outputs(output, parameters)
+        if plan[0] < 0:
+            return output
+        output = watch_all(output, plan[2])
+        write((output, parameters), plan[1])
+        if len(plan[1]) == 0:
+            dump(plan[3], mark)
+        return output
+
+    return construct
+
+
+def optimizer_construct(inner: Any, describe: Any, operators: DumpOperators) -> Callable[..., Any]:
+    """Return the construct of an optimizer whose gradients are written.
+
+    Args:
+        inner: the original construct.
+        describe: (gradients,) -> the plan with its paths, while MindSpore compiles.
+        operators: write the files.
+    """
+    write, _ = _helpers(operators)
+
+    def construct(self, *args, **kwargs):
+        plan = describe(args, kwargs)
+        if plan[0] >= 0:
+            write((args, kwargs), plan[1])
+        return inner(*args, **kwargs)
+
+    return construct
+
+
+def end_marker(path: str, operators: DumpOperators) -> Callable[..., Any]:
+    """Return a compiled function that writes one file after all others, and returns its argument."""
+    import mindspore
+
+    dump = operators.dump
+
+    @mindspore.jit
+    def mark_end(x):
+        dump(path, x)
+        return x + 1
+
+    return mark_end
