@@ -70,10 +70,12 @@ class Journal:
             self.open()
         payload = text.encode()
         data = FRAME.pack(len(payload), zlib.crc32(payload)) + payload
-        if os.write(self._file, data) == len(data):  # as nearly always
-            self.size += len(data)
-        else:
-            self._again(data)
+        for _ in range(2):  # a disk that was full for a moment
+            if os.write(self._file, data) == len(data):
+                self.size += len(data)
+                return
+            os.ftruncate(self._file, self.size)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self._path)
 
     def remove(self) -> None:
         """End the journal: its entries are in the documents."""
@@ -87,14 +89,6 @@ class Journal:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
-
-    def _again(self, data: bytes) -> None:
-        """Write a record of which only a part was written, or take that part back."""
-        os.ftruncate(self._file, self.size)
-        if os.write(self._file, data) != len(data):
-            os.ftruncate(self._file, self.size)
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self._path)
-        self.size += len(data)
 
 
 def another_process(folder: str) -> str:
