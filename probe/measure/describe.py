@@ -63,10 +63,10 @@ class ValueDescriber:
         """Return the record of a Python number. Loops give the same numbers again and again: they are cached."""
         kind = type(value)
         if kind is int and value.bit_length() > _MAX_BITS:  # type: ignore[union-attr]
-            return ScalarRecord({"type": "int", "value": f"a number of {value.bit_length()} bits"})  # type: ignore[union-attr]
+            return ScalarRecord("int", f"a number of {value.bit_length()} bits")  # type: ignore[union-attr]
         known = self._numbers.get((kind, value)) if value else None  # 0.0 and -0.0 are equal
         if known is None:
-            known = ScalarRecord({"type": kind.__name__, "value": value})
+            known = ScalarRecord(kind.__name__, value)
             if value and len(self._numbers) < MAX_ITEMS:
                 self._numbers[kind, value] = known
         return known

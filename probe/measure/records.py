@@ -71,33 +71,24 @@ def _head(dtype: str, shape: tuple[int, ...]) -> str:
     return f'{{\n{ITEM} "type": "mindspore.Tensor",\n{ITEM} "dtype": "{dtype}",\n{ITEM} "shape": {sizes}'
 
 
-class ScalarRecord:
-    """The record of one number, text or similar value; its JSON text is kept too.
+class ScalarRecord(TensorRecord):
+    """The record of one number.
 
-    >>> print(ScalarRecord({"type": "int", "value": 3}).text(""))
+    Attributes:
+        value: the recorded value.
+
+    >>> print(ScalarRecord("int", 3).text(""))
     {
      "type": "int",
      "value": 3
     }
     """
 
-    __slots__ = ("_fields", "_pad", "_text")
+    __slots__ = ("value",)
 
-    def __init__(self, fields: dict[str, Any]) -> None:
-        self._fields = fields
-        self._pad = self._text = ""
-
-    @property
-    def value(self) -> Any:
-        """The recorded value."""
-        return self._fields.get("value")
-
-    def text(self, pad: str) -> str:
-        """Return the text of ``json.dumps(fields(), indent=1)`` at a place indented by ``pad``."""
-        if self._pad != pad or not self._text:
-            items = [f'\n{pad} "{key}": {json.dumps(value)}' for key, value in self._fields.items()]
-            self._pad, self._text = pad, f"{{{','.join(items)}\n{pad}}}"
-        return self._text
+    def __init__(self, kind: str, value: Any) -> None:
+        super().__init__(f'{{\n{ITEM} "type": "{kind}",\n{ITEM} "value": {json.dumps(value)}\n{ITEM}}}')
+        self.value = value
 
 
 class PendingRecord:
