@@ -100,16 +100,13 @@ def float_statistics(flat: Array) -> Numbers:
     if four is not None:
         return dict(zip(FOUR, four))
     nans, infinities = int(np.count_nonzero(np.isnan(flat))), int(np.count_nonzero(np.isinf(flat)))
-    with np.errstate(all="ignore"):
-        mean = math.nan if nans else float(_add(flat.astype(np.float64)))
-    return nonfinite_numbers(float(_maximum(flat)), float(_minimum(flat)), mean, nans, infinities)
-
-
-def nonfinite_numbers(largest: float, smallest: float, mean: float, nans: int, infinities: int) -> Numbers:
-    """Return the numbers of a tensor with NaN/Inf. With a NaN, all four are NaN."""
-    four = (largest, smallest, mean, math.inf) if not nans else (math.nan,) * 4
+    numbers: Numbers = dict.fromkeys(FOUR, math.nan)  # with a NaN, all four are NaN
+    if not nans:
+        with np.errstate(all="ignore"):
+            mean = float(_add(flat.astype(np.float64)))
+        numbers = dict(zip(FOUR, (float(_maximum(flat)), float(_minimum(flat)), mean, math.inf)))
     counts = {"nan_count": nans, "inf_count": infinities}
-    return {**dict(zip(FOUR, four)), **{key: count for key, count in counts.items() if count}}
+    return {**numbers, **{key: count for key, count in counts.items() if count}}
 
 
 def finite_statistics(flat: Array) -> tuple[float, float, float, float] | None:
