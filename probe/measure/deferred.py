@@ -17,7 +17,9 @@ from probe.process.progress import progress
 Result = TypeVar("Result")
 
 #: a batch is measured when it holds this many tensors: they wait in memory, and a killed process loses them
-MOST_TENSORS = 1024
+_MOST_TENSORS = 1024
+#: and when its copies have this many bytes, as they wait in the device's memory
+_MOST_BYTES = 64 << 20
 
 
 class DeferredMeasurer:
@@ -40,7 +42,7 @@ class DeferredMeasurer:
         from mindspore.ops.auto_generate import copy_op
 
         self.read = measurer.read
-        self._measurer = measurer
+        self._measurer, self._bytes = measurer, 0
         self._waiting: list[tuple[PendingRecord, Callable[[], Any]]] = []
         self.own_operations = OwnOperations()
         self._copy_op = copy_op
@@ -53,7 +55,7 @@ class DeferredMeasurer:
     @property
     def is_full(self) -> bool:
         """Whether a batch is complete."""
-        return len(self._waiting) >= MOST_TENSORS
+        return self._bytes > _MOST_BYTES or len(self._waiting) >= _MOST_TENSORS
 
     def tensor(self, tensor: Any, name: str, sink: ArraySink | None, role: Role) -> Any:
         """Return the record of one tensor, known after ``complete``."""
@@ -69,14 +71,14 @@ class DeferredMeasurer:
 
     def complete(self, guard: Guard) -> None:
         """Measure the copies. A record whose measuring fails stays null."""
-        waiting, self._waiting = self._waiting, []
+        waiting, self._waiting, self._bytes = self._waiting, [], 0
         for pending, measure in progress(waiting, "measuring"):
             with guard("measuring a tensor"):
                 pending.record = measure()
 
     def forget(self) -> None:
         """Release remembered values and copies; the step is over."""
-        self._waiting = []
+        self._waiting, self._bytes = [], 0
         self._measurer.forget()
 
     def copy(self, tensor: Any) -> Any:

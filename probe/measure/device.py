@@ -11,15 +11,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from probe.measure.deferred import MOST_TENSORS, DeferredMeasurer
+from probe.measure.deferred import DeferredMeasurer
 from probe.measure.host import HostMeasurer
 from probe.measure.measurer import ArraySink, Guard, Role
 from probe.measure.records import TensorRecord, tensor_record
 from probe.measure.reductions import Reductions
 from probe.measure.statistics import FOUR, Numbers
 
-#: a batch is measured when its copies have this many bytes, as they wait in the device's memory
-MOST_BYTES = 64 << 20
 #: a tensor of so many bytes is copied: one operation instead of four
 _SMALL = 1024
 #: kind -> the dtypes that are reduced; tensors of others are copied
@@ -60,13 +58,7 @@ class DeviceMeasurer(DeferredMeasurer):
         kinds = _KINDS if reduces else {}
         self._kinds = {getattr(mindspore, name): kind for kind, names in kinds.items() for name in names.split()}
         self._reductions = reductions
-        self._bytes = 0
         self._reduced: list[_Reduced] = []
-
-    @property
-    def is_full(self) -> bool:
-        """Whether a batch is complete."""
-        return self._bytes > MOST_BYTES or len(self._waiting) >= MOST_TENSORS
 
     def tensor(self, tensor: Any, name: str, sink: ArraySink | None, role: Role) -> Any:
         """Return the record of one tensor, known after ``complete``."""
@@ -85,14 +77,14 @@ class DeviceMeasurer(DeferredMeasurer):
 
     def complete(self, guard: Guard) -> None:
         """Fetch the waiting numbers, all of a kind at once, and measure the copies."""
-        reduced, self._reduced, self._bytes = self._reduced, [], 0
+        reduced, self._reduced = self._reduced, []
         with guard("fetching numbers from the device"):
             self.own_operations.run(self._fetch, reduced)
         super().complete(guard)
 
     def forget(self) -> None:
         """Release remembered values, copies and numbers; the step is over."""
-        self._reduced, self._bytes = [], 0
+        self._reduced = []
         super().forget()
 
     def _copied(self, tensor: Any) -> Any:
