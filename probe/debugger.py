@@ -8,7 +8,7 @@ import atexit
 import logging
 import weakref
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Union
 
 from probe.config.config_file import ConfigFile
 from probe.config.settings import PathLike
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from mindspore import nn
 
     from probe.session import Session
+
+    #: the Cell whose calls are recorded, or several
+    Models = Union[nn.Cell, list[nn.Cell], tuple[nn.Cell, ...]]
 
 _log = logging.getLogger("probe")
 
@@ -98,10 +101,7 @@ class PrecisionDebugger:
     @classmethod
     @raised_at_caller
     def start(
-        cls,
-        model: nn.Cell | list[nn.Cell] | tuple[nn.Cell, ...] | None = None,
-        token_range: list[int] | None = None,
-        rank_id: int | None = None,
+        cls, model: Models | None = None, token_range: list[int] | None = None, rank_id: int | None = None
     ) -> None:
         """Begin to record, if the settings select this step and rank.
 
@@ -120,10 +120,7 @@ class PrecisionDebugger:
 
     @classmethod
     def recording(
-        cls,
-        model: nn.Cell | list[nn.Cell] | tuple[nn.Cell, ...] | None = None,
-        token_range: list[int] | None = None,
-        rank_id: int | None = None,
+        cls, model: Models | None = None, token_range: list[int] | None = None, rank_id: int | None = None
     ) -> Recording:
         """Record inside a ``with`` block: ``start`` on entry, ``stop`` on exit, also on an exception.
 
