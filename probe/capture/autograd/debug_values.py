@@ -4,11 +4,10 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from typing import Any
 
-from probe.capture.autograd.nodes import LEAF, AutogradNodes, preserve_hook_version
+from probe.capture.autograd.nodes import LEAF, AutogradNodes, preserve_hook_version, remove_hooks
 from probe.measure.records import PendingRecord
 from probe.pytree import tree_map
 from probe.recording.step_recorder import StepRecorder
@@ -23,10 +22,7 @@ class DebugValueHooks:
     """
 
     def __init__(self, nodes: AutogradNodes) -> None:
-        import mindspore
-
-        self._nodes = nodes
-        self._tensor: type = mindspore.Tensor
+        self._nodes, self._tensor = nodes, nodes.tensor
         self._handles: list[Any] = []
 
     def save(self, recorder: StepRecorder, task: DebugTask, variable: Any, name: str, backward: bool) -> None:
@@ -49,10 +45,7 @@ class DebugValueHooks:
 
     def remove(self) -> None:
         """Remove the hooks on leaves of the graph. All others are freed with the graph."""
-        handles, self._handles = self._handles, []
-        with preserve_hook_version(), contextlib.ExitStack() as every:
-            for handle in handles:
-                every.callback(handle.remove)
+        remove_hooks(self._handles)
 
     def _watch(
         self, recorder: StepRecorder, task: DebugTask, tensor: Any, place: str, update: Callable[[], None]

@@ -29,14 +29,11 @@ class GradientHooks:
     """
 
     def __init__(self, nodes: AutogradNodes) -> None:
-        import mindspore
-
-        self._nodes = nodes
-        self._tensor: type = mindspore.Tensor
+        self._nodes, self._tensor = nodes, nodes.tensor
         self._compiled = CompiledNodes(nodes)
         self._open_entries = OpenBackwardEntries()
         #: the inputs of every call, if only the order of backward entries is recorded
-        self._no_inputs = GraphInputs(TensorTree(self._tensor, (), is_input=False), nodes)
+        self._no_inputs = GraphInputs(TensorTree(nodes.tensor, (), is_input=False), nodes)
 
     def find_inputs(
         self, recorder: StepRecorder, args: Sequence[Any], kwargs: Mapping[str, Any], is_cell: bool, is_compiled: bool

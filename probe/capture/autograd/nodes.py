@@ -34,6 +34,7 @@ class AutogradNodes:
         grad_enabled: returns whether MindSpore records the graph now.
         synchronize: waits for asynchronous work. It raises a pending error of the training, once. So the tool calls
             it before it reads a tensor, and never in a guard.
+        tensor: the class of tensors.
         continuous: the dtypes that have gradients. Tensors of others (argmax) may have nodes too.
     """
 
@@ -41,6 +42,7 @@ class AutogradNodes:
         import mindspore
 
         executor = pynative_executor()
+        self.tensor: type = mindspore.Tensor
         self.continuous = frozenset(
             getattr(mindspore, name) for name in "float16 float32 float64 bfloat16 complex64 complex128".split()
         )
@@ -104,6 +106,14 @@ class AutogradNodes:
 
 def _by_name(node: Node) -> Any:  # MindSpore below 2.9
     return node.name(), node._sequence_nr()
+
+
+def remove_hooks(handles: list[Any]) -> None:
+    """Remove the hooks of these handles, and empty the list. One that fails does not stop the others."""
+    with preserve_hook_version(), contextlib.ExitStack() as every:
+        for handle in handles:
+            every.callback(handle.remove)
+        handles.clear()
 
 
 @contextlib.contextmanager

@@ -4,11 +4,10 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from probe.capture.autograd.nodes import preserve_hook_version
+from probe.capture.autograd.nodes import preserve_hook_version, remove_hooks
 from probe.recording.step_recorder import StepRecorder
 from probe.recording.task import GradientUse
 
@@ -53,9 +52,7 @@ class ParameterHooks:
         self._called = set()
         if self._stale:
             self.forget()
-        with preserve_hook_version(), contextlib.ExitStack() as every:  # one that fails does not stop the others
-            for handle in handles:
-                every.callback(handle.remove)
+        remove_hooks(handles)
 
     def forget(self) -> None:
         """Release the parameters: now, or at the end of the step if hooks are registered on them."""
