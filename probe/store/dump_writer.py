@@ -26,11 +26,12 @@ class DumpWriter:
     Attributes:
         errors: see above.
         folder: the rank folder.
+        journal: the journal of the documents.
     """
 
     def __init__(self, documents: JsonDocuments, arrays: ArrayWriter, errors: ErrorLog) -> None:
         self._documents, self._arrays, self.errors = documents, arrays, errors
-        self.folder = documents.folder
+        self.folder, self.journal = documents.folder, documents.journal
 
     @property
     def is_empty(self) -> bool:
@@ -54,12 +55,6 @@ class DumpWriter:
             self.errors.report("writing an entry", error, entry.name)
             with self.errors.guard("writing an entry", entry.name):
                 self._documents.entry(entry.name, {"error": message_of(error)})
-
-    def draft(self, text: str) -> None:
-        """Append a record to the journal alone: an entry that goes on."""
-        if self._documents.has_journal:
-            with self.errors.guard("writing the journal"):
-                self._documents.journal.append(text)
 
     def write_stack(self, name: str, stack: int) -> None:
         """Note the stack of a forward entry that is not written itself."""

@@ -31,7 +31,7 @@ def write_draft(
         head: dict[str, Any] = {"name": call.name(backward), "draft": True, "construct": _parents(call, backward)}
         if call.stack >= 0 and not backward:
             head.update(stack=call.stack, lines=list(stack))
-        recorder.writer.draft(f'{json.dumps(head)[:-1]}, "entry": {encode(dict(parts), "")}}}')
+        recorder.writer.journal.append(f'{json.dumps(head)[:-1]}, "entry": {encode(dict(parts), "")}}}')
 
 
 def _parents(call: Call, backward: bool) -> dict[str, str | None]:
