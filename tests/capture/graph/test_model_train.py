@@ -12,6 +12,8 @@ from mindspore.dataset import GeneratorDataset
 
 from probe import MsprobeStep
 from tests.support import nets
+from tests.support.agreement import differences
+from tests.support.dumps import Dump
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("graph_mode")]
 
@@ -42,3 +44,30 @@ def test_every_step_of_model_train_is_recorded(debug, sink):
             assert {f"Cell.{cell}.forward.0", f"Cell.{cell}.backward.0"} <= set(data)
         assert set(data["Cell.conv.Conv2d.parameters_grad.0"]) == {"weight", "bias"}
         assert not [name for name in data if name.endswith("forward.1")]
+
+
+def fit(name, callbacks=()):
+    """Train a net with Model.train for three steps; return the bytes of its parameters."""
+    net, _ = nets.build(name)
+    rng = np.random.RandomState(0)
+    shape = (4, 1, 32, 32) if name == "lenet" else (4, 16)
+    images = rng.randn(STEPS, *shape) if name == "lenet" else rng.randint(0, 64, (STEPS, *shape))
+    labels = rng.randint(0, 10, (STEPS, 4 if name == "lenet" else 64)).astype(np.int32)
+    inputs = images.astype(np.float32 if name == "lenet" else np.int32)
+    data = GeneratorDataset(list(zip(inputs, labels)), ["x", "y"], shuffle=False)
+    optimizer = nn.Momentum(net.trainable_params(), 0.01, 0.9)
+    ms.Model(net, nn.CrossEntropyLoss(), optimizer).train(1, data, callbacks=list(callbacks), dataset_sink_mode=False)
+    return [parameter.asnumpy().tobytes() for parameter in net.get_parameters()]
+
+
+@pytest.mark.parametrize("name", ["lenet", "gpt"])
+def test_model_train_has_the_cells_of_pynative(debug, name, tmp_path):
+    expected = fit(name)
+    assert fit(name, [MsprobeStep(debug(level="L0", step=[1]))]) == expected
+    assert [path.name for path in debug.dump_path.iterdir()] == ["step1"]
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+    fit(name, [MsprobeStep(debug(level="L0", step=[1], dump_path=str(tmp_path / "pynative")))])
+    graph, other = debug.dump(1), Dump(tmp_path / "pynative" / "step1" / "rank")
+    assert set(graph.data) == set(other.data)
+    assert graph.construct == other.construct
+    assert differences(graph.data, other.data, 1e-3, floor=1e-7) == []
