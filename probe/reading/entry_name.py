@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from sys import intern
 from typing import NamedTuple
 
 API, CELL, GRADIENT, DEBUG, OTHER = "api", "cell", "parameters_grad", "debug", "other"
@@ -52,10 +53,11 @@ def parse(name: str) -> EntryName:
     """
     prefix, _, rest = name.partition(".")
     above, _, last = name.rpartition(".")
+    prefix, last = intern(prefix), intern(last)  # thousands of names share their parts
     if last in (FORWARD, BACKWARD):
         key, _, number = above.rpartition(".")
         if key and _is_number(number):
-            return EntryName(API, prefix, key, "", key.rpartition(".")[2], int(number), last)
+            return EntryName(API, prefix, intern(key), "", intern(key.rpartition(".")[2]), int(number), last)
     elif prefix in _CELLS:
         if last == "parameters_grad":  # of an older recorder: without a number
             return _cell(GRADIENT, above, 0, BACKWARD, prefix)
@@ -64,7 +66,7 @@ def parse(name: str) -> EntryName:
             if word == "parameters_grad":
                 return _cell(GRADIENT, key, int(last), BACKWARD, prefix)
             if word in (FORWARD, BACKWARD):
-                return _cell(CELL, key, int(last), word, prefix)
+                return _cell(CELL, key, int(last), intern(word), prefix)
     if last == "debug" and rest:
         key, _, number = above.rpartition(".")
         if key and _is_number(number):
@@ -75,7 +77,7 @@ def parse(name: str) -> EntryName:
 
 def _cell(kind: str, key: str, number: int, direction: str, prefix: str) -> EntryName:
     path, _, class_name = key[len(prefix) + 1 :].rpartition(".")
-    return EntryName(kind, prefix, key, path, class_name, number, direction)
+    return EntryName(kind, prefix, intern(key), intern(path), intern(class_name), number, direction)
 
 
 def _is_number(text: str) -> bool:

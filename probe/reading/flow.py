@@ -112,7 +112,7 @@ class Flow:
         self.cells = [construct.get(name) for name in self.names]
         self.containers = frozenset(parent for parent in construct.values() if parent)
         self._parameters = self._find_parameters()
-        self.links: list[list[Link]] = [[] for _ in self.names]
+        self.links: list[tuple[Link, ...]] = [()] * len(self.names)
         self.used_by: dict[int, list[int]] = {}
         self.dtypes: set[Any] = set()
         self._backward: dict[tuple[Any, ...], int] | None = None
@@ -141,7 +141,7 @@ class Flow:
                 if goes_on and parts.kind != CELL:
                     self._make(place, entry if parts.kind == GRADIENT else entry.get("output"), made, only_new=False)
                 continue
-            self.links[place] = links = self._inputs(place, entry, made)
+            self.links[place] = links = tuple(self._inputs(place, entry, made))
             if parts.kind == CELL and name in self.containers:
                 self._make(place, entry.get("output"), made, only_new=True)
                 continue

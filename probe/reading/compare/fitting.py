@@ -89,9 +89,9 @@ def _fit_inputs(flow: Flow, place: int, entry: dict[str, Any], wanted: Any) -> N
             moved[match[0]] = f"input.{number}"
     entry["input_args"] = found
     entry["input_kwargs"] = {word: leaf for word, leaf in given if is_tensor(leaf)}
-    flow.links[place] = [
+    flow.links[place] = tuple(
         link._replace(place=moved.get(link.place, f"kwargs.{link.place}")) for link in flow.links[place]
-    ]
+    )
 
 
 def _fits(given: tuple[str, Any], wanted: Any, number: int) -> bool:

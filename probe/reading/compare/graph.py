@@ -93,7 +93,7 @@ class Graph:
         pair = self.pairs[node]
         found: list[Link | None] = []
         for flow, own in zip(self.alignment.flows, (pair.a, pair.b)):
-            links = flow.links[own] if own != NONE else []
+            links = flow.links[own] if own != NONE else ()
             found.append(next((link for link in links if link.place == place), None))
         return found[0], found[1]
 
@@ -302,8 +302,8 @@ class Graph:
         links_a, links_b = self.alignment.flows[0].links[pair.a], self.alignment.flows[1].links[pair.b]
         if len(links_a) != len(links_b):
             of_a = {link.place: link for link in links_a}
-            links_b = [link for link in links_b if link.place in of_a]
-            links_a = [of_a[link.place] for link in links_b]
+            links_b = tuple(link for link in links_b if link.place in of_a)
+            links_a = tuple(of_a[link.place] for link in links_b)
         return [
             left.place
             for left, right in zip(links_a, links_b)

@@ -39,8 +39,8 @@ def order_operands(alignment: Alignment, b: Dump, a: Dump) -> int:
         count += 1
         entry_b["input_args"][:2] = entry_b["input_args"][1::-1]
         other = {"input.0": "input.1", "input.1": "input.0"}
-        flow_b.links[place_b] = sorted(
-            link._replace(place=other.get(link.place, link.place)) for link in flow_b.links[place_b]
+        flow_b.links[place_b] = tuple(
+            sorted(link._replace(place=other.get(link.place, link.place)) for link in flow_b.links[place_b])
         )
         backward = flow_b.backward_of(place_b)
         gradients = b.data[flow_b.names[backward]].get("output") if backward is not None else None
