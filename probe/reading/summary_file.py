@@ -7,7 +7,6 @@ from __future__ import annotations
 import base64
 import dataclasses
 import json
-import os
 import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -20,6 +19,7 @@ from probe.reading.nan import Found
 from probe.reading.rank_checks import Digest
 from probe.reading.trend import Samples
 from probe.reading.trend_rules import Point
+from probe.store import file_io
 
 _KINDS: dict[str, Any] = {
     kind.__name__: kind
@@ -62,16 +62,11 @@ def write_summaries(output: str, head: Head, summaries: Sequence[Any]) -> None:
     if output == "-":
         sys.stdout.writelines(lines)
         return
-    unfinished = f"{output}.{os.getpid()}.part"
     try:
-        with open(unfinished, "w", encoding="utf-8") as file:
+        with file_io.atomic_write(output) as file:
             file.writelines(lines)
-        os.replace(unfinished, output)
     except OSError as error:
         raise UsageError(f"{output} cannot be written: {error.strerror or error}") from error
-    finally:
-        if os.path.exists(unfinished):
-            os.remove(unfinished)
 
 
 def read_summaries(paths: Sequence[str]) -> tuple[Head, list[Any]]:
