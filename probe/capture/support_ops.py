@@ -50,6 +50,11 @@ def load_supported_apis(path: str | None) -> list[SupportedApi]:
     Raises:
         SettingsError: when the list cannot be read or is malformed.
     """
+    return list(_resolve(_read(path)))
+
+
+def _read(path: str | None) -> dict[str, list[str]]:
+    """Return the names of each section. libyaml reads faster than our reader, but deep nesting makes it crash."""
     listed = {}
     with errors_about("support_ops"):
         for given, names in (file_reader.read(path) if path else _shipped()).items():
@@ -59,14 +64,11 @@ def load_supported_apis(path: str | None) -> list[SupportedApi]:
             listed[section] = [*list_of_names(section, names)]
     if path is None:
         listed["ops.functional"] = listed["ops"]
-    return list(_resolve(listed))
+    return listed
 
 
 def _shipped() -> dict[Any, Any]:
-    """Return the content of the list inside the installed package, or at the top of a checkout.
-
-    libyaml reads faster than our reader, but deep nesting makes it crash.
-    """
+    """Return the content of the list inside the installed package, or at the top of a checkout."""
     import yaml
 
     package = Path(__file__).resolve().parent.parent
