@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import pickle
 import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +17,7 @@ from typing import Any, TypeVar
 from probe.errors import UsageError
 from probe.process.progress import progress
 from probe.reading.source import DumpFolder
+from probe.reading.work import run_unit
 
 Result = TypeVar("Result")
 #: seconds: to reach the scheduler, until a worker must be there, and between two looks whether one still is
@@ -51,16 +53,15 @@ def run_on_cluster(
                 waiting.append(client.submit(run_there, function, unit, pure=False))
                 if len(waiting) >= ahead:
                     break
-            result: Result = _wait(client, waiting.pop(0), scheduler)
-            yield result
+            yield pickle.loads(_wait(client, waiting.pop(0), scheduler))
     finally:
         for future in waiting:
             future.cancel()
         client.close(timeout=_REACH)
 
 
-def run_there(function: Callable[..., Result], unit: tuple[Any, ...]) -> Result:
-    """Do one unit of the work on a worker.
+def run_there(function: Callable[..., Any], unit: tuple[Any, ...]) -> bytes:
+    """Do one unit of the work on a worker, and return the pickled result.
 
     Raises:
         UsageError: when this worker does not see a folder of the unit.
@@ -71,7 +72,7 @@ def run_there(function: Callable[..., Result], unit: tuple[Any, ...]) -> Result:
                 f"the worker on {socket.gethostname()} does not see {folder}. All workers must see the dumps, and the "
                 "folder of a table, at the same path; else use --only-summaries and probe merge"
             )
-    return function(*unit)
+    return run_unit(function, unit)
 
 
 def _absolute(unit: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -163,30 +163,25 @@ class Flow:
                 if type(given) is dict and given.get("type") in TENSORS:
                     self.dtypes.add(str(given.get("dtype")))
                     name = f"{word}.{inner}"
-                    record, producer, parameter, root = self._origin(place, given, made)
-                    if record is not given and type(part) is list and inner.isdigit():
-                        part[int(inner)] = record  # an equal one is kept already: a third of the memory
-                    links.append(Link(sys.intern(name), record, producer, parameter, root))
+                    links.append(Link(sys.intern(name), given, *self._origin(place, given, made)))
         return links
 
-    def _origin(self, place: int, record: Record, made: _Made) -> tuple[Record, int, tuple[str, str] | None, int]:
-        """Return record, producer, parameter and root of a tensor that a call was given."""
+    def _origin(self, place: int, record: Record, made: _Made) -> tuple[int, tuple[str, str] | None, int]:
+        """Return producer, parameter and root of a tensor that a call was given."""
         key = content_key(record)
         if key is None:
-            return record, _OUTSIDE, None, _OUTSIDE
+            return _OUTSIDE, None, _OUTSIDE
         producers = made.get(key)
         if producers:
             shape = record.get("shape")
             same = (item for item in reversed(producers[-16:]) if item[1].get("shape") == shape)
-            latest, kept = next(same, producers[-1])  # the last one: a view that was not recorded
-            if kept == record:
-                record = kept
+            latest = next(same, producers[-1])[0]  # the last one: a view that was not recorded
             if len(producers) <= _COMMON and not is_constant(record):
-                return record, latest, None, producers[0][0]
+                return latest, None, producers[0][0]
             cell = self.cells[place]
             if latest == place - 1 or (cell is not None and self.cells[latest] == cell):
-                return record, latest, None, latest
-        return record, _OUTSIDE, self._own_parameter(place, key), _OUTSIDE
+                return latest, None, latest
+        return _OUTSIDE, self._own_parameter(place, key), _OUTSIDE
 
     def _own_parameter(self, place: int, key: tuple[Any, ...]) -> tuple[str, str] | None:
         """Return which parameter has this content: of the Cell around the call if it has one, else of any Cell."""

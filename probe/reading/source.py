@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from typing import Any, NamedTuple, Protocol, Union
 
 from probe.errors import UsageError
@@ -78,7 +79,7 @@ class DumpSource:
 
     def read(self, folder: str) -> Document:
         """Read dump.json now, stack.json and construct.json when they are asked for."""
-        document = read_document(os.path.join(folder, layout.DUMP))
+        document = read_document(os.path.join(folder, layout.DUMP), shares=True)
         return _document(folder, document, layout.DUMP, _journal_notes(folder))
 
 
@@ -91,7 +92,7 @@ class DebugSource:
 
     def read(self, folder: str) -> Document:
         """Read debug.json."""
-        document = read_document(os.path.join(folder, layout.DEBUG))
+        document = read_document(os.path.join(folder, layout.DEBUG), shares=True)
         return _document(folder, document, layout.DEBUG, _journal_notes(folder))
 
 
@@ -144,6 +145,7 @@ def _document(folder: str, document: dict[str, Any], name: str, notes: list[str]
     data = document.pop("data", None)
     if not isinstance(data, dict):
         raise UsageError(f'{os.path.join(folder, name)} is no dump: it has no "data"')
+    data = {sys.intern(name): data.pop(name) for name in list(data)}  # the other dump of a comparison has them too
     return Document(document, data, lambda: read_stacks(folder), lambda: read_construct(folder), notes)
 
 
@@ -176,8 +178,10 @@ def read_construct(folder: str) -> dict[str, str | None]:
     found: dict[str, str | None] = {}
     for name, item in read_optional(folder, layout.CONSTRUCT).items():
         parent = item[0] if isinstance(item, list) and item else item
-        if parent is None or isinstance(parent, str):
-            found[name] = parent
+        if isinstance(parent, str):
+            found[sys.intern(name)] = sys.intern(parent)
+        elif parent is None:
+            found[sys.intern(name)] = None
     return found
 
 

@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import pickle
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -39,6 +41,17 @@ def cores() -> int:
         return os.cpu_count() or 1
 
 
+def run_unit(function: Callable[..., Any], unit: tuple[Any, ...]) -> bytes:
+    """Do one unit in a process that does many, and return the pickled result.
+
+    The small objects of a result would keep the large areas of memory around them.
+    """
+    try:
+        return pickle.dumps(function(*unit))
+    finally:
+        gc.collect()
+
+
 def run_units(
     function: Callable[..., Result], units: Sequence[tuple[Any, ...]], workers: Workers = HERE, label: str = "comparing"
 ) -> Iterator[Result]:
@@ -68,15 +81,15 @@ def run_units(
     from concurrent.futures.process import BrokenProcessPool
 
     with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
-        waiting: list[Future[Result]] = []
+        waiting: list[Future[bytes]] = []
         rest = iter(units)
         try:
             for _ in progress(units, label):
                 for unit in rest:
-                    waiting.append(pool.submit(function, *unit))
+                    waiting.append(pool.submit(run_unit, function, unit))
                     if len(waiting) >= jobs * _AHEAD:
                         break
-                yield waiting.pop(0).result()
+                yield pickle.loads(waiting.pop(0).result())
         except BrokenProcessPool:
             raise UsageError("a process ended before it was done, perhaps for want of memory; try --jobs 1") from None
         finally:

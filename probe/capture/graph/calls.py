@@ -64,6 +64,7 @@ class GraphCall:
         self.outputs: Plan | None = None
         self.early: list[tuple[bool, int, Array]] = []
         self._inputs = inputs
+        self._possible = inputs.returns  # the plans that its outputs may have
         self._awaited = set(inputs.differentiable)
         self._found: dict[tuple[bool, int], Any] = {}
         self._measured: dict[tuple[bool, int], Any] = {}  # the records of early gradients
@@ -89,10 +90,20 @@ class GraphCall:
     def add_early(self, is_input: bool, place: int, array: Array) -> None:
         """Keep a gradient that came before the forward has returned, and write it into the journal."""
         self.early.append((is_input, place, array.copy()))
-        plan = self._inputs.returned if is_input else self._inputs
+        if is_input:
+            self._possible = [
+                plan for plan in self._possible if place < len(plan.leaves) and plan.leaves[place].accepts(array)
+            ]
+        plan = self._likely_outputs if is_input else self._inputs
         if plan is not None and self.call.watched and (is_input, place) not in self._measured:
             self._measured[is_input, place] = self._measure(plan, place, array)
             self._write_draft()
+
+    def returned(self, plan: Plan) -> None:
+        """Take the plan of the outputs. Early gradients that were measured for another one are measured again."""
+        likely, self.outputs = self._likely_outputs, plan
+        if likely is None or not likely.is_like(plan):
+            self._measured = {slot: record for slot, record in self._measured.items() if not slot[0]}
 
     def add_gradient(self, is_input: bool, place: int, array: Array) -> None:
         """Record a gradient.
@@ -119,6 +130,11 @@ class GraphCall:
         else:
             self._write_draft()
 
+    @property
+    def _likely_outputs(self) -> Plan | None:
+        """The plan of the outputs; before the forward has returned, one that fits the gradients so far."""
+        return self.outputs or (self._possible[0] if self._possible else None)
+
     def _measure(self, plan: Plan, place: int, array: Array) -> Any:
         return self.recorder.task.gradient(self.call, plan.layout.slots[place], plan.leaves[place].value(array))
 
@@ -134,7 +150,7 @@ class GraphCall:
 
     def _slots(self) -> tuple[SlotLayout, list[Any], SlotLayout, list[Any]]:
         """Return the layout and the records of the gradients of the outputs, then those of the inputs."""
-        of_outputs = self.outputs or self._inputs.returned or Plan(self._inputs.key, ())
+        of_outputs = self._likely_outputs or Plan(self._inputs.key, ())
         found = {**self._measured, **self._found}
         inputs = [found.get((True, place)) for place in range(len(of_outputs.leaves))]
         outputs = [found.get((False, place)) for place in range(len(self._inputs.leaves))]
@@ -199,7 +215,7 @@ class GraphCalls:
         while self._running and self._running.pop()[0] != number:
             pass  # a call inside it did not return
         result, parameters = plan.fill(arrays)
-        opened.outputs = plan
+        opened.returned(plan)
         opened.recorder.end(opened.call, result, dict(zip(plan.names, parameters)))
         early, opened.early = opened.early, []
         for gradient in early:

@@ -58,6 +58,12 @@ class Leaf:
             array = array.astype(ml_dtypes.bfloat16)
         return HostValue(array if self.shape else array.reshape(()), *self.record)
 
+    def accepts(self, array: Array) -> bool:
+        """Return whether an array that a graph reports can be its value, or its gradient."""
+        array = np.asarray(array)
+        dtype = np.dtype(np.float32) if self.dtype == _BRAIN else _numpy_dtype(self.dtype)
+        return array.dtype == dtype and array.shape == (self.shape or (1,))
+
     @property
     def code(self) -> int:
         """The changes that it needs before it is reported."""
@@ -86,7 +92,7 @@ class Plan:
         differentiable: the numbers of the leaves whose gradients are watched.
         stack: the lines of the user's code that made MindSpore compile.
         names: the names of the parameters.
-        returns: the plans of all outputs of this Cell.
+        returns: the plans that its outputs may have: those of all calls of this Cell.
     """
 
     key: str
@@ -99,11 +105,11 @@ class Plan:
     names: tuple[str, ...] = ()
     returns: list[Plan] = field(default_factory=list)
 
-    @property
-    def returned(self) -> Plan | None:
-        """The plan of the outputs that a call with these inputs will have, or None while it is not certain."""
-        kinds = [(plan.layout.slots, [leaf.record for leaf in plan.leaves]) for plan in self.returns]
-        return self.returns[0] if kinds and all(kind == kinds[0] for kind in kinds) else None
+    def is_like(self, other: Plan) -> bool:
+        """Return whether gradients have the same slots, shapes and dtypes with another plan."""
+        return self.layout.slots == other.layout.slots and all(
+            mine.record == theirs.record for mine, theirs in zip(self.leaves, other.leaves)
+        )
 
     def fill(self, arrays: Sequence[Array | None]) -> Any:
         """Return the values with the arrays that arrived; None stands for one that did not."""

@@ -44,10 +44,11 @@ class Graph:
     ) -> None:
         self.alignment, self.pairs, self.slots = alignment, pairs, slots
         self._dumps = dumps
-        self._nodes: tuple[dict[int, int], dict[int, int]] = (
-            {pair.a: node for node, pair in enumerate(pairs) if pair.a != NONE},
-            {pair.b: node for node, pair in enumerate(pairs) if pair.b != NONE},
-        )
+        self._nodes = [[NONE] * len(flow.names) for flow in alignment.flows]
+        for node, pair in enumerate(pairs):
+            for nodes, place in zip(self._nodes, pair[:2]):
+                if place != NONE:
+                    nodes[place] = node
         self._parts = [self._own_parts(pair) for pair in pairs]
         self._mixed = (
             not alignment.vocabulary.is_foreign and len(alignment.flows[0].dtypes | alignment.flows[1].dtypes) > 1
@@ -148,7 +149,7 @@ class Graph:
                     found.setdefault(f"{side} {parts.key}", []).append(node)
         return found
 
-    def _causes(self, node: int, whole: list[Cause]) -> list[Cause]:
+    def _causes(self, node: int, whole: list[Cause]) -> tuple[Cause, ...]:
         pair = self.pairs[node]
         found, other = (
             self._causes_in(side, place, node, whole) if place != NONE else [] for side, place in enumerate(pair[:2])
@@ -156,7 +157,7 @@ class Graph:
         if other != found:
             found += other
         found.sort()
-        return found
+        return tuple(found)
 
     def _causes_in(self, side: int, place: int, node: int, whole: list[Cause]) -> list[Cause]:
         """Return the causes that the dataflow of one side tells."""

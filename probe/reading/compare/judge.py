@@ -83,6 +83,7 @@ class Judge:
         self._refine = refine
         self._turned = turned
         self._rounding: set[Any] = set()
+        self._distances: dict[tuple[int, int], Distance] = {}
 
     def slots(self, name: str, parts: EntryName, a: Any, b: Any, floor: tuple[float, float] = _NO_FLOOR) -> list[Slot]:
         """Return the places of two entries with their verdicts.
@@ -210,10 +211,18 @@ class Judge:
             return self._gradients(name, place, a, b, floor)
         if shape_a != shape_b and element_count(shape_a) != element_count(shape_b):
             return Slot(place, is_input, a, b, APART, SHAPE)
-        found = (_from_crc(a, b) if "md5" in a else None) or distance(a, b)
+        found = self._distance(a, b)
         if self._refine is not None and found is not SAME_BITS:
             found = self._refine(a, b, found)
         return Slot(place, is_input, a, b, found, self._verdict(name, place, a, b, found, floor))
+
+    def _distance(self, a: Any, b: Any) -> Distance:
+        """Return the distance that two records tell; equal records of a dump are one object, which the dump keeps."""
+        key = id(a), id(b)
+        found = self._distances.get(key)
+        if found is None:
+            found = self._distances[key] = (_from_crc(a, b) if "md5" in a else None) or distance(a, b)
+        return found
 
     def _weights(self, turned: Refine, name: str, place: str, is_input: bool, a: Any, b: Any, floor: Any) -> Slot:
         """Return the verdict on two weights of which one may be the other's transpose."""

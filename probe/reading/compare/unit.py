@@ -23,7 +23,6 @@ from probe.reading.document import paused_gc
 from probe.reading.dump import Dump
 from probe.reading.entry_name import API, BACKWARD
 from probe.reading.source import DumpFolder
-from probe.reading.values import share_equal_parts
 
 _MOST_ORIGINS, _MOST_NAMES, _MOST_CELLS = 50, 50, 200
 
@@ -54,8 +53,6 @@ def _compare(
     summary: UnitSummary, a: Dump, b: Dump, options: Options, look: Callable[[Comparing], None] | None
 ) -> None:
     try:
-        for dump in (a, b):  # the second takes the memory that the first gives back
-            share_equal_parts(dump.data)
         summary.notes = [*a.notes, *b.notes]
         summary.header = header_differences(a, b)
         comparing = Comparing(a, b, options)

@@ -18,7 +18,7 @@ from probe.reading.document import Document
 from probe.reading.entry_name import API, BACKWARD, CELL, FORWARD, GRADIENT
 from probe.reading.flow import Flow, content_key, is_constant
 from probe.reading.source import DumpFolder
-from probe.reading.values import is_tensor, plain, share_equal_parts
+from probe.reading.values import is_tensor, plain
 
 #: parameters that the forward changes, on each rank by its own data
 MOVING = re.compile(r"(^|\.)moving_(mean|variance)$")
@@ -68,7 +68,7 @@ class Side:
 
     def __init__(self, group: Group) -> None:
         self.group = group
-        self.stages = Stages([_read(stage[0]) for stage in group.stages])
+        self.stages = Stages([stage[0].source.read(stage[0].path) for stage in group.stages])
         self.document: Document = self.stages.document()
         self.construct = self.stages.construct()
         self.containers = frozenset(parent for parent in self.construct.values() if parent)
@@ -203,12 +203,6 @@ class Side:
             return False
         tensors = [place for place, leaf in values(self.data[name]) if is_tensor(leaf) and place.startswith(GIVEN)]
         return bool(tensors) and all(place in planned and planned[place].agrees for place in tensors)
-
-
-def _read(folder: DumpFolder) -> Document:
-    document = folder.source.read(folder.path)
-    share_equal_parts(document.data)
-    return document
 
 
 def _agree(planned: Mapping[str, Shards], start: str) -> bool:
