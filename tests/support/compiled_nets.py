@@ -53,6 +53,23 @@ class Many(nn.Cell):
         return (self.twice(x) + self.twice(x * 0.5)).sum()
 
 
+class Sizes(nn.Cell):
+    """A Cell that is called with three shapes, and a Cell that is called with two dtypes."""
+
+    def __init__(self):
+        super().__init__()
+        self.shapes, self.dtypes = Inner(), Bend()
+
+    def construct(self, x):
+        shapes = self.shapes(x).sum() + self.shapes(x[:1]).sum() + self.shapes(x[:2] * 0.5).sum()
+        return shapes + self.dtypes(x).sum() + ops.cast(self.dtypes(ops.cast(x, ms.float16)), ms.float32).sum()
+
+
+class Bend(nn.Cell):
+    def construct(self, x):
+        return ops.tanh(x) * x
+
+
 class To(nn.Cell):
     def __init__(self, dtype):
         super().__init__()
@@ -123,7 +140,15 @@ class Unknown(nn.Cell):
         return self.chosen(x).sum() + self.last(x).sum()
 
 
-NETS = {"branches": Branches, "many": Many, "brain": Brain, "scalars": Scalars, "empties": Empties, "unknown": Unknown}
+NETS = {
+    "branches": Branches,
+    "many": Many,
+    "sizes": Sizes,
+    "brain": Brain,
+    "scalars": Scalars,
+    "empties": Empties,
+    "unknown": Unknown,
+}
 
 
 def build(name):
