@@ -7,19 +7,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import pickle
 import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
-from typing import Any, TypeVar
+from typing import Any
 
 from probe.errors import UsageError
 from probe.process.progress import progress
 from probe.reading.source import DumpFolder
-from probe.reading.work import run_unit
 
-Result = TypeVar("Result")
+#: does a function for a unit, and returns the pickled result
+Run = Callable[[Callable[..., Any], tuple[Any, ...]], bytes]
 #: seconds: to reach the scheduler, until a worker must be there, and between two looks whether one still is
 _REACH, _WORKERS, _LOOK = 15, 60, 5
 #: the number of units that wait on the cluster for each thread of its workers
@@ -27,13 +26,14 @@ _AHEAD = 4
 
 
 def run_on_cluster(
-    function: Callable[..., Result], units: Sequence[tuple[Any, ...]], scheduler: str, label: str
-) -> Iterator[Result]:
-    """Yield the result of a function for each unit, in their order, from the workers of a Dask cluster.
+    run: Run, function: Callable[..., Any], units: Sequence[tuple[Any, ...]], scheduler: str, label: str
+) -> Iterator[bytes]:
+    """Yield the pickled result of a function for each unit, in their order, from the workers of a Dask cluster.
 
     A unit of a worker that is lost goes to another one. If one unit loses many workers, the work ends.
 
     Args:
+        run: does it for one unit.
         function: of a module, so that the workers find it.
         units: its arguments.
         scheduler: the address of the scheduler, as tcp://10.0.0.1:8786.
@@ -50,17 +50,18 @@ def run_on_cluster(
         rest = iter([_absolute(unit) for unit in units])
         for _ in progress(units, label):
             for unit in rest:
-                waiting.append(client.submit(run_there, function, unit, pure=False))
+                waiting.append(client.submit(run_there, run, function, unit, pure=False))
                 if len(waiting) >= ahead:
                     break
-            yield pickle.loads(_wait(client, waiting.pop(0), scheduler))
+            result: bytes = _wait(client, waiting.pop(0), scheduler)
+            yield result
     finally:
         for future in waiting:
             future.cancel()
         client.close(timeout=_REACH)
 
 
-def run_there(function: Callable[..., Any], unit: tuple[Any, ...]) -> bytes:
+def run_there(run: Run, function: Callable[..., Any], unit: tuple[Any, ...]) -> bytes:
     """Do one unit of the work on a worker, and return the pickled result.
 
     Raises:
@@ -72,7 +73,7 @@ def run_there(function: Callable[..., Any], unit: tuple[Any, ...]) -> bytes:
                 f"the worker on {socket.gethostname()} does not see {folder}. All workers must see the dumps, and the "
                 "folder of a table, at the same path; else use --only-summaries and probe merge"
             )
-    return run_unit(function, unit)
+    return run(function, unit)
 
 
 def _absolute(unit: tuple[Any, ...]) -> tuple[Any, ...]:

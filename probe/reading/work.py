@@ -69,7 +69,7 @@ def run_units(
     if workers.scheduler:
         from probe.reading.cluster import run_on_cluster
 
-        yield from run_on_cluster(function, units, workers.scheduler, label)
+        yield from map(pickle.loads, run_on_cluster(run_unit, function, units, workers.scheduler, label))
         return
     jobs = min(workers.jobs or cores(), len(units))
     if jobs <= 1:
