@@ -10,6 +10,7 @@ from typing import Any, Union
 
 from probe.capture.graph.compiled_graphs import CompiledGraphs
 from probe.capture.graph.graph_capture import GraphCapture, MixedCapture
+from probe.capture.graph.neutral_watching import is_jit
 from probe.capture.graph.refusals import TASKS, check_cells, check_graph_settings, is_supported
 from probe.capture.pynative.cells import iter_cells, named_cells
 from probe.capture.pynative.pynative_capture import PyNativeCapture
@@ -95,10 +96,3 @@ def is_graph_mode() -> bool:
     # the private function is thirty times faster
     mode = context._get_mode() if hasattr(context, "_get_mode") else mindspore.get_context("mode")
     return bool(mode != mindspore.PYNATIVE_MODE and os.environ.get("MS_JIT") != "0")
-
-
-def is_jit(cell: Any) -> bool:
-    """Return whether a Cell's construct is compiled from its source in PyNative mode."""
-    function = getattr(cell.construct, "__func__", cell.construct)
-    code = getattr(function, "__code__", None)
-    return os.environ.get("MS_JIT") != "0" and code is not None and code.co_name == "staging_specialize"

@@ -1,8 +1,8 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""A training in GRAPH_MODE that is killed in its second step.
+"""A training in GRAPH_MODE, or in PyNative mode with one compiled Cell, that is killed in its second step.
 
-python -m tests.programs.killed_graph FOLDER forward|backward|updated|never
+python -m tests.programs.killed_graph FOLDER forward|backward|updated|never graph|jit
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import sys
 
 import mindspore as ms
 import numpy as np
-from mindspore import Tensor, nn, ops
+from mindspore import Tensor, jit, nn, ops
 
 from probe import PrecisionDebugger
 from tests.support.compiled_nets import Inner
 
-FOLDER, WHEN = sys.argv[1:]
+FOLDER, WHEN, KIND = sys.argv[1:]
 
 
 def fatal(way):
@@ -61,18 +61,27 @@ class Outer(nn.Cell):
         return self.deadly(self.inner(x))
 
 
+class Compiled(Outer):
+    """The same under jit. MindSpore finds a construct in the class of the Cell only."""
+
+    @jit
+    def construct(self, x):
+        return self.deadly(self.inner(x))
+
+
 class Net(nn.Cell):
     """Cells before and after."""
 
     def __init__(self):
         super().__init__()
-        self.first, self.outer, self.last = Inner(), Outer(), nn.Dense(8, 8)
+        self.first, self.last = Inner(), nn.Dense(8, 8)
+        self.outer = Compiled() if KIND == "jit" else Outer()
 
     def construct(self, x):
         return self.last(self.outer(self.first(x))).sum()
 
 
-ms.set_context(mode=ms.GRAPH_MODE)
+ms.set_context(mode=ms.GRAPH_MODE if KIND == "graph" else ms.PYNATIVE_MODE)
 ms.set_device("CPU")
 ms.set_seed(1)
 net = Net()

@@ -87,7 +87,7 @@ class FileOperators:
             return os.path.join(folder, base_name(key, kind, plan[0], number))
 
         written = tuple((place, path(kind, number)) for number, (place, _) in enumerate(plan[1]))
-        watched = tuple((place, path(_GRADIENTS[kind], number)) for place, number in plan[2])
+        watched = tuple((place, path(_GRADIENTS[kind], number)) for place, number, _ in plan[2])
         return plan[0], written, watched, path(kind, MARKER)
 
     def cell_construct(self, key: str, inner: Any, inputs: Any, outputs: Any, parameters: tuple[Any, ...]) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 
 from probe.capture.graph.sites import GraphPlan
 from probe.capture.graph.templates import (
+    CODES,
     CellParts,
     cell_construct,
     gradient_watcher,
@@ -28,6 +29,8 @@ MOST = 48
 OUTPUT = 1000
 #: the most tensors of a call whose gradients are watched
 WATCHED = 16
+#: the places of these gradients: of inputs, and of outputs
+_PLACES = range(WATCHED), range(OUTPUT, OUTPUT + WATCHED)
 
 
 class GraphEvents(Protocol):
@@ -127,8 +130,9 @@ class CallbackOperators:
 
     def cell_construct(self, key: str, inner: Any, inputs: Any, outputs: Any, parameters: tuple[Any, ...]) -> Any:
         """Return the construct of a Cell whose calls are reported; see ``GraphOperators``."""
-        watchers = self._watchers()
-        return cell_construct(CellParts(inner, inputs, outputs, self.enter, self.leave, *watchers, parameters))
+        of_inputs, of_outputs = self._watchers()
+        parts = CellParts(inner, inputs, outputs, self.enter, self.leave, of_inputs, of_outputs, parameters)
+        return cell_construct(parts)
 
     def optimizer_construct(self, inner: Any, describe: Any) -> Any:
         """Return the construct of an optimizer whose gradients are reported."""
@@ -139,10 +143,20 @@ class CallbackOperators:
 
     replay = end = close = begin
 
-    def _watchers(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Return objects that report the gradient of each input of a Cell, and of each output."""
-        make = functools.partial(linked_watcher if self.is_split else gradient_watcher, self._report)
-        return tuple(map(make, range(WATCHED))), tuple(map(make, range(OUTPUT, OUTPUT + WATCHED)))
+    def _watchers(self) -> list[tuple[tuple[Any, ...], ...]]:
+        """Return objects that report the gradient of each input of a Cell, and of each output: by code and number."""
+        if self.is_split:
+            return self._links
+        make = functools.partial(gradient_watcher, self._report)
+        return [(tuple(map(make, places)),) * len(CODES) for places in _PLACES]
+
+    @functools.cached_property
+    def _links(self) -> list[tuple[tuple[Any, ...], ...]]:
+        """The watchers of all Cells of a training in PyNative mode."""
+        return [
+            tuple(tuple(linked_watcher(self._report, place, code) for place in places) for code in CODES)
+            for places in _PLACES
+        ]
 
     @property
     def is_running(self) -> bool:

@@ -24,8 +24,8 @@ from probe.pytree import SlotLayout, TensorTree, as_outputs
 
 #: an index or key for each level of nesting
 Path = tuple[Any, ...]
-#: the plan as the graph has it: its number, the reported tensors with their codes, the watched tensors
-GraphPlan = tuple[int, tuple[tuple[Path, int], ...], tuple[tuple[Path, int], ...]]
+#: the plan as the graph has it: its number, the reported tensors with their codes, the watched ones with number, code
+GraphPlan = tuple[int, tuple[tuple[Path, int], ...], tuple[tuple[Path, int, int], ...]]
 
 #: the plan of a place that is not recorded
 SKIPPED: GraphPlan = (-1, (), ())
@@ -185,12 +185,14 @@ class Plans:
     def __getitem__(self, number: int) -> Plan:
         return self._plans[number]
 
-    def inputs(self, key: str, args: Mapping[str, Any], kwargs: Mapping[str, Any]) -> GraphPlan:
+    def inputs(
+        self, key: str, args: Mapping[str, Any], kwargs: Mapping[str, Any], are_watched: bool = True
+    ) -> GraphPlan:
         """Make the plan of a call's inputs."""
         values = structure(args, (0,)), structure(kwargs, (1,))
         plan = Plan(key, values, stack=_user_stack(), returns=self._returns[key])
         tree = TensorTree(Leaf, values[0], is_input=False, keywords=values[1] or None)
-        return self._add(plan, tree, lambda path: path[1:] if path[0] == 0 else None)
+        return self._add(plan, tree, lambda path: path[1:] if path[0] == 0 and are_watched else None)
 
     def outputs(
         self, key: str, names: tuple[str, ...], output: Mapping[str, Any], parameters: Mapping[str, Any]
@@ -225,7 +227,7 @@ class Plans:
         for number, leaf in enumerate(plan.leaves[: self._most_watched]):
             path = place(leaf.path)
             if path is not None and leaf.position >= 0 and "loat" in leaf.dtype and len(path) <= 2:
-                watched.append((path, number))
+                watched.append((path, number, leaf.code))
                 plan.differentiable.append(number)
         self._plans.append(plan)
         return len(self._plans) - 1, tuple((leaf.path, leaf.code) for leaf in plan.reported), tuple(watched)

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 
 #: codes of a reported tensor
 CAST, FLATTEN = 1, 2
+#: all sums of them
+CODES = range(4)
 
 
 class CellParts(NamedTuple):
@@ -26,7 +28,7 @@ class CellParts(NamedTuple):
         describe_outputs: (result, parameters) -> the plan of the outputs.
         enter: operators that begin a call, by the number of tensors.
         leave: operators that end it.
-        watch_inputs: Cells that report the gradient of an input, by its number.
+        watch_inputs: objects that report the gradient of an input, by its code and its number.
         watch_outputs: the same for outputs.
         parameters: the Cell's own parameters.
     """
@@ -36,8 +38,8 @@ class CellParts(NamedTuple):
     describe_outputs: Any
     enter: tuple[Any, ...]
     leave: tuple[Any, ...]
-    watch_inputs: tuple[Any, ...]
-    watch_outputs: tuple[Any, ...]
+    watch_inputs: tuple[tuple[Any, ...], ...]
+    watch_outputs: tuple[tuple[Any, ...], ...]
     parameters: tuple[Any, ...]
 
 
@@ -88,8 +90,8 @@ def _helpers() -> tuple[Callable[..., Any], Callable[..., Any]]:
         return found
 
     def watch(values, places, watchers, call):
-        for path, number in places:
-            values = replace(values, path, watchers[number](pick(values, path), call))
+        for path, number, code in places:
+            values = replace(values, path, watchers[code][number](pick(values, path), call))
         return values
 
     return collect, watch
@@ -179,30 +181,41 @@ def gradient_watcher(report: Any, place: int) -> Any:
     return Watcher()
 
 
-def linked_watcher(report: Any, place: int) -> Any:
+def linked_watcher(report: Any, place: int, code: int) -> Any:
     """Return an operator that returns its input, and reports the gradient that arrives there.
 
     In PyNative mode MindSpore splits a compiled Cell into a forward and a backward graph. There it computes wrong
     gradients with a Cell that has a bprop and is called twice. This is MindSpore's Depend with another bprop, which
-    receives the number of the call.
+    receives the number of the call. It has no ``if``: in a graph with another Cell that has a bprop, MindSpore would
+    silently take Depend's own.
 
     Args:
         report: the operator that takes (number of the call, place, gradient).
         place: the number of the tensor, with its direction.
+        code: the changes that its gradient needs before it is reported.
     """
     import mindspore
     from mindspore import ops
 
-    single, brain = mindspore.float32, mindspore.bfloat16
-    slot, zeros_like, cast, reshape = mindspore.Tensor([place], mindspore.int32), ops.zeros_like, ops.cast, ops.reshape
+    slot, single = mindspore.Tensor([place], mindspore.int32), mindspore.float32
+    zeros_like, cast, reshape = ops.zeros_like, ops.cast, ops.reshape
+
+    def same(x):
+        return x
+
+    def to_single(x):
+        return cast(x, single)
+
+    def flatten(x):
+        return reshape(x, (1,))
+
+    def flatten_single(x):
+        return reshape(cast(x, single), (1,))
+
+    change = (same, to_single, flatten, flatten_single)[code]
 
     def bprop(x, call, out, dout):
-        given = dout
-        if x.dtype == brain:
-            given = cast(given, single)
-        if len(x.shape) == 0:
-            given = reshape(given, (1,))
-        report(call, slot, given)
+        report(call, slot, change(dout))
         return dout, zeros_like(call)
 
     class Link(ops.Primitive):
@@ -210,7 +223,7 @@ def linked_watcher(report: Any, place: int) -> Any:
 
         def __init__(self):
             super().__init__("Depend")
-            self.add_prim_attr("probe_place", place)  # MindSpore shares what it derives from equal operators
+            self.add_prim_attr("probe_place", 4 * place + code)  # MindSpore shares what it derives from equal operators
 
         def get_bprop(self):
             return bprop

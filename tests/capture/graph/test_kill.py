@@ -24,9 +24,9 @@ from tests.support.paths import ROOT, program
 pytestmark = pytest.mark.slow
 
 
-def run(folder, when):
+def run(folder, when, kind="graph"):
     """Return the exit status of the training."""
-    command = program("killed_graph", folder, when)
+    command = program("killed_graph", folder, when, kind)
     return subprocess.run(command, capture_output=True, check=False, timeout=200, cwd=ROOT).returncode
 
 
@@ -79,6 +79,37 @@ def test_every_value_whose_report_had_returned_is_recovered(whole, when, tmp_pat
         n for n in recovered.data if ".forward." in n
     }
     assert recovered.construct == {name: complete.construct[name] for name in recovered.construct}
+
+
+@pytest.fixture(scope="module")
+def whole_jit(tmp_path_factory):
+    """Return the folder of the training in PyNative mode that lives."""
+    folder = tmp_path_factory.mktemp("jit")
+    assert run(folder, "never", "jit") == 0
+    return folder
+
+
+@pytest.mark.parametrize("when", ["forward", "backward"])
+def test_a_compiled_cell_of_a_pynative_training_is_recovered(whole_jit, when, tmp_path):
+    assert run(tmp_path, when, "jit") == -signal.SIGKILL
+    subprocess.run([sys.executable, "-m", "probe", "recover", str(tmp_path)], check=True, cwd=ROOT)
+    ended = {"Cell.outer.inner.dense.Dense.forward.0", "Cell.outer.inner.Inner.forward.0"}
+    begun = {f"Cell.outer.{cell}.{when}.0" for cell in ("Compiled", "deadly.Deadly")}
+    before = "Cell.first.Inner.forward.0"
+    if when == "backward":
+        ended |= {name.replace("backward", "forward") for name in begun}
+        before = "Cell.last.Dense.backward.0"
+    complete, recovered = (Dump(folder / "graph" / "step1" / "rank").data for folder in (whole_jit, tmp_path))
+    assert set(recovered) == ended | begun
+    for name in begun:
+        expected = {**complete[name], "output": [None]}
+        if when == "forward":
+            del expected["output"], expected["parameters"]
+        assert json.dumps(recovered[name]) == json.dumps(expected)
+    assert [json.dumps(recovered[name]) for name in ended] == [json.dumps(complete[name]) for name in ended]
+    complete, recovered = (Dump(folder / "pynative" / "step1" / "rank").data for folder in (whole_jit, tmp_path))
+    assert before in recovered
+    assert recovered == {name: complete[name] for name in recovered}
 
 
 @pytest.mark.usefixtures("graph_mode")

@@ -56,15 +56,22 @@ class Losses(ms.Callback):
         self.values.append(float(run_context.original_args().net_outputs.asnumpy()))
 
 
+def batches(name):
+    """Return three batches as arrays."""
+    if name == "digits":
+        return [(x.asnumpy(), y.asnumpy()) for x, y in nets.digits()[:STEPS]]
+    rng = np.random.RandomState(0)
+    if name == "lenet":
+        images = rng.randn(STEPS, 4, 1, 32, 32).astype(np.float32)
+        return list(zip(images, rng.randint(0, 10, (STEPS, 4)).astype(np.int32)))
+    tokens = rng.randint(0, 64, (STEPS, 4, 16)).astype(np.int32)
+    return list(zip(tokens, rng.randint(0, 10, (STEPS, 64)).astype(np.int32)))
+
+
 def fit(name, callbacks=()):
     """Train a net with Model.train for three steps; return the losses and the bytes of its parameters."""
     net, _ = nets.build(name)
-    rng = np.random.RandomState(0)
-    shape = (4, 1, 32, 32) if name == "lenet" else (4, 16)
-    images = rng.randn(STEPS, *shape) if name == "lenet" else rng.randint(0, 64, (STEPS, *shape))
-    labels = rng.randint(0, 10, (STEPS, 4 if name == "lenet" else 64)).astype(np.int32)
-    inputs = images.astype(np.float32 if name == "lenet" else np.int32)
-    data = GeneratorDataset(list(zip(inputs, labels)), ["x", "y"], shuffle=False)
+    data = GeneratorDataset(batches(name), ["x", "y"], shuffle=False)
     optimizer = nn.Momentum(net.trainable_params(), 0.01, 0.9)
     losses = Losses()
     model = ms.Model(net, nn.CrossEntropyLoss(), optimizer)
@@ -72,7 +79,7 @@ def fit(name, callbacks=()):
     return losses.values, [parameter.asnumpy().tobytes() for parameter in net.get_parameters()]
 
 
-@pytest.mark.parametrize("name", ["lenet", "gpt"])
+@pytest.mark.parametrize("name", ["lenet", "digits", "gpt"])
 def test_model_train_has_the_cells_of_pynative(debug, name, tmp_path):
     expected = fit(name)
     assert fit(name, [MsprobeStep(debug(level="L0", step=[1]))]) == expected
