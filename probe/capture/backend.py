@@ -4,18 +4,25 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterable
 from typing import Any, Union
 
 from probe.capture.graph.compiled_graphs import CompiledGraphs
 from probe.capture.graph.graph_capture import GraphCapture, MixedCapture
-from probe.capture.graph.neutral_watching import is_jit
 from probe.capture.graph.refusals import TASKS, check_cells, check_graph_settings, is_supported
 from probe.capture.pynative.cells import iter_cells, named_cells
 from probe.capture.pynative.pynative_capture import PyNativeCapture
 from probe.capture.support_ops import SupportedApi
 from probe.config.settings import Settings
+from probe.naming import BACKWARD
+
+_log = logging.getLogger("probe")
+_OTHER_BITS = (
+    "compiled graphs report their tensors with nodes of their own. MindSpore may then compute some sums in another "
+    'order, so last bits can change. "data_mode": ["forward"] adds fewer nodes'
+)
 
 #: a way to see a training
 CaptureBackend = Union[PyNativeCapture, GraphCapture, MixedCapture]
@@ -54,10 +61,13 @@ class Backends:
             self._prepared = models
             return
         cells = named_cells(models, found)
-        if self._graphs is None or not self._graphs.serves(not is_graph):
-            self._graphs = CompiledGraphs(not is_graph, settings.dump_path)
+        watches = BACKWARD in settings.data_mode
+        if self._graphs is None or not self._graphs.serves(not is_graph, watches):
+            self._graphs = CompiledGraphs(not is_graph, settings.dump_path, watches)
         if is_graph:
             check_cells(found, is_watched=bool(cells) and self._graphs.knows(cells[0][1]))
+        if not self._has_compiled_cells:
+            _log.warning(_OTHER_BITS)
         self._has_compiled_cells = True
         self._graphs.watch(cells)
         self._prepared = models
@@ -75,7 +85,7 @@ class Backends:
                     self.current = MixedCapture(pynative, GraphCapture(self._graphs))
             else:
                 check_graph_settings(settings, None)
-                self._graphs = self._graphs or CompiledGraphs(False, settings.dump_path)
+                self._graphs = self._graphs or CompiledGraphs(False, settings.dump_path, BACKWARD in settings.data_mode)
                 self.current = GraphCapture(self._graphs)
             for api in custom:
                 self.current.add(api)
@@ -96,3 +106,10 @@ def is_graph_mode() -> bool:
     # the private function is thirty times faster
     mode = context._get_mode() if hasattr(context, "_get_mode") else mindspore.get_context("mode")
     return bool(mode != mindspore.PYNATIVE_MODE and os.environ.get("MS_JIT") != "0")
+
+
+def is_jit(cell: Any) -> bool:
+    """Return whether a Cell's construct is compiled from its source in PyNative mode."""
+    function = getattr(cell.construct, "__func__", cell.construct)
+    code = getattr(function, "__code__", None)
+    return os.environ.get("MS_JIT") != "0" and code is not None and code.co_name == "staging_specialize"

@@ -30,14 +30,16 @@ class CompiledGraphs:
     Args:
         is_split: the training runs in PyNative mode: forward and backward of a Cell are two graphs.
         dump_path: the setting: on Ascend, files of the graphs are written below it.
+        watches: whether gradients are watched.
 
     Attributes:
         calls: makes entries of events.
     """
 
-    def __init__(self, is_split: bool, dump_path: str) -> None:
+    def __init__(self, is_split: bool, dump_path: str, watches: bool) -> None:
         self.calls = GraphCalls()
-        self._plans = Plans(MOST, WATCHED)
+        self._watches = watches
+        self._plans = Plans(MOST, WATCHED if watches else 0)
         self._device = targets.device_target()
         self._operators = targets.select_operators(self, self._plans, is_split, dump_path)
         self._cells: list[tuple[str, Any]] = []
@@ -46,9 +48,10 @@ class CompiledGraphs:
         self._has_failed = False
         self._known: weakref.WeakSet[Any] = weakref.WeakSet()
 
-    def serves(self, is_split: bool) -> bool:
-        """Return whether the reports are those for this mode and for the device of now."""
-        return self._operators.is_split == is_split and self._device == targets.device_target()
+    def serves(self, is_split: bool, watches: bool) -> bool:
+        """Return whether the reports are those for these arguments and for the device of now."""
+        same = (self._operators.is_split, self._watches, self._device)
+        return same == (is_split, watches, targets.device_target())
 
     def knows(self, cell: Any) -> bool:
         """Return whether a Cell was watched before: its compiled graphs report."""

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from probe.capture.graph.dumped_files import ENTER, LEAVE, UPDATE
-from probe.capture.graph.neutral_watching import find_neutral
 from probe.capture.graph.operators import GraphOperators
 from probe.capture.graph.sites import SKIPPED, Plans
 from probe.store.error_log import ErrorGuard
@@ -72,8 +71,6 @@ class Constructs:
     ) -> None:
         self._plans, self._operators, self._updates, self._fail = plans, operators, updates, fail
         self._cells = list(cells)
-        #: the Cells whose inputs are watched; None for all
-        self._neutral = find_neutral([cell for _, cell in self._cells]) if operators.is_split else None
         self._made: dict[int, tuple[Any, dict[str, Any]]] = {}
         self._before: list[tuple[Any, str, Any]] = []
         #: identity of a parameter -> its Cells' keys and its names there
@@ -121,12 +118,11 @@ class Constructs:
         """Return the attributes of a Cell while MindSpore compiles."""
         plans, operators, parameters = self._plans, self._operators, _own_parameters(cell)
         names, inner, hidden = tuple(parameters), cell.construct, _hidden(cell)
-        is_neutral = self._neutral is None or id(cell) in self._neutral
         if hidden:
             inner = _stand_in(cell)
 
         def inputs(args: _Inferred, kwargs: _Inferred) -> tuple[Any, ...]:
-            return operators.graph_plan(plans.inputs(key, args, kwargs, is_neutral), key, ENTER)
+            return operators.graph_plan(plans.inputs(key, args, kwargs), key, ENTER)
 
         def outputs(output: _Inferred, own: _Inferred) -> tuple[Any, ...]:
             return operators.graph_plan(plans.outputs(key, names, output, own), key, LEAVE)

@@ -185,14 +185,12 @@ class Plans:
     def __getitem__(self, number: int) -> Plan:
         return self._plans[number]
 
-    def inputs(
-        self, key: str, args: Mapping[str, Any], kwargs: Mapping[str, Any], are_watched: bool = True
-    ) -> GraphPlan:
+    def inputs(self, key: str, args: Mapping[str, Any], kwargs: Mapping[str, Any]) -> GraphPlan:
         """Make the plan of a call's inputs."""
         values = structure(args, (0,)), structure(kwargs, (1,))
         plan = Plan(key, values, stack=_user_stack(), returns=self._returns[key])
         tree = TensorTree(Leaf, values[0], is_input=False, keywords=values[1] or None)
-        return self._add(plan, tree, lambda path: path[1:] if path[0] == 0 and are_watched else None)
+        return self._add(plan, tree, lambda path: path[1:] if path[0] == 0 else None)
 
     def outputs(
         self, key: str, names: tuple[str, ...], output: Mapping[str, Any], parameters: Mapping[str, Any]

@@ -19,7 +19,6 @@ from probe.reading.dump import Dump
 from probe.reading.entry_name import FORWARD
 from probe.reading.flow import Flow
 from probe.reading.values import is_tensor
-from probe.store.layout import GRAPH
 
 if TYPE_CHECKING:
     from probe.reading.compare.arrays import Arrays
@@ -71,9 +70,7 @@ class Comparing:
         self.pairs = self.alignment.pairs()
         arrays = self._arrays()
         turned = arrays.turned if arrays else _unknown_arrays
-        are_graphs = [dump.folder.tree == GRAPH for dump in (a, b)]
-        lacking = are_graphs.index(True) if len(set(are_graphs)) == 2 else None
-        judge = Judge(self.tolerances, arrays.refine if arrays else None, turned if is_foreign else None, lacking)
+        judge = Judge(self.tolerances, arrays.refine if arrays else None, turned if is_foreign else None)
         floors = self._floors()
         self.slots = [self._judged(judge, pair, floors) for pair in self.pairs]
 

@@ -76,17 +76,10 @@ class Judge:
         tolerances: the tolerances.
         refine: looks at arrays; None where there are none.
         turned: finds the distance of A's transpose from B; None where both dumps are of one framework.
-        lacking: the side whose gradients may be unknown, 0 for A or 1 for B: the tree of compiled Cells.
     """
 
-    def __init__(
-        self,
-        tolerances: Tolerances,
-        refine: Refine | None = None,
-        turned: Refine | None = None,
-        lacking: int | None = None,
-    ) -> None:
-        self._tolerances, self._lacking = tolerances, lacking
+    def __init__(self, tolerances: Tolerances, refine: Refine | None = None, turned: Refine | None = None) -> None:
+        self._tolerances = tolerances
         self._refine = refine
         self._turned = turned
         self._rounding: set[Any] = set()
@@ -200,8 +193,6 @@ class Judge:
             if self._turned is not None and not is_told(parts, place, plain(a), plain(b)):
                 return Slot(place, is_input, a, b, UNKNOWN, UNKNOWN_VALUE if tensor_a or tensor_b else "")
             if tensor_a or tensor_b:
-                if self._lacking is not None and parts.direction == BACKWARD and (a, b)[self._lacking] is None:
-                    return Slot(place, is_input, a, b, UNKNOWN, UNKNOWN_VALUE)
                 if "not_combined" in (a if tensor_a else b):
                     return Slot(place, is_input, a, b, UNKNOWN, NOT_COMBINED)
                 return Slot(place, is_input, a, b, APART, ONE_SIDE)

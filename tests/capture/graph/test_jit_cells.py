@@ -103,12 +103,7 @@ def test_the_two_trees_hold_every_cell_and_the_training_its_bits(debug, level, t
     both = {**graph.data, **pynative.data}
     for name in plain:
         ours = both[name.replace("Plain", "Compiled")]
-        assert differences(without_files(ours), as_compiled(name, plain[name]), 1e-5, name) == []
-
-
-def as_compiled(name, entry):
-    """Return an entry of PyNative mode as a compiled Cell has it: a Cell that holds others lacks input gradients."""
-    return {**entry, "output": [None]} if ".Inner.backward" in name and ".end." not in name else entry
+        assert differences(without_files(ours), plain[name], 1e-5, name) == []
 
 
 def without_files(entry):
@@ -202,7 +197,7 @@ def test_gradients_stand_at_their_calls(debug, tmp_path):
         name for name in plain if "parameters_grad" in name
     }
     for name, entry in compiled.items():
-        assert differences(entry, as_compiled(name, plain[name]), 1e-5, name, floor=1e-8) == []
+        assert differences(entry, plain[name], 1e-5, name, floor=1e-8) == []
 
 
 class Wrapped(nn.Cell):
@@ -241,14 +236,21 @@ def train_odd(name, debugger=None):
         if debugger:
             debugger.stop()
             debugger.step()
-        numbers.append([tensor.asnumpy().tobytes() for tensor in (loss, *gradients, *net.get_parameters())])
+        numbers.append([tensor.asnumpy() for tensor in (loss, *gradients, *net.get_parameters())])
     return numbers
 
 
 @pytest.mark.parametrize("name", compiled_nets.NETS)
-def test_odd_compiled_cells_keep_their_bits_and_have_their_entries(debug, name):
+def test_odd_compiled_cells_keep_their_numbers_and_have_their_entries(debug, name, caplog):
     expected = train_odd(name)
-    assert train_odd(name, debug(level="L0", step=[1])) == expected
+    found = train_odd(name, debug(level="L0", step=[1]))
+    assert "last bits can change" in caplog.text
+    for step in range(STEPS):
+        for mine, other in zip(found[step], expected[step]):
+            if name == "sizes":  # the terms of a sum come in another order
+                np.testing.assert_allclose(mine, other, rtol=0, atol=1e-6 * float(np.abs(other).max()))
+            else:
+                assert mine.tobytes() == other.tobytes()
     found = set(tree(debug, "graph").data)
     net = Odd(name)
     keys = {f"Cell.{path}.{type(cell).__name__}" for path, cell in net.cells_and_names() if path.startswith("part")}
