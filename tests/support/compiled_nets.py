@@ -162,7 +162,20 @@ class Owns(nn.Cell):
         return (x + self.last(x) - x * x).sum()
 
 
+class Normed(nn.Cell):
+    """A graph that changes parameters in its forward, and a tensor with several uses."""
+
+    def __init__(self):
+        super().__init__()
+        self.dense, self.norm, self.inner = nn.Dense(WIDTH, WIDTH), nn.BatchNorm1d(WIDTH), Inner()
+
+    def construct(self, x):
+        x = self.norm(self.dense(x))
+        return (self.inner(x) + ops.sin(x) * 3.0).sum()
+
+
 NETS = {
+    "normed": Normed,
     "owns": Owns,
     "branches": Branches,
     "many": Many,

@@ -18,7 +18,6 @@ from probe.capture.graph.templates import (
     CellParts,
     cell_construct,
     gradient_watcher,
-    linked_watcher,
     optimizer_construct,
 )
 from probe.measure.tensor_reader import Array
@@ -130,7 +129,7 @@ class CallbackOperators:
 
     def cell_construct(self, key: str, inner: Any, inputs: Any, outputs: Any, parameters: tuple[Any, ...]) -> Any:
         """Return the construct of a Cell whose calls are reported; see ``GraphOperators``."""
-        of_inputs, of_outputs = self._watchers()
+        of_inputs, of_outputs = self._watchers
         parts = CellParts(inner, inputs, outputs, self.enter, self.leave, of_inputs, of_outputs, parameters)
         return cell_construct(parts)
 
@@ -143,18 +142,11 @@ class CallbackOperators:
 
     replay = end = close = begin
 
-    def _watchers(self) -> list[tuple[tuple[Any, ...], ...]]:
-        """Return objects that report the gradient of each input of a Cell, and of each output: by code and number."""
-        if self.is_split:
-            return self._links
-        make = functools.partial(gradient_watcher, self._report)
-        return [(tuple(map(make, places)),) * len(CODES) for places in _PLACES]
-
     @functools.cached_property
-    def _links(self) -> list[tuple[tuple[Any, ...], ...]]:
-        """The watchers of all Cells of a training in PyNative mode."""
+    def _watchers(self) -> list[tuple[tuple[Any, ...], ...]]:
+        """Operators that report the gradient of each input of a Cell, and of each output: by code and number."""
         return [
-            tuple(tuple(linked_watcher(self._report, place, code) for place in places) for code in CODES)
+            tuple(tuple(gradient_watcher(self._report, place, code) for place in places) for code in CODES)
             for places in _PLACES
         ]
 

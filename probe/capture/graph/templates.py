@@ -150,44 +150,13 @@ def optimizer_construct(inner: Any, describe: Any, report: Any) -> Callable[...,
     return construct
 
 
-def gradient_watcher(report: Any, place: int) -> Any:
-    """Return a Cell that returns its input, and reports the gradient that arrives there.
-
-    Args:
-        report: the operator that takes (number of the call, place, gradient).
-        place: the number of the tensor, with its direction.
-    """
-    import mindspore
-    from mindspore import nn, ops
-
-    single, brain = mindspore.float32, mindspore.bfloat16
-    slot, zeros_like, cast, reshape = mindspore.Tensor([place], mindspore.int32), ops.zeros_like, ops.cast, ops.reshape
-
-    class Watcher(nn.Cell):
-        """An identity with a backward of its own, in which it reports."""
-
-        def construct(self, x, call):
-            return x
-
-        def bprop(self, x, call, out, dout):
-            given = dout
-            if x.dtype == brain:
-                given = cast(given, single)
-            if len(x.shape) == 0:
-                given = reshape(given, (1,))
-            report(call, slot, given)
-            return dout, zeros_like(call)
-
-    return Watcher()
-
-
-def linked_watcher(report: Any, place: int, code: int) -> Any:
+def gradient_watcher(report: Any, place: int, code: int) -> Any:
     """Return an operator that returns its input, and reports the gradient that arrives there.
 
-    In PyNative mode MindSpore splits a compiled Cell into a forward and a backward graph. There it computes wrong
-    gradients with a Cell that has a bprop and is called twice. This is MindSpore's Depend with another bprop, which
-    receives the number of the call. It has no ``if``: in a graph with another Cell that has a bprop, MindSpore would
-    silently take Depend's own.
+    This is MindSpore's Depend with another bprop, which receives the number of the call. It has no ``if``: in a graph
+    with a Cell that has a bprop, MindSpore would silently take Depend's own. A Cell with a bprop would not do. In a
+    graph that is inlined before its backward, as with BatchNorm, it would report the gradient of all uses of its input.
+    Called twice in a compiled Cell of a PyNative training, it would make gradients wrong.
 
     Args:
         report: the operator that takes (number of the call, place, gradient).
