@@ -158,9 +158,10 @@ class CallbackOperators:
     def _enter(self, plan: Array, *arrays: Array) -> int:
         return self._events.enter(int(plan[0]), arrays)
 
-    def _leave(self, call: Array, plan: Array, *arrays: Array) -> None:
+    def _leave(self, call: Array, plan: Array, *arrays: Array) -> int:
         if call[0]:
             self._events.leave(int(call[0]), int(plan[0]), arrays)
+        return int(call[0])
 
     def _gradient(self, call: Array, place: Array, array: Array) -> None:
         if call[0]:

@@ -117,10 +117,9 @@ def cell_construct(parts: CellParts) -> Callable[..., Any]:
         plan = describe_outputs(output, parameters)
         if plan[0] < 0:
             return output
-        output = watch(output, plan[2], watch_outputs, call)
         made = collect((output, parameters), plan[1])
-        leave[len(made)](call, Tensor([plan[0]], int32), *made)
-        return output
+        call = stop_gradient(leave[len(made)](call, Tensor([plan[0]], int32), *made))
+        return watch(output, plan[2], watch_outputs, call)
 
     return construct
 
