@@ -65,6 +65,8 @@ class CompiledGraphs:
         self._unwatch()
         self._cells = list(cells)
         self._known.update(cell for _, cell in cells)
+        is_recomputed = any(getattr(cell, "_recompute_cell", None) is not None for _, cell in cells)
+        self._operators.recomputes = is_recomputed and not self._operators.is_split
         self._hooks = CompilationHooks(Constructs(cells, self._plans, self._operators, self._updates, self.fail))
         self._hooks.install()
 

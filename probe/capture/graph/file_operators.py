@@ -57,6 +57,7 @@ class FileOperators:
     Attributes:
         is_split: see above.
         is_running: whether events are sent now.
+        recomputes: of no use here; see ``CallbackOperators``.
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class FileOperators:
         dump_path: str,
         patience: float = 60.0,
     ) -> None:
-        self.is_split, self.is_running = is_split, False
+        self.is_split, self.is_running, self.recomputes = is_split, False, False
         self._events, self._plans, self._operators = events, plans, operators
         self._dump_path, self._patience = dump_path, patience
         self._folder = ""

@@ -19,6 +19,7 @@ from probe.capture.graph.templates import (
     cell_construct,
     gradient_watcher,
     optimizer_construct,
+    watching_cell,
 )
 from probe.measure.tensor_reader import Array
 
@@ -56,6 +57,9 @@ class GraphEvents(Protocol):
 
 class GraphOperators(Protocol):
     """The operators that a graph reports with, and the constructs that have them."""
+
+    #: whether GRAPH_MODE compiles a Cell that is recomputed
+    recomputes: bool
 
     @property
     def is_split(self) -> bool:
@@ -110,13 +114,14 @@ class CallbackOperators:
 
     Attributes:
         is_split: see above.
+        recomputes: whether GRAPH_MODE compiles a Cell that is recomputed.
         enter: operators that begin a call, by the number of tensors.
         leave: operators that end it.
         update: the operator that takes a gradient of an optimizer.
     """
 
     def __init__(self, events: GraphEvents, is_split: bool) -> None:
-        self.is_split = is_split
+        self.is_split, self.recomputes = is_split, False
         self._events, self._thread = events, threading.local()
         self.enter = tuple(self._operator(self._enter, count + 1) for count in range(MOST + 1))
         self.leave = tuple(self._operator(self._leave, count + 2) for count in range(MOST + 1))
@@ -129,7 +134,7 @@ class CallbackOperators:
 
     def cell_construct(self, key: str, inner: Any, inputs: Any, outputs: Any, parameters: tuple[Any, ...]) -> Any:
         """Return the construct of a Cell whose calls are reported; see ``GraphOperators``."""
-        of_inputs, of_outputs = self._watchers
+        of_inputs, of_outputs = self._watching_cells() if self.recomputes else self._watchers
         parts = CellParts(inner, inputs, outputs, self.enter, self.leave, of_inputs, of_outputs, parameters)
         return cell_construct(parts)
 
@@ -141,6 +146,10 @@ class CallbackOperators:
         """Do nothing: the values arrive while the graph runs."""
 
     replay = end = close = begin
+
+    def _watching_cells(self) -> list[tuple[tuple[Any, ...], ...]]:
+        make = functools.partial(watching_cell, self._report)
+        return [(tuple(map(make, places)),) * len(CODES) for places in _PLACES]
 
     @functools.cached_property
     def _watchers(self) -> list[tuple[tuple[Any, ...], ...]]:

@@ -149,6 +149,39 @@ def optimizer_construct(inner: Any, describe: Any, report: Any) -> Callable[...,
     return construct
 
 
+def watching_cell(report: Any, place: int) -> Any:
+    """Return a Cell that returns its input, and reports the gradient that arrives there: for graphs that recompute.
+
+    MindSpore cannot sort a graph of GRAPH_MODE in which a recomputed Cell has the other watchers.
+
+    Args:
+        report: the operator that takes (number of the call, place, gradient).
+        place: the number of the tensor, with its direction.
+    """
+    import mindspore
+    from mindspore import nn, ops
+
+    single, brain = mindspore.float32, mindspore.bfloat16
+    slot, zeros_like, cast, reshape = mindspore.Tensor([place], mindspore.int32), ops.zeros_like, ops.cast, ops.reshape
+
+    class Watcher(nn.Cell):
+        """An identity with a backward of its own, in which it reports."""
+
+        def construct(self, x, call):
+            return x
+
+        def bprop(self, x, call, out, dout):
+            given = dout
+            if x.dtype == brain:
+                given = cast(given, single)
+            if len(x.shape) == 0:
+                given = reshape(given, (1,))
+            report(call, slot, given)
+            return dout, zeros_like(call)
+
+    return Watcher()
+
+
 def gradient_watcher(report: Any, place: int, code: int) -> Any:
     """Return an operator that returns its input, and reports the gradient that arrives there.
 
