@@ -182,13 +182,11 @@ def watching_cell(report: Any, place: int) -> Any:
     return Watcher()
 
 
+# Depend with a bprop that receives the number of the call. It has no ``if``: in a graph with a Cell that has a bprop,
+# MindSpore would silently take Depend's own. A Cell in its place would report the gradient of all uses of its input,
+# in a graph that is inlined before its backward, as with BatchNorm.
 def gradient_watcher(report: Any, place: int, code: int) -> Any:
     """Return an operator that returns its input, and reports the gradient that arrives there.
-
-    This is MindSpore's Depend with another bprop, which receives the number of the call. It has no ``if``: in a graph
-    with a Cell that has a bprop, MindSpore would silently take Depend's own. A Cell with a bprop would not do. In a
-    graph that is inlined before its backward, as with BatchNorm, it would report the gradient of all uses of its input.
-    Called twice in a compiled Cell of a PyNative training, it would make gradients wrong.
 
     Args:
         report: the operator that takes (number of the call, place, gradient).
@@ -210,10 +208,10 @@ def gradient_watcher(report: Any, place: int, code: int) -> Any:
     def flatten(x):
         return reshape(x, (1,))
 
-    def flatten_single(x):
+    def both(x):
         return reshape(cast(x, single), (1,))
 
-    change = (same, to_single, flatten, flatten_single)[code]
+    change = (same, to_single, flatten, both)[code]
 
     def bprop(x, call, out, dout):
         report(call, slot, change(dout))
