@@ -86,6 +86,8 @@ def _load_entries(file: IO[str]) -> Any:
 def _load_pieces(file: IO[str]) -> Any:
     share = record_sharer()
     before, start, text = file.read(_PIECE).partition(_DATA)
+    if not start:
+        raise ValueError("the entries are not laid out as recorders write them")
     data: dict[str, Any] = {}
     while piece := file.read(_PIECE):
         whole, comma, rest = (text + piece).rpartition(_NEXT)

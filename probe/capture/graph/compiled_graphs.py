@@ -49,9 +49,9 @@ class CompiledGraphs:
         self._known: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def serves(self, is_split: bool, watches: bool) -> bool:
-        """Return whether the reports are those for these arguments and for the device of now."""
-        same = (self._operators.is_split, self._watches, self._device)
-        return same == (is_split, watches, targets.device_target())
+        """Return whether the reports are those for this mode and for the device of now, and tell enough."""
+        is_same = self._operators.is_split == is_split and self._device == targets.device_target()
+        return is_same and self._watches >= watches
 
     def knows(self, cell: Any) -> bool:
         """Return whether a Cell was watched before: its compiled graphs report."""

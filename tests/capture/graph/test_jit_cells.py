@@ -61,7 +61,11 @@ class Net(nn.Cell):
 def train(debugger=None, compiled=Compiled):
     ms.set_seed(1)
     np.random.seed(1)
-    net = Net(compiled)
+    return [[array.tobytes() for array in arrays] for arrays in fit(Net(compiled), debugger)]
+
+
+def fit(net, debugger):
+    """Train a net; return the loss, the gradients and the parameters of every step."""
     net.set_train()
     optimizer = nn.Adam(net.trainable_params(), 1e-2)
     gradient = ms.value_and_grad(net, None, optimizer.parameters)
@@ -74,7 +78,7 @@ def train(debugger=None, compiled=Compiled):
         if debugger:
             debugger.stop()
             debugger.step()
-        numbers.append([tensor.asnumpy().tobytes() for tensor in (loss, *gradients, *net.get_parameters())])
+        numbers.append([tensor.asnumpy() for tensor in (loss, *gradients, *net.get_parameters())])
     return numbers
 
 
@@ -224,20 +228,7 @@ class Odd(nn.Cell):
 def train_odd(name, debugger=None):
     ms.set_seed(1)
     np.random.seed(1)
-    net = Odd(name)
-    optimizer = nn.Adam(net.trainable_params(), 1e-2)
-    gradient = ms.value_and_grad(net, None, optimizer.parameters)
-    numbers = []
-    for i in range(STEPS):
-        if debugger:
-            debugger.start(net)
-        loss, gradients = gradient(Tensor(np.random.RandomState(i).randn(4, 8).astype(np.float32)))
-        optimizer(gradients)
-        if debugger:
-            debugger.stop()
-            debugger.step()
-        numbers.append([tensor.asnumpy() for tensor in (loss, *gradients, *net.get_parameters())])
-    return numbers
+    return fit(Odd(name), debugger)
 
 
 @pytest.mark.parametrize("name", compiled_nets.NETS)

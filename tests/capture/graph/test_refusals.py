@@ -11,6 +11,7 @@ from mindspore import Tensor, nn
 
 from probe import UsageError
 from tests.support import compiled_nets
+from tests.support.dumps import Dump
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("graph_mode")]
 
@@ -40,6 +41,22 @@ def test_a_start_after_the_compilation(debug):
     debugger.step()
     assert np.array_equal(net(X).asnumpy(), expected)
     assert not list(debug.path.rglob("dump.json"))
+
+
+def test_graphs_with_gradients_serve_a_dump_without_them(debug, tmp_path):
+    net = nn.SequentialCell(compiled_nets.Inner())
+    for modes, name in ((["all"], "all"), (["forward"], "forward")):
+        debugger = debug(level="L0", data_mode=modes, dump_path=str(tmp_path / name))
+        debugger.start(net)
+        ms.grad(net)(X)
+        debugger.stop()
+        debugger.step()
+        debugger.close()
+    directions = {
+        name: {"backward" in key for key in Dump(tmp_path / name / "step0" / "rank").data}
+        for name in ("all", "forward")
+    }
+    assert directions == {"all": {True, False}, "forward": {False}}
 
 
 def test_dynamic_shapes(debug):
