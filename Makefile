@@ -111,6 +111,7 @@ bench: $(VENV)/ready  ## what a dump costs a training step, in a table
 	$(RUN) benchmarks/growth.py
 	$(RUN) benchmarks/ranks.py
 	$(RUN) benchmarks/links.py
+	$(RUN) benchmarks/small_tensors.py
 	$(RUN) benchmarks/graph.py
 
 bench-reading: $(VENV)/ready  ## what reading and comparing 20,000 entries costs, beside json.load; 64 ranks; 60 steps
