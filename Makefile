@@ -15,6 +15,10 @@ DEMO := demo_dump
 PIP := -m pip install --quiet --disable-pip-version-check
 #: pip reads [dependency-groups] since 25.1; a fresh environment may have an older one
 NEW_PIP := $(PIP) --upgrade 'pip>=25.1'
+#: pytest runs in so many processes, each with whole files of tests, as a file's fixtures are made once
+WORKERS ?= 2
+PYTEST_SINGLY := -m pytest -q -n $(WORKERS)
+PYTEST := $(PYTEST_SINGLY) --dist loadfile
 CODE := probe tests examples benchmarks docs
 #: checks a page for people who cannot see or use a mouse; of the npm registry
 AXE := .axe/package/axe.min.js
@@ -46,7 +50,7 @@ numbers: $(VENV)/ready  ## the numbers of the code and of the texts beside their
 	$(RUN) -m tests.architecture.prose
 
 unit: $(VENV)/ready  ## the tests that are not marked slow
-	$(RUN) -m pytest -q -m "not slow"
+	$(RUN) $(PYTEST) -m "not slow"
 
 format: $(VENV)/ready  ## correct the style where a tool can
 	$(VENV)/bin/ruff check --quiet --fix $(CODE)
@@ -54,27 +58,27 @@ format: $(VENV)/ready  ## correct the style where a tool can
 
 coverage: $(VENV)/ready  ## the lines that unit tests run, with a floor
 	$(RUN) -m coverage erase
-	$(RUN) -m coverage run -m pytest -q -m "not slow"
+	$(RUN) -m coverage run $(PYTEST) -m "not slow"
 	$(RUN) -m coverage combine --quiet
 	$(RUN) -m coverage report
 
 test: lint imports numbers  ## these and all tests (those beside msprobe where `make peer` was run)
-	$(RUN) -m pytest -q
+	$(RUN) $(PYTEST)
 
 conformance: $(VENV)/ready $(PEER)/ready  ## compare our dumps with msprobe's of the same trainings
-	$(RUN) -m pytest -q tests/conformance
+	$(RUN) $(PYTEST_SINGLY) tests/conformance
 
 test-oldest: $(OLDEST)/ready  ## all tests on the oldest MindSpore that is supported
-	$(OLDEST)/bin/python -m pytest -q -p no:cacheprovider
+	$(OLDEST)/bin/python $(PYTEST) -p no:cacheprovider
 
 unit-oldest: $(OLDEST)/ready  ## the tests that are not marked slow, on the oldest MindSpore
-	$(OLDEST)/bin/python -m pytest -q -p no:cacheprovider -m "not slow"
+	$(OLDEST)/bin/python $(PYTEST) -p no:cacheprovider -m "not slow"
 
 test-versions:  ## all tests on every supported MindSpore and Python, each environment removed after use
 	tests/programs/versions.sh
 
 test-processors: $(VENV)/ready  ## the tests of measuring, with BLAS and numpy as on other processors
-	$(RUN) -m pytest -q tests/measure/on_processors.py
+	$(RUN) $(PYTEST_SINGLY) tests/measure/on_processors.py
 
 test-force: $(VENV)/ready  ## more of the random tests, many kills, and ten minutes of training with an eye on memory
 	PROBE_KILLS=200 PROBE_EXAMPLES=10000 $(RUN) -m pytest -q tests/config/test_random_settings.py \

@@ -22,7 +22,7 @@ for pair in $pairs; do
   $install --upgrade 'pip>=25.1'  # the first that reads [dependency-groups]
   $install "mindspore==$mindspore" -e . --group dev
   echo "Python $version, MindSpore $mindspore:"
-  "$work/env/bin/python" -m pytest -q -p no:cacheprovider --ignore tests/conformance || failed="$failed $pair"
+  "$work/env/bin/python" -m pytest -q -n 2 --dist loadfile -p no:cacheprovider --ignore tests/conformance || failed="$failed $pair"
   rm -rf "$work/env"
 done
 [ -z "$failed" ] || { echo "failed:$failed"; exit 1; }
