@@ -33,7 +33,10 @@ def items_of(value: Any) -> list[tuple[str, Any]] | None:
         fields = getattr(value, "_fields", None)
         return [(str(place), item) for place, item in enumerate(value)] if fields is None else list(zip(fields, value))
     if isinstance(value, Mapping):
-        return [(str(key), item) for key, item in value.items()]
+        names = [str(key) for key in value]
+        if len(set(names)) < len(names):  # 1 and "1"
+            names = [f"{name}_{place}" for place, name in enumerate(names)]
+        return list(zip(names, value.values()))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return [(field.name, getattr(value, field.name, None)) for field in dataclasses.fields(value)]
     return None

@@ -150,6 +150,10 @@ def test_dicts_namedtuples_and_dataclasses_become_objects(value, is_object):
     assert isinstance(tree_map(lambda leaf, _: leaf, value), dict if is_object else list)
 
 
+def test_keys_of_equal_text_keep_their_items():
+    assert items_of({1: "a", "1": "b"}) == [("1_0", "a"), ("1_1", "b")]
+
+
 def test_a_value_of_the_leaf_type_is_a_leaf_even_where_it_is_a_container():
     value = [LeafList([1, 2]), [3]]
     assert tree_map(lambda leaf, place: place, value, "x", LeafList) == ["x.0", ["x.1.0"]]
