@@ -8,6 +8,7 @@ import csv
 import functools
 import hashlib
 import io
+import itertools
 import os
 from typing import Any
 
@@ -39,7 +40,7 @@ class ArrayWriter:
         self.folder = os.path.join(folder, layout.ARRAYS)
         self.budget = budget
         self._equal = EqualArrays() if link_equal else None
-        self._made = False
+        self._made, self._names = False, set[str]()
 
     def save(self, name: str, array: np.ndarray) -> str:  # type: ignore[type-arg]  # any dtype
         """Write an array in its own dtype and return the name of its file, or "" where there is no room for it.
@@ -50,7 +51,7 @@ class ArrayWriter:
         if not (self._made and os.path.isdir(self.folder)):  # else somebody may have removed it
             file_io.make_dirs(self.folder)
             self._made = True
-        name = clean(name) + _ENDING
+        name = self._unused(clean(name).replace("/", "_")) + _ENDING
         file_name = name if len(name) <= _LONGEST else _short(name)
         if not self._link_or_write(f"{self.folder}/{file_name}", np.asarray(array, order="C")):
             return ""
@@ -59,6 +60,15 @@ class ArrayWriter:
             csv.writer(row, lineterminator="\n").writerow([file_name, name])
             file_io.append(os.path.join(self.folder, layout.MAPPING), row.getvalue())
         return file_name
+
+    def _unused(self, name: str) -> str:
+        """Return a name that no array of the step has yet: the keys "a b" and "a_b" would have the same."""
+        numbers = itertools.count(2)
+        found = name
+        while found in self._names:
+            found = f"{name}.{next(numbers)}"
+        self._names.add(found)
+        return found
 
     def _link_or_write(self, path: str, array: np.ndarray) -> bool:  # type: ignore[type-arg]
         header, content = _header(array.dtype, array.shape), array.reshape(-1).view(np.uint8)

@@ -122,11 +122,23 @@ def test_an_old_file_with_further_names_is_replaced_not_truncated(tmp_path, arra
     assert os.path.samefile(first, second) == (array is RANDOM)
 
 
-def test_a_name_that_is_written_twice_keeps_its_file(tmp_path):
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["a", "a", "a"],
+        ["a b", "a_b"],
+        ["\u56fe\u50cf", "\u6807\u7b7e"],
+        ["a", "a.2", "a"],
+        ["a/b", "a_b"],
+        ["y" * 300] * 2,
+    ],
+    ids=["equal", "blank", "Chinese", "numbered", "slash", "long"],
+)
+def test_names_that_would_be_one_file_name_get_files_of_their_own(tmp_path, names):
     arrays = writer(tmp_path)
-    assert saved(arrays, "a", RANDOM) == saved(arrays, "a", RANDOM)
-    second = saved(arrays, "a", RANDOM + 1)
-    assert bytes_of(np.load(second)) == bytes_of(RANDOM + 1)
+    paths = [saved(arrays, name, RANDOM + place) for place, name in enumerate(names)]
+    assert len(set(paths)) == len(names)
+    assert [bytes_of(np.load(path)) for path in paths] == [bytes_of(RANDOM + place) for place in range(len(names))]
 
 
 @pytest.mark.parametrize("number", [errno.EPERM, errno.ENOTSUP, errno.EMLINK])
