@@ -31,6 +31,7 @@ class RunReport:
         self.token_range: object = None
         self._folders: dict[str, int] = {}
         self._lost: list[int] = []
+        self._has_lost = False
 
     def add_step(self, step: int, folder: str, is_written: bool) -> None:
         """Count a recorded step, and note whether its documents are on disk."""
@@ -38,6 +39,7 @@ class RunReport:
             self._folders[folder] = self._folders.get(folder, 0) + 1
             return
         self._lost.append(step)
+        self._has_lost = True
         if len(self._lost) == 1:
             _log.warning("step %d has no documents: they could not be written", step)
 
@@ -63,6 +65,7 @@ class RunReport:
 
     def _reason(self, settings: Settings, rank: int | None) -> str:
         reasons = {
+            "the documents could not be written": self._has_lost,
             "start() was never called": not self.starts,
             '"dump_enable" is false': not settings.dump_enable,
             f"rank {rank} is not in the setting rank": settings.rank and rank is not None and rank not in settings.rank,

@@ -212,8 +212,8 @@ print(digest.hexdigest())
 """
 
 
-@pytest.mark.parametrize("size", ["5m"])
-def test_a_full_disk_leaves_the_statistics_complete(tmp_path, size):
+@pytest.mark.parametrize(("size", "message"), [("5m", "nearly full"), ("100m,nr_inodes=300", "room for only")])
+def test_a_full_disk_leaves_the_statistics_complete(tmp_path, size, message):
     disk = tmp_path / "disk"
     disk.mkdir()
     mounted = subprocess.run(
@@ -241,7 +241,7 @@ def test_a_full_disk_leaves_the_statistics_complete(tmp_path, size):
     assert watched.stdout == plain.stdout
     said = [line for line in watched.stderr.splitlines() if line.startswith("probe ")]
     assert len(said) == 1
-    assert "nearly full" in said[0]
+    assert message in said[0]
     records = [record for entry in dump.data.values() for record in records_of(entry)]
     assert len(dump.data) == 297
     assert all(record["Norm"] is not None for record in records if record["dtype"].startswith("Float"))

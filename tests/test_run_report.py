@@ -16,6 +16,8 @@ import pytest
 from mindspore import nn, ops
 
 from probe import MsprobeStep, PrecisionDebugger, UsageError
+from probe.config.settings import Settings
+from probe.run_report import RunReport
 from tests.support.paths import environment
 from tests.support.tensors import tensor
 
@@ -225,6 +227,14 @@ def test_a_warning_says_why_nothing_was_recorded(debug, caplog, capsys, run):
     assert REASONS[run] in message
     assert "look with" not in capsys.readouterr().err
     assert [json.loads(path.read_text())["data"] for path in debug.dump_path.rglob("dump.json")] in ([], [{}])
+
+
+def test_a_run_that_could_write_no_document_says_so(caplog):
+    report = RunReport()
+    report.starts = report.steps = 1
+    report.add_step(0, "/dump", is_written=False)
+    report.say(Settings(), None)
+    assert caplog.messages[-1] == "nothing was recorded: the documents could not be written"
 
 
 # -- recording ---------------------------------------------------------------------------------------------------------

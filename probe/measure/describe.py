@@ -103,9 +103,13 @@ class ValueDescriber:
 
 def _array(value: np.ndarray[Any, Any], name: str, sink: ArraySink | None) -> Shape:
     record: dict[str, Any] = {"type": "numpy.ndarray", "dtype": str(value.dtype), "shape": list(value.shape)}
-    numbers = statistics(value)
-    record.update((key, numbers[key]) for key in FOUR)
-    saved = sink(name, value) if sink is not None and value.dtype.kind not in "OSU" else ""
+    array = np.asarray(value)  # of a masked array or a matrix
+    is_number = array.dtype.kind in "biufc" or array.dtype.name == "bfloat16"
+    if array.dtype.char in "gG":  # JSON has no numbers of this precision
+        array = array.astype(np.float64 if array.dtype.char == "g" else np.complex128)
+    numbers = statistics(array) if is_number else {}
+    record.update((key, numbers.get(key)) for key in FOUR)
+    saved = sink(name, array) if sink is not None and is_number else ""
     if saved:
         record["data_name"] = saved
     return record

@@ -72,7 +72,9 @@ class ArrayWriter:
 
     def _link_or_write(self, path: str, array: np.ndarray) -> bool:  # type: ignore[type-arg]
         header, content = _header(array.dtype, array.shape), array.reshape(-1).view(np.uint8)
-        if self._equal is not None and not self.budget.exhausted_reason and self._equal.link(header, content, path):
+        if not self.budget.allows_file(self.folder):
+            return False
+        if self._equal is not None and self._equal.link(header, content, path):
             return True
         if not self.budget.reserve(self.folder, array.nbytes):
             return False

@@ -5,11 +5,39 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Callable
 
-#: bytes kept free for documents, at most; on small disks a third of the bytes that were free at first
-_RESERVE = 64 << 20
+#: bytes, and files, kept free for documents, at most; on small disks a third of those that were free at first
+_RESERVE, _FILES = 64 << 20, 10_000
 #: bytes of a file beside its array: numpy's header, the rest of its last block, its inode
 _HEADER, _BLOCK, _INODE = 128, 4096, 512
+
+
+class _Free:
+    """The free bytes or files of a disk, which is looked at rarely.
+
+    Args:
+        most_kept: so many are kept, at most.
+
+    Attributes:
+        found: how many were free at the last look.
+    """
+
+    def __init__(self, most_kept: int) -> None:
+        self._most_kept, self._kept, self._known, self.found = most_kept, -1, 0, 0
+
+    def take(self, count: int, look: Callable[[], int]) -> bool:
+        """Take some; return False where too few are left."""
+        if count > self._known:
+            self.found = look()
+            if self._kept < 0:
+                self._kept = min(self._most_kept, self.found // 3)
+            if count > self.found - self._kept:
+                return False
+            self._known = max(count, (self.found - self._kept) // 4)
+        self._known -= count
+        return True
 
 
 class DiskBudget:
@@ -24,14 +52,23 @@ class DiskBudget:
 
     def __init__(self, most: int | None) -> None:
         self.most, self._used = most, 0
-        self._known_free = 0  # so much may be written before the disk is looked at again
-        self._reserve = -1
+        self._bytes, self._files = _Free(_RESERVE), _Free(_FILES)
         self.exhausted_reason = ""
 
     def allow(self, most: int | None) -> None:
         """Change how much may be written in all."""
         if most != self.most:
             self.most, self.exhausted_reason = most, ""
+
+    def allows_file(self, folder: str) -> bool:
+        """Return whether a file may be made in this folder, or a further name of one, which is a file on some disks.
+
+        Raises:
+            OSError: when the folder cannot be looked at.
+        """
+        if not self.exhausted_reason and not self._files.take(1, lambda: _free_files(folder)):
+            self.exhausted_reason = f"the disk of {folder} has room for only {self._files.found} more files"
+        return not self.exhausted_reason
 
     def reserve(self, folder: str, size: int) -> bool:
         """Return whether an array of this size may be written to this folder, and count it.
@@ -46,15 +83,18 @@ class DiskBudget:
             self.exhausted_reason = f"max_disk of {self.most} bytes is reached"
             return False
         taken = -(-size // _BLOCK) * _BLOCK + _INODE
-        if taken > self._known_free:
-            disk = os.statvfs(folder)
-            free = disk.f_bavail * disk.f_frsize
-            if self._reserve < 0:
-                self._reserve = min(_RESERVE, free // 3)
-            if taken > free - self._reserve:
-                self.exhausted_reason = f"the disk of {folder} is nearly full, {free} bytes are free"
-                return False
-            self._known_free = max(taken, (free - self._reserve) // 4)
-        self._known_free -= taken
+        if not self._bytes.take(taken, lambda: _free_bytes(folder)):
+            self.exhausted_reason = f"the disk of {folder} is nearly full, {self._bytes.found} bytes are free"
+            return False
         self._used += size
         return True
+
+
+def _free_bytes(folder: str) -> int:
+    disk = os.statvfs(folder)
+    return disk.f_bavail * disk.f_frsize
+
+
+def _free_files(folder: str) -> int:
+    disk = os.statvfs(folder)
+    return disk.f_favail if disk.f_files else sys.maxsize  # btrfs has no limit

@@ -154,6 +154,36 @@ def test_a_function_that_the_user_puts_in_place_of_an_api_runs(debug, monkeypatc
     assert debug.dump(1).data["Functional.relu.0.forward"]["output"][0]["Max"] == 0.0
 
 
+KINDS = {
+    "masked": np.ma.array([1.0, 2.0], mask=[0, 1]),
+    "matrix": np.array([[1.0, 2.0], [2.0, 4.0]]).view(np.matrix),
+    "longdouble": np.array([3.0, 4.0], np.longdouble),
+    "clongdouble": np.array([3.0 + 4.0j], np.clongdouble),
+    "record": np.zeros(2, [("a", "f4")]),
+    "void": np.zeros(2, "V4"),
+    "text": np.array(["a"]),
+    "date": np.array(["2026-01-01"], "datetime64[D]"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("task", ["statistics", "tensor"])
+def test_an_array_of_an_unusual_kind_loses_nothing_else(debug, kind, task):
+    class Second(nn.Cell):
+        def construct(self, x, other):
+            return x
+
+    net = nn.SequentialCell(nn.ReLU())
+    net.append(Second())
+    _, dump = debug.record(lambda: net[1](X, KINDS[kind]), net, level="L0", task=task)
+    entry = dump.data["Cell.1.Second.forward.0"]
+    assert (entry["input_args"][0]["Max"], entry["output"][0]["Max"]) == (X.asnumpy().max(), X.asnumpy().max())
+    record = entry["input_args"][1]
+    expected = {"masked": 5**0.5, "matrix": 5.0, "longdouble": 5.0, "clongdouble": 5.0}
+    assert record["Norm"] == (pytest.approx(expected[kind]) if kind in expected else None)
+    assert ("data_name" in record) == (task == "tensor" and kind in expected)
+
+
 def test_a_static_method_of_tensor_is_called_through_a_tensor_as_without_probe(debug):
     x = tensor([1.0])
     made, dump = debug.record(lambda: (x.from_numpy(np.ones(2)), Tensor.from_numpy(np.ones(2))))

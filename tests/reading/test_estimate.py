@@ -5,8 +5,9 @@
 from __future__ import annotations
 
 import mindspore as ms
+import numpy as np
 import pytest
-from mindspore import ops
+from mindspore import nn, ops
 
 from probe import PrecisionDebugger, UsageError
 from tests.support import nets
@@ -44,6 +45,24 @@ def test_the_estimate_counts_bfloat16_as_it_is_written(debug, tmp_path, exact):
     debug.dump_path = tmp_path / "tensor"
     debug.record(lambda: ops.reshape(x, (100, 1000)), task="tensor", exact_dtypes=exact)
     assert guess == pytest.approx(_size(tmp_path / "tensor"), rel=0.05)
+
+
+class Sum(nn.Cell):
+    def construct(self, x):
+        return x + 1
+
+
+@pytest.mark.parametrize("first", [np.nan, np.inf, -np.inf, 1j, 0.0])
+def test_the_estimate_is_never_far_below_the_dump(debug, tmp_path, first):
+    values = np.random.RandomState(0).randn(100, 1000).astype(np.complex64 if first == 1j else np.float32)
+    values[0, 0] = first
+    net = nn.SequentialCell(*[Sum() for _ in range(10)])
+    debug.record(lambda: net(ms.Tensor(values)), net, level="mix")
+    guess = PrecisionDebugger.estimate()
+    debug.dump_path = tmp_path / "tensor"
+    debug.record(lambda: net(ms.Tensor(values)), net, level="mix", task="tensor")
+    found = _size(tmp_path / "tensor" / "step0")
+    assert found * 0.95 < guess < found * (4 if first == 1j or np.isnan(first) else 1.05)
 
 
 def test_estimate_before_the_first_step_is_refused(debug):

@@ -114,3 +114,24 @@ def test_a_folder_that_cannot_be_looked_at_is_an_error_and_nothing_is_counted(tm
     with pytest.raises(FileNotFoundError):
         budget.reserve(str(tmp_path / "missing"), 800)
     assert budget.reserve(str(tmp_path), 800)
+
+
+@pytest.mark.parametrize(("free", "allowed"), [(90, 60), (100_000, 90_000)])
+def test_some_files_are_kept_free_for_the_documents(monkeypatch, free, allowed):
+    left = [free]
+    monkeypatch.setattr(
+        os, "statvfs", lambda folder: type("statvfs_result", (), {"f_favail": left[0], "f_files": 10**6})
+    )
+    budget, made = DiskBudget(None), 0
+    while budget.allows_file("/disk"):
+        left[0] -= 1
+        made += 1
+    assert made == allowed
+    assert budget.exhausted_reason == f"the disk of /disk has room for only {free - allowed} more files"
+    assert not budget.reserve("/disk", 1)
+
+
+def test_a_file_system_that_makes_inodes_as_it_needs_them_has_no_limit_of_files(monkeypatch):
+    monkeypatch.setattr(os, "statvfs", lambda folder: type("statvfs_result", (), {"f_favail": 0, "f_files": 0}))
+    budget = DiskBudget(None)
+    assert all(budget.allows_file("/disk") for _ in range(1000))
