@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Mapping
+from typing import Any
 
 FORWARD, BACKWARD = "forward", "backward"
 
@@ -81,6 +83,16 @@ def parameters_grad_name(key: str, number: int) -> str:
     return f"{key}.parameters_grad.{number}"
 
 
+def by_last_part(named: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the items by the last part of their names; by the whole names where two of them end alike.
+
+    >>> by_last_part({"fc.weight": 1, "fc.bias": 2}), by_last_part({"a.weight": 1, "b.weight": 2})
+    ({'weight': 1, 'bias': 2}, {'a.weight': 1, 'b.weight': 2})
+    """
+    short = {name.rsplit(".", 1)[-1]: item for name, item in named.items()}
+    return short if len(short) == len(named) else {**named}
+
+
 def custom_key(prefix: str, name: str) -> str:
     """Return the entries' names without number and direction for a function of the user's own.
 
@@ -120,9 +132,11 @@ _EMPTY = re.compile(r"\.(new_)?empty(_like|_strided)?$")
 def written_outputs(key: str) -> int | None:
     """Return how many of its first outputs a call of this key surely writes on CPU; None for all.
 
-    >>> written_outputs("Primitive.bn.BatchNorm"), written_outputs("Mint.empty"), written_outputs("Mint.add")
+    >>> written_outputs("Primitive.bn.BatchNorm"), written_outputs("Mint.empty"), written_outputs("Cell.BatchNorm")
     (1, 0, None)
     """
+    if key.startswith((f"{CELL}.", f"{JIT}.")):
+        return None
     return 1 if key.endswith(".BatchNorm") else 0 if _EMPTY.search(key) else None
 
 

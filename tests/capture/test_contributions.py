@@ -57,8 +57,8 @@ class Places:
         self._held, self._begun = {}, {}
         find_inputs, attach = GradientHooks.find_inputs, GradientHooks.attach
 
-        def finding(gradients, recorder, args, kwargs, *flags):
-            made = find_inputs(gradients, recorder, args, kwargs, *flags)
+        def finding(gradients, recorder, args, kwargs, cell=None, **flags):
+            made = find_inputs(gradients, recorder, args, kwargs, cell, **flags)
             if made is not None:
                 self._begun[id(made)] = made, list(self._inputs(gradients._nodes, args, kwargs))
             return made

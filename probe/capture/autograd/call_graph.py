@@ -25,12 +25,13 @@ class GraphInputs:
         non_differentiable: leaves of a dtype that has no gradient.
         made_before: the sequence number of a node that was made before the call, where that is needed.
         is_compiled: see above.
+        begins_graph: the call itself begins the graph.
     """
 
-    __slots__ = ("_held", "is_compiled", "keys", "made_before", "non_differentiable", "tree")
+    __slots__ = ("_held", "begins_graph", "is_compiled", "keys", "made_before", "non_differentiable", "tree")
 
     def __init__(self, tree: TensorTree, nodes: AutogradNodes, is_compiled: bool = False) -> None:
-        self.tree, self.is_compiled = tree, is_compiled
+        self.tree, self.is_compiled, self.begins_graph = tree, is_compiled, False
         self.keys: dict[Key, list[int]] = {}
         self.non_differentiable: set[int] = set()
         self.made_before = -1

@@ -36,23 +36,35 @@ class GradientHooks:
         self._no_inputs = GraphInputs(TensorTree(nodes.tensor, (), is_input=False), nodes)
 
     def find_inputs(
-        self, recorder: StepRecorder, args: Sequence[Any], kwargs: Mapping[str, Any], is_cell: bool, is_compiled: bool
+        self,
+        recorder: StepRecorder,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        cell: Any = None,
+        is_compiled: bool = False,
+        is_custom: bool = False,
     ) -> GraphInputs | None:
         """Return the places of a call's inputs in the graph; None if no gradient is being recorded.
 
-        A Cell may use tensors that are not its arguments: only nodes made from now on are its own.
+        A Cell, and a function of the user's own, may use tensors that are not its arguments: only nodes made from now
+        on are its own. A Cell that is differentiated itself begins the graph later, in its call.
         """
-        if not self._nodes.works or not self._nodes.grad_enabled():
+        nodes = self._nodes
+        begins_graph = nodes.works and cell is not None and cell.requires_grad and not nodes.is_differentiated()
+        if not begins_graph and not (nodes.works and nodes.grad_enabled()):
             return None
         if recorder.task.gradients is GradientUse.ORDER:
             return self._no_inputs
         inputs = GraphInputs(TensorTree(self._tensor, args, is_input=False, keywords=kwargs), self._nodes, is_compiled)
-        if is_cell:
-            inputs.made_before = self._nodes.newest_sequence_nr()
+        inputs.begins_graph = begins_graph
+        if not begins_graph and (cell is not None or is_custom):
+            inputs.made_before = nodes.newest_sequence_nr()
         return inputs
 
     def attach(self, recorder: StepRecorder, call: Call, inputs: GraphInputs, result: Any) -> None:
         """Watch the gradients of a call that has returned."""
+        if inputs.begins_graph:  # they have places only now
+            inputs = GraphInputs(inputs.tree, self._nodes)
         continuous = self._nodes.continuous
         outputs = TensorTree(self._tensor, as_outputs(result), is_input=True)
         nodes = [tensor._grad_node if tensor._dtype in continuous else None for tensor in outputs.tensors]
@@ -68,8 +80,10 @@ class GradientHooks:
         if len(nodes) == 1 or len({self._nodes.identify(node) for node in made}) == 1:
             places = self._places(made[0], inputs, outputs.tensors)
             if places is not None:
-                reached = [leaf for leaf, node in enumerate(nodes) if node is not None]
-                arrivals = [(leaf, outputs.tensors[leaf]._output_index) for leaf in reached]
+                first: dict[int, int] = {}  # returned twice: the whole gradient belongs to the first place
+                for leaf in (leaf for leaf, node in enumerate(nodes) if node is not None):
+                    first.setdefault(outputs.tensors[leaf]._output_index, leaf)
+                arrivals = [(leaf, index) for index, leaf in first.items()]
                 advance = functools.partial(self._open_entries.advance, made[0]._sequence_nr())
                 made[0].register_hook(_one_node(recorder, call, inputs, outputs, arrivals, places, advance))
                 return

@@ -32,6 +32,7 @@ class AutogradNodes:
         reason: why the self-test failed, or "".
         identify: node -> a value that is equal for two wrappers of the same node.
         grad_enabled: returns whether MindSpore records the graph now.
+        is_differentiated: returns whether a function that is differentiated has begun.
         synchronize: waits for asynchronous work. It raises a pending error of the training, once. So the tool calls
             it before it reads a tensor, and never in a guard.
         tensor: the class of tensors.
@@ -48,6 +49,7 @@ class AutogradNodes:
         )
         self.identify: Callable[[Node], Any] = _by_name
         self.grad_enabled: Callable[[], bool] = executor.requires_grad
+        self.is_differentiated: Callable[[], bool] = executor.grad_flag
         self.synchronize: Callable[[], None] = executor.sync
         self._view = mindspore.Tensor.view
         self._anchor = mindspore.Parameter(mindspore.Tensor([1.0, 2.0], mindspore.float32), name="probe_anchor")

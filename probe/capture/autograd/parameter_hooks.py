@@ -22,6 +22,7 @@ class ParameterHooks:
 
     def __init__(self) -> None:
         self._hooked: dict[tuple[str, str], Any] = {}
+        self._registered: dict[tuple[str, str, int], Any] = {}  # in this step
         self._handles: list[Any] = []
         self._called: set[str] = set()
         self._stale = False
@@ -34,22 +35,22 @@ class ParameterHooks:
     def watch(self, recorder: StepRecorder, key: str, parameters: Mapping[str, Any]) -> None:
         """Record the gradients of a Cell's own parameters under its key."""
         self._called.add(key)
-        new = {(key, name): p for name, p in parameters.items() if self._hooked.get((key, name)) is not p}
+        new = {(key, name): p for name, p in parameters.items() if (key, name, id(p)) not in self._registered}
         if new:
             self._register(recorder, new)
-            self._hooked.update((place, parameter) for place, parameter in new.items() if parameter.requires_grad)
 
     def _register(self, recorder: StepRecorder, parameters: Mapping[tuple[str, str], Any]) -> None:
         if recorder.task.gradients is not GradientUse.NONE:
             with preserve_hook_version():
                 for (key, name), parameter in parameters.items():
                     if parameter.requires_grad:
+                        self._registered[key, name, id(parameter)] = self._hooked[key, name] = parameter
                         self._handles.append(parameter.register_hook(_hook(recorder, self._called, key, name)))
 
     def remove(self) -> None:
         """Remove every hook."""
         handles, self._handles = self._handles, []
-        self._called = set()
+        self._called, self._registered = set(), {}
         if self._stale:
             self.forget()
         remove_hooks(handles)

@@ -13,6 +13,7 @@ from typing import Any
 from probe.capture.graph.dumped_files import ENTER, LEAVE, UPDATE
 from probe.capture.graph.operators import GraphOperators
 from probe.capture.graph.sites import SKIPPED, Plans
+from probe.naming import by_last_part
 from probe.store.error_log import ErrorGuard
 
 #: inferred values of one argument: "shape", "dtype" and "value"
@@ -76,7 +77,7 @@ class Constructs:
         #: identity of a parameter -> its Cells' keys and its names there
         self._owners: dict[int, list[tuple[str, str]]] = {}
         for key, cell in self._cells:
-            for name, parameter in _own_parameters(cell).items():
+            for name, parameter in by_last_part(cell.parameters_dict(recurse=False)).items():
                 self._owners.setdefault(id(parameter), []).append((key, name))
 
     @property
@@ -116,7 +117,7 @@ class Constructs:
 
     def _cell(self, key: str, cell: Any) -> dict[str, Any]:
         """Return the attributes of a Cell while MindSpore compiles."""
-        plans, operators, parameters = self._plans, self._operators, _own_parameters(cell)
+        plans, operators, parameters = self._plans, self._operators, by_last_part(cell.parameters_dict(recurse=False))
         names, inner, hidden = tuple(parameters), cell.construct, _hidden(cell)
         if hidden:
             inner = _stand_in(cell)
@@ -139,10 +140,6 @@ class Constructs:
 
         construct = self._operators.optimizer_construct(optimizer.construct, _description(describe, self._fail))
         return {"construct": types.MethodType(construct, optimizer)}
-
-
-def _own_parameters(cell: Any) -> dict[str, Any]:
-    return {name.rsplit(".", 1)[-1]: value for name, value in cell.parameters_dict(recurse=False).items()}
 
 
 def _hidden(cell: Any) -> dict[str, Any]:

@@ -18,11 +18,11 @@ class ApiHooks:
 
     Args:
         context: shared by the hooks of the capture.
-        is_compiled: whether the functions are compiled ones.
+        **flags: of all these functions; see ``CaptureContext.begin``.
     """
 
-    def __init__(self, context: CaptureContext, is_compiled: bool = False) -> None:
-        self._context, self._is_compiled = context, is_compiled
+    def __init__(self, context: CaptureContext, **flags: bool) -> None:
+        self._context, self._flags = context, flags
 
     def wrap(self, key: str, original: Callable[..., Any]) -> Callable[..., Any]:
         """Return a wrapper of the original that records its outermost calls on each thread."""
@@ -60,7 +60,7 @@ class ApiHooks:
             inputs: the positional inputs, where they are not ``args`` (a Primitive's self is none).
         """
         context, inputs = self._context, args if inputs is None else tuple(inputs)
-        opened = context.begin(key, inputs, kwargs, is_compiled=self._is_compiled)
+        opened = context.begin(key, inputs, kwargs, **self._flags)
         if opened is None:
             return original(*args, **kwargs)
         try:

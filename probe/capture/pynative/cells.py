@@ -13,7 +13,7 @@ from probe.capture.patches import HookGroup, Patch, around
 from probe.capture.pynative.context import CaptureContext
 from probe.capture.pynative.recompute import RECOMPUTE_MODULE
 from probe.capture.pynative.thread_state import OpenCall
-from probe.naming import CELL, clean
+from probe.naming import CELL, by_last_part, clean
 
 #: the path of a loss Cell outside of the model
 _LOSS = "loss_fn"
@@ -66,8 +66,8 @@ def named_cells(models: Any, cells: Iterable[tuple[str, Any]]) -> list[tuple[str
     """Return the Cells below the models with the names of their entries, without number and direction."""
     if isinstance(models, ModelAndLoss):
         models = models.model
-    roots = {id(model) for model in (models if isinstance(models, (list, tuple)) else [models])}
-    return [(clean(f"{CELL}.{path}.{type(cell).__name__}"), cell) for path, cell in cells if id(cell) not in roots]
+    roots = {str(index) for index in range(len(models))} if isinstance(models, (list, tuple)) else {""}
+    return [(clean(f"{CELL}.{path}.{type(cell).__name__}"), cell) for path, cell in cells if path not in roots]
 
 
 class CellHooks(HookGroup):
@@ -93,7 +93,7 @@ class CellHooks(HookGroup):
         self._context, self._parameter_hooks = context, parameters
         self._cells = named_cells(models, cells)  # held: identities stay unique
         self._keys = {id(cell): key for key, cell in self._cells}
-        self._parameters: dict[str, dict[str, Any]] = {}  # each Cell's own, read at its first call after a start
+        self._parameters: dict[str, tuple[list[Any], dict[str, Any]]] = {}  # each Cell's own, as held and by name
 
     def install(self) -> None:
         """Begin to watch calls."""
@@ -144,11 +144,10 @@ class CellHooks(HookGroup):
         self._context.end(opened, output, parameters)
 
     def _own_parameters(self, cell: Any, key: str) -> dict[str, Any]:
-        parameters = self._parameters.get(key)
-        if parameters is None:
-            own = cell.parameters_dict(recurse=False).items()
-            parameters = self._parameters[key] = {name.rsplit(".", 1)[-1]: parameter for name, parameter in own}
-        return parameters
+        held, found = list(cell._params.values()), self._parameters.get(key)
+        if found is None or list(map(id, found[0])) != list(map(id, held)):  # some may have been replaced
+            found = self._parameters[key] = held, by_last_part(cell.parameters_dict(recurse=False))
+        return found[1]
 
 
 def is_cell_or_cells(value: Any) -> bool:

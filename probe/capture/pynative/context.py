@@ -36,7 +36,7 @@ class CaptureContext:
         self._gradients = gradients
 
     def begin(
-        self, key: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], cell: Any = None, is_compiled: bool = False
+        self, key: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], cell: Any = None, **flags: bool
     ) -> OpenCall | None:
         """Begin a call; return None if nothing of it is recorded. Raises errors of the training.
 
@@ -45,7 +45,7 @@ class CaptureContext:
             args: its positional inputs.
             kwargs: its keyword inputs.
             cell: the Cell that is called.
-            is_compiled: whether it is a compiled function.
+            **flags: ``is_compiled`` for a compiled function, ``is_custom`` for one of the user's own.
         """
         state, recorder, repeated = self.state, self.recorder, None
         if recorder is None:
@@ -67,7 +67,7 @@ class CaptureContext:
             return None
         if call.watched:
             with recorder.guard("watching the gradients of a call", call):
-                opened.graph_inputs = self._gradients.find_inputs(recorder, args, kwargs, cell is not None, is_compiled)
+                opened.graph_inputs = self._gradients.find_inputs(recorder, args, kwargs, cell, **flags)
         return opened
 
     def watch_gradients(self, opened: OpenCall, result: Any) -> None:

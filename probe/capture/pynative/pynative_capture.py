@@ -85,7 +85,7 @@ class PyNativeCapture:
         """Record a function of the user's own too."""
         place = id(api.owner), api.name
         if self._settings.apis and place not in self._custom:
-            self._custom[place] = self._patches([api])
+            self._custom[place] = self._patches([api], is_custom=True)
             self._context.hooks.add(self._custom[place])
 
     def drop(self, owner: Any, name: str) -> None:
@@ -106,8 +106,8 @@ class PyNativeCapture:
             self._model_hooks.add(CellHooks(self._context, self._parameters, models, cells))
         self._context.hooks.add(self._model_hooks)
 
-    def _patches(self, listed: list[SupportedApi]) -> HookGroup:
-        apis, collectives = ApiHooks(self._context), CollectiveHooks(self._context, self._handles)
+    def _patches(self, listed: list[SupportedApi], **flags: bool) -> HookGroup:
+        apis, collectives = ApiHooks(self._context, **flags), CollectiveHooks(self._context, self._handles)
         patches = []
         for api in listed:
             hooks = collectives if is_collective(api.key) else apis
@@ -127,7 +127,7 @@ class PyNativeCapture:
         self._uninstall()
         self._collect_rarely()
         self._context.recorder = self._handles.recorder = recorder
-        self._context.state.cells.clear()
+        self._context.state.forget_cells()
         self._parameters.begin(recorder)
         self._compilation.install()
         if token_range is not None:

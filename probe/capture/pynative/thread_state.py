@@ -81,8 +81,20 @@ class ThreadState(threading.local):
             depth: the number of open calls before it.
             cell: the Cell.
         """
-        opened = self.cells[depth] if depth < len(self.cells) else None
-        if opened is None or opened.cell is not cell:  # the recording began during this call
+        left = self.cells[depth:]
+        _forget_frames(left)
+        if not left or left[0].cell is not cell:  # the recording began during this call
             return None
         del self.cells[depth:]
-        return opened
+        return left[0]
+
+    def forget_cells(self) -> None:
+        """Forget all open calls: a new recording begins."""
+        _forget_frames(self.cells)
+        self.cells.clear()
+
+
+def _forget_frames(calls: list[OpenCall]) -> None:
+    """Release the frames of calls, as gradients hold the calls and a frame holds all tensors of its function."""
+    for opened in calls:
+        opened.call.frame = None
