@@ -186,10 +186,10 @@ def test_lines_of_code_leave_out_reading_docstrings_comments_and_blank_lines(tmp
 
 def test_too_many_lines_of_code_are_found(tmp_path):
     tree(tmp_path, {f"room{i}": "x = 1\n" * 300 for i in range(18)})
-    tree(tmp_path, {"rest": "x = 1\n" * 150, "seeding": "x = 1\n" * 50})
+    tree(tmp_path, {"rest": "x = 1\n" * 200, "seeding": "x = 1\n" * 50})
     assert broken(tmp_path) == {}
-    assert values(tmp_path)[f"without reading/, as a part of {BASELINE} before"] == round(5600 / BASELINE, 3)
-    tree(tmp_path, {"rest": "x = 1\n" * 151})
+    assert values(tmp_path)[f"without reading/, as a part of {BASELINE} before"] == round(5650 / BASELINE, 3)
+    tree(tmp_path, {"rest": "x = 1\n" * 201})
     assert [*broken(tmp_path)] == ["lines of code that record"]
 
 
