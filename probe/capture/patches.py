@@ -147,7 +147,7 @@ class HookGroup:
 
     @contextlib.contextmanager
     def suspended(self) -> Iterator[None]:
-        """Remove the hooks while something is compiled or copied."""
+        """Remove the hooks while something is compiled."""
         was_suspended = self.is_suspended
         self.suspend()
         try:

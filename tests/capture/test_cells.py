@@ -9,6 +9,7 @@ import gc
 import json
 import logging
 import subprocess
+import threading
 from collections import Counter
 
 import mindspore as ms
@@ -153,6 +154,55 @@ def test_a_copy_of_a_cell_made_while_recording_has_no_hooks(debug):
     assert vars(deep[0]).keys() == vars(net[0]).keys()
     np.testing.assert_array_equal(result.asnumpy(), ops.exp(X).asnumpy())
     assert dump.names("Inner.forward") == ["Cell.1.Inner.forward.0"]
+
+
+class CopiesItself(nn.Cell):
+    """Copies its Primitive itself, and perhaps waits meanwhile."""
+
+    def __init__(self, wait=lambda: None):
+        super().__init__()
+        self.multiply, self._wait = ops.MatMul(), wait
+
+    def construct(self, x):
+        return self.multiply(x, x.T)
+
+    def __deepcopy__(self, memo):
+        self._wait()
+        made = CopiesItself()
+        made.multiply = copy.deepcopy(self.multiply, memo)
+        return made
+
+
+def test_a_primitive_that_is_copied_while_recording_has_its_own_class(debug):
+    net = nn.SequentialCell(CopiesItself())
+    made, dump = debug.record(lambda: [copy.deepcopy(net)[0](X), copy.deepcopy(net[0]), net(X)], net, level="mix")
+    assert type(made[1].multiply) is ops.MatMul
+    assert dump.names("MatMul", "forward") == [
+        "Primitive.fn:CopiesItself.MatMul.0.forward",
+        "Primitive.multiply.MatMul.0.forward",
+    ]
+
+
+def test_a_copy_in_another_thread_does_not_stop_the_recording(debug):
+    begun, may_end = threading.Event(), threading.Event()
+
+    def wait():
+        begun.set()
+        may_end.wait(20)
+
+    net = nn.SequentialCell(CopiesItself(wait))
+
+    def work():
+        thread = threading.Thread(target=copy.deepcopy, args=(net[0],))
+        thread.start()
+        begun.wait(20)
+        net(X)
+        may_end.set()
+        thread.join()
+        net(X)
+
+    _, dump = debug.record(work, net, level="L0")
+    assert len(dump.names("forward")) == 2
 
 
 @pytest.mark.slow

@@ -24,7 +24,7 @@ class CaptureContext:
     Attributes:
         recorder: records the calls; None while nothing is recorded.
         state: the state of each thread.
-        hooks: the hooks that are suspended while MindSpore compiles or copies a Cell.
+        hooks: the hooks that are suspended while MindSpore compiles.
         replay_logs: the logs of each recomputed Cell by its identity, the newest last.
     """
 

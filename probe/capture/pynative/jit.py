@@ -9,7 +9,6 @@ captured between start and stop: it runs as written, and the APIs in it are reco
 from __future__ import annotations
 
 import contextlib
-import copy
 import functools
 import importlib
 from collections.abc import Callable
@@ -40,13 +39,6 @@ def jit_patches(context: CaptureContext) -> HookGroup:
     return HookGroup(patches)
 
 
-def copy_patch(context: CaptureContext) -> Patch:
-    """Return the patch that keeps our hooks out of copies of a Cell, from which they could not be removed."""
-    from mindspore import nn
-
-    return Patch(nn.Cell, "__deepcopy__", around(functools.partial(_clean_copy, context)), absent=True)
-
-
 def _find(name: str, *modules: str) -> Any:
     """Return a class from the first module that has it: the one since 2.9, then the one before."""
     for module in modules:
@@ -58,12 +50,6 @@ def _find(name: str, *modules: str) -> Any:
 def _undisturbed(context: CaptureContext, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     with context.hooks.suspended():
         return original(*args, **kwargs)
-
-
-def _clean_copy(context: CaptureContext, original: Callable[..., Any] | None, cell: Any, memo: dict[int, Any]) -> Any:
-    """Copy a Cell without our hooks. Cell itself has no such method; copy.deepcopy copies it."""
-    with context.hooks.suspended():
-        return copy.deepcopy(cell, memo) if original is None else original(cell, memo)
 
 
 def _do_nothing(original: Callable[..., Any], *args: Any) -> None:

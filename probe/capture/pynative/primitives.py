@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from probe.capture.pynative.apis import ApiHooks
@@ -60,6 +60,7 @@ class PrimitiveHooks:
 
     def _subclass(self, own: type, key: str) -> type:
         apis, state, original = self._apis, self._state, own.__call__
+        copy: Callable[..., Any] = getattr(own, "__deepcopy__")  # noqa: B009 - mypy does not know it
 
         def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
             inside, state.in_recorded_call = state.in_recorded_call, True
@@ -68,5 +69,11 @@ class PrimitiveHooks:
             finally:
                 state.in_recorded_call = inside
 
+        def __deepcopy__(self: Any, memo: dict[int, Any]) -> Any:
+            """Return a copy that is not recorded: our class could not be taken from it again."""
+            copied = copy(self, memo)
+            copied.__class__ = own
+            return copied
+
         same = {name: getattr(own, name) for name in ("__module__", "__qualname__", "__doc__")}
-        return type(own)(own.__name__, (own,), {"__call__": __call__, **same})
+        return type(own)(own.__name__, (own,), {"__call__": __call__, "__deepcopy__": __deepcopy__, **same})

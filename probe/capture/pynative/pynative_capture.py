@@ -21,7 +21,7 @@ from probe.capture.pynative.cells import CellHooks, iter_cells
 from probe.capture.pynative.collectives import CollectiveHooks, is_collective
 from probe.capture.pynative.comm_handles import CommHandleTracker
 from probe.capture.pynative.context import CaptureContext
-from probe.capture.pynative.jit import copy_patch, jit_patches
+from probe.capture.pynative.jit import jit_patches
 from probe.capture.pynative.operations import OperationHooks
 from probe.capture.pynative.primitives import PrimitiveHooks, find_primitives
 from probe.capture.pynative.recompute import recompute_patches
@@ -70,7 +70,7 @@ class PyNativeCapture:
         self._context = CaptureContext(self._gradients)
         self._compilation = HookGroup([recompute_patches(self._context), jit_patches(self._context)])
         listed = load_supported_apis(settings.support_ops) if settings.apis else []
-        for hooks in (copy_patch(self._context), self._handles, self._patches(listed)):
+        for hooks in (self._handles, self._patches(listed)):
             self._context.hooks.add(hooks)
         if settings.operations:
             self._context.hooks.add(OperationHooks(self._context))
