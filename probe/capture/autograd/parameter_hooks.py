@@ -35,7 +35,8 @@ class ParameterHooks:
     def watch(self, recorder: StepRecorder, key: str, parameters: Mapping[str, Any]) -> None:
         """Record the gradients of a Cell's own parameters under its key."""
         self._called.add(key)
-        new = {(key, name): p for name, p in parameters.items() if (key, name, id(p)) not in self._registered}
+        known = self._registered
+        new = {(key, n): p for n, p in parameters.items() if (key, n, id(p)) not in known and p.requires_grad}
         if new:
             self._register(recorder, new)
 
