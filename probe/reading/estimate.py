@@ -4,9 +4,7 @@
 
 from __future__ import annotations
 
-import math
 import os
-from typing import Any
 
 from probe.reading.flow import content_key
 from probe.reading.run import open as open_run
@@ -38,7 +36,7 @@ def estimate(folder: str, exact_dtypes: bool = False, link_equal: bool = True) -
         arrays = (element_count(record.get("shape")) or 0) * sizes.get(name, bits // 8)
         total += 0 if "data_name" in record else _KEY + len(place)
         content = content_key(record), str(record.get("shape"))
-        if not link_equal or content not in counted or not _tells_content(record):
+        if not link_equal or content[0] is None or content not in counted or not _tells_content(record):
             total += arrays + _HEADER
             counted.add(content)
     return total
@@ -46,9 +44,9 @@ def estimate(folder: str, exact_dtypes: bool = False, link_equal: bool = True) -
 
 def _tells_content(record: Record) -> bool:
     """Return whether tensors whose records are equal to this one are equal in all likelihood."""
-    numbers: list[Any] = [record.get(key) for key in ("Mean", "Norm")]
+    numbers = {str(record.get(key)).lower() for key in ("Mean", "Norm")}  # a document may hold anything
     is_real = not str(record.get("dtype")).startswith("Complex")  # those numbers are of the magnitudes
-    return bool(record.get("md5")) or (is_real and None not in numbers and not any(map(math.isnan, numbers)))
+    return bool(record.get("md5")) or (is_real and numbers.isdisjoint(("none", "nan")))
 
 
 def documents(folder: str) -> int:

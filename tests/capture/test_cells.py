@@ -157,17 +157,16 @@ def test_a_copy_of_a_cell_made_while_recording_has_no_hooks(debug):
 
 
 class CopiesItself(nn.Cell):
-    """Copies its Primitive itself, and perhaps waits meanwhile."""
+    """Copies its Primitive itself."""
 
-    def __init__(self, wait=lambda: None):
+    def __init__(self):
         super().__init__()
-        self.multiply, self._wait = ops.MatMul(), wait
+        self.multiply = ops.MatMul()
 
     def construct(self, x):
         return self.multiply(x, x.T)
 
     def __deepcopy__(self, memo):
-        self._wait()
         made = CopiesItself()
         made.multiply = copy.deepcopy(self.multiply, memo)
         return made
@@ -183,26 +182,60 @@ def test_a_primitive_that_is_copied_while_recording_has_its_own_class(debug):
     ]
 
 
+class CopiesNothing(ops.Primitive):
+    """Returns itself where it is copied."""
+
+    def __init__(self):
+        super().__init__("Nothing")
+
+    def __call__(self, x):
+        return x
+
+    def __deepcopy__(self, memo):
+        return self
+
+
+def test_a_primitive_that_is_its_own_copy_stays_recorded(debug):
+    net = nn.SequentialCell(nn.ReLU())
+    net[0].nothing = CopiesNothing()
+
+    def work():
+        assert copy.deepcopy(net[0].nothing) is net[0].nothing
+        net[0].nothing(X)
+
+    _, dump = debug.record(work, net, level="mix")
+    assert dump.names("nothing") == ["Primitive.nothing.CopiesNothing.0.forward"]
+    assert type(net[0].nothing) is CopiesNothing
+
+
+class SlowToCopy:
+    """Says that its copy has begun, and waits until it may end."""
+
+    def __init__(self):
+        self.begun, self.may_end = threading.Event(), threading.Event()
+
+    def __deepcopy__(self, memo):
+        self.begun.set()
+        assert self.may_end.wait(20)
+        return self
+
+
 def test_a_copy_in_another_thread_does_not_stop_the_recording(debug):
-    begun, may_end = threading.Event(), threading.Event()
-
-    def wait():
-        begun.set()
-        may_end.wait(20)
-
-    net = nn.SequentialCell(CopiesItself(wait))
+    slow = SlowToCopy()
+    net = nn.SequentialCell(Inner(ops.tanh))
+    net[0].slow = slow
 
     def work():
         thread = threading.Thread(target=copy.deepcopy, args=(net[0],))
         thread.start()
-        begun.wait(20)
+        assert slow.begun.wait(20)
         net(X)
-        may_end.set()
+        slow.may_end.set()
         thread.join()
         net(X)
 
     _, dump = debug.record(work, net, level="L0")
-    assert len(dump.names("forward")) == 2
+    assert dump.names("forward") == ["Cell.0.Inner.forward.0", "Cell.0.Inner.forward.1"]
 
 
 @pytest.mark.slow

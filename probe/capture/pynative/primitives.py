@@ -72,7 +72,8 @@ class PrimitiveHooks:
         def __deepcopy__(self: Any, memo: dict[int, Any]) -> Any:
             """Return a copy that is not recorded: our class could not be taken from it again."""
             copied = copy(self, memo)
-            copied.__class__ = own
+            if type(copied) is type(self) and copied is not self:  # a user's class may return anything
+                copied.__class__ = own
             return copied
 
         same = {name: getattr(own, name) for name in ("__module__", "__qualname__", "__doc__")}
