@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import logging
-import subprocess
 import sys
 
 import mindspore as ms
@@ -15,6 +14,7 @@ import pytest
 from mindspore import nn, ops
 
 from probe import PrecisionDebugger, UsageError
+from tests.support import processes
 from tests.support.tensors import tensor
 
 
@@ -200,7 +200,9 @@ def test_a_name_in_list_that_matched_nothing_is_warned_about_once(debug, caplog)
 @pytest.mark.slow
 def test_importing_probe_imports_nothing_heavy():
     code = "import sys, probe; print([m for m in ('mindspore', 'numpy', 'yaml') if m in sys.modules])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+    command = [sys.executable, "-c", code]
+    done = processes.run(command, fresh="imports are counted", capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
 
 
 @pytest.mark.slow
@@ -214,6 +216,6 @@ PrecisionDebugger.start()
 ms.ops.exp(ms.Tensor(np.ones(2, np.float32)))
 raise SystemExit(7)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = processes.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 7, done.stderr
     assert "Functional.exp.0.forward" in json.loads((tmp_path / "dump/step0/rank/dump.json").read_text())["data"]

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 import textwrap
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import probe
+from tests.support import processes
 from tests.support.paths import ROOT, environment
 
 pytestmark = pytest.mark.slow
@@ -63,7 +63,7 @@ model = ms.Model(model, nn.MSELoss(), nn.SGD(model.trainable_params()))
 def run(tmp_path, example):
     (tmp_path / "example.py").write_text(example, "utf-8")
     path = os.pathsep.join([str(Path(probe.__file__).parent.parent), *filter(None, sys.path)])
-    return subprocess.run(
+    return processes.run(
         [sys.executable, "example.py"],
         capture_output=True,
         text=True,
@@ -106,7 +106,7 @@ def test_an_example_of_the_readme_runs_twice_in_one_folder(kind, tmp_path):
 def command(words, tmp_path):
     """Return the lines that a command of the README prints, and its exit code."""
     words = words.replace("probe", f"{sys.executable} -m probe", 1)
-    done = subprocess.run(
+    done = processes.run(
         words.split(), capture_output=True, text=True, check=False, cwd=tmp_path, env=environment(), timeout=300
     )
     return done.stdout.splitlines(), done.returncode, done.stderr
@@ -115,7 +115,7 @@ def command(words, tmp_path):
 def test_the_output_in_the_readme_is_that_of_the_demo(tmp_path):
     shown = block("$ probe show demo_dump").splitlines()
     program = [sys.executable, ROOT / "examples/train_loop.py", "--dump-path", tmp_path / "demo_dump"]
-    subprocess.run(program, check=True, capture_output=True, cwd=tmp_path, env=environment(), timeout=300)
+    processes.run(program, check=True, capture_output=True, cwd=tmp_path, env=environment(), timeout=300)
     found, status, _ = command(shown[0].removeprefix("$ "), tmp_path)
     assert status == 0
     assert [line.split()[:3] for line in found] == [line.split()[:3] for line in shown[1:]]
@@ -145,7 +145,7 @@ def planted(tmp_path, config, scale):
     program = block("for x, y in data").replace("…train…", train)
     begin = "import probe\n" + BEFORE + LOOP + PLANTED
     (tmp_path / "example.py").write_text(begin + program, "utf-8")
-    done = subprocess.run(
+    done = processes.run(
         [sys.executable, "example.py", scale],
         capture_output=True,
         text=True,

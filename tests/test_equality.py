@@ -5,12 +5,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
 
 import mindspore as ms
 import pytest
 
-from tests.support import interference
+from tests.support import interference, processes
 from tests.support.paths import ROOT, program
 
 pytestmark = pytest.mark.slow
@@ -21,7 +20,7 @@ TRAININGS = [*interference.NETS, "lenet", "gpt", "digits"]
 @pytest.mark.parametrize("mode", ["synchronous", "asynchronous"])
 def test_trainings_are_bitwise_equal(mode, capsys):
     command = program("equality", *(["--asynchronous"] if mode == "asynchronous" else []))
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    done = processes.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.splitlines()[-1])
     with capsys.disabled():
@@ -35,7 +34,7 @@ def test_trainings_are_bitwise_equal(mode, capsys):
 
 def test_fifty_steps_without_dropout_are_bitwise_equal():
     command = program("equality", "--nets", "digits", "--steps", "50", "--tasks", "statistics")
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    done = processes.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.splitlines()[-1])
     assert (found["compared"], found["different"], found["unsteady"], found["lost"]) == (3, [], [], [])

@@ -16,7 +16,7 @@ import sys
 import pytest
 
 from probe import SettingsError
-from tests.support import nets
+from tests.support import nets, processes
 from tests.support.dumps import Dump
 from tests.support.faults import DISK, TOOL, owner_of
 from tests.support.paths import environment
@@ -223,10 +223,10 @@ def test_a_full_disk_leaves_the_statistics_complete(tmp_path, size, message):
         pytest.skip("mounting a tmpfs needs root")
     try:
         command = [sys.executable, "-c", SMALL_DISK]
-        plain = subprocess.run(
+        plain = processes.run(
             [*command, ""], capture_output=True, text=True, check=True, timeout=100, env=environment()
         )
-        watched = subprocess.run(
+        watched = processes.run(
             [*command, str(disk / "dump")],
             capture_output=True,
             text=True,
@@ -328,7 +328,7 @@ def test_files_of_small_arrays_leave_room_for_the_documents(tmp_path):
         pytest.skip("mounting a tmpfs needs root")
     try:
         command = [sys.executable, "-c", SCALARS, str(disk / "dump")]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=100)
+        done = processes.run(command, capture_output=True, text=True, check=True, timeout=100)
         dumps = [Dump(disk / "dump" / f"step{step}" / "rank") for step in (0, 1)]
         left = sorted(path.name for path in dumps[1].folder.iterdir())
     finally:

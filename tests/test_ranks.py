@@ -13,6 +13,7 @@ import sys
 import numpy as np
 import pytest
 
+from tests.support import processes
 from tests.support.dumps import Dump
 from tests.support.launch import launch
 
@@ -318,7 +319,7 @@ def test_a_killed_rank_is_recovered_under_its_name_and_a_rank_not_recorded_write
     step = tmp_path / "dump" / "step0"
     assert os.listdir(step) == ["rank1"]
     command = [sys.executable, "-m", "probe", "recover", str(tmp_path / "dump")]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = processes.run(command, capture_output=True, text=True, check=True)
     assert "2 entries recovered" in done.stdout
     assert os.listdir(step) == ["rank1"]
     assert not (tmp_path / "dump" / "step1").exists()
@@ -326,14 +327,14 @@ def test_a_killed_rank_is_recovered_under_its_name_and_a_rank_not_recorded_write
     assert list(dump.data) == ["Functional.relu.0.forward", "Functional.exp.0.forward"]
     assert dump.header["dump_data_dir"] == str(dump.folder / "dump_tensor_data")
     assert values(dump, dump.data["Functional.exp.0.forward"]["output"]) == [[1.0]]
-    again = subprocess.run(command, capture_output=True, text=True, check=True)
+    again = processes.run(command, capture_output=True, text=True, check=True)
     assert "nothing to recover" in again.stdout
 
 
 def test_the_example_shows_inputs_and_outputs_of_each_rank(tmp_path, request):
     example = request.config.rootpath / "examples" / "train_ranks.py"
     command = [sys.executable, str(example), "--dump-path", str(tmp_path / "dump")]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=240)
+    done = processes.run(command, capture_output=True, text=True, check=True, timeout=240)
     shown = [line for line in done.stdout.splitlines() if "all_reduce" in line]
     assert [f"rank{rank}:" in line for rank, line in enumerate(shown)] == [True, True]
     given, got = zip(*(re.search(r"gave Mean (\S+), got (\S+)$", line).groups() for line in shown))

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import logging
-import subprocess
 import sys
 import traceback
 
@@ -18,6 +17,7 @@ from mindspore import nn, ops
 from probe import MsprobeStep, PrecisionDebugger, UsageError
 from probe.config.settings import Settings
 from probe.run_report import RunReport
+from tests.support import processes
 from tests.support.paths import environment
 from tests.support.tensors import tensor
 
@@ -112,7 +112,7 @@ for cell in range(2):
 @pytest.mark.parametrize("where", ["program", "notebook"])
 def test_the_line_comes_once_at_the_end_and_in_a_notebook_at_step(tmp_path, where):
     command = [sys.executable, "-c", AT_EXIT, where]
-    done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=True)
+    done = processes.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=True)
     lines = [line for line in done.stderr.splitlines() if line.startswith("probe: ") or line == "end of cell"]
     look = f"in {tmp_path}/dump; look with: probe show {tmp_path}/dump"
     if where == "program":

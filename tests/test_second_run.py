@@ -16,6 +16,7 @@ import pytest
 from mindspore import ops
 
 from probe import PrecisionDebugger, SettingsError, UsageError
+from tests.support import processes
 from tests.support.dumps import Dump
 from tests.support.paths import environment
 from tests.support.tensors import tensor
@@ -260,7 +261,7 @@ for step in range(2):
 def test_a_run_after_kill_9_writes_beside_and_leaves_the_journal_to_recover(tmp_path):
     def run(*arguments):
         command = [sys.executable, "-c", PROGRAM, *arguments]
-        return subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False)
+        return processes.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False)
 
     assert run("killed").returncode == -signal.SIGKILL
     again = run()
@@ -271,6 +272,6 @@ def test_a_run_after_kill_9_writes_beside_and_leaves_the_journal_to_recover(tmp_
     third = run()
     assert f"this run writes into {tmp_path}/dump-3" in third.stderr
     recovered = [sys.executable, "-m", "probe", "recover", "dump"]
-    subprocess.run(recovered, cwd=tmp_path, env=environment(), check=True, capture_output=True)
+    processes.run(recovered, cwd=tmp_path, env=environment(), check=True, capture_output=True)
     data = json.loads((tmp_path / "dump" / "step1" / "rank" / "dump.json").read_text())["data"]
     assert list(data) == ["Functional.exp.0.forward"]

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 
 import mindspore as ms
@@ -14,6 +13,7 @@ import pytest
 from mindspore import mint, nn, ops
 
 from probe import UsageError, seed_all
+from tests.support import processes
 
 IMAGES = np.random.default_rng(0).normal(size=(2, 3, 4, 4)).astype(np.float32)
 VOLUMES = IMAGES.reshape(2, 3, 4, 2, 2)
@@ -106,7 +106,7 @@ def test_two_processes_with_one_seed_train_the_same(tmp_path):
 
     def losses(seed):
         command = [sys.executable, str(tmp_path / "training.py"), str(seed)]
-        return subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout.split()
+        return processes.run(command, capture_output=True, text=True, check=True, env=environment).stdout.split()
 
     first = losses(1234)
     assert len(first) == 3

@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 
 import mindspore as ms
@@ -16,6 +15,7 @@ import pytest
 from mindspore import nn, ops
 
 from probe import PrecisionDebugger, UsageError
+from tests.support import processes
 from tests.support.paths import environment
 from tests.support.tensors import tensor
 
@@ -317,7 +317,7 @@ x = ms.Tensor(np.ones(3, np.float32))
 
 def run(code, *arguments, **variables):
     command = [sys.executable, "-c", PRELUDE + code, *map(str, arguments)]
-    done = subprocess.run(
+    done = processes.run(
         command, capture_output=True, text=True, check=False, timeout=100, env=environment(**variables)
     )
     assert done.returncode == 0, done.stderr

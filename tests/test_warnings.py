@@ -5,11 +5,11 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 
 import pytest
 
+from tests.support import processes
 from tests.support.paths import environment
 
 pytestmark = pytest.mark.slow
@@ -52,7 +52,7 @@ SETTINGS = [
 
 
 def warnings_of(folder, which, settings):
-    done = subprocess.run(
+    done = processes.run(
         [sys.executable, "-W", "default", "-c", TRAINING, which, repr(settings)],
         cwd=folder,
         env=environment(),

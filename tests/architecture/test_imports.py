@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 import sys
 
 import pytest
 
+from tests.support import processes
 from tests.support.paths import ROOT
 
 pytest.importorskip("importlinter", reason="import-linter is not installed: it needs Python 3.10")
@@ -28,7 +28,7 @@ def copy(tmp_path):
 def check(folder):
     """Return the exit code of the check, and its text with single spaces."""
     command = [sys.executable, "-c", CHECK, "--no-cache", "--no-logo"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=100)
+    done = processes.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=100)
     return done.returncode, re.sub(r"\s+", " ", done.stdout)
 
 

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 
 import pytest
+
+from tests.support import processes
 
 pytestmark = pytest.mark.slow
 
@@ -43,7 +44,7 @@ def test_an_asynchronous_error_reaches_the_training_and_is_not_logged_as_probes(
     (tmp_path / "later.py").write_text(FAILS_LATER)
     command = [sys.executable, str(tmp_path / "later.py"), str(tmp_path / "dump"), level]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    done = processes.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "'input_indices' should be in the range [0, 5)" in done.stderr
     assert not list(tmp_path.rglob("dump_error_info.log"))
@@ -76,7 +77,7 @@ def test_an_error_comes_with_its_call_where_pynative_was_made_synchronous(tmp_pa
     config = tmp_path / "config.json"
     config.write_text(json.dumps({"synchronize": synchronize, "dump_path": str(tmp_path / "dump"), "quiet": True}))
     command = [sys.executable, "-c", SYNCHRONIZE, str(config)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=100)
+    done = processes.run(command, capture_output=True, text=True, check=True, timeout=100)
     returned = [] if synchronize else ["the call returned"]
     assert done.stdout.splitlines() == [*returned, "the index is refused"]
 
@@ -106,7 +107,7 @@ debugger.step()
 
 def test_a_step_ends_although_step_raises_a_pending_error_of_the_training(tmp_path):
     command = [sys.executable, "-c", PENDING, str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=100)
+    done = processes.run(command, capture_output=True, text=True, check=True, timeout=100)
     assert done.stdout.split() == ["raised"]
     calls = [list(json.loads((tmp_path / f"step{i}/rank/dump.json").read_text())["data"]) for i in (0, 1)]
     assert calls == [["Functional.relu.0.forward"], ["Functional.exp.0.forward"]]

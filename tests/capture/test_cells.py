@@ -8,7 +8,6 @@ import copy
 import gc
 import json
 import logging
-import subprocess
 import threading
 from collections import Counter
 
@@ -22,7 +21,7 @@ from probe.capture.pynative.thread_state import OpenCall
 from probe.recording.call import Call
 from probe.recording.step_recorder import StepRecorder
 from probe.store.documents import JsonDocuments
-from tests.support import interference, nets
+from tests.support import interference, nets, processes
 from tests.support.dumps import Dump
 from tests.support.paths import ROOT, program
 from tests.support.tensors import tensor
@@ -432,7 +431,14 @@ def test_no_object_of_a_step_outlives_it(debug, name, task):
 def test_a_thousand_steps_take_no_more_memory_than_without_probe(capsys):
     grown = {}
     for tool in ("bare", "probe"):
-        done = subprocess.run(program("memory", tool, 1000), capture_output=True, text=True, check=False, cwd=ROOT)
+        done = processes.run(
+            program("memory", tool, 1000),
+            fresh="memory is counted",
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            timeout=600,
+        )
         assert done.returncode == 0, done.stderr[-2000:]
         grown[tool] = json.loads(done.stdout.splitlines()[-1])
     with capsys.disabled():

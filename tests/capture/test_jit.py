@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 
 import mindspore as ms
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 from mindspore import jit, nn, ops
 
+from tests.support import processes
 from tests.support.tensors import tensor
 
 pytestmark = pytest.mark.slow
@@ -86,7 +86,7 @@ def test_a_traced_function_gives_the_same_numbers(tmp_path, compiled_before):
     (tmp_path / "traced.py").write_text(TRACE)
     command = [sys.executable, str(tmp_path / "traced.py"), str(tmp_path / "dump"), str(compiled_before)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    done = processes.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr
     assert not list(tmp_path.rglob("dump_error_info.log"))
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-import subprocess
 import sys
 
 import mindspore as ms
@@ -18,7 +17,7 @@ from probe.measure.device import DeviceMeasurer
 from probe.measure.host import HostMeasurer
 from probe.measure.measurer import Role
 from probe.measure.reductions import Reductions
-from tests.support import interference, nets
+from tests.support import interference, nets, processes
 
 pytestmark = pytest.mark.slow
 
@@ -219,7 +218,7 @@ print((measured - issued) / (time.perf_counter() - began))
 
 
 def test_measuring_does_not_wait_for_a_slow_operation():
-    done = subprocess.run([sys.executable, "-c", WAITING], capture_output=True, text=True, check=True)
+    done = processes.run([sys.executable, "-c", WAITING], capture_output=True, text=True, check=True)
     assert float(done.stdout.split()[-1]) < 0.3
 
 
@@ -310,7 +309,7 @@ print(caught, y.asnumpy().sum())
 @pytest.mark.parametrize("whose", ["theirs", "ours"])
 def test_an_error_of_the_training_reaches_it_once_and_an_error_of_probe_never(tmp_path, mode, whose):
     command = [sys.executable, "-c", ERRORS, str(tmp_path), mode, whose]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
+    done = processes.run(command, capture_output=True, text=True, check=False, timeout=100)
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.split()[-2:] == [str(int(whose == "theirs")), "999.0"]
     data = json.loads((tmp_path / "dump" / "step0" / "rank" / "dump.json").read_text())["data"]

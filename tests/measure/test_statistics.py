@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import math
-import subprocess
 import sys
 import zlib
 
@@ -14,7 +13,7 @@ import numpy as np
 import pytest
 
 from probe.measure.statistics import crc32, statistics
-from tests.support import arrays
+from tests.support import arrays, processes
 
 KEYS = {"Max", "Min", "Mean", "Norm"}
 
@@ -184,7 +183,7 @@ CHECKSUMS = (
 
 @pytest.mark.parametrize("code", [CHECKSUMS, WITHOUT + CHECKSUMS], ids=["fast", "zlib"])
 def test_checksums_are_those_of_zlib_with_and_without_the_extra(code):
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = processes.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     sizes = (0, 1, 7, 4096, 300000)
     expected = [f"{zlib.crc32(np.arange(size, dtype=np.uint8).tobytes()):08x}" for size in sizes]
     assert done.stdout == f"{expected}\n"

@@ -12,6 +12,7 @@ import sys
 
 import pytest
 
+from tests.support import processes
 from tests.support.paths import ROOT, program
 
 pytestmark = pytest.mark.slow
@@ -22,7 +23,7 @@ KILLS = int(os.environ.get("PROBE_KILLS", "50"))
 
 def test_sigkill_loses_no_call_that_had_returned(capsys):
     command = program("kills", "--kills", KILLS)
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1200, cwd=ROOT)
+    done = processes.run(command, capture_output=True, text=True, check=False, timeout=1200, cwd=ROOT)
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.splitlines()[-1])
     cut = [one for one in found if not one["whole"]]
@@ -68,7 +69,7 @@ else:
 )
 def test_a_process_that_ends_leaves_complete_documents(tmp_path, how, status):
     command = [sys.executable, "-c", TRAINING, how, str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
+    done = processes.run(command, capture_output=True, text=True, check=False, timeout=100)
     assert done.returncode == status, done.stderr
     rank = tmp_path / "step0" / "rank"
     data = json.loads((rank / "dump.json").read_text())["data"]
@@ -94,7 +95,7 @@ print(during != before, signal.getsignal(signal.SIGTERM) == before)
 
 
 def test_the_signal_handler_of_the_user_is_restored_at_stop(tmp_path):
-    done = subprocess.run(
+    done = processes.run(
         [sys.executable, "-c", SIGNAL, str(tmp_path)], capture_output=True, text=True, check=True, timeout=100
     )
     assert done.stdout.split() == ["True", "True"]
@@ -137,7 +138,7 @@ print(len(called), len(os.listdir("/proc/self/fd")) < 40)
 @pytest.mark.parametrize(("how", "called"), [("goes on", 2), ("ignored", 0), ("chained", 2)])
 def test_a_training_that_goes_on_after_sigterm_is_recorded_to_its_end(tmp_path, how, called):
     command = [sys.executable, "-c", CHAINS, how, str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
+    done = processes.run(command, capture_output=True, text=True, check=False, timeout=100)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split()[-2:] == [str(called), "True"]
     rank = tmp_path / "step0" / "rank"
@@ -173,7 +174,7 @@ debugger.step()
 
 
 def test_a_forked_child_writes_nothing(tmp_path):
-    done = subprocess.run(
+    done = processes.run(
         [sys.executable, "-c", FORKING, str(tmp_path)], capture_output=True, text=True, check=False, timeout=100
     )
     assert done.returncode == 0, done.stderr
@@ -203,12 +204,12 @@ debugger.step()
 @pytest.mark.parametrize("overwrite", ["false", "true"])
 def test_a_second_process_without_a_rank_is_refused(tmp_path, overwrite):
     arguments = [sys.executable, "-c", WAITING, str(tmp_path / "dump")]
-    first = subprocess.Popen(
+    first = processes.Popen(
         [*arguments, "false", str(tmp_path / "a.json")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     try:
         assert first.stdout.readline() == "recording\n"
-        second = subprocess.run(
+        second = processes.run(
             [*arguments, overwrite, str(tmp_path / "b.json")], capture_output=True, text=True, check=False, timeout=100
         )
     finally:

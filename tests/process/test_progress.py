@@ -16,6 +16,7 @@ import termios
 import pytest
 
 from probe.store.journal import Journal
+from tests.support import processes
 
 pytestmark = pytest.mark.slow
 
@@ -36,11 +37,11 @@ def _recover(folder, terminal):
     command = [sys.executable, "-m", "probe", "recover", str(folder)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     if not terminal:
-        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+        done = processes.run(command, capture_output=True, text=True, check=True, env=environment)
         return done.stdout, done.stderr
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))  # or it has no room for a line
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=slave, text=True, env=environment) as process:
+    with processes.Popen(command, stdout=subprocess.PIPE, stderr=slave, text=True, env=environment) as process:
         os.close(slave)
         shown = b""
         try:
@@ -76,5 +77,5 @@ assert list(progress([1, 2], "writing")) == [1, 2]
 print(threading.active_count(), hasattr(tqdm.tqdm, "_lock"), tqdm.tqdm.monitor)
 """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    done = processes.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
     assert done.stdout.split() == ["1", "False", "None"]

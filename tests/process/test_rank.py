@@ -7,11 +7,11 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 
 import pytest
 
+from tests.support import processes
 from tests.support.dumps import Dump
 
 pytestmark = pytest.mark.slow
@@ -42,7 +42,7 @@ def launched(tmp_path, how, rank=()):
     config.write_text(json.dumps({"rank": rank}))
     environment = {**os.environ, "RANK_SIZE": "2", "RANK_ID": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", LAUNCHED, str(tmp_path / "dump"), how, str(config)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    done = processes.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == -signal.SIGKILL, done.stderr[-2000:]
     return done.stdout.split()
 
@@ -52,7 +52,7 @@ def test_a_launched_process_without_communication_has_the_rank_of_its_environmen
     assert launched(tmp_path, how) == ["False"]
     if how != "step":
         command = [sys.executable, "-m", "probe", "recover", str(tmp_path / "dump")]
-        subprocess.run(command, capture_output=True, text=True, check=True)
+        processes.run(command, capture_output=True, text=True, check=True)
     assert os.listdir(tmp_path / "dump" / "step0") == ["rank1"]
     dump = Dump(tmp_path / "dump" / "step0" / "rank1")
     names = ["Functional.relu.0.forward"] + ["Functional.exp.0.forward"] * (how == "again")

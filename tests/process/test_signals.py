@@ -5,12 +5,12 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 import sys
 import textwrap
 
 import pytest
 
+from tests.support import processes
 from tests.support.paths import environment
 
 pytestmark = pytest.mark.slow
@@ -42,7 +42,7 @@ handler = SigtermHandler(lambda: say("finish"), lambda: say("save"))
 def run(code):
     """Run a program that has a handler; return the words that it said and how it ended."""
     command = [sys.executable, "-c", PRELUDE + textwrap.dedent(code)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=environment())
+    done = processes.run(command, capture_output=True, text=True, check=False, timeout=60, env=environment())
     assert not done.stderr, done.stderr
     return done.stdout.splitlines(), done.returncode
 

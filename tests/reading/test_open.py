@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 
 import mindspore as ms
@@ -16,7 +15,7 @@ from mindspore import ops
 import probe
 from probe import UsageError
 from probe.store.documents import JsonDocuments
-from tests.support import nets
+from tests.support import nets, processes
 
 from .builders import forward, tensor, value, write
 
@@ -277,7 +276,8 @@ def test_opening_a_dump_imports_neither_mindspore_nor_numpy(tmp_path):
     write(tmp_path, {"Tensor.f.0.forward": forward([tensor()], [tensor()])})
     code = "import probe, sys; probe.open(sys.argv[1]).dump()['Tensor.f.0.forward'].outputs['0'].max\n"
     code += "print(sorted({'numpy', 'mindspore', 'pandas'} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True)
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    done = processes.run(command, fresh="imports are counted", capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
 
 

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 
 import pytest
 
 import probe
 from probe.__main__ import main
+from tests.support import processes
 from tests.support.paths import ROOT, environment, program
 
 FAULTS = ["scale", "mask", "stop_gradient", "weight transposed", "other batch", "learning rate"]
@@ -25,7 +25,7 @@ def planted(tmp_path_factory):
     folder = tmp_path_factory.mktemp("planted")
     command = program("origins.planted", "--keep", folder, "--kinds", "gpt,digits")
     command += ["--only", ",".join([*FAULTS, *HARMLESS])]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment(), check=False)
+    done = processes.run(command, capture_output=True, text=True, cwd=ROOT, env=environment(), check=False)
     assert done.returncode == 0, done.stdout + done.stderr[-500:]
     return folder, done.stdout
 
@@ -77,7 +77,7 @@ def test_an_assertion_shows_where_it_begins(planted, tmp_path):
         f"import probe\ndef test_it():\n    assert probe.compare({str(golden)!r}, {str(mine)!r}).ok\n"
     )
     path = os.pathsep.join(filter(None, sys.path))
-    done = subprocess.run(
+    done = processes.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_it.py"],
         capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": path}, check=False,
     )  # fmt: skip

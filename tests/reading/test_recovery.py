@@ -15,6 +15,7 @@ from probe.__main__ import main
 from probe.reading.recover import recover
 from probe.store.documents import JsonDocuments
 from probe.store.journal import Journal
+from tests.support import processes
 
 HEADER = {"task": "statistics", "level": "mix", "framework": "mindspore", "dump_data_dir": None}
 STACKS = [["File a, line 1, in f, \n x()"], ["File b, line 2, in g, \n yä()"]]
@@ -143,7 +144,7 @@ sys.stdin.readline()
 @pytest.mark.slow
 def test_the_journal_of_a_running_process_is_left_alone(tmp_path):
     command = [sys.executable, "-c", HOLDING, str(tmp_path)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with processes.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "written\n"
         (outcome,) = recover(str(tmp_path))
         assert "living process" in outcome.text

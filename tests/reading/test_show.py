@@ -16,6 +16,7 @@ import pytest
 
 from probe.__main__ import main
 from probe.store.documents import JsonDocuments
+from tests.support import processes
 
 from .builders import forward, tensor, write
 
@@ -149,7 +150,7 @@ def test_any_encoding_and_no_control_characters(tmp_path, environment, form):
     name = "Functional.r\u00e9lu\x1b[2J\u202e\ud800.0.forward"
     write(tmp_path, {name: forward([], [tensor()])})
     arguments, variables = command(tmp_path, "--name", "lu", "--format", form, **environment)
-    done = subprocess.run(arguments, capture_output=True, check=True, env=variables)
+    done = processes.run(arguments, capture_output=True, check=True, env=variables)
     assert done.stderr == b""
     assert b"\x1b" not in done.stdout
     assert b"lu" in done.stdout
@@ -157,7 +158,7 @@ def test_any_encoding_and_no_control_characters(tmp_path, environment, form):
 
 def test_a_closed_pipe_is_quiet(run):
     arguments, variables = command(run, "--name", "Functional")
-    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=variables) as process:
+    with processes.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=variables) as process:
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait(60) == 0
@@ -168,8 +169,7 @@ def test_a_terminal_is_not_overrun_and_a_pipe_cuts_nothing(tmp_path):
     write(tmp_path, {name: forward([], [tensor()])})
     arguments, variables = command(tmp_path, COLUMNS="")
     assert (
-        f"{name}.output.0"
-        in subprocess.run(arguments, capture_output=True, check=True, env=variables, text=True).stdout
+        f"{name}.output.0" in processes.run(arguments, capture_output=True, check=True, env=variables, text=True).stdout
     )
     import fcntl
     import struct
@@ -178,7 +178,7 @@ def test_a_terminal_is_not_overrun_and_a_pipe_cuts_nothing(tmp_path):
     for more in ([], ["--name", "long"]):
         master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-        with subprocess.Popen([*arguments, *more], stdout=slave, env=variables) as process:
+        with processes.Popen([*arguments, *more], stdout=slave, env=variables) as process:
             os.close(slave)
             shown = b""
             try:

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import contextlib
-import subprocess
 import sys
 import threading
 from collections import deque
@@ -17,6 +16,7 @@ from probe.entry import Entry
 from probe.measure.measurer import MeasureError, Role
 from probe.measure.records import PendingRecord, resolve
 from probe.recording.measurement_queue import MeasurementQueue
+from tests.support import processes
 from tests.support.paths import environment
 
 #: stands in the text of every error that an operation of MindSpore raises
@@ -129,7 +129,8 @@ def test_the_queue_works_where_mindspore_cannot_be_imported():
         "import probe.recording.measurement_queue, probe.measure.gradient_sum\n"
         "print(probe.recording.measurement_queue.MeasurementQueue.__name__)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment())
+    command = [sys.executable, "-c", code]
+    done = processes.run(command, fresh="no MindSpore", capture_output=True, text=True, check=False, env=environment())
     assert (done.stdout, done.stderr) == ("MeasurementQueue\n", "")
 
 

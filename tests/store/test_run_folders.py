@@ -13,6 +13,7 @@ import pytest
 from probe.errors import UsageError
 from probe.store.journal import Journal
 from probe.store.run_folders import RunFolders
+from tests.support import processes
 from tests.support.paths import environment
 
 
@@ -189,7 +190,7 @@ sys.stdin.readline()
 
 def test_a_lock_goes_with_its_process(locks, tmp_path):
     folder = make_dump(tmp_path)
-    process = subprocess.Popen(
+    process = processes.Popen(
         [sys.executable, "-c", HOLDS, str(folder)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -7,11 +7,11 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import subprocess
 import sys
 
 import pytest
 
+from tests.support import processes
 from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.slow
@@ -47,7 +47,7 @@ def test_dtypes_branch_and_pause(script, tmp_path):
 
 def test_each_line_is_json_and_an_error_does_not_end_it():
     command = [sys.executable, str(SCRIPT), "--device", "CPU", "--only", "branch", "tool"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT, env=ENVIRONMENT, timeout=200)
+    done = processes.run(command, capture_output=True, text=True, check=True, cwd=ROOT, env=ENVIRONMENT, timeout=200)
     lines = {line["check"]: line for line in map(json.loads, done.stdout.splitlines())}
     assert list(lines) == ["versions", "branch", "tool"]
     assert "Unsupported op [TensorDump] on CPU" in lines["branch"]["error"]

@@ -8,7 +8,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
 
 import numpy as np
@@ -18,6 +17,7 @@ from probe.capture.graph.compiled_graphs import CompiledGraphs
 from probe.capture.graph.operators import OUTPUT
 from probe.reading.source import JournalSource
 from tests.capture.graph.test_own_loop import build
+from tests.support import processes
 from tests.support.dumps import Dump
 from tests.support.paths import ROOT, program
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 def run(folder, when, kind="graph"):
     """Return the exit status of the training."""
     command = program("killed_graph", folder, when, kind)
-    return subprocess.run(command, capture_output=True, check=False, timeout=200, cwd=ROOT).returncode
+    return processes.run(command, capture_output=True, check=False, timeout=200, cwd=ROOT).returncode
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def test_every_value_whose_report_had_returned_is_recovered(whole, when, tmp_pat
     assert sorted(os.listdir(tmp_path / "step0" / "rank")) == ["construct.json", "dump.json", "stack.json"]
     unrecovered = JournalSource().read(str(step))
     command = [sys.executable, "-m", "probe", "recover", str(tmp_path)]
-    subprocess.run(command, check=True, cwd=ROOT)
+    processes.run(command, check=True, cwd=ROOT)
     complete, recovered = Dump(whole / "step1" / "rank"), Dump(step)
     assert unrecovered.data == recovered.data
     forward = {f"{cell}.forward.0" for cell in FORWARD_BEFORE}
@@ -92,7 +92,7 @@ def whole_jit(tmp_path_factory):
 @pytest.mark.parametrize("when", ["forward", "backward"])
 def test_a_compiled_cell_of_a_pynative_training_is_recovered(whole_jit, when, tmp_path):
     assert run(tmp_path, when, "jit") == -signal.SIGKILL
-    subprocess.run([sys.executable, "-m", "probe", "recover", str(tmp_path)], check=True, cwd=ROOT)
+    processes.run([sys.executable, "-m", "probe", "recover", str(tmp_path)], check=True, cwd=ROOT)
     ended = {"Cell.outer.inner.dense.Dense.forward.0", "Cell.outer.inner.Inner.forward.0"}
     begun = {f"Cell.outer.{cell}.{when}.0" for cell in ("Compiled", "deadly.Deadly")}
     before = "Cell.first.Inner.forward.0"

@@ -9,7 +9,6 @@ import functools
 import json
 import os
 import re
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -21,6 +20,7 @@ import probe
 from probe.measure.statistics import statistics
 from probe.reading.commands.main import run_command
 from probe.reading.kernels.names import HEAD, parse
+from tests.support import processes
 from tests.support.paths import ROOT, environment, program
 
 pytestmark = pytest.mark.slow
@@ -32,7 +32,7 @@ STATISTICS = ["Max Value", "Min Value", "Avg Value", "L2Norm Value"]
 def run(**given):
     """Run the training program; return its JSON line, and all that it logged."""
     command = program("kernels", json.dumps(given))
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, cwd=ROOT)
+    done = processes.run(command, capture_output=True, text=True, check=False, timeout=300, cwd=ROOT)
     if done.returncode:
         raise RuntimeError(done.stderr[-4000:])
     return json.loads(done.stdout.splitlines()[-1]), done.stderr
@@ -333,7 +333,7 @@ def test_a_killed_run_loses_no_array_and_recover_names_those_unmeasured(tmp_path
     whole, folder = tmp_path / "whole", tmp_path / "dump"
     run(settings=dump(whole))
     command = program("kernels", json.dumps({"trouble": "kill", "settings": dump(folder, "statistics")}))
-    done = subprocess.run(command, capture_output=True, check=False, timeout=300, cwd=ROOT)
+    done = processes.run(command, capture_output=True, check=False, timeout=300, cwd=ROOT)
     assert done.returncode == -9
     left = {path.parent for path in folder.rglob("*.npy")}
     assert run_command("0", ["recover", str(folder)]) == 0
@@ -400,7 +400,7 @@ def test_a_process_has_one_configuration(tmp_path):
     folder = tmp_path / "dump"
     (tmp_path / "another.py").write_text(ANOTHER)
     command = [sys.executable, str(tmp_path / "another.py"), str(folder)]
-    done = subprocess.run(command, check=True, env=environment(), timeout=200, capture_output=True, text=True)
+    done = processes.run(command, check=True, env=environment(), timeout=200, capture_output=True, text=True)
     assert f"start(): MindSpore already dumps kernels into {folder}." in done.stdout
     assert probe.open(folder).steps == [0, 1]
     assert not (tmp_path / "dump_other").exists()
@@ -470,7 +470,7 @@ debugger.step()
 def test_names_that_are_too_long_for_a_file_are_read_in_full(tmp_path, task):
     (tmp_path / "long.py").write_text(LONG)
     command = [sys.executable, str(tmp_path / "long.py"), str(tmp_path / "dump"), task]
-    subprocess.run(command, check=True, env=environment(), timeout=200, capture_output=True)
+    processes.run(command, check=True, env=environment(), timeout=200, capture_output=True)
     folder = tmp_path / "dump" / "rank_0" / "Net" / "0" / "0"
     assert len((folder / "mapping.csv").read_text().splitlines()) == 5
     dump = probe.open(tmp_path / "dump")[0]
@@ -488,7 +488,7 @@ def test_every_dtype_is_measured_and_read(tmp_path, task):
     program_file = tmp_path / "dtypes.py"
     program_file.write_text(DTYPES)
     command = [sys.executable, str(program_file), str(folder), task]
-    subprocess.run(command, check=True, env=environment(), timeout=200, capture_output=True)
+    processes.run(command, check=True, env=environment(), timeout=200, capture_output=True)
     dump = probe.open(folder)[0]
     outputs = {
         tensor.dtype: tensor
@@ -528,5 +528,5 @@ def test_versions_of_mindspore_give_the_same_layout(tmp_path):
         pytest.skip("PROBE_OTHER_PYTHON is not set to the Python of another MindSpore")
     folder = tmp_path / "dump"
     command = [python, "-m", "tests.programs.kernels", json.dumps({"settings": dump(folder)})]
-    subprocess.run(command, check=True, cwd=ROOT, timeout=300, stdout=sys.stderr)
+    processes.run(command, check=True, cwd=ROOT, timeout=300, stdout=sys.stderr)
     assert check_step(folder, 0, kernels_of(folder)) > 300

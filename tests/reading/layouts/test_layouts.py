@@ -9,7 +9,6 @@ import itertools
 import json
 import re
 import shutil
-import subprocess
 import sys
 
 import numpy as np
@@ -19,6 +18,7 @@ import probe
 from probe.__main__ import main
 from tests.reading.builders import forward, tensor, value, write
 from tests.reading.layouts.split import Split
+from tests.support import processes
 from tests.support.paths import ROOT, environment
 
 pytestmark = pytest.mark.slow
@@ -40,7 +40,7 @@ def dumps(tmp_path_factory):
         if not whole.exists():
             program = [sys.executable, ROOT / "tests/reading/layouts/training.py", whole.parent]
             program += [fault, recorded, str(micro)]
-            subprocess.run(program, check=True, capture_output=True, env=environment(), timeout=300)
+            processes.run(program, check=True, capture_output=True, env=environment(), timeout=300)
         made = base / f"{task}-{fault or 'golden'}-{level}-{layout or 'one'}-{steps}-{micro}"
         for step in range(0 if made.exists() else steps):
             key = whole / f"step{step}" / "rank", task == "statistics", level == "L1"
@@ -251,7 +251,7 @@ def test_several_processes_give_the_same(dumps, tmp_path):
     (tmp_path / "compare.py").write_text(program)
     a, b = dumps(steps=2), dumps("tp=2,pp=2", "row", steps=2)
     words = [sys.executable, tmp_path / "compare.py", a, b, "tp=2,pp=2"]
-    done = subprocess.run(words, check=True, capture_output=True, text=True, env=environment(), timeout=300)
+    done = processes.run(words, check=True, capture_output=True, text=True, env=environment(), timeout=300)
     assert done.stdout.rstrip("\n") == str(compare(a, b, "", "tp=2,pp=2"))
 
 

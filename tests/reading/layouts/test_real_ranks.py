@@ -4,12 +4,12 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 
 import pytest
 
 import probe
+from tests.support import processes
 from tests.support.launch import PROGRAMS, launch
 from tests.support.paths import environment
 
@@ -21,7 +21,7 @@ def one(tmp_path_factory):
     """Return the dump of one rank."""
     folder = tmp_path_factory.mktemp("one")
     program = [sys.executable, PROGRAMS / "tensor_parallel.py", folder]
-    subprocess.run(program, check=True, capture_output=True, env=environment(), timeout=300)
+    processes.run(program, check=True, capture_output=True, env=environment(), timeout=300)
     return folder / "dump"
 
 

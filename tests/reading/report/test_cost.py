@@ -7,12 +7,12 @@ from __future__ import annotations
 import json
 import os
 import statistics
-import subprocess
 import sys
 
 import pytest
 
 from tests.reading.report.test_browser import made
+from tests.support import processes
 from tests.support.paths import ROOT, environment
 
 RANKS, STEPS, ENTRIES, TIMES = 16, 5, 1000, 3
@@ -31,7 +31,16 @@ print(json.dumps([os.waitstatus_to_exitcode(status), time.perf_counter() - begin
 def run(*arguments):
     """Run probe; return (seconds, greatest memory of one of its processes in MB)."""
     command = [sys.executable, "-c", MEASURE, sys.executable, "-m", "probe", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment(), cwd=ROOT)
+    done = processes.run(
+        command,
+        fresh="memory is counted",
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment(),
+        cwd=ROOT,
+        timeout=300,
+    )
     status, seconds, memory = json.loads(done.stdout)
     assert status == 1, done.stderr
     return seconds, memory

@@ -5,13 +5,13 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 
 import numpy as np
 import pytest
 
 import probe
+from tests.support import processes
 from tests.support.paths import ROOT, environment
 
 pytestmark = pytest.mark.slow
@@ -39,7 +39,7 @@ def ported(tmp_path_factory):
         path = folder / name.replace(" ", "_")
         if not path.exists():
             command = [sys.executable, EXAMPLE / "train_mindspore.py", "--dump-path", path, *RUNS[name]]
-            done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment(), cwd=folder)
+            done = processes.run(command, capture_output=True, text=True, check=False, env=environment(), cwd=folder)
             assert done.returncode == 0, done.stderr
         return path
 
@@ -144,7 +144,7 @@ def test_a_fault_of_the_port_is_named_with_its_line(level, fault, tmp_path):
     (tmp_path / "port.py").write_text(program.replace(old, new), "utf-8")
     (tmp_path / "weights.py").write_text((EXAMPLE / "weights.py").read_text("utf-8"), "utf-8")
     command = [sys.executable, "port.py", "--dump-path", "mine", "--level", level]
-    subprocess.run(command, capture_output=True, check=True, env=environment(), cwd=tmp_path)
+    processes.run(command, capture_output=True, check=True, env=environment(), cwd=tmp_path)
     comparison = probe.compare(EXAMPLE / level, tmp_path / "mine")
     print(comparison)
     assert comparison.first.source == lines[int(level == "L1")].replace(old, new)
@@ -178,7 +178,7 @@ def test_the_commands_of_the_page_print_what_it_shows(tmp_path):
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     for command, _, shown in COMMANDS:
         words = command.replace("probe ", "-m probe ").removeprefix("python ").split()
-        done = subprocess.run(
+        done = processes.run(
             [sys.executable, *words], capture_output=True, text=True, check=False, env=environment(), cwd=tmp_path
         )
         assert done.returncode == int("wrong" in words and "-m" in words), done.stderr
