@@ -24,7 +24,7 @@ CODE := probe tests examples benchmarks docs
 AXE := .axe/package/axe.min.js
 AXE_SUM := e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745
 
-.PHONY: help demo check lint imports numbers unit format coverage test test-force conformance wheel-test test-oldest unit-oldest test-versions \
+.PHONY: help demo check lint imports numbers unit format coverage test test-all test-force conformance wheel-test test-oldest unit-oldest test-versions \
   test-processors equality-50 seen-nets report-test drawings pictures origins bench bench-peer bench-reading bench-cluster peer clean
 
 help:  ## list the targets
@@ -35,7 +35,8 @@ demo: $(VENV)/ready  ## train on real digits with probe on, show what was record
 	$(RUN) -m probe show $(DEMO)
 	$(RUN) -m probe report $(DEMO) -o $(DEMO)/report.html
 
-check: lint imports numbers unit  ## lint, types, import rules, numbers of the code, unit tests: below a minute
+check: $(VENV)/ready  ## lint, types, import rules, numbers of the code, quick tests: a minute on two cores
+	@$(MAKE) --no-print-directory -j2 --output-sync=target lint imports numbers unit
 
 lint: $(VENV)/ready  ## style and types
 	$(VENV)/bin/ruff check --quiet $(CODE)
@@ -49,8 +50,8 @@ numbers: $(VENV)/ready  ## the numbers of the code and of the texts beside their
 	$(RUN) -m tests.architecture.numbers
 	$(RUN) -m tests.architecture.prose
 
-unit: $(VENV)/ready  ## the tests that are not marked slow
-	$(RUN) $(PYTEST) -m "not slow"
+unit: $(VENV)/ready  ## the tests that are marked neither slow nor medium
+	$(RUN) $(PYTEST) -m "not slow and not medium"
 
 format: $(VENV)/ready  ## correct the style where a tool can
 	$(VENV)/bin/ruff check --quiet --fix $(CODE)
@@ -62,7 +63,10 @@ coverage: $(VENV)/ready  ## the lines that unit tests run, with a floor
 	$(RUN) -m coverage combine --quiet
 	$(RUN) -m coverage report
 
-test: lint imports numbers  ## these and all tests (those beside msprobe where `make peer` was run)
+test: lint imports numbers  ## these and the tests that a change needs: ten minutes on two cores
+	$(RUN) $(PYTEST) -m "not thorough"
+
+test-all: lint imports numbers  ## these and all tests (those beside msprobe where `make peer` was run)
 	$(RUN) $(PYTEST)
 
 conformance: $(VENV)/ready $(PEER)/ready  ## compare our dumps with msprobe's of the same trainings

@@ -11,13 +11,14 @@ import pytest
 
 from tests.support import interference, processes
 from tests.support.paths import ROOT, program
+from tests.support.thorough import thorough_but
 
 pytestmark = pytest.mark.slow
 
 TRAININGS = [*interference.NETS, "lenet", "gpt", "digits"]
 
 
-@pytest.mark.parametrize("mode", ["synchronous", "asynchronous"])
+@pytest.mark.parametrize("mode", thorough_but(["synchronous"], ["synchronous", "asynchronous"]))
 def test_trainings_are_bitwise_equal(mode, capsys):
     command = program("equality", *(["--asynchronous"] if mode == "asynchronous" else []))
     done = processes.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
@@ -32,6 +33,7 @@ def test_trainings_are_bitwise_equal(mode, capsys):
     assert found["compared"] == 9 * (len(TRAININGS) - len(found["unsteady"]))
 
 
+@pytest.mark.thorough
 def test_fifty_steps_without_dropout_are_bitwise_equal():
     command = program("equality", "--nets", "digits", "--steps", "50", "--tasks", "statistics")
     done = processes.run(command, capture_output=True, text=True, check=False, cwd=ROOT)

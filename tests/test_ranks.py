@@ -16,13 +16,14 @@ import pytest
 from tests.support import processes
 from tests.support.dumps import Dump
 from tests.support.launch import launch
+from tests.support.thorough import thorough_but
 
 pytestmark = pytest.mark.slow
 
 RANKS = (2, 4)
 
 
-@pytest.fixture(scope="module", params=RANKS, ids=[f"{ranks}_ranks" for ranks in RANKS])
+@pytest.fixture(scope="module", params=thorough_but([2], RANKS), ids=[f"{ranks}_ranks" for ranks in RANKS])
 def trained(request, tmp_path_factory):
     """Return the number of ranks, the folder, and what every rank says of its trainings."""
     folder = tmp_path_factory.mktemp(f"ranks{request.param}")

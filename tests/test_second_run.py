@@ -21,6 +21,8 @@ from tests.support.dumps import Dump
 from tests.support.paths import environment
 from tests.support.tensors import tensor
 
+pytestmark = pytest.mark.medium
+
 X = tensor([[1.0, -2.0], [3.0, 0.5]])
 
 

@@ -16,6 +16,8 @@ from mindspore.mint import distributed
 
 from tests.support.collectives import Sent, arrays, install, lists, numbers, recorded, tensor, write
 
+pytestmark = pytest.mark.medium
+
 SECTIONS = {
     "mint.distributed": "MintDistributed",
     "communication.comm_func": "Distributed",

@@ -20,6 +20,8 @@ from tests.support.cluster import cluster
 
 from .builders import two_runs
 
+pytestmark = pytest.mark.medium
+
 pytest.importorskip("distributed", reason="Dask (distributed) is not installed")
 
 

@@ -19,6 +19,8 @@ from tests.support.tensors import tensor as of
 
 from .builders import forward, tensor, write
 
+pytestmark = pytest.mark.medium
+
 INF = math.inf
 MASK = of([[0, -INF, 0, 0], [0, 0, 0, -INF]])
 

@@ -13,6 +13,8 @@ from probe.__main__ import main
 
 from .builders import forward, tensor, write
 
+pytestmark = pytest.mark.medium
+
 NESTED = '{"data": {"a": ' + '{"a":' * 2_000_000 + "1" + "}" * 2_000_002
 CANNOT_BE_READ = {
     "cut": '{"task": "statistics", "data": {"Functional.relu.0.forward": {"output": [{"type": "minds',

@@ -14,6 +14,8 @@ from probe.__main__ import main
 
 from .builders import two_runs
 
+pytestmark = pytest.mark.medium
+
 COMMANDS = [["compare", "a", "b"], ["nan", "b"], ["ranks", "b"], ["trend", "b"]]
 
 

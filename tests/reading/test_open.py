@@ -19,6 +19,8 @@ from tests.support import nets, processes
 
 from .builders import forward, tensor, value, write
 
+pytestmark = pytest.mark.medium
+
 HEADER = {"task": "statistics", "level": "mix", "framework": "mindspore", "dump_data_dir": None}
 
 

@@ -15,6 +15,8 @@ from probe.__main__ import main
 from tests.support import processes
 from tests.support.paths import ROOT, environment, program
 
+pytestmark = pytest.mark.medium
+
 FAULTS = ["scale", "mask", "stop_gradient", "weight transposed", "other batch", "learning rate"]
 HARMLESS = ["q and k in the other order", "renamed Cell", "operands swapped", "identity calls", "the same again"]
 

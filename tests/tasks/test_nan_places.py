@@ -20,6 +20,8 @@ from mindspore.mint import distributed
 from tests.support import collectives
 from tests.support.tensors import tensor
 
+pytestmark = pytest.mark.medium
+
 X = tensor(np.random.default_rng(3).normal(size=(4, 6)))
 PLANTS = {}
 

@@ -12,6 +12,7 @@ from probe.capture.graph import dumped_files, file_operators, targets
 from tests.capture.graph.test_own_loop import build, train
 from tests.support import tensordump
 from tests.support.dumps import Dump
+from tests.support.thorough import thorough_but
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("graph_mode")]
 
@@ -48,7 +49,10 @@ def raw_files(folder):
 REPEATED = {"many": ["Cell.twice"], "branches": ["Cell.again"]}
 
 
-@pytest.mark.parametrize("name", ["lenet", "digits", "gpt", "many", "brain", "scalars", "empties", "unknown"])
+NETS = ["lenet", "digits", "gpt", "many", "brain", "scalars", "empties", "unknown"]
+
+
+@pytest.mark.parametrize("name", thorough_but(["lenet"], NETS))
 def test_the_documents_are_those_of_the_callbacks(debug, channel, name, monkeypatch):
     expected = train(name)
     files = debug(level="L0", step=[1], dump_path=str(debug.path / "files"))

@@ -12,6 +12,7 @@ from tests.support import compiled_nets, nets
 from tests.support.agreement import differences
 from tests.support.dumps import Dump
 from tests.support.interference import NETS
+from tests.support.thorough import thorough_but
 
 pytestmark = pytest.mark.slow
 
@@ -19,6 +20,8 @@ STEPS = 3
 OURS = ("lenet", "digits", "gpt")
 #: nets that MindSpore trains in GRAPH_MODE
 ODD = [name for name in NETS if name != "penalty"] + list(compiled_nets.NETS)
+#: `make test` runs these
+OFTEN = ("gpt", "digits", "gated", "branches", "loop", "recomputed", "normed", "owns")
 
 
 def build(name):
@@ -56,7 +59,7 @@ def bare():
 
 
 @pytest.mark.usefixtures("graph_mode")
-@pytest.mark.parametrize("name", [*OURS, *ODD])
+@pytest.mark.parametrize("name", thorough_but(OFTEN, [*OURS, *ODD]))
 def test_every_cell_has_the_entries_of_pynative_and_the_training_its_bits(debug, bare, name, tmp_path):
     expected = bare(name)
     assert train(name, debug(level="L0", step=[1])) == expected
@@ -80,7 +83,7 @@ def test_every_cell_has_the_entries_of_pynative_and_the_training_its_bits(debug,
 
 
 @pytest.mark.usefixtures("graph_mode")
-@pytest.mark.parametrize("level", ["O0", "O1"])
+@pytest.mark.parametrize("level", thorough_but(["O1"], ["O0", "O1"]))
 @pytest.mark.parametrize("task", ["tensor", "structure"])
 def test_tasks_and_jit_levels(debug, task, level, tmp_path):
     ms.set_context(jit_level=level)

@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.dumps import Dump
 from tests.support.launch import launch
+from tests.support.thorough import thorough_but
 
 pytestmark = pytest.mark.slow
 
@@ -19,7 +20,7 @@ COMPILED = {f"Cell.part.{cell}" for cell in ("Compiled", "inner.Inner", "inner.d
 PLAIN = {f"Cell.{cell}" for cell in ("first.Dense", "end.Inner", "end.dense.Dense", "part.Compiled")}
 
 
-@pytest.fixture(scope="module", params=list(TREES))
+@pytest.fixture(scope="module", params=thorough_but(["PYNATIVE_MODE"], list(TREES)))
 def trained(request, tmp_path_factory):
     """Return the mode, the folder, and the digests of each rank."""
     folder = tmp_path_factory.mktemp(request.param)

@@ -22,6 +22,7 @@ from probe.reading.commands.main import run_command
 from probe.reading.kernels.names import HEAD, parse
 from tests.support import processes
 from tests.support.paths import ROOT, environment, program
+from tests.support.thorough import thorough_but
 
 pytestmark = pytest.mark.slow
 
@@ -146,7 +147,7 @@ def found(kernels):
 
 @pytest.mark.parametrize("level", ["O0", "O1"])
 @pytest.mark.parametrize("loop", ["own", "model"])
-@pytest.mark.parametrize("net", ["lenet", "gpt"])
+@pytest.mark.parametrize("net", thorough_but(["lenet"], ["lenet", "gpt"]))
 def test_every_kernel_of_every_step_has_its_slots_and_the_training_keeps_its_bits(tmp_path, net, loop, level):
     folder = tmp_path / "dump"
     seen, logged = run(net=net, loop=loop, level=level, settings=dump(folder))
@@ -158,7 +159,7 @@ def test_every_kernel_of_every_step_has_its_slots_and_the_training_keeps_its_bit
     assert not arrays(folder, 3)[0]
 
 
-@pytest.mark.parametrize("net", ["lenet", "gpt"])
+@pytest.mark.parametrize("net", thorough_but(["lenet"], ["lenet", "gpt"]))
 def test_list_data_mode_and_step_reduce_the_files_exactly(tmp_path, net):
     everything = tmp_path / "all"
     run(net=net, settings=dump(everything))
@@ -217,6 +218,7 @@ def test_statistics_are_ours_of_the_same_arrays(tmp_path, loop):
     assert count > 1000
 
 
+@pytest.mark.thorough
 def test_statistics_of_50_steps_keep_the_disk_below_two_steps_and_pandas_reads_them(tmp_path):
     pandas = pytest.importorskip("pandas", reason="pandas is not installed")
     one = tmp_path / "one"
@@ -236,7 +238,7 @@ def test_statistics_of_50_steps_keep_the_disk_below_two_steps_and_pandas_reads_t
         assert (table["Op Type"] != "Parameter").sum() == wanted
 
 
-@pytest.mark.parametrize("task", ["tensor", "statistics"])
+@pytest.mark.parametrize("task", thorough_but(["tensor"], ["tensor", "statistics"]))
 def test_max_disk_ends_the_dump_and_not_the_training(tmp_path, task):
     one = tmp_path / "one"
     run(loop="model", steps=1, settings=dump(one))
@@ -268,6 +270,7 @@ def test_chosen_statistics_have_mindspores_columns(tmp_path):
     assert all(len(row["MD5"]) == 32 and row["NaN Count"] == "0" for row in rows)
 
 
+@pytest.mark.thorough
 def test_a_resumed_training_goes_on_beside_the_earlier_steps(tmp_path):
     folder = tmp_path / "dump"
     run(loop="model", steps=7, settings=dump(folder, "statistics"))
