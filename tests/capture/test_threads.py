@@ -65,7 +65,7 @@ def test_a_call_is_recorded_while_another_thread_is_inside_a_call(debug, monkeyp
 
     def slow(x):
         entered.set()
-        assert leave.wait(30)
+        assert leave.wait(600)
         return ops.tanh(x)
 
     monkeypatch.setattr(ops, "relu", slow)
@@ -73,7 +73,7 @@ def test_a_call_is_recorded_while_another_thread_is_inside_a_call(debug, monkeyp
     debugger.start()
     thread = threading.Thread(target=lambda: ops.relu(X))
     thread.start()
-    assert entered.wait(30)
+    assert entered.wait(600)
     ops.exp(X)  # while the other thread is inside a call
     leave.set()
     thread.join()

@@ -205,15 +205,18 @@ measurer = DeviceMeasurer(HostMeasurer(md5=False), True, Reductions(True, False)
 begun = lambda: measurer.tensor(x, "", None, Role.OUTPUT)
 begun()
 (x @ x).asnumpy()
-began = time.perf_counter()
-y = x
-for _ in range(6):
-    y = y @ x
-issued = time.perf_counter()
-measurer.tensor(y, "", None, Role.OUTPUT)
-measured = time.perf_counter()
-y.asnumpy()
-print((measured - issued) / (time.perf_counter() - began))
+shares = []
+for _ in range(5):  # another process may hold this one up in one of them
+    began = time.perf_counter()
+    y = x
+    for _ in range(6):
+        y = y @ x
+    issued = time.perf_counter()
+    measurer.tensor(y, "", None, Role.OUTPUT)
+    measured = time.perf_counter()
+    y.asnumpy()
+    shares.append((measured - issued) / (time.perf_counter() - began))
+print(min(shares))
 """
 
 

@@ -42,7 +42,7 @@ handler = SigtermHandler(lambda: say("finish"), lambda: say("save"))
 def run(code):
     """Run a program that has a handler; return the words that it said and how it ended."""
     command = [sys.executable, "-c", PRELUDE + textwrap.dedent(code)]
-    done = processes.run(command, capture_output=True, text=True, check=False, timeout=60, env=environment())
+    done = processes.run(command, capture_output=True, text=True, check=False, env=environment())
     assert not done.stderr, done.stderr
     return done.stdout.splitlines(), done.returncode
 

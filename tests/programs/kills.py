@@ -4,7 +4,7 @@
 
     python -m tests.programs.kills [--kills 50] [--seed 0] [--keep DIR]
 
-A child tells through a pipe which calls have returned, and the parent kills it some time after the first. The children
+A child tells through a pipe which calls have returned, and the parent kills it after some of them. The children
 are forked from a process that has imported MindSpore and run no operation.
 """
 
@@ -18,7 +18,6 @@ import random
 import shutil
 import signal
 import tempfile
-import time
 
 import mindspore as ms
 import numpy as np
@@ -58,8 +57,10 @@ def kill_one(folder, generator):
             child(folder, count, rewrite, told)
         os._exit(0)
     os.close(told)
+    enough = 1 + int(generator.random() ** 2 * count)
     heard = os.read(reading, 1)
-    time.sleep(generator.random() ** 2 * 2.5e-4 * count)  # when to kill: no waiting for anything
+    while len(heard) < enough:
+        heard += os.read(reading, 1 << 16)
     os.kill(pid, signal.SIGKILL)
     while more := os.read(reading, 1 << 16):
         heard += more

@@ -149,7 +149,7 @@ def test_the_journal_of_a_running_process_is_left_alone(tmp_path):
         (outcome,) = recover(str(tmp_path))
         assert "living process" in outcome.text
         assert not outcome.well
-        process.communicate("\n", timeout=60)
+        process.communicate("\n", timeout=600)
     assert recover(str(tmp_path)) == [(f"{tmp_path}: 1 entries recovered", True)]
 
 

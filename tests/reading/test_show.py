@@ -161,7 +161,7 @@ def test_a_closed_pipe_is_quiet(run):
     with processes.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=variables) as process:
         process.stdout.close()
         assert process.stderr.read() == b""
-        assert process.wait(60) == 0
+        assert process.wait(600) == 0
 
 
 def test_a_terminal_is_not_overrun_and_a_pipe_cuts_nothing(tmp_path):
@@ -186,7 +186,7 @@ def test_a_terminal_is_not_overrun_and_a_pipe_cuts_nothing(tmp_path):
                     shown += block
             except OSError:  # the other end is closed
                 pass
-            assert process.wait(60) == 0
+            assert process.wait(600) == 0
         os.close(master)
         lines = shown.decode().splitlines()
         assert max(map(len, lines)) <= 80

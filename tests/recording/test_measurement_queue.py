@@ -474,7 +474,7 @@ def test_nothing_is_lost_while_two_threads_record_and_flush(hurried, kind):
     rig, together, failures = Rig(kind == "deferred", kind == "complete only"), threading.Barrier(2), []
 
     def record(thread):
-        together.wait(60)
+        together.wait(600)
         try:
             for i in range(600):
                 if i % 5 == 0:
@@ -580,11 +580,11 @@ def test_a_forked_child_is_not_held_up_by_a_thread_of_its_parent():
     def hold():
         with rig.queue.lock:
             holds.set()
-            leave.wait(60)
+            leave.wait(600)
 
     thread = threading.Thread(target=hold)
     thread.start()
-    assert holds.wait(60)
+    assert holds.wait(600)
     try:
         assert not rig.queue.lock.acquire(blocking=False)
         rig.queue.detach()

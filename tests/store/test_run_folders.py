@@ -203,7 +203,7 @@ def test_a_lock_goes_with_its_process(locks, tmp_path):
             claim(locks, tmp_path, overwrite=True)
     finally:
         process.kill()
-        process.communicate(timeout=60)
+        process.communicate(timeout=600)
     claim(locks, tmp_path, overwrite=True)
     assert listing(tmp_path) == []
 

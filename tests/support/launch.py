@@ -16,7 +16,7 @@ from tests.support.paths import ROOT, environment
 PROGRAMS = ROOT / "tests" / "programs" / "ranks"
 
 
-def launch(script, ranks, folder, *arguments, limit=240, dies=False, python=sys.executable):
+def launch(script, ranks, folder, *arguments, limit=600, dies=False, python=sys.executable):
     """Run a script of tests/programs/ranks on so many ranks, by this interpreter; return the texts of their logs.
 
     Raises:
@@ -32,7 +32,7 @@ def launch(script, ranks, folder, *arguments, limit=240, dies=False, python=sys.
     for name in ("RANK_ID", "RANK_SIZE"):
         variables.pop(name, None)
     command = [os.path.join(binaries, "msrun"), f"--worker_num={ranks}", f"--local_worker_num={ranks}"]
-    command += [f"--master_port={port}", f"--log_dir={folder / 'log'}", "--join=True", "--cluster_time_out=60"]
+    command += [f"--master_port={port}", f"--log_dir={folder / 'log'}", "--join=True", "--cluster_time_out=300"]
     command += [str(PROGRAMS / script), str(folder), *map(str, arguments)]
     with open(folder / "launcher.txt", "w") as output:
         job = subprocess.Popen(command, stdout=output, stderr=output, cwd=folder, env=variables)

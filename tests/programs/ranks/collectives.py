@@ -129,7 +129,7 @@ def patient(name, reduce, level="L1", task="tensor"):
     watch.start(net, token_range=[1, 1] if name == "tokens" else None)
     begun = time.monotonic()
     if RANK == 1:
-        while not os.path.exists(flag) and time.monotonic() - begun < 20:
+        while not os.path.exists(flag) and time.monotonic() - begun < 200:
             time.sleep(0.01)
         said[f"{name}-flag"] = os.path.exists(flag)
     handle = reduce(x)
