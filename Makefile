@@ -24,7 +24,7 @@ CODE := probe tests examples benchmarks docs
 AXE := .axe/package/axe.min.js
 AXE_SUM := e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745
 
-.PHONY: help demo check lint imports numbers unit format coverage test test-all test-force conformance wheel-test test-oldest unit-oldest test-versions \
+.PHONY: help demo check lint imports numbers unit format coverage test test-all planted-faults test-force conformance wheel-test test-oldest unit-oldest test-versions \
   test-processors equality-50 seen-nets report-test drawings pictures origins bench bench-peer bench-reading bench-cluster peer clean
 
 help:  ## list the targets
@@ -83,6 +83,9 @@ test-versions:  ## all tests on every supported MindSpore and Python, each envir
 
 test-processors: $(VENV)/ready  ## the tests of measuring, with BLAS and numpy as on other processors
 	$(RUN) $(PYTEST_SINGLY) tests/measure/on_processors.py
+
+planted-faults: $(VENV)/ready  ## plant one fault in each of 40 modules: the tests of `make test` must find 38
+	$(RUN) -m tests.programs.planted_faults
 
 test-force: $(VENV)/ready  ## more of the random tests, many kills, and ten minutes of training with an eye on memory
 	PROBE_KILLS=200 PROBE_EXAMPLES=10000 $(RUN) -m pytest -q tests/config/test_random_settings.py \

@@ -1,0 +1,122 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Plants one fault in each of 40 modules of a copy of the repository, and runs the tests until one fails.
+
+    python -m tests.programs.planted_faults [--all] [--only TEXT]
+
+For each fault it runs the tests of `make test` (with ``--all`` those of `make test-all`), first those of the module's
+room, and prints the test that fails. Exit status 0: at least 38 are found (with ``--all``: every one).
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.support.paths import ROOT
+
+#: module -> (text, the text with a fault in it, the first tests to run)
+FAULTS = {
+    "arguments.py": ("value >= 0", "value > 0", "test_debugger.py"),
+    "callbacks.py": ("counter is not None)", "counter is None)", "test_callbacks.py"),
+    "capture/autograd/call_graph.py": ("if key in inputs.keys:", "if key not in inputs.keys:", "capture"),
+    "capture/autograd/gradient_hooks.py": ("node._sequence_nr() == LEAF", "node._sequence_nr() != LEAF", "capture"),
+    "capture/autograd/parameter_hooks.py": ("and p.requires_grad}", "and not p.requires_grad}", "capture"),
+    "capture/autograd/debug_values.py": ("== LEAF", "!= LEAF", "tasks/test_debug.py"),
+    "capture/graph/drafts.py": ("and not backward:", "and backward:", "capture/graph"),
+    "capture/kernel/keys.py": ("least <= value", "least < value", "capture/kernel/test_configuration.py"),
+    "capture/patches.py": ("functools.update_wrapper(", "(lambda new, old: new)(", "capture"),
+    "capture/pynative/cells.py": ("if path not in roots]", "if path in roots]", "capture"),
+    "capture/pynative/comm_handles.py": ("if isinstance(item, self._handle)}", "if not isinstance(item, self._handle)}",
+                                         "capture/test_comm_handles.py"),
+    "capture/pynative/token_range.py": ("if self._count == self._first:", "if self._count == self._first + 1:",
+                                        "capture/test_token_range.py"),
+    "capture/support_ops.py": ("not in seen:", "in seen:", "capture"),
+    "config/json_reader.py": ('before.count("\\n") + 1', 'before.count("\\n")', "config"),
+    "config/messages.py": ("spellings, 1, 0.5)", "spellings, 1, 1.0)", "config"),
+    "config/validators.py": ("not isinstance(value, bool) and abs", "isinstance(value, bool) and abs", "config"),
+    "entry.py": ("parts=parts, stack=-1", "parts=parts, stack=0", "recording"),
+    "measure/array_filter.py": ("len(numbers) > len(FOUR)", "len(numbers) >= len(FOUR)", "measure"),
+    "measure/describe.py": ("value.bit_length() > _MAX_BITS", "value.bit_length() < _MAX_BITS", "measure"),
+    "measure/gradient_sum.py": ("if may_read else True", "if may_read else False", "measure"),
+    "measure/statistics.py": ("bool(array.all())", "bool(array.any())", "measure"),
+    "measure/tensor_reader.py": ("array.dtype.itemsize == 2:", "array.dtype.itemsize == 4:", "measure"),
+    "naming.py": ('return "_" + text if', 'return text if', "reading"),
+    "process/rank.py": ("sibling_count() > 1", "sibling_count() > 2", "process/test_rank.py"),
+    "process/signals.py": ("== self._on_signal:", "!= self._on_signal:", "process/test_signals.py"),
+    "pytree.py": ('[(str(place), item)', '[(str(place + 1), item)', "test_pytree.py"),
+    "recording/call_stacks.py": ("or path.endswith(_CELL_MACHINERY)", "", "recording"),
+    "recording/name_filter.py": ("if name == self._first:", "if name != self._first:", "recording"),
+    "run_report.py": ("if self.said or settings.quiet", "if self.said or not settings.quiet", "test_run_report.py"),
+    "seeding.py": ("not 0 <= seed", "not 0 < seed", "test_seeding.py"),
+    "store/disk_budget.py": ("count > self.found - self._kept:", "count > self.found + self._kept:", "store"),
+    "store/equal_arrays.py": ("if not _is_equal(", "if _is_equal(", "store"),
+    "store/journal.py": ("== len(data):", "!= len(data):", "store"),
+    "store/run_folders.py": ("if number == 1 else", "if number == 2 else", "store"),
+    "tasks/nan_check.py": ("hits + 1 == settings.max_hits", "hits == settings.max_hits", "tasks"),
+    "reading/entry_name.py": ("if last in (FORWARD, BACKWARD):", "if last in (FORWARD,):", "reading"),
+    "reading/nan.py": ("if origin.kind != RECEIVED]", "if origin.kind == RECEIVED]", "reading"),
+    "reading/query.py": ("int(match[2] or match[1]) + 1)", "int(match[2] or match[1]))", "reading"),
+    "reading/rank_checks.py": ("len(of_step) > 1:", "len(of_step) > 2:", "reading"),
+    "reading/trend_rules.py": ("step not in series]", "step in series]", "reading"),
+}  # fmt: skip
+
+
+def plant(copy, module):
+    """Write a module with its fault; return a function that takes it out again."""
+    path = copy / "probe" / module
+    good = path.read_text("utf-8")
+    text, fault, _ = FAULTS[module]
+    if good.count(text) < 1:
+        raise SystemExit(f"{module} has no text {text!r}: the table of faults is out of date")
+    path.write_text(good.replace(text, fault, 1), "utf-8")
+    return lambda: path.write_text(good, "utf-8")
+
+
+def failing_test(copy, places, marker):
+    """Return the first test that fails, or nothing."""
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", marker, *places]
+    try:
+        done = subprocess.run(command, cwd=copy, capture_output=True, text=True, check=False, timeout=1800)
+    except subprocess.TimeoutExpired:
+        return "hangs"
+    found = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
+    if found:
+        return found[1]
+    return f"exit status {done.returncode}" if done.returncode not in (0, 5) else ""
+
+
+def main():
+    """Print a line for each fault."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--all", action="store_true", help="those that `make test` misses may be found by test-all")
+    parser.add_argument("--only", default="", help="only modules with this text in their name")
+    given = parser.parse_args()
+    chosen = [module for module in FAULTS if given.only in module]
+    missed = []
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "copy"
+        names = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        for name in names.splitlines():
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, copy / name)
+        for module in chosen:
+            take_out = plant(copy, module)
+            room = f"tests/{FAULTS[module][2]}"
+            marks = ["not thorough"] + ["thorough"] * given.all
+            tries = [([room], mark) for mark in marks] + [(["tests", f"--ignore={room}"], mark) for mark in marks]
+            found = next(filter(None, (failing_test(copy, *one) for one in tries)), "")
+            take_out()
+            print(f"{module:40} {found or 'NOT FOUND'}", flush=True)
+            missed += [] if found else [module]
+    print(f"{len(chosen) - len(missed)} of {len(chosen)} found")
+    return int(len(missed) > (0 if given.all else 2))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
