@@ -1,5 +1,5 @@
 # The two commands of the README are demo and test; the rest is for those who change probe: check while they work,
-# test before they are done.
+# test before they are done, test-all before a release.
 # Every target makes the environment it needs; nothing has to be installed by hand but Python, git and make.
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
@@ -24,7 +24,7 @@ CODE := probe tests examples benchmarks docs
 AXE := .axe/package/axe.min.js
 AXE_SUM := e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745
 
-.PHONY: help demo check lint imports numbers unit format coverage test test-all planted-faults test-force conformance wheel-test test-oldest unit-oldest test-versions \
+.PHONY: help demo check lint imports numbers unit format coverage test test-all thorough planted-faults test-force conformance wheel-test test-oldest unit-oldest test-versions \
   test-processors equality-50 seen-nets report-test drawings pictures origins bench bench-peer bench-reading bench-cluster peer clean
 
 help:  ## list the targets
@@ -66,8 +66,10 @@ coverage: $(VENV)/ready  ## the lines that unit tests run, with a floor
 test: lint imports numbers  ## these and the tests that a change needs: ten minutes on two cores
 	$(RUN) $(PYTEST) -m "not thorough"
 
-test-all: lint imports numbers  ## these and all tests (those beside msprobe where `make peer` was run)
-	$(RUN) $(PYTEST)
+test-all: test thorough  ## all tests (those beside msprobe where `make peer` was run)
+
+thorough: $(VENV)/ready  ## the tests that `make test` leaves out: the same on more nets, layouts and modes
+	$(RUN) $(PYTEST) -m thorough
 
 conformance: $(VENV)/ready $(PEER)/ready  ## compare our dumps with msprobe's of the same trainings
 	$(RUN) $(PYTEST_SINGLY) tests/conformance
