@@ -7,12 +7,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from probe import __version__
+from probe.doctor.command import add_doctor
 from probe.reading.commands.main import run_command
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status."""
-    return run_command(__version__, arguments)
+    return run_command(__version__, arguments, [add_doctor])
 
 
 if __name__ == "__main__":

@@ -34,6 +34,9 @@ class TensorReader:
 
     The arrays own nothing: use them at once, while holding the tensor. If the pointers of this MindSpore do not show
     the values of ``asnumpy``, ``asnumpy`` is used.
+
+    Attributes:
+        is_direct: whether pointers are used.
     """
 
     def __init__(self) -> None:
@@ -51,15 +54,15 @@ class TensorReader:
         )
         # the functions below Tensor's methods: no Python frame, and nothing that could be patched
         self._contiguous, self._address, self._stride = TensorPy.is_contiguous, TensorPy._data_ptr, TensorPy.stride
-        self._direct = mindspore.get_context("device_target") == "CPU"
-        self._direct = self._direct and self._agrees(mindspore)
+        self.is_direct = mindspore.get_context("device_target") == "CPU"
+        self.is_direct = self.is_direct and self._agrees(mindspore)
 
     def __call__(self, tensor: Any) -> Array:
         """Return the values of a tensor, read-only where they are its own memory."""
         flat = self.flat(tensor)
         if flat is not None:
             return flat.reshape(tensor._shape)
-        if self._direct and tensor._nbytes and tensor._dtype in self._dtypes:
+        if self.is_direct and tensor._nbytes and tensor._dtype in self._dtypes:
             return self._strided(tensor)
         return to_numpy(tensor)
 
@@ -74,7 +77,7 @@ class TensorReader:
 
     def content(self, tensor: Any) -> bytes | None:
         """Return a copy of the bytes of a tensor in C order; None where they are not at hand."""
-        if not self._direct or not self._contiguous(tensor) or tensor._dtype not in self._dtypes:
+        if not self.is_direct or not self._contiguous(tensor) or tensor._dtype not in self._dtypes:
             return None
         size, address = tensor._nbytes, self._address(tensor)
         return self._bytes(address, size) if address and size else None
@@ -86,7 +89,7 @@ class TensorReader:
             tensor: the tensor.
             dtype: numpy's name for its dtype, where it is known.
         """
-        if not self._direct or not self._contiguous(tensor):
+        if not self.is_direct or not self._contiguous(tensor):
             return None
         dtype = dtype or self._dtypes.get(tensor._dtype)
         size, address = tensor._nbytes, self._address(tensor)

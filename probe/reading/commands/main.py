@@ -8,7 +8,8 @@ import argparse
 import contextlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from probe.errors import ProbeError
 from probe.reading.commands.compare import add_compare
@@ -20,17 +21,20 @@ from probe.reading.commands.show import add_show
 from probe.reading.text import safe
 
 
-def run_command(version: str, arguments: Sequence[str] | None = None) -> int:
+def run_command(
+    version: str, arguments: Sequence[str] | None = None, further: Sequence[Callable[[Any], None]] = ()
+) -> int:
     """Run a command and return its exit status: 0, 1 when it could not be done, 2 for wrong arguments.
 
     Args:
         version: the version of probe.
         arguments: the words of the command line; None takes those of the process.
+        further: functions that add commands of other rooms.
     """
     parser = argparse.ArgumentParser(prog="probe", description="Read and compare dumps.")
     parser.add_argument("--version", action="version", version=f"probe {version}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for add in (add_show, add_compare, add_report, add_findings, add_merge, add_recover):
+    for add in (add_show, add_compare, add_report, add_findings, add_merge, add_recover, *further):
         add(commands)
     for stream in (sys.stdout, sys.stderr):  # a name that the terminal cannot show is no reason to fail
         if hasattr(stream, "reconfigure"):

@@ -1,0 +1,131 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Checks that nothing is missed: each way to call MindSpore has its entry, and each gradient its own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from probe.capture.autograd.nodes import AutogradNodes
+from probe.doctor.finding import FAILED, OK, WARNING, Bench, Entries, Finding, Recorded
+from probe.measure.tensor_reader import to_numpy
+
+#: a way to call MindSpore: the forward entry of its call in ``nets.EveryWay``
+_WAYS = {
+    "Cells": "Cell.hidden.Dense.forward.0",
+    "Cells with a pre-hook": "Cell.hooked.Dense.forward.0",
+    "recomputed Cells": "Cell.heavy.Dense.forward.0",
+    "Primitives of the model": "Primitive.act.ReLU.0.forward",
+    "listed functions": "Functional.tanh.0.forward",
+    "methods of Tensor": "Tensor.__mul__.0.forward",
+    "pyboost functions": "Primitive.fn:EveryWay.Sigmoid.0.forward",
+    "pyboost classes": "Primitive.fn:cat.Concat.0.forward",
+    "overloaded functions": "Primitive.fn:add.add.0.forward",
+    "the executor": "Primitive.fn:EveryWay.ReduceSum.0.forward",
+    "Cells with their own backward": "Primitive.fn:OwnBackward.bprop.0.forward",
+    "functions with their own backward": "Primitive.fn:Doubled.backward.0.forward",
+}
+#: the second run of a recomputed Cell is no new call
+_REPEATED = "Cell.heavy.Dense.forward.1"
+_COMPILED = "Jit.scaled.0.forward"
+
+
+def forward_entries(bench: Bench) -> Finding:
+    """Record a step that uses every way into MindSpore, and look for the forward entry of each."""
+    recorded = _every_way(bench, "calls", data_mode=["forward"])
+    missing = _missing(_WAYS, recorded.data)
+    problem = _problem("call", missing, recorded)
+    if problem:
+        return problem
+    if _REPEATED in recorded.data:
+        return Finding(FAILED, "the second run of a recomputed Cell is recorded as a new call")
+    return Finding(OK, f"calls in all {len(_WAYS)} ways into MindSpore are recorded", {"ways": list(_WAYS)})
+
+
+def gradients(bench: Bench) -> Finding:
+    """Test the node API, then compare recorded gradients with those that the training gets."""
+    nodes = AutogradNodes()
+    if not nodes.works:
+        return Finding(FAILED, f"graph nodes cannot be watched, backward entries will be missing: {nodes.reason}")
+    recorded = _every_way(bench, "gradients")
+    ways = {way: _backward(entry) for way, entry in _WAYS.items()}
+    cells = {f"parameters of {name}": f"Cell.{name}.Dense.parameters_grad.0" for name in ("hidden", "hooked", "heavy")}
+    problem = _problem("gradient", _missing({**ways, **cells}, recorded.data), recorded)
+    if problem:
+        return problem
+    wrong, count = [], 0
+    for name, gradient in recorded.result.items():
+        cell, _, parameter = name.partition(".")
+        (record,) = recorded.data[f"Cell.{cell}.Dense.parameters_grad.0"][parameter]
+        count += 1
+        if not _same(record, to_numpy(gradient)):
+            wrong.append(name)
+    if wrong:
+        return Finding(FAILED, f"{len(wrong)} of {count} gradients have wrong numbers: {', '.join(wrong)}")
+    fact = f"graph nodes pass their self-test; backward entries in {len(ways)} ways, {count} gradients of parameters"
+    return Finding(OK, fact, {"ways": list(ways), "parameters": count})
+
+
+def compiled(bench: Bench) -> Finding:
+    """Record a call of a compiled function."""
+    from probe.doctor import nets
+
+    x = nets.values(7, 2, 4)
+    try:
+        bare = to_numpy(nets.scaled(x)).tobytes()
+    except Exception as error:  # MindSpore's own: some installations cannot compile
+        return Finding(WARNING, f"MindSpore cannot compile a function here: {type(error).__name__}: {error}")
+    recorded = bench.record("compiled", lambda: nets.scaled(x), level="L1")
+    problem = _problem("call", _missing({"compiled functions": _COMPILED}, recorded.data), recorded)
+    if problem:
+        return problem
+    if to_numpy(recorded.result).tobytes() != bare:
+        return Finding(FAILED, "a compiled function gives other bits while it is recorded")
+    return Finding(OK, "a compiled function is recorded as one call, with the same bits")
+
+
+def _every_way(bench: Bench, name: str, **settings: Any) -> Recorded:
+    import mindspore
+
+    from probe.doctor import nets
+
+    net = nets.EveryWay()
+    parameters = net.trainable_params()
+    differentiate = mindspore.value_and_grad(net, None, parameters)
+    x = nets.values(7, 2, 4)
+
+    def train() -> dict[str, Any]:
+        return dict(zip((parameter.name for parameter in parameters), differentiate(x)[1]))
+
+    train()  # the first forward of a process runs operations of its own
+    return bench.record(name, train, net, statistics=settings)
+
+
+def _problem(noun: str, missing: dict[str, str], recorded: Recorded) -> Finding | None:
+    if recorded.error:
+        return Finding(FAILED, f"probe had an error while it recorded: {recorded.error}", {"missing": missing})
+    if not missing:
+        return None
+    return Finding(FAILED, f"no {noun} is recorded of: {', '.join(missing)}", {"missing": missing})
+
+
+def _missing(ways: Mapping[str, str], data: Entries) -> dict[str, str]:
+    return {way: entry for way, entry in ways.items() if entry not in data}
+
+
+def _backward(forward: str) -> str:
+    """Return the name of the backward entry.
+
+    >>> _backward("Cell.hidden.Dense.forward.0"), _backward("Primitive.fn:Doubled.backward.0.forward")
+    ('Cell.hidden.Dense.backward.0', 'Primitive.fn:Doubled.backward.0.backward')
+    """
+    head, _, tail = forward.rpartition("forward")
+    return f"{head}backward{tail}"
+
+
+def _same(record: Any, array: Any) -> bool:
+    found = (float(record["Max"]), float(record["Min"]), float(record["Norm"]))
+    expected = (float(array.max()), float(array.min()), math.sqrt(float((array.astype("float64") ** 2).sum())))
+    return all(math.isclose(a, b, rel_tol=1e-5, abs_tol=1e-7) for a, b in zip(found, expected))

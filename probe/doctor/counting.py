@@ -1,0 +1,124 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The check of the cost inside a step: the operations that probe adds, and its waits, with ``"measure": "device"``.
+
+Python's profiler counts the operations that are handed to MindSpore; it works on any device. If something counts the
+launches themselves, the variable ``COUNTERS`` names it: the path of a library and, after a colon, a function of C
+``const char *function(void)``. It returns a JSON object: ``{"launches": 12, "copies": 3, "waits": 1}``, from the begin of
+the process on.
+"""
+
+from __future__ import annotations
+
+import collections
+import ctypes
+import json
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from probe.doctor.finding import FAILED, OK, Bench, Finding, read_entries, read_error
+
+COUNTERS = "PROBE_DOCTOR_COUNTERS"
+#: calls, and tensors that probe measures in them: the input and the output of each
+_CALLS, _TENSORS = 10, 20
+#: the most operations for one tensor, on CPU and on a device: CPU lacks the kernel of a norm
+_MOST = {True: 5, False: 4}
+_WAITS = frozenset(["sync", "synchronize", "asnumpy", "item"])
+
+
+class _Counter:
+    """Counts the operations and the waits of a thread, between ``__enter__`` and ``__exit__``."""
+
+    def __init__(self) -> None:
+        self.found: collections.Counter[str] = collections.Counter()
+
+    def __enter__(self) -> _Counter:
+        sys.setprofile(self._count)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        sys.setprofile(None)
+
+    def _count(self, frame: Any, event: str, argument: Any) -> None:
+        if event == "c_call":
+            name = argument.__name__
+        elif event == "call":
+            name = frame.f_code.co_name
+        else:
+            return
+        if name.startswith("pyboost_") or name in ("run_op_async", "real_run_op"):
+            self.found["operations"] += 1
+        elif name in _WAITS:
+            self.found["waits"] += 1
+
+
+def launches(bench: Bench) -> Finding:
+    """Count the operations and waits that probe adds to a step."""
+    from mindspore import ops
+
+    from probe import PrecisionDebugger
+    from probe.doctor import nets
+
+    tensors = [nets.values(seed, 60, 50) for seed in range(_CALLS)]
+    read = _counters()
+
+    def step() -> Any:
+        return [ops.relu(x) for x in tensors]
+
+    def counted() -> tuple[collections.Counter[str], dict[str, int]]:
+        _drain()
+        before = read()
+        with _Counter() as counter:
+            step()
+        after = read()
+        return counter.found, {name: after[name] - before.get(name, 0) for name in after}
+
+    step()
+    debugger = PrecisionDebugger(bench.settings_file("launches", level="L1", measure="device"))
+    bare, bare_device = counted()
+    debugger.start()
+    recorded, recorded_device = counted()
+    _drain()
+    debugger.stop()
+    debugger.step()
+    debugger.close()
+    path = os.path.join(bench.folder, "launches")
+    error, entries = read_error(path), read_entries(path)
+    if error or len(entries) != _CALLS:
+        return Finding(FAILED, f"{len(entries)} of {_CALLS} calls were recorded" + (f": {error}" if error else ""))
+    added = {name: recorded[name] - bare[name] for name in ("operations", "waits")}
+    device = {name: recorded_device[name] - bare_device.get(name, 0) for name in recorded_device}
+    return _judge(bench.device == "CPU", added, device)
+
+
+def _judge(on_cpu: bool, added: dict[str, int], device: dict[str, int]) -> Finding:
+    each, most = added["operations"] / _TENSORS, _MOST[on_cpu]
+    fact = f"{each:.1f} operations for each tensor measured on the device (at most {most}), {added['waits']} waits in a step"
+    counted = ", ".join(f"{count} {name}" for name, count in sorted(device.items()))
+    fact += f"; the counter of this machine adds {counted}" if device else "; nothing counts launches here"
+    waits = added["waits"] + device.get("waits", 0)
+    is_dear = each > most or waits > 0 or device.get("launches", 0) > most * _TENSORS
+    return Finding(FAILED if is_dear else OK, fact, {"added": added, "tensors": _TENSORS, "counter": device or None})
+
+
+def _drain() -> None:
+    """Wait until MindSpore has run everything that was handed to it."""
+    import mindspore
+
+    from probe.executor import pynative_executor
+
+    pynative_executor().sync()
+    if mindspore.get_context("device_target") != "CPU":
+        mindspore.runtime.synchronize()
+
+
+def _counters() -> Callable[[], dict[str, int]]:
+    """Return a function that reads the counters of this machine; they are empty where there are none."""
+    library, _, name = os.environ.get(COUNTERS, "").rpartition(":")
+    if not library:
+        return dict
+    function = getattr(ctypes.CDLL(library), name)
+    function.restype = ctypes.c_char_p
+    return lambda: {str(key): int(count) for key, count in json.loads(function()).items()}

@@ -1,0 +1,110 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Checks of the surroundings: versions, device, folder, and the private names of MindSpore."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import glob
+import importlib
+import os
+import platform
+import re
+import tempfile
+
+from probe.doctor.finding import FAILED, OK, WARNING, Bench, Finding
+from probe.private_names import PRIVATE_PARTS, missing_names
+
+#: package: the first version that was tested, and the first that was not; as in pyproject.toml
+TESTED = {"MindSpore": ("2.7.2", "2.11"), "Python": ("3.9", "3.13"), "numpy": ("1.25", "2"), "ml_dtypes": ("0.3", "0.6")}
+_CANN_FILES = ("version.cfg", "*/version.info", "*/ascend_toolkit_install.info")
+_VERSION = re.compile(r"^\s*\[?version\]?\s*=\s*\[?([\w.]+)", re.IGNORECASE | re.MULTILINE)
+
+
+def versions(bench: Bench) -> Finding:
+    """Tell the versions, and those that were never tested."""
+    from probe import __version__
+
+    found = {"probe": __version__, "Python": platform.python_version()}
+    for package in ("MindSpore", "numpy", "ml_dtypes"):
+        try:
+            found[package] = str(importlib.import_module(package.lower()).__version__)
+        except Exception as error:  # importing may raise anything
+            return Finding(FAILED, f"{package} cannot be imported: {type(error).__name__}: {error}", found)
+    untested = [name for name, (first, end) in TESTED.items() if not _is_between(found[name], first, end)]
+    found.update(CANN=_cann(), system=f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores")
+    said = ", ".join(f"{name} {version}" for name, version in found.items() if name != "system")
+    if not untested:
+        return Finding(OK, f"{said}; {found['system']}; CANN apart, all were tested", found)
+    ranges = ", ".join("{} from {} and below {}".format(name, *TESTED[name]) for name in untested)
+    return Finding(WARNING, f"{said}; {found['system']}; tested are {ranges}", found)
+
+
+def device(bench: Bench) -> Finding:
+    """Run an operation on the device."""
+    import mindspore
+
+    said = ""
+    with contextlib.suppress(Exception):  # only some devices have a name
+        said = str(mindspore.hal.get_device_name(0))
+    sums = (mindspore.Tensor([1.0, 2.0], mindspore.float32) + 1.0).asnumpy().tolist()
+    if sums != [2.0, 3.0]:
+        return Finding(FAILED, f"{bench.device}: [1, 2] + 1 is {sums}")
+    return Finding(OK, f"{bench.device} runs operations" + (f"; it is {said}" if said else ""), {"name": said})
+
+
+def folder(bench: Bench) -> Finding:
+    """Write, replace, link and lock files, as a dump does."""
+    place = bench.chosen or tempfile.gettempdir()
+    kind = "the chosen folder" if bench.chosen else "the folder for temporary files"
+    try:
+        os.makedirs(place, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=place) as work:
+            first, second, link = (os.path.join(work, name) for name in ("first", "second", "link"))
+            for path in (first, second):
+                with open(path, "w") as file:
+                    file.write(path)
+            os.replace(second, first)
+            with open(first) as held, open(first) as other:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                with contextlib.suppress(BlockingIOError):
+                    fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    return Finding(FAILED, f"{kind} has no locks: two trainings may write into one dump")
+            try:
+                os.link(first, link)
+            except OSError as error:
+                fact = f"{kind} has no hard links ({error.strerror}): equal arrays take space each"
+                return Finding(WARNING, fact)
+    except OSError as error:
+        return Finding(FAILED, f"{kind} cannot be written: {error.strerror or error}")
+    return Finding(OK, f"files in {kind} can be written, replaced, linked and locked")
+
+
+def names(bench: Bench) -> Finding:
+    """Look for each private name of MindSpore that probe uses."""
+    missing = [(part, name) for part, name in missing_names()]
+    count = sum(len(part.names) for part in PRIVATE_PARTS)
+    if not missing:
+        return Finding(OK, f"all {count} private names of MindSpore that probe uses are there", {"names": count})
+    losses = {part.part: part.loss for part, _ in missing}
+    told = ", ".join(name for _, name in missing[:5]) + (", …" if len(missing) > 5 else "")
+    fact = f"{len(missing)} of {count} private names of MindSpore are missing ({told}): {'; '.join(losses.values())}"
+    return Finding(FAILED, fact, {"missing": [name for _, name in missing], "losses": losses})
+
+
+def _cann() -> str:
+    """Return the version of CANN that the environment names, or "none"."""
+    root = os.environ.get("ASCEND_HOME_PATH") or os.environ.get("ASCEND_TOOLKIT_HOME") or ""
+    for pattern in _CANN_FILES if root else ():
+        for path in sorted(glob.glob(os.path.join(glob.escape(root), pattern))):
+            with contextlib.suppress(OSError), open(path, encoding="utf-8", errors="replace") as file:
+                match = _VERSION.search(file.read(100_000))
+                if match:
+                    return match[1]
+    return "of unknown version" if root else "none"
+
+
+def _is_between(version: str, first: str, end: str) -> bool:
+    numbers, low, high = ([int(part) for part in re.findall(r"\d+", text)[:3]] for text in (version, first, end))
+    return low <= numbers and numbers < high

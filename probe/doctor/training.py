@@ -1,0 +1,111 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Checks of a small training: its bits with and without probe, and the time that a recorded call takes."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+from probe.doctor.finding import FAILED, OK, WARNING, Bench, Finding, read_entries, read_error
+from probe.measure.tensor_reader import to_numpy
+
+_LEVELS = ("L0", "L1", "mix")
+_STEPS = 3
+#: calls of a round, and rounds with and without probe in turn
+_CALLS, _ROUNDS = 100, 5
+#: microseconds that a recorded call adds: more is unusual, and far more is a fault
+_SLOW, _TOO_SLOW = 1_000, 10_000
+
+
+def bits(bench: Bench) -> Finding:
+    """Train a net without probe twice, then at each level, and compare all bits."""
+    bare = _train()
+    if _train() != bare:
+        return Finding(WARNING, "a training without probe does not repeat its bits here: nothing can be compared")
+    differences, entries = {}, {}
+    for level in _LEVELS:
+        name = f"bits-{level}"
+        watched = _train(bench.settings_file(name, level=level))
+        path = os.path.join(bench.folder, name)
+        differences[level] = sum(a != b for a, b in zip(watched, bare))
+        entries[level] = len(read_entries(path))
+        error = read_error(path)
+        if error or not entries[level]:
+            return Finding(FAILED, f"level {level} recorded {entries[level]} entries" + (f": {error}" if error else ""))
+    different, count = sum(differences.values()), len(bare) * len(_LEVELS)
+    fact = f"{different} of {count} tensors differ from a training without probe (losses, gradients, parameters)"
+    details = {"tensors": count, "different": differences, "entries": entries}
+    if different:
+        return Finding(FAILED, f"watching changes this training: {fact}", details)
+    return Finding(OK, f"watching changes nothing here: {fact} at {', '.join(_LEVELS)}", details)
+
+
+def _train(settings_file: str = "") -> list[bytes]:
+    """Return the bytes of every loss, gradient and parameter of every step."""
+    import mindspore
+    from mindspore import nn
+
+    from probe import PrecisionDebugger
+    from probe.doctor import nets
+
+    net = nets.Gated()
+    optimizer = nn.Momentum(net.trainable_params(), 0.1, 0.9)
+    differentiate = mindspore.value_and_grad(net, None, optimizer.parameters)
+    debugger = PrecisionDebugger(settings_file) if settings_file else None
+    seen: list[bytes] = []
+    for step in range(_STEPS):
+        if debugger:
+            debugger.start(net)
+        loss, gradients = differentiate(nets.values(step, 8, nets.WIDTH))
+        optimizer(gradients)
+        if debugger:
+            debugger.stop()
+            debugger.step()
+        seen += [to_numpy(tensor).tobytes() for tensor in (loss, *gradients, *net.get_parameters())]
+    if debugger:
+        debugger.close()
+    return seen
+
+
+def time_per_call(bench: Bench) -> Finding:
+    """Measure the time that recording adds to a call of a small operation."""
+    from mindspore import ops
+
+    from probe import PrecisionDebugger
+    from probe.doctor import nets
+
+    x = nets.values(1, 4, 4)
+
+    def calls() -> None:
+        y = x
+        for _ in range(_CALLS):
+            y = ops.relu(y)
+        y.asnumpy()
+
+    debugger = PrecisionDebugger(bench.settings_file("time", level="L1"))
+    bare, recorded = [], []
+    for _ in range(_ROUNDS):
+        bare.append(_seconds(calls))
+        debugger.start()
+        recorded.append(_seconds(calls))
+        debugger.stop()
+        debugger.step()
+    debugger.close()
+    error = read_error(os.path.join(bench.folder, "time"))
+    if error:
+        return Finding(FAILED, f"probe had an error while it recorded: {error}")
+    before, after = (statistics.median(times) / _CALLS * 1e6 for times in (bare, recorded))
+    added = after - before
+    fact = f"a recorded call of a small operation takes {after:.0f} µs instead of {before:.0f}: {added:.0f} µs more"
+    result = FAILED if added > _TOO_SLOW else WARNING if added > _SLOW else OK
+    return Finding(result, fact, {"bare": round(before, 1), "recorded": round(after, 1), "unit": "µs"})
+
+
+def _seconds(function: Callable[[], Any]) -> float:
+    began = time.perf_counter()
+    function()
+    return time.perf_counter() - began

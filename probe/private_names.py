@@ -1,0 +1,157 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Every private name of MindSpore that probe uses, in one table: a new MindSpore may take any of them away.
+
+A name is written ``module:dotted.name``. ``|`` divides the places in different versions, and ``?`` at the end marks a
+name that only some versions have. ``Cell()`` is an instance, and the module ``node`` is the class of graph nodes.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+_EXECUTOR = "mindspore.graph.api:_pynative_executor.{0}|mindspore.common.api:_pynative_executor.{0}"
+_COMPILER = "mindspore.graph.api:{0}|mindspore.common.api:{0}"
+_PRIM = "mindspore.ops.auto_generate.gen_ops_prim:{0}"
+
+
+@dataclass(frozen=True)
+class PrivatePart:
+    """The private names that one part of probe needs.
+
+    Attributes:
+        part: the part of probe.
+        loss: the data that are lost without these names.
+        names: the names; see the module.
+    """
+
+    part: str
+    loss: str
+    names: tuple[str, ...]
+
+
+def _part(part: str, loss: str, *names: str, **families: str) -> PrivatePart:
+    """Return a row. Each family is a pattern and the words that are put into it."""
+    patterns = {"executor": _EXECUTOR, "compiler": _COMPILER, "prim": _PRIM}
+    inside = [patterns[family].format(word) for family, words in families.items() for word in words.split()]
+    return PrivatePart(part, loss, (*names, *inside))
+
+
+PRIVATE_PARTS = (
+    _part(
+        "tensors",
+        "nothing is recorded",
+        *(f"mindspore:Tensor.{name}" for name in "_dtype _shape _nbytes _size".split()),
+        "mindspore._c_expression:typing.Type|mindspore._c_expression:typing.Number",
+        "mindspore.ops.auto_generate:copy_op",
+    ),
+    _part(
+        "memory",
+        "tensors are read by asnumpy, which is slower",
+        *(f"mindspore._c_expression:TensorPy.{name}" for name in "_data_ptr stride is_contiguous".split()),
+    ),
+    _part(
+        "own operations",
+        "nothing is recorded",
+        "mindspore._c_expression:MixedPrecisionType.NOTSET",
+        executor="enable_grad set_enable_grad set_mixed_precision_type requires_grad grad_flag sync",
+        prim="Max Min MeanExt SumExt LinalgVectorNorm Square Abs Maximum ClampScalar Div NotEqual Equal Less Greater "
+        "Reshape Concat",
+    ),
+    _part(
+        "gradients",
+        "backward entries are missing",
+        *(f"mindspore:Tensor.{name}" for name in "_grad_node _output_index".split()),
+        *(f"node:{name}" for name in "_sequence_nr next_functions register_hook register_prehook name".split()),
+        "node:_unique_id?",
+        "mindspore.common.hook_handle:_HOOK_VERSION",
+    ),
+    _part(
+        "Cells",
+        "entries of Cells are missing",
+        *(f"mindspore.nn:Cell().{name}" for name in "_run_forward_pre_hook _forward_pre_hook _params".split()),
+    ),
+    _part(
+        "operations",
+        "operations outside of listed APIs are missing",
+        "mindspore.nn:Cell()._call_custom_bprop",
+        "mindspore.common._grad_function:_Function.apply",
+        "mindspore.ops.auto_generate.pyboost_inner_prim:_PyboostConcatPrim",
+        "mindspore._c_expression:Functional_",
+        executor="run_op_async real_run_op",
+        prim="pyboost_relu",
+    ),
+    _part(
+        "compiled functions",
+        "compiled functions have no entry",
+        "mindspore.graph._utils.pijit_context:PIJitCaptureContext|mindspore.common._pijit_context:PIJitCaptureContext",
+        compiler="_JitExecutor.__call__ _JitExecutor.compile _CellGraphExecutor.compile "
+        "_JitExecutor._set_compile_cache_dep_files? _CellGraphExecutor._set_compile_cache_dep_files?",
+    ),
+    _part(
+        "recompute",
+        "calls of recomputed Cells have two numbers",
+        *(f"mindspore.common.recompute:_RecomputeCell.{name}" for name in ("construct", "bprop")),
+        *(f"mindspore.common.recompute:_RecomputationHook.{name}?" for name in ("__enter__", "__exit__")),
+    ),
+    _part(
+        "communication",
+        "outputs of asynchronous collectives are missing",
+        "mindspore._c_expression:CommHandle.wait",
+        "mindspore.communication:GlobalComm.INITED",
+        "mindspore.communication:GlobalComm.WORLD_COMM_GROUP",
+    ),
+    _part(
+        "GRAPH_MODE",
+        "GRAPH_MODE is not recorded",
+        "mindspore.context:_get_mode?",
+        *(f"mindspore.nn:Cell().{name}?" for name in "_compile_cache _phase_cache _create_time _id".split()),
+        *(f"mindspore.nn:Cell().{name}?" for name in "_dynamic_shape_inputs compile_cache".split()),
+        "mindspore._c_expression:_tensordump_set_step",
+        "mindspore.ops:PrimitiveWithInfer",
+    ),
+    _part(
+        "level L2",
+        "kernel dumps have the numbers of MindSpore's steps",
+        "mindspore._c_expression:_set_init_iter",
+        compiler="function_phases ms_compile_cache",
+    ),
+)
+
+
+def missing_names() -> Iterator[tuple[PrivatePart, str]]:
+    """Yield each name that the installed MindSpore lacks, and its part."""
+    for part in PRIVATE_PARTS:
+        for name in part.names:
+            if not name.endswith("?") and not any(_exists(place) for place in name.split("|")):
+                yield part, name.partition("|")[0]
+
+
+def _exists(place: str) -> bool:
+    module, _, dotted = place.partition(":")
+    try:
+        owner = _node_class() if module == "node" else importlib.import_module(module)
+        for word in dotted.split("."):
+            found = getattr(owner, word.removesuffix("()"))
+            owner = found() if word.endswith("()") else found
+    except (ImportError, AttributeError):
+        return False
+    return True
+
+
+def _node_class() -> type:
+    """Return the class of graph nodes, which no module names."""
+    import mindspore
+
+    found: list[type] = []
+
+    def function(x: Any) -> Any:
+        found.append(type((x * 2)._grad_node))
+        return x
+
+    differentiate: Callable[..., Any] = mindspore.grad(function)
+    differentiate(mindspore.Tensor([1.0], mindspore.float32))
+    return found[0]
