@@ -24,8 +24,8 @@ def add_doctor(commands: Any) -> None:
     """Add the command to the command line."""
     parser = commands.add_parser("doctor", help="check that probe works with this MindSpore on this machine")
     parser.description = (
-        "Check that probe works with this MindSpore, on this machine and device. It takes about a minute, prints a "
-        "line for each check, and changes nothing. The text can be pasted into an issue: it names no folder, host or user."
+        "Check that probe works with this MindSpore, on this machine and device. It takes less than a minute, "
+        "and prints a line for each check. Paste the text into an issue: it names no folder, host or user."
     )
     parser.add_argument("--device", type=_device, help="CPU, GPU or Ascend; default: MindSpore's choice")
     parser.add_argument("--folder", default="", metavar="DIR", help="write the files of the checks below this folder")
@@ -62,7 +62,9 @@ def _run(given: argparse.Namespace) -> int:
     width = max(len(check.name) for check in CHECKS)
     if not given.json:
         print(f"probe doctor {__version__}, on {given.device or 'the device that MindSpore chooses'}", flush=True)
-    for row in Runner(given.device or "", given.folder, given.limit).rows([(check.name, check.needed) for check in CHECKS]):
+    for row in Runner(given.device or "", given.folder, given.limit).rows(
+        [(check.name, check.needed) for check in CHECKS]
+    ):
         rows.append(row)
         if not given.json:
             print(f"{row['result']:8} {row['name']:{width}}  {row['fact']}", flush=True)

@@ -4,8 +4,8 @@
 
 Python's profiler counts the operations that are handed to MindSpore; it works on any device. If something counts the
 launches themselves, the variable ``COUNTERS`` names it: the path of a library and, after a colon, a function of C
-``const char *function(void)``. It returns a JSON object: ``{"launches": 12, "copies": 3, "waits": 1}``, from the begin of
-the process on.
+``const char *function(void)``. It returns a JSON object: ``{"launches": 12, "copies": 3, "waits": 1}``, from the
+begin of the process on.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ COUNTERS = "PROBE_DOCTOR_COUNTERS"
 _CALLS, _TENSORS = 10, 20
 #: the most operations for one tensor, on CPU and on a device: CPU lacks the kernel of a norm
 _MOST = {True: 5, False: 4}
+_TOOL = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+#: functions of MindSpore
 _WAITS = frozenset(["sync", "synchronize", "asnumpy", "item"])
 
 
@@ -44,7 +46,7 @@ class _Counter:
     def _count(self, frame: Any, event: str, argument: Any) -> None:
         if event == "c_call":
             name = argument.__name__
-        elif event == "call":
+        elif event == "call" and not frame.f_code.co_filename.startswith(_TOOL):
             name = frame.f_code.co_name
         else:
             return
@@ -58,7 +60,7 @@ def launches(bench: Bench) -> Finding:
     """Count the operations and waits that probe adds to a step."""
     from mindspore import ops
 
-    from probe import PrecisionDebugger
+    from probe.debugger import PrecisionDebugger
     from probe.doctor import nets
 
     tensors = [nets.values(seed, 60, 50) for seed in range(_CALLS)]
@@ -95,9 +97,9 @@ def launches(bench: Bench) -> Finding:
 
 def _judge(on_cpu: bool, added: dict[str, int], device: dict[str, int]) -> Finding:
     each, most = added["operations"] / _TENSORS, _MOST[on_cpu]
-    fact = f"{each:.1f} operations for each tensor measured on the device (at most {most}), {added['waits']} waits in a step"
-    counted = ", ".join(f"{count} {name}" for name, count in sorted(device.items()))
-    fact += f"; the counter of this machine adds {counted}" if device else "; nothing counts launches here"
+    counted = ", ".join(f"{count} more {name}" for name, count in sorted(device.items()))
+    fact = f"{each:.1f} operations for each tensor that the device measures (at most {most}), {added['waits']} waits"
+    fact += f"; the counter of this machine has {counted}" if device else "; nothing counts launches here"
     waits = added["waits"] + device.get("waits", 0)
     is_dear = each > most or waits > 0 or device.get("launches", 0) > most * _TENSORS
     return Finding(FAILED if is_dear else OK, fact, {"added": added, "tensors": _TENSORS, "counter": device or None})

@@ -17,28 +17,30 @@ from probe.doctor.finding import FAILED, OK, WARNING, Bench, Finding
 from probe.private_names import PRIVATE_PARTS, missing_names
 
 #: package: the first version that was tested, and the first that was not; as in pyproject.toml
-TESTED = {"MindSpore": ("2.7.2", "2.11"), "Python": ("3.9", "3.13"), "numpy": ("1.25", "2"), "ml_dtypes": ("0.3", "0.6")}
+TESTED = {
+    "MindSpore": ("2.7.2", "2.11"),
+    "Python": ("3.9", "3.13"),
+    "numpy": ("1.25", "2"),
+    "ml_dtypes": ("0.3", "0.6"),
+}
 _CANN_FILES = ("version.cfg", "*/version.info", "*/ascend_toolkit_install.info")
 _VERSION = re.compile(r"^\s*\[?version\]?\s*=\s*\[?([\w.]+)", re.IGNORECASE | re.MULTILINE)
 
 
 def versions(bench: Bench) -> Finding:
-    """Tell the versions, and those that were never tested."""
+    """Tell the versions, and those that were never tested. A package that cannot be imported raises."""
     from probe import __version__
 
     found = {"probe": __version__, "Python": platform.python_version()}
-    for package in ("MindSpore", "numpy", "ml_dtypes"):
-        try:
-            found[package] = str(importlib.import_module(package.lower()).__version__)
-        except Exception as error:  # importing may raise anything
-            return Finding(FAILED, f"{package} cannot be imported: {type(error).__name__}: {error}", found)
+    for package in ("numpy", "ml_dtypes", "MindSpore"):
+        found[package] = str(importlib.import_module(package.lower()).__version__)
     untested = [name for name, (first, end) in TESTED.items() if not _is_between(found[name], first, end)]
     found.update(CANN=_cann(), system=f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores")
     said = ", ".join(f"{name} {version}" for name, version in found.items() if name != "system")
     if not untested:
-        return Finding(OK, f"{said}; {found['system']}; CANN apart, all were tested", found)
+        return Finding(OK, f"{said}; {found['system']}; probe was tested with these, but for CANN", found)
     ranges = ", ".join("{} from {} and below {}".format(name, *TESTED[name]) for name in untested)
-    return Finding(WARNING, f"{said}; {found['system']}; tested are {ranges}", found)
+    return Finding(WARNING, f"{said}; {found['system']}; probe was tested with {ranges}", found)
 
 
 def device(bench: Bench) -> Finding:
@@ -46,9 +48,10 @@ def device(bench: Bench) -> Finding:
     import mindspore
 
     said = ""
-    with contextlib.suppress(Exception):  # only some devices have a name
+    with contextlib.suppress(AttributeError, RuntimeError, ValueError):  # only some devices have a name
         said = str(mindspore.hal.get_device_name(0))
     sums = (mindspore.Tensor([1.0, 2.0], mindspore.float32) + 1.0).asnumpy().tolist()
+    said = "" if said == bench.device else said
     if sums != [2.0, 3.0]:
         return Finding(FAILED, f"{bench.device}: [1, 2] + 1 is {sums}")
     return Finding(OK, f"{bench.device} runs operations" + (f"; it is {said}" if said else ""), {"name": said})
@@ -59,7 +62,6 @@ def folder(bench: Bench) -> Finding:
     place = bench.chosen or tempfile.gettempdir()
     kind = "the chosen folder" if bench.chosen else "the folder for temporary files"
     try:
-        os.makedirs(place, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=place) as work:
             first, second, link = (os.path.join(work, name) for name in ("first", "second", "link"))
             for path in (first, second):
@@ -107,4 +109,4 @@ def _cann() -> str:
 
 def _is_between(version: str, first: str, end: str) -> bool:
     numbers, low, high = ([int(part) for part in re.findall(r"\d+", text)[:3]] for text in (version, first, end))
-    return low <= numbers and numbers < high
+    return low <= numbers < high

@@ -68,7 +68,7 @@ class Bench:
             model: the Cell for ``start``.
             **settings: the settings; those of the task too.
         """
-        from probe import PrecisionDebugger
+        from probe.debugger import PrecisionDebugger
 
         path = os.path.join(self.folder, name)
         debugger = PrecisionDebugger(self.settings_file(name, **settings))

@@ -19,17 +19,22 @@ _DTYPES = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float3
 def memory(bench: Bench) -> Finding:
     """Read tensors of every dtype and layout, and compare with ``asnumpy`` and with the values that were put in."""
     reader = TensorReader()
-    count, wrong, dtypes = 0, [], set()
+    count, wrong, lost, dtypes = 0, [], [], set()
     for dtype, layout, tensor, expected in _tensors():
-        found = reader(tensor)
-        count += 1
+        found, count = reader(tensor), count + 1
         dtypes.add(dtype)
-        if not (_equal(found, expected) and _equal(to_numpy(tensor), expected)):
+        if not _equal(to_numpy(tensor), expected):
+            lost.append(f"{dtype} {layout}")
+        elif not _equal(found, expected):
             wrong.append(f"{dtype} {layout}")
-    details = {"tensors": count, "dtypes": sorted(dtypes), "wrong": wrong, "by pointer": reader.is_direct}
+    details = {"tensors": count, "dtypes": sorted(dtypes), "wrong": wrong, "lost": lost, "pointers": reader.is_direct}
     said = f"{count} tensors of {len(dtypes)} dtypes, also views, transposed and empty ones"
     if wrong:
-        return Finding(FAILED, f"{len(wrong)} of {said} are read wrongly: {', '.join(wrong[:5])}", details)
+        return Finding(
+            FAILED, f"{len(wrong)} of {said} are not read as asnumpy reads them: {', '.join(wrong[:5])}", details
+        )
+    if lost:
+        return Finding(WARNING, f"MindSpore's own asnumpy loses {len(lost)} of {said}: {', '.join(lost[:5])}", details)
     if bench.device != "CPU":
         return Finding(OK, f"{said}: asnumpy gives the values that were put in (pointers are for CPU only)", details)
     if not reader.is_direct:
@@ -56,9 +61,6 @@ def _tensors() -> Iterator[tuple[str, str, Any, Array]]:
         yield name, "empty", mindspore.Tensor(source[:0], dtype), array[:0]
         yield name, "0-d", mindspore.Tensor(source[1, 2], dtype), array[1, 2].reshape(())
         yield name, "Parameter", mindspore.Parameter(tensor, name=f"of_{name}"), array
-        for layout, view in (
-            ("rows", lambda x: x[1:3]),
-            ("columns", lambda x: x[:, 2:4]),
-            ("transposed", lambda x: x.transpose(1, 0)),
-        ):
-            yield name, layout, view(tensor), view(array)
+        yield name, "rows", tensor[1:3], array[1:3]
+        yield name, "columns", tensor[:, 2:4], array[:, 2:4]
+        yield name, "transposed", tensor.transpose(1, 0), array.transpose(1, 0)

@@ -51,7 +51,7 @@ class EveryWay(nn.Cell):  # type: ignore[misc]
     def construct(self, x: Any) -> Any:
         """Return a number."""
         x = self.heavy(self.hooked(self.own(self.act(self.hidden(x)))))
-        x = ops.tanh(x) * 2.0
+        x = ops.tanh(x) - 0.5
         x = ops.Sigmoid()(cat((add(x, x), x)))
         return ops.ReduceSum()(_doubled(x))
 
@@ -103,7 +103,7 @@ class Gated(nn.Cell):  # type: ignore[misc]
         return h.mean() + (h[:, : WIDTH // 2] * h[:, WIDTH // 2 :]).mean()
 
 
-@mindspore.jit
+@mindspore.jit  # type: ignore[untyped-decorator]
 def scaled(x: Any) -> Any:
     """Return a tensor; MindSpore compiles this function."""
     return ops.tanh(x * 2.0) + x

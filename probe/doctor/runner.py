@@ -9,6 +9,7 @@ import json
 import os
 import re
 import selectors
+import shutil
 import signal
 import socket
 import subprocess
@@ -19,10 +20,14 @@ from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
 from probe.doctor.finding import FAILED, NOT_RUN, Finding
+from probe.errors import UsageError
 
 Row = dict[str, Any]
 
 _START = "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); from probe.doctor.worker import main; main()"
+_OF_A_LAUNCHER = frozenset(
+    "RANK_ID RANK_SIZE MS_ROLE MS_NODE_ID MS_WORKER_NUM OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE".split()
+)
 _PATH = re.compile(r"(?<![\w.:/-])/(?:[^/\s'\",:;()]+/)+([^/\s'\",:;()]*)")
 #: of faulthandler: the innermost frame of a process that crashed
 _FRAME = re.compile(r'File "[^"]*?([^/"]+)", line (\d+) in (\w+)')
@@ -61,13 +66,19 @@ class Runner:
                         yield from (_row(name, Finding(NOT_RUN, fact)) for name in waiting)
                         return
 
-    def _folder(self) -> tempfile.TemporaryDirectory[str]:
+    @contextlib.contextmanager
+    def _folder(self) -> Iterator[str]:
         """Make the folder for the files of the checks; the check "folder" tells if the chosen one cannot be used."""
-        with contextlib.suppress(OSError):
-            if self._chosen:
-                os.makedirs(self._chosen, exist_ok=True)
-                return tempfile.TemporaryDirectory(prefix="probe-doctor-", dir=self._chosen)
-        return tempfile.TemporaryDirectory(prefix="probe-doctor-")
+        made = ""
+        for place in [self._chosen, None] if self._chosen else [None]:
+            with contextlib.suppress(OSError):
+                made = made or tempfile.mkdtemp(prefix="probe-doctor-", dir=place)
+        if not made:
+            raise UsageError("no folder for temporary files can be written. Choose one with --folder.")
+        try:
+            yield made
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
 
     def _process(self, names: list[str], folder: str) -> Iterator[Row]:
         """Yield the results of checks that run in one process, until one fails or all are done."""
@@ -78,7 +89,13 @@ class Runner:
         current, began = names[0], time.monotonic()
         with open(reader, "rb") as stream, tempfile.TemporaryFile(dir=folder) as output:
             process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, pass_fds=[writer], start_new_session=True
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                pass_fds=[writer],
+                env=alone(),
+                start_new_session=True,
             )
             os.close(writer)
             try:
@@ -118,9 +135,14 @@ class Runner:
                 yield from map(json.loads, lines)
 
 
+def alone() -> dict[str, str]:
+    """Return the environment without the variables of a launcher: the checks are no rank of a job."""
+    return {name: value for name, value in os.environ.items() if name not in _OF_A_LAUNCHER}
+
+
 def _row(name: str, finding: Finding, seconds: float = 0.0) -> Row:
-    row = {"name": name, "seconds": round(seconds, 2), "device": "", **vars(finding)}
-    return scrub(row)
+    row: Row = scrub({"name": name, "seconds": round(seconds, 2), "device": "", **vars(finding)})
+    return row
 
 
 def _ending(status: int, output: IO[bytes]) -> str:

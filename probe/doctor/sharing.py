@@ -18,7 +18,7 @@ sys.path[:] = json.loads(sys.argv[1])
 import mindspore
 mindspore.set_device("CPU")
 from mindspore import ops
-from probe import PrecisionDebugger
+from probe.debugger import PrecisionDebugger
 from probe.errors import UsageError
 debugger = PrecisionDebugger(sys.argv[2])
 try:
@@ -39,7 +39,7 @@ def two_processes(bench: Bench) -> Finding:
     import mindspore
     from mindspore import ops
 
-    from probe import PrecisionDebugger
+    from probe.debugger import PrecisionDebugger
 
     settings = bench.settings_file("shared", level="L1")
     path = os.path.join(bench.folder, "shared")

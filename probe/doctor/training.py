@@ -18,7 +18,7 @@ _STEPS = 3
 #: calls of a round, and rounds with and without probe in turn
 _CALLS, _ROUNDS = 100, 5
 #: microseconds that a recorded call adds: more is unusual, and far more is a fault
-_SLOW, _TOO_SLOW = 1_000, 10_000
+_SLOW, _TOO_SLOW = 5_000, 50_000
 
 
 def bits(bench: Bench) -> Finding:
@@ -49,7 +49,7 @@ def _train(settings_file: str = "") -> list[bytes]:
     import mindspore
     from mindspore import nn
 
-    from probe import PrecisionDebugger
+    from probe.debugger import PrecisionDebugger
     from probe.doctor import nets
 
     net = nets.Gated()
@@ -75,7 +75,7 @@ def time_per_call(bench: Bench) -> Finding:
     """Measure the time that recording adds to a call of a small operation."""
     from mindspore import ops
 
-    from probe import PrecisionDebugger
+    from probe.debugger import PrecisionDebugger
     from probe.doctor import nets
 
     x = nets.values(1, 4, 4)
@@ -101,6 +101,8 @@ def time_per_call(bench: Bench) -> Finding:
     before, after = (statistics.median(times) / _CALLS * 1e6 for times in (bare, recorded))
     added = after - before
     fact = f"a recorded call of a small operation takes {after:.0f} µs instead of {before:.0f}: {added:.0f} µs more"
+    if bench.device == "CPU" and added > 500:
+        fact += ' ("synchronize": true makes it less on CPU)'
     result = FAILED if added > _TOO_SLOW else WARNING if added > _SLOW else OK
     return Finding(result, fact, {"bare": round(before, 1), "recorded": round(after, 1), "unit": "µs"})
 

@@ -46,7 +46,7 @@ def run_checks(checks: Iterable[Check], bench: Bench, tell: Tell) -> None:
                 bench, is_set_up = set_up(bench), True
             finding = check.function(bench)
         except Exception as error:  # this is the finding
-            finding = Finding(FAILED, f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
+            finding = Finding(FAILED, f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0][:240]}")
         seconds = round(time.monotonic() - began, 2)
         tell({"name": check.name, "seconds": seconds, "device": bench.device, **asdict(finding)})
         if finding.result == FAILED:
