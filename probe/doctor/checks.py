@@ -4,10 +4,10 @@
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from probe.doctor import calls, counting, environment, memory, numbers, sharing, training
 from probe.doctor.finding import Bench, Finding
 
 
@@ -17,27 +17,33 @@ class Check:
 
     Attributes:
         name: its name.
-        function: does it.
-        needed: whether the checks after it cannot run without it.
+        place: its function below ``probe.doctor``; the process that runs it imports it.
+        is_needed: whether the checks after it cannot run without it.
     """
 
     name: str
-    function: Callable[[Bench], Finding]
-    needed: bool = False
+    place: str
+    is_needed: bool = False
+
+    @property
+    def function(self) -> Callable[[Bench], Finding]:
+        """The function that does it."""
+        found: Callable[[Bench], Finding] = pkgutil.resolve_name(f"probe.doctor.{self.place}")
+        return found
 
 
 CHECKS = (
-    Check("versions", environment.versions, needed=True),
-    Check("device", environment.device, needed=True),
-    Check("folder", environment.folder),
-    Check("private names", environment.names),
-    Check("memory", memory.memory),
-    Check("calls", calls.forward_entries),
-    Check("gradients", calls.gradients),
-    Check("compiled calls", calls.compiled),
-    Check("bits", training.bits),
-    Check("numbers", numbers.numbers),
-    Check("launches", counting.launches),
-    Check("two processes", sharing.two_processes),
-    Check("time", training.time_per_call),
+    Check("versions", "environment:versions", is_needed=True),
+    Check("device", "environment:device", is_needed=True),
+    Check("folder", "environment:folder"),
+    Check("private names", "environment:names"),
+    Check("memory", "memory:memory"),
+    Check("calls", "calls:forward_entries"),
+    Check("gradients", "calls:gradients"),
+    Check("compiled calls", "calls:compiled"),
+    Check("bits", "training:bits"),
+    Check("numbers", "numbers:numbers"),
+    Check("launches", "counting:launches"),
+    Check("two processes", "sharing:two_processes"),
+    Check("time", "training:time_per_call"),
 )

@@ -12,7 +12,9 @@ from typing import Any
 
 from probe import __version__
 from probe.config.messages import nearest
+from probe.doctor.checks import CHECKS
 from probe.doctor.finding import FAILED, NOT_RUN, OK, WARNING
+from probe.doctor.runner import Runner
 
 _DEVICES = ("CPU", "GPU", "Ascend")
 #: seconds; the first operations on a device may compile for long
@@ -55,16 +57,11 @@ def _seconds(text: str) -> float:
 
 
 def _run(given: argparse.Namespace) -> int:
-    from probe.doctor.checks import CHECKS
-    from probe.doctor.runner import Runner
-
     began, rows = time.monotonic(), []
     width = max(len(check.name) for check in CHECKS)
     if not given.json:
         print(f"probe doctor {__version__}, on {given.device or 'the device that MindSpore chooses'}", flush=True)
-    for row in Runner(given.device or "", given.folder, given.limit).rows(
-        [(check.name, check.needed) for check in CHECKS]
-    ):
+    for row in Runner(given.device or "", given.folder, given.limit).rows(CHECKS):
         rows.append(row)
         if not given.json:
             print(f"{row['result']:8} {row['name']:{width}}  {row['fact']}", flush=True)

@@ -16,9 +16,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
+from probe.doctor.checks import Check
 from probe.doctor.finding import FAILED, NOT_RUN, Finding
 from probe.errors import UsageError
 
@@ -45,23 +46,21 @@ class Runner:
     def __init__(self, device: str, chosen: str, limit: float) -> None:
         self._device, self._chosen, self._limit = device, chosen, limit
 
-    def rows(self, checks: Sequence[tuple[str, bool]]) -> Iterator[Row]:
+    def rows(self, checks: Iterable[Check]) -> Iterator[Row]:
         """Yield the result of each check.
-
-        Args:
-            checks: the names, and whether the checks after it need it.
 
         Yields:
             ``{"name": …, "result": …, "fact": …, "seconds": …, "device": …, "details": {…}}``
         """
-        waiting, needed = [name for name, _ in checks], {name for name, needs in checks if needs}
+        is_needed = {check.name: check.is_needed for check in checks}
+        waiting = list(is_needed)
         with contextlib.ExitStack() as cleanup:
             folder = cleanup.enter_context(self._folder())
             while waiting:
                 for row in self._process(waiting, os.path.join(folder, str(len(waiting)))):
                     waiting.remove(row["name"])
                     yield scrub(row)
-                    if row["result"] == FAILED and row["name"] in needed:
+                    if row["result"] == FAILED and is_needed[row["name"]]:
                         fact = f"it needs the check {row['name']!r}"
                         yield from (_row(name, Finding(NOT_RUN, fact)) for name in waiting)
                         return
