@@ -51,7 +51,7 @@ def gradients(bench: Bench) -> Finding:
     if not nodes.works:
         return Finding(FAILED, f"graph nodes cannot be watched, backward entries will be missing: {nodes.reason}")
     recorded = _every_way(bench, "gradients")
-    ways = {way: _backward(entry) for way, entry in _WAYS.items()}
+    ways = {way: _backward(entry) for way, entry in _WAYS.items() if entry in recorded.data}
     cells = {f"parameters of {name}": f"Cell.{name}.Dense.parameters_grad.0" for name in ("hidden", "hooked", "heavy")}
     problem = _problem("gradient", _missing({**ways, **cells}, recorded.data), recorded)
     if problem:

@@ -1,0 +1,205 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""A fault in one part of probe or MindSpore is reported by the check of this part, and by no other."""
+
+from __future__ import annotations
+
+import time
+
+import mindspore as ms
+import numpy as np
+import pytest
+from mindspore.communication import GlobalComm
+
+from probe.capture.autograd.nodes import AutogradNodes
+from probe.capture.autograd.parameter_hooks import ParameterHooks
+from probe.capture.pynative import jit
+from probe.capture.pynative.context import CaptureContext
+from probe.capture.pynative.operations import OperationHooks
+from probe.debugger import PrecisionDebugger
+from probe.doctor import sharing, training
+from probe.doctor.checks import CHECKS
+from probe.doctor.finding import OK, Bench
+from probe.measure.reductions import Reductions
+from probe.measure.tensor_reader import TensorReader
+from probe.recording.step_recorder import StepRecorder
+
+pytestmark = pytest.mark.slow
+
+NAMES = [check.name for check in CHECKS]
+#: takes a process of its own, so it runs only for its own fault
+DEAR = "two processes"
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    """Let the checks that repeat things repeat less."""
+    for name, number in (("_STEPS", 1), ("_CALLS", 20), ("_ROUNDS", 1)):
+        monkeypatch.setattr(training, name, number)
+
+
+def findings(tmp_path, names):
+    """Run checks in this process; return their findings by name."""
+    chosen = [check for check in CHECKS if check.name in names]
+    found = {}
+    for check in chosen:
+        folder = tmp_path / check.place.replace(":", "-")
+        folder.mkdir()
+        found[check.name] = check.function(Bench("CPU", str(tmp_path / "chosen"), str(folder)))
+    return found
+
+
+def around(monkeypatch, owner, name, stand_in):
+    """Replace a method by a function that also receives the original."""
+    original = getattr(owner, name)
+    monkeypatch.setattr(owner, name, lambda *args, **kwargs: stand_in(original, *args, **kwargs))
+
+
+def old_numpy(monkeypatch):
+    monkeypatch.setattr(np, "__version__", "1.19.5")
+
+
+def wrong_sum(monkeypatch):
+    def add(original, x, y):
+        return original(x, y * 2) if x.shape == (2,) else original(x, y)
+
+    around(monkeypatch, ms.Tensor, "__add__", add)
+
+
+def missing_name(monkeypatch):
+    monkeypatch.delattr(GlobalComm, "WORLD_COMM_GROUP")
+
+
+def wrong_pointer(monkeypatch):
+    def read(original, self, tensor):
+        array = original(self, tensor)
+        return array + 1 if array.dtype == np.uint32 else array
+
+    around(monkeypatch, TensorReader, "__call__", read)
+
+
+def no_pointer(monkeypatch):
+    monkeypatch.setattr(TensorReader, "_agrees", lambda *_: False)
+
+
+def unseen_classes(monkeypatch):
+    monkeypatch.setattr(OperationHooks, "_run_private", lambda self, original, *args: original(*args))
+
+
+def unseen_parameters(monkeypatch):
+    monkeypatch.setattr(ParameterHooks, "watch", lambda *_: None)
+
+
+def wrong_gradients(monkeypatch):
+    around(
+        monkeypatch,
+        StepRecorder,
+        "parameter_gradient",
+        lambda original, self, key, name, gradient: original(self, key, name, gradient * 2),
+    )
+
+
+def broken_nodes(monkeypatch):
+    monkeypatch.setattr(AutogradNodes, "newest_sequence_nr", lambda self: -1)
+
+
+def unseen_functions(monkeypatch):
+    monkeypatch.setattr(jit, "_wrap_executor", lambda context, original: original)
+
+
+def changed_output(monkeypatch):
+    def end(original, self, opened, result, *rest):
+        if getattr(result, "shape", ()) == (8, 24):
+            result[0, 0] = 0.5
+        return original(self, opened, result, *rest)
+
+    around(monkeypatch, CaptureContext, "end", end)
+
+
+def identity_in_graph(monkeypatch):
+    def start(original, debugger, model=None, *args):
+        if hasattr(model, "second"):
+            model.second.register_backward_hook(lambda *_: None)
+        return original(model, *args)
+
+    around(monkeypatch, PrecisionDebugger, "start", start)
+
+
+def swapped_numbers(monkeypatch):
+    def four(original, *args):
+        floats, wholes = original(*args)
+        return [*floats[1::-1], *floats[2:]], wholes
+
+    around(monkeypatch, Reductions, "four", four)
+
+
+def waiting(monkeypatch):
+    def four(original, self, tensor, *args):
+        tensor.asnumpy()
+        return original(self, tensor, *args)
+
+    around(monkeypatch, Reductions, "four", four)
+
+
+def more_operations(monkeypatch):
+    def four(original, self, tensor, *args):
+        original(self, tensor, *args)
+        return original(self, tensor, *args)
+
+    around(monkeypatch, Reductions, "four", four)
+
+
+def no_lock(monkeypatch):
+    broken = "from probe.store import journal, run_folders\njournal.lock = lambda file: True\n"
+    broken += "run_folders.RunFolders._of_other_runs = lambda *_: {}\n"
+    monkeypatch.setattr(sharing, "_SECOND", sharing._SECOND.replace("debugger =", f"{broken}debugger =", 1))
+
+
+def slow_calls(monkeypatch):
+    def begin(original, self, kind, key, *args):
+        if key == "Functional.relu":
+            time.sleep(0.02)
+        return original(self, kind, key, *args)
+
+    around(monkeypatch, StepRecorder, "begin", begin)
+
+
+FAULTS = [
+    ("versions", old_numpy),
+    ("device", wrong_sum),
+    ("private names", missing_name),
+    ("memory", wrong_pointer),
+    ("memory", no_pointer),
+    ("calls", unseen_classes),
+    ("gradients", unseen_parameters),
+    ("gradients", wrong_gradients),
+    ("gradients", broken_nodes),
+    ("compiled calls", unseen_functions),
+    ("bits", changed_output),
+    ("bits", identity_in_graph),
+    ("numbers", swapped_numbers),
+    ("launches", waiting),
+    ("launches", more_operations),
+    (DEAR, no_lock),
+    ("time", slow_calls),
+]
+
+
+def test_every_check_has_a_fault_of_its_own():
+    assert {name for name, _ in FAULTS} | {"folder"} == set(NAMES)
+
+
+@pytest.mark.parametrize(("name", "plant"), FAULTS, ids=[plant.__name__ for _, plant in FAULTS])
+def test_a_fault_is_reported_by_its_check_alone(monkeypatch, tmp_path, name, plant):
+    (tmp_path / "chosen").mkdir()
+    plant(monkeypatch)
+    found = findings(tmp_path, [other for other in NAMES if name == DEAR or other != DEAR])
+    assert {other: finding.fact for other, finding in found.items() if finding.result != OK and other != name} == {}
+    assert found[name].result != OK
+
+
+def test_a_folder_without_write_access_is_reported_by_its_check_alone(tmp_path):
+    (tmp_path / "chosen").touch()  # a file: nobody can write below it, root neither
+    found = findings(tmp_path, [name for name in NAMES if name != DEAR])
+    assert {name for name, finding in found.items() if finding.result != OK} == {"folder"}
+    assert found["folder"].fact == "the chosen folder cannot be written: Not a directory"
