@@ -170,4 +170,4 @@ def scrub(value: Any) -> Any:
         return value
     text = _PATH.sub(r"…/\1", value)
     host = socket.gethostname()
-    return text.replace(host, "<host>") if len(host) > 3 else text
+    return re.sub(rf"\b{re.escape(host)}\b", "<host>", text) if len(host) > 3 else text

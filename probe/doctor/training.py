@@ -14,7 +14,7 @@ from probe.doctor.finding import FAILED, OK, WARNING, Bench, Finding, read_entri
 from probe.measure.tensor_reader import to_numpy
 
 _LEVELS = ("L0", "L1", "mix")
-_STEPS = 3
+_STEPS = 2
 #: calls of a round, and rounds with and without probe in turn
 _CALLS, _ROUNDS = 100, 5
 #: microseconds that a recorded call adds: more is unusual, and far more is a fault

@@ -1,0 +1,58 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The table of MindSpore's private names is complete, and tells a name that is gone."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from mindspore.communication import GlobalComm
+
+from probe.private_names import PRIVATE_PARTS, missing_names
+from tests.support.paths import ROOT
+
+#: the words of all names in the table
+LISTED = {word for part in PRIVATE_PARTS for name in part.names for word in re.findall(r"\w+", name)}
+#: private names of Python and of probe itself that objects of others have
+OTHERS = {"_getframe", "_fields", "_replace", "_asdict", "_exit"}
+
+
+def private_names():
+    """Return the private names that probe reads of anything but itself, and the places."""
+    own, used = set(), {}
+    for path in (ROOT / "probe").rglob("*.py"):
+        if {"reading", "doctor"} & set(path.relative_to(ROOT).parts):
+            continue
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                own.add(node.name)
+            elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                own.add(node.target.id)
+            elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+                own.add(node.attr)
+            if isinstance(node, ast.Attribute) and re.match(r"_[a-zA-Z]", node.attr):
+                used.setdefault(node.attr, set()).add(path.name)
+            elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("mindspore"):
+                is_private = "._" in node.module
+                names = [name.name for name in node.names if is_private or name.name.startswith("_")]
+                for name in names:
+                    used.setdefault(name, set()).add(path.name)
+    return {name: places for name, places in used.items() if name not in own | OTHERS}
+
+
+def test_every_private_name_in_the_code_is_in_the_table():
+    found = private_names()
+    assert {"_grad_node", "_data_ptr", "MixedPrecisionType", "_Function", "_params"} <= set(found)
+    assert {name: places for name, places in found.items() if name not in LISTED} == {}
+
+
+def test_this_mindspore_has_all_names():
+    assert list(missing_names()) == []
+
+
+def test_a_name_that_is_gone_is_told_with_the_loss(monkeypatch):
+    monkeypatch.delattr(GlobalComm, "WORLD_COMM_GROUP")
+    ((part, name),) = missing_names()
+    assert (part.part, name) == ("communication", "mindspore.communication:GlobalComm.WORLD_COMM_GROUP")
+    assert part.loss == "outputs of asynchronous collectives are missing"
