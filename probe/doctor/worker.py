@@ -8,6 +8,7 @@ import faulthandler
 import json
 import os
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
@@ -18,6 +19,8 @@ from probe.doctor.finding import FAILED, Bench, Finding
 
 #: tells that a check begins, or its finding
 Tell = Callable[[dict[str, Any]], None]
+#: characters of the message of an error
+_LONGEST = 240
 
 
 def main() -> None:
@@ -31,24 +34,48 @@ def main() -> None:
 
     chosen = [check for check in CHECKS if check.name in task["checks"]]
     run_checks(chosen, Bench(task["device"], task["chosen"], task["folder"]), tell)
-    stream.close()
     os._exit(0)  # a library that fails at exit is no finding
 
 
+class _Running:
+    """A check that runs.
+
+    Args:
+        tell: receives ``{"name": …, "begins": True}``, and the finding.
+        name: the name of the check.
+    """
+
+    def __init__(self, tell: Tell, name: str) -> None:
+        self._tell, self._name, self._began = tell, name, time.monotonic()
+        tell({"name": name, "begins": True})
+
+    def ends(self, finding: Finding, device: str = "") -> None:
+        """Tell the finding."""
+        seconds = round(time.monotonic() - self._began, 2)
+        self._tell({"name": self._name, "seconds": seconds, "device": device, **asdict(finding)})
+
+    def raises(self, kind: type[BaseException], error: BaseException, trace: Any) -> None:
+        """Tell an error that ends the process; Python calls it in place of a traceback."""
+        message = textwrap.shorten(str(error).strip().partition("\n")[0], _LONGEST, placeholder=" …")
+        self.ends(Finding(FAILED, f"{kind.__name__}: {message}"))
+
+
 def run_checks(checks: Iterable[Check], bench: Bench, tell: Tell) -> None:
-    """Run checks in this process until one fails: it may have spoiled the process."""
-    is_set_up = False
+    """Run checks until one fails, as it may have spoiled this process. An error that a check raises ends the process.
+
+    Args:
+        checks: the checks.
+        bench: the place that they work at.
+        tell: see ``_Running``.
+    """
+    has_device = False
     for check in checks:
-        tell({"name": check.name, "begins": True})
-        began = time.monotonic()
-        try:
-            if not is_set_up and check.name != "versions":
-                bench, is_set_up = set_up(bench), True
-            finding = check.function(bench)
-        except Exception as error:  # this is the finding
-            finding = Finding(FAILED, f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0][:240]}")
-        seconds = round(time.monotonic() - began, 2)
-        tell({"name": check.name, "seconds": seconds, "device": bench.device, **asdict(finding)})
+        running = _Running(tell, check.name)
+        sys.excepthook = running.raises
+        if not has_device and check.name != "versions":
+            bench, has_device = set_up(bench), True
+        finding = check.function(bench)
+        running.ends(finding, bench.device)
         if finding.result == FAILED:
             return
 

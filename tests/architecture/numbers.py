@@ -70,7 +70,7 @@ def numbers(modules: list[Module], baseline: int = BASELINE) -> list[Number]:
     return [
         _attributes(modules),
         _listed("methods re-bound at run time", 0, _rebound(modules)),
-        _listed("broad excepts", 16, _broad(modules)),
+        _listed("broad excepts", 15, _broad(modules)),
         _what(modules),
         _longest("longest module, lines", 400, ((module.lines, module.path) for module in modules)),
         _longest("longest function, lines", 45, _functions(modules)),

@@ -19,6 +19,8 @@ from probe.doctor import counting, environment
 from probe.doctor.checks import CHECKS
 from probe.doctor.finding import Bench
 from probe.doctor.runner import scrub
+from probe.private_names import PRIVATE_PARTS
+from tests.support.pages import page
 from tests.support.paths import ROOT
 from tests.support.paths import environment as variables
 
@@ -127,6 +129,12 @@ def test_the_tested_versions_are_those_of_the_package():
     packages = re.findall(r'"(mindspore|numpy|ml_dtypes)>=([\d.]+),<([\d.]+)"', text)
     expected = {**{name: (first, end) for name, first, end in packages}, "python": python}
     assert {name.lower(): versions for name, versions in environment.TESTED.items()} == expected
+
+
+def test_the_document_has_every_check_and_every_part():
+    rows = [row[0].strip("`") for row in page("docs/doctor.md").rows]
+    assert rows[rows.index("check") + 2 :][: len(NAMES)] == NAMES
+    assert rows[rows.index("part") + 2 :] == [part.part for part in PRIVATE_PARTS]
 
 
 @pytest.mark.parametrize(

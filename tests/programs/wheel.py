@@ -1,6 +1,9 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the wheel, installs it in an empty environment elsewhere and records the README's four lines there."""
+"""Builds the wheel, installs it in an empty environment elsewhere and records the README's four lines there.
+
+Then ``probe doctor`` proves there that it works.
+"""
 
 from __future__ import annotations
 
@@ -62,6 +65,9 @@ def main() -> None:
             data = json.loads((work / f"dump/step{step}/rank/dump.json").read_text())["data"]
             for kind in ("Cell.0.Dense.forward.0", "Cell.0.Dense.parameters_grad.0", "Tensor.sum.0.backward"):
                 assert kind in data, data.keys()
+        checks = run(work / "env/bin/probe", "doctor", cwd=work).splitlines()
+        assert len(checks) == 15 and not [line for line in checks if line.startswith(("failed", "not run"))], checks
+        print("\n".join(checks))
         print(f"{wheel.name}: installed in an empty environment, recorded {len(data)} entries a step")
 
 
