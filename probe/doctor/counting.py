@@ -74,6 +74,7 @@ def launches(bench: Bench) -> Finding:
         before = read()
         with _Counter() as counter:
             step()
+        _drain()  # as many waits in both steps
         after = read()
         return counter.found, {name: after[name] - before.get(name, 0) for name in after}
 
@@ -82,7 +83,6 @@ def launches(bench: Bench) -> Finding:
     bare, bare_device = counted()
     debugger.start()
     recorded, recorded_device = counted()
-    _drain()
     debugger.stop()
     debugger.step()
     debugger.close()
