@@ -31,7 +31,7 @@ def run_command(
         arguments: the words of the command line; None takes those of the process.
         further: functions that add commands of other rooms.
     """
-    parser = argparse.ArgumentParser(prog="probe", description="Read and compare dumps.")
+    parser = argparse.ArgumentParser(prog="probe", description="Read and compare dumps, and check this machine.")
     parser.add_argument("--version", action="version", version=f"probe {version}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for add in (add_show, add_compare, add_report, add_findings, add_merge, add_recover, *further):
