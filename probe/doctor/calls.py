@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from probe.capture.autograd.nodes import AutogradNodes
-from probe.doctor.finding import FAILED, OK, WARNING, Bench, Entries, Finding, Recorded
+from probe.doctor.finding import FAILED, OK, WARNING, Bench, Dump, Entries, Finding
 from probe.measure.tensor_reader import to_numpy
 
 #: a way to call MindSpore: the forward entry of its call in ``nets.EveryWay``
@@ -89,7 +89,7 @@ def compiled(bench: Bench) -> Finding:
     return Finding(OK, "a compiled function is recorded as one call, with the same bits")
 
 
-def _every_way(bench: Bench, name: str, **settings: Any) -> Recorded:
+def _every_way(bench: Bench, name: str, **settings: Any) -> Dump:
     import mindspore
 
     from probe.doctor import nets
@@ -106,7 +106,7 @@ def _every_way(bench: Bench, name: str, **settings: Any) -> Recorded:
     return bench.record(name, train, net, statistics=settings)
 
 
-def _problem(noun: str, missing: dict[str, str], recorded: Recorded) -> Finding | None:
+def _problem(noun: str, missing: dict[str, str], recorded: Dump) -> Finding | None:
     if recorded.error:
         return Finding(FAILED, f"probe had an error while it recorded: {recorded.error}", {"missing": missing})
     if not missing:

@@ -18,7 +18,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from probe.doctor.finding import FAILED, OK, Bench, Finding, read_entries, read_error
+from probe.doctor.finding import FAILED, OK, Bench, Finding
 
 COUNTERS = "PROBE_DOCTOR_COUNTERS"
 #: calls, and tensors that probe measures in them: the input and the output of each
@@ -60,7 +60,6 @@ def launches(bench: Bench) -> Finding:
     """Count the operations and waits that probe adds to a step."""
     from mindspore import ops
 
-    from probe.debugger import PrecisionDebugger
     from probe.doctor import nets
 
     tensors = [nets.values(seed, 60, 50) for seed in range(_CALLS)]
@@ -79,17 +78,14 @@ def launches(bench: Bench) -> Finding:
         return counter.found, {name: after[name] - before.get(name, 0) for name in after}
 
     step()
-    debugger = PrecisionDebugger(bench.settings_file("launches", level="L1", measure="device"))
     bare, bare_device = counted()
-    debugger.start()
-    recorded, recorded_device = counted()
-    debugger.stop()
-    debugger.step()
-    debugger.close()
-    path = os.path.join(bench.folder, "launches")
-    error, entries = read_error(path), read_entries(path)
-    if error or len(entries) != _CALLS:
-        return Finding(FAILED, f"{len(entries)} of {_CALLS} calls were recorded" + (f": {error}" if error else ""))
+    with bench.dump("launches", level="L1", measure="device") as dump:
+        dump.debugger.start()
+        recorded, recorded_device = counted()
+        dump.debugger.stop()
+        dump.debugger.step()
+    if dump.error or len(dump.data) != _CALLS:
+        return Finding(FAILED, f"{len(dump.data)} of {_CALLS} calls were recorded: {dump.error or 'no error told'}")
     added = {name: recorded[name] - bare[name] for name in ("operations", "waits")}
     device = {name: recorded_device[name] - bare_device.get(name, 0) for name in recorded_device}
     return _judge(bench.device == "CPU", added, device)

@@ -4,11 +4,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from probe.debugger import PrecisionDebugger
 
 OK, WARNING, FAILED, NOT_RUN = "ok", "warning", "failed", "not run"
 
@@ -30,19 +35,31 @@ class Finding:
     details: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Recorded:
-    """A step that was recorded.
+class Dump:
+    """A dump that a check records.
+
+    Args:
+        path: its folder.
+        debugger: records it.
 
     Attributes:
-        result: that of the recorded function.
-        data: the entries by name.
-        error: the first error of probe in this step, or "".
+        debugger: see above.
+        result: that of the recorded function; see ``Bench.record``.
+        data: the entries of the first step by name, when the dump is complete.
+        error: the first error of probe, or "".
     """
 
-    result: Any
-    data: Entries
-    error: str
+    def __init__(self, path: str, debugger: PrecisionDebugger) -> None:
+        self._path, self.debugger = path, debugger
+        self.result: Any = None
+        self.data: Entries = {}
+        self.error = ""
+
+    def complete(self, logged: Sequence[str]) -> None:
+        """Close the debugger, and read the dump."""
+        self.debugger.close()
+        self.data = read_entries(self._path)
+        self.error = read_error(self._path) or next(iter(logged), "")
 
 
 @dataclass(frozen=True)
@@ -59,27 +76,35 @@ class Bench:
     chosen: str
     folder: str
 
-    def record(self, name: str, function: Callable[[], Any], model: Any = None, **settings: Any) -> Recorded:
-        """Run a function in a recorded step.
+    @contextlib.contextmanager
+    def dump(self, name: str, **settings: Any) -> Iterator[Dump]:
+        """Make a debugger, and read its dump after the block.
 
         Args:
             name: the name of the dump, new for each.
-            function: the function.
-            model: the Cell for ``start``.
             **settings: the settings; those of the task too.
         """
         from probe.debugger import PrecisionDebugger
 
-        path = os.path.join(self.folder, name)
-        debugger = PrecisionDebugger(self.settings_file(name, **settings))
-        debugger.start(model)
+        log, errors = logging.getLogger("probe"), _Errors()
+        log.addHandler(errors)
         try:
-            result = function()
+            dump = Dump(os.path.join(self.folder, name), PrecisionDebugger(self.settings_file(name, **settings)))
+            try:
+                yield dump
+            finally:
+                dump.complete(errors.texts)
         finally:
-            debugger.stop()
-            debugger.step()
-            debugger.close()
-        return Recorded(result, read_entries(path), read_error(path))
+            log.removeHandler(errors)
+
+    def record(self, name: str, function: Callable[[], Any], model: Any = None, **settings: Any) -> Dump:
+        """Run a function in a recorded step; see ``dump``."""
+        with self.dump(name, **settings) as dump:
+            dump.debugger.start(model)
+            dump.result = function()
+            dump.debugger.stop()
+            dump.debugger.step()
+        return dump
 
     def settings_file(self, name: str, **settings: Any) -> str:
         """Write the settings of a dump into a file, and return its path."""
@@ -88,6 +113,18 @@ class Bench:
         with open(path, "w", encoding="utf-8") as file:
             json.dump({**common, "dump_path": os.path.join(self.folder, name), **settings}, file)
         return path
+
+
+class _Errors(logging.Handler):
+    """Gathers the errors that probe logs, as after an error nothing is recorded."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.texts: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep the text of an error."""
+        self.texts.append(record.getMessage().partition("\n")[0])
 
 
 def read_entries(path: str) -> Entries:

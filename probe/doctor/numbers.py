@@ -37,7 +37,9 @@ def numbers(bench: Bench) -> Finding:
         errors = {}
         for name, tensor in tensors.items():
             record = recorded.data.get(f"{name}.0.debug")
-            errors[name] = math.inf if record is None else _error(record, to_numpy(tensor))
+            if not record:
+                return Finding(FAILED, f"measuring on the {measure} has no numbers for {name}")
+            errors[name] = _error(record, to_numpy(tensor))
         greatest[measure] = max(errors.values())
         wrong += [f"{name} on the {measure}" for name, error in errors.items() if not error <= bound]
     details = {

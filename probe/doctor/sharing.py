@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 
-from probe.doctor.finding import FAILED, OK, Bench, Entries, Finding, read_entries, read_error
+from probe.doctor.finding import FAILED, OK, Bench, Dump, Entries, Finding, read_entries
 
 #: the second process: it records other calls into the same dump_path, and prints how that ended
 _SECOND = """
@@ -39,27 +39,22 @@ def two_processes(bench: Bench) -> Finding:
     import mindspore
     from mindspore import ops
 
-    from probe.debugger import PrecisionDebugger
-
-    settings = bench.settings_file("shared", level="L1")
-    path = os.path.join(bench.folder, "shared")
-    debugger = PrecisionDebugger(settings)
-    try:
-        debugger.start()
+    with bench.dump("shared", level="L1") as dump:
+        dump.debugger.start()
         ops.relu(mindspore.Tensor([1.0, 2.0], mindspore.float32))
-        debugger.stop()
-        said = _run_second(settings)
-        debugger.step()
-    finally:
-        debugger.close()
-    ours, error = read_entries(path), read_error(path)
+        dump.debugger.stop()
+        before = read_entries(os.path.join(bench.folder, "shared"))
+        said = _run_second(bench.settings_file("shared", level="L1"))
+        dump.debugger.step()
+    if not before:
+        return Finding(FAILED, f"nothing was recorded: {dump.error or 'no error told'}")
     others = {place: read_entries(os.path.join(bench.folder, place)) for place in _beside(bench.folder)}
-    return _judge(said, ours, error, others)
+    return _judge(said, dump, others)
 
 
-def _judge(said: str, ours: Entries, error: str, others: dict[str, Entries]) -> Finding:
-    if error or list(ours) != [_OURS]:
-        found = error or f"it holds {', '.join(ours) or 'nothing'}"
+def _judge(said: str, first: Dump, others: dict[str, Entries]) -> Finding:
+    if first.error or list(first.data) != [_OURS]:
+        found = first.error or f"it holds {', '.join(first.data) or 'nothing'}"
         return Finding(FAILED, f"the dump of the first process was damaged by the second: {found}")
     if said == "refused":
         return Finding(OK, "a second process is refused while the first records; the dump of the first is complete")

@@ -4,14 +4,15 @@
 
 from __future__ import annotations
 
-import os
-import statistics
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from probe.doctor.finding import FAILED, OK, WARNING, Bench, Finding, read_entries, read_error
+from probe.doctor.finding import FAILED, OK, WARNING, Bench, Finding
 from probe.measure.tensor_reader import to_numpy
+
+if TYPE_CHECKING:
+    from probe.debugger import PrecisionDebugger
 
 _LEVELS = ("L0", "L1", "mix")
 _STEPS = 2
@@ -29,13 +30,12 @@ def bits(bench: Bench) -> Finding:
     differences, entries = {}, {}
     for level in _LEVELS:
         name = f"bits-{level}"
-        watched = _train(bench.settings_file(name, level=level))
-        path = os.path.join(bench.folder, name)
+        with bench.dump(name, level=level) as dump:
+            watched = _train(dump.debugger)
         differences[level] = sum(a != b for a, b in zip(watched, bare))
-        entries[level] = len(read_entries(path))
-        error = read_error(path)
-        if error or not entries[level]:
-            return Finding(FAILED, f"level {level} recorded {entries[level]} entries" + (f": {error}" if error else ""))
+        entries[level] = len(dump.data)
+        if dump.error or not dump.data:
+            return Finding(FAILED, f"level {level} recorded {entries[level]} entries: {dump.error or 'no error told'}")
     different, count = sum(differences.values()), len(bare) * len(_LEVELS)
     fact = f"{different} of {count} tensors differ from a training without probe (losses, gradients, parameters)"
     details = {"tensors": count, "different": differences, "entries": entries}
@@ -44,18 +44,16 @@ def bits(bench: Bench) -> Finding:
     return Finding(OK, f"watching changes nothing here: {fact} at {', '.join(_LEVELS)}", details)
 
 
-def _train(settings_file: str = "") -> list[bytes]:
+def _train(debugger: PrecisionDebugger | None = None) -> list[bytes]:
     """Return the bytes of every loss, gradient and parameter of every step."""
     import mindspore
     from mindspore import nn
 
-    from probe.debugger import PrecisionDebugger
     from probe.doctor import nets
 
     net = nets.Gated()
     optimizer = nn.Momentum(net.trainable_params(), 0.1, 0.9)
     differentiate = mindspore.value_and_grad(net, None, optimizer.parameters)
-    debugger = PrecisionDebugger(settings_file) if settings_file else None
     seen: list[bytes] = []
     for step in range(_STEPS):
         if debugger:
@@ -66,8 +64,6 @@ def _train(settings_file: str = "") -> list[bytes]:
             debugger.stop()
             debugger.step()
         seen += [to_numpy(tensor).tobytes() for tensor in (loss, *gradients, *net.get_parameters())]
-    if debugger:
-        debugger.close()
     return seen
 
 
@@ -75,7 +71,6 @@ def time_per_call(bench: Bench) -> Finding:
     """Measure the time that recording adds to a call of a small operation."""
     from mindspore import ops
 
-    from probe.debugger import PrecisionDebugger
     from probe.doctor import nets
 
     x = nets.values(1, 4, 4)
@@ -86,19 +81,17 @@ def time_per_call(bench: Bench) -> Finding:
             y = ops.relu(y)
         y.asnumpy()
 
-    debugger = PrecisionDebugger(bench.settings_file("time", level="L1"))
     bare, recorded = [], []
-    for _ in range(_ROUNDS):
-        bare.append(_seconds(calls))
-        debugger.start()
-        recorded.append(_seconds(calls))
-        debugger.stop()
-        debugger.step()
-    debugger.close()
-    error = read_error(os.path.join(bench.folder, "time"))
-    if error:
-        return Finding(FAILED, f"probe had an error while it recorded: {error}")
-    before, after = (statistics.median(times) / _CALLS * 1e6 for times in (bare, recorded))
+    with bench.dump("time", level="L1") as dump:
+        for _ in range(_ROUNDS):
+            bare.append(_seconds(calls))
+            dump.debugger.start()
+            recorded.append(_seconds(calls))
+            dump.debugger.stop()
+            dump.debugger.step()
+    if dump.error or len(dump.data) != _CALLS:
+        return Finding(FAILED, f"{len(dump.data)} of {_CALLS} calls were recorded: {dump.error or 'no error told'}")
+    before, after = (min(times) / _CALLS * 1e6 for times in (bare, recorded))  # other programs take time too
     added = after - before
     fact = f"a recorded call of a small operation takes {after:.0f} µs instead of {before:.0f}: {added:.0f} µs more"
     if bench.device == "CPU" and added > 500:

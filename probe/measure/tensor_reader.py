@@ -53,8 +53,9 @@ class TensorReader:
             ("PyBytes_FromStringAndSize", ctypes.pythonapi)
         )
         # the functions below Tensor's methods: no Python frame, and nothing that could be patched
-        self._contiguous, self._address, self._stride = TensorPy.is_contiguous, TensorPy._data_ptr, TensorPy.stride
-        self.is_direct = mindspore.get_context("device_target") == "CPU"
+        functions: list[Any] = [getattr(TensorPy, name, None) for name in ("is_contiguous", "_data_ptr", "stride")]
+        self._contiguous, self._address, self._stride = functions
+        self.is_direct = None not in functions and mindspore.get_context("device_target") == "CPU"
         self.is_direct = self.is_direct and self._agrees(mindspore)
 
     def __call__(self, tensor: Any) -> Array:
