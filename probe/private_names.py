@@ -109,7 +109,7 @@ PRIVATE_PARTS = (
         "GRAPH_MODE is not recorded",
         "mindspore.context:_get_mode?",
         *(f"mindspore.nn:Cell().{name}?" for name in "_compile_cache _phase_cache _create_time _id".split()),
-        *(f"mindspore.nn:Cell().{name}?" for name in "_dynamic_shape_inputs compile_cache".split()),
+        *(f"mindspore.nn:Cell().{name}?" for name in "_dynamic_shape_inputs compile_cache _recompute_cell".split()),
         "mindspore._c_expression:_tensordump_set_step",
         "mindspore.ops:PrimitiveWithInfer",
     ),

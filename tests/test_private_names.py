@@ -31,6 +31,10 @@ def private_names():
                 own.add(node.target.id)
             elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
                 own.add(node.attr)
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                own.add(node.id)
+            if isinstance(node, ast.Constant) and re.fullmatch(r"_[a-zA-Z]\w+", str(node.value)):
+                used.setdefault(node.value, set()).add(path.name)  # for getattr, or for a patch
             if isinstance(node, ast.Attribute) and re.match(r"_[a-zA-Z]", node.attr):
                 used.setdefault(node.attr, set()).add(path.name)
             elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("mindspore"):
