@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from probe.capture.autograd.nodes import AutogradNodes
-from probe.doctor.finding import FAILED, OK, WARNING, Bench, Dump, Entries, Finding
+from probe.doctor.finding import FAILED, OK, WARNING, Bench, Dump, Entries, Finding, told
 from probe.measure.tensor_reader import to_numpy
 
 #: a way to call MindSpore: the forward entry of its call in ``nets.EveryWay``
@@ -79,7 +79,7 @@ def compiled(bench: Bench) -> Finding:
     try:
         bare = to_numpy(nets.scaled(x)).tobytes()
     except (OSError, RuntimeError, TypeError, ValueError) as error:  # MindSpore's own: some cannot compile
-        return Finding(WARNING, f"MindSpore cannot compile a function here: {type(error).__name__}: {error}")
+        return Finding(WARNING, f"MindSpore cannot compile a function here: {told(error)}")
     recorded = bench.record("compiled", lambda: nets.scaled(x), level="L1")
     problem = _problem("call", _missing({"compiled functions": _COMPILED}, recorded.data), recorded)
     if problem:

@@ -8,6 +8,7 @@ import contextlib
 import json
 import logging
 import os
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 OK, WARNING, FAILED, NOT_RUN = "ok", "warning", "failed", "not run"
 
 Entries = dict[str, Any]
+
+#: characters of the message of an error
+_LONGEST = 240
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,12 @@ class Finding:
     result: str
     fact: str
     details: dict[str, Any] = field(default_factory=dict)
+
+
+def told(error: BaseException) -> str:
+    """Return the kind of an error and the first line of its message, as MindSpore's have many."""
+    message = str(error).strip().partition("\n")[0]
+    return f"{type(error).__name__}: {textwrap.shorten(message, _LONGEST, placeholder=' …')}"
 
 
 class Dump:

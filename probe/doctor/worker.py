@@ -8,19 +8,16 @@ import faulthandler
 import json
 import os
 import sys
-import textwrap
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from typing import Any
 
 from probe.doctor.checks import CHECKS, Check
-from probe.doctor.finding import FAILED, Bench, Finding
+from probe.doctor.finding import FAILED, Bench, Finding, told
 
 #: tells that a check begins, or its finding
 Tell = Callable[[dict[str, Any]], None]
-#: characters of the message of an error
-_LONGEST = 240
 
 
 def main() -> None:
@@ -56,8 +53,7 @@ class _Running:
 
     def raises(self, kind: type[BaseException], error: BaseException, trace: Any) -> None:
         """Tell an error that ends the process; Python calls it in place of a traceback."""
-        message = textwrap.shorten(str(error).strip().partition("\n")[0], _LONGEST, placeholder=" …")
-        self.ends(Finding(FAILED, f"{kind.__name__}: {message}"))
+        self.ends(Finding(FAILED, told(error)))
 
 
 def run_checks(checks: Iterable[Check], bench: Bench, tell: Tell) -> None:

@@ -59,10 +59,13 @@ def test_every_check_has_a_line_and_nothing_personal_is_in_it(tmp_path):
 
 CRASH_AND_HANG = """
 import ctypes, threading
-from probe.doctor import calls, memory, sharing, training
+from probe.doctor import calls, memory, numbers, sharing, training
 from probe.doctor.finding import Finding
 memory.memory = lambda bench: ctypes.string_at(0)
 calls.gradients = lambda bench: threading.Event().wait()
+def fail(bench):
+    raise ValueError("first line\\nsecond line")
+numbers.numbers = fail
 sharing.two_processes = training.bits = training.time_per_call = lambda bench: Finding("ok", "left out: it takes long")
 """
 
@@ -80,7 +83,7 @@ def test_a_check_that_crashes_or_hangs_takes_no_other_down(tmp_path):
     assert all(set(row) == {"name", "seconds", "device", "result", "fact", "details"} for row in rows.values())
     failed = {name: row["fact"] for name, row in rows.items() if row["result"] not in ("ok", "warning")}
     crashed = failed.pop("memory")
-    assert failed == {"gradients": "it did not end within 15 s"}
+    assert failed == {"gradients": "it did not end within 15 s", "numbers": "ValueError: first line"}
     assert re.fullmatch(r"its process was ended by SIGSEGV in string_at \(__init__.py, line \d+\)", crashed)
 
 
