@@ -37,11 +37,12 @@ from tests.support.compiled_calls import (
     sums,
     times,
 )
+from tests.support.thorough import thorough_but
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("task", ["statistics", "tensor"])
+@pytest.mark.parametrize("task", thorough_but(["statistics"], ["statistics", "tensor"]))
 @pytest.mark.parametrize("level", ["L0", "L1", "mix"])
 @pytest.mark.parametrize("pattern", patterns())
 def test_every_gradient_of_a_compiled_call_stands_in_the_slot_of_its_argument(debug, pattern, level, task):
