@@ -26,8 +26,6 @@ import threading
 import types
 from dataclasses import asdict, dataclass
 
-import numpy
-
 #: the largest request: arguments hold whole programs
 _LARGEST = 1 << 20
 _STREAMS = 3
@@ -61,10 +59,9 @@ class Request:
             os.setsid()
         os.environ.clear()
         os.environ.update(self.variables)
-        numpy.random.seed()  # as a new process: not the numbers of the server's other children
+        sys.modules["numpy"].random.seed()  # as a new process: not the numbers of the server's other children
         multiprocessing.process.ORIGINAL_DIR = os.getcwd()  # below which spawned processes look for the program
         _renew_streams()
-        del sys.path[0]  # the folder in which the server was started
         sys.path[:0] = filter(None, self.variables.get("PYTHONPATH", "").split(os.pathsep))
         main = types.ModuleType("__main__")
         sys.modules["__main__"] = main
@@ -144,6 +141,7 @@ def _without_server(error):
 
 def main(descriptor):
     """Serve; in a program's process, run the program and end as the interpreter does."""
+    del sys.path[0]  # the folder of this file
     import mindspore  # noqa: F401
 
     gc.collect()

@@ -21,7 +21,7 @@ import sys
 
 import mindspore  # noqa: F401  its import sets variables of the environment
 
-from tests.support.fork_server import Request
+from tests.support import fork_server
 from tests.support.paths import ROOT
 
 #: what interpreter and libraries read while they are started and imported: other values need a fresh process
@@ -51,7 +51,7 @@ class Popen(subprocess.Popen):
             return super()._execute_child(*arguments, **named)
         given = inspect.signature(super()._execute_child).bind(*arguments, **named).arguments
         streams = [given[name] for name in ("p2cread", "c2pwrite", "errwrite")]
-        request = Request(
+        request = fork_server.Request(
             given["args"][1:],
             os.path.abspath(given["cwd"] or os.getcwd()),
             dict(os.environ if given["env"] is None else given["env"]),
@@ -108,7 +108,7 @@ def _adopting():
 def _server():
     """Start the server of this process; it ends when this process does."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    command = [sys.executable, "-m", "tests.support.fork_server", str(theirs.fileno())]
+    command = [sys.executable, fork_server.__file__, str(theirs.fileno())]
     options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "pass_fds": [theirs.fileno()]}
     server = subprocess.Popen(command, cwd=ROOT, env=_VARIABLES, **options)
     theirs.close()
