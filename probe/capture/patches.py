@@ -1,6 +1,9 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Replaces attributes of MindSpore's modules and classes, and restores the originals, alone or in groups."""
+"""Replaces attributes of MindSpore's modules and classes, and restores the originals, alone or in groups.
+
+A replaced attribute is another object. Functions that shall stay themselves have a ``CodePatch``.
+"""
 
 from __future__ import annotations
 
@@ -35,30 +38,33 @@ class Patch:
         absent: whether to add the attribute if the owner has none; ``wrap`` then receives None.
     """
 
-    __slots__ = ("_absent", "_module", "_name", "_own", "_owner", "_replacement", "_wrap", "_wrapped")
+    __slots__ = ("_absent", "_made", "_module", "_name", "_own", "_owner", "_wrap")
 
     def __init__(self, owner: Any, name: str, wrap: Callable[[Any], Any], absent: bool = False) -> None:
         self._owner, self._name, self._wrap, self._absent = owner, name, wrap, absent
         #: a module's dict is written directly, which is several times faster than setattr
         self._module: dict[str, Any] | None = vars(owner) if type(owner) is ModuleType else None
-        self._wrapped: Any = _NOTHING
-        self._replacement: Any = None
+        #: the original and its replacement, assigned at once: an interrupt leaves the old pair or the new
+        self._made: tuple[Any, Any] = (_NOTHING, _NOTHING)
         self._own: Any = _NOTHING
 
     def install(self) -> None:
         """Replace the attribute. The user may have changed the original since the last time, so it is read again."""
-        names = self._module
-        if names is not None and self._replacement is not None and names.get(self._name) is self._wrapped:
-            self._own, names[self._name] = self._wrapped, self._replacement
+        names, (original, replacement) = self._module, self._made
+        if names is not None and original is not _NOTHING and names.get(self._name) is original:
+            self._own, names[self._name] = original, replacement
             return
         current = getattr(self._owner, self._name, _NOTHING)
         if current is _NOTHING and not self._absent:
             return
-        if self._replacement is None or current is not self._wrapped:
-            self._wrapped = current
-            self._replacement = self._wrap(None) if current is _NOTHING else self._stand_in(current)
-        self._own = vars(self._owner).get(self._name, _NOTHING)
-        setattr(self._owner, self._name, self._replacement)
+        own = vars(self._owner).get(self._name, _NOTHING)
+        if own is replacement and own is not _NOTHING:
+            return
+        if current is not original or replacement is _NOTHING:
+            replacement = self._wrap(None) if current is _NOTHING else self._stand_in(current)
+            self._made = current, replacement
+        self._own = own
+        setattr(self._owner, self._name, replacement)
 
     def _stand_in(self, current: Any) -> Any:
         """Return the replacement. A static method stays one, so ``x.from_numpy(a)`` passes no instance."""
@@ -71,8 +77,9 @@ class Patch:
 
     def remove(self) -> None:
         """Restore the original. A replacement that somebody else has installed since is left alone."""
-        names, replacement = self._module, self._replacement
-        if replacement is None or (vars(self._owner) if names is None else names).get(self._name) is not replacement:
+        names, replacement = self._module, self._made[1]
+        found = (vars(self._owner) if names is None else names).get(self._name, _NOTHING)
+        if replacement is _NOTHING or found is not replacement:
             return
         if self._own is _NOTHING:  # inherited: Tensor's methods from TensorPy
             delattr(self._owner, self._name)
@@ -115,8 +122,8 @@ class HookGroup:
     def discard(self, hooks: Hooks | None) -> None:
         """Remove hooks and forget them."""
         if hooks is not None and hooks in self._hooks:
-            self._hooks.remove(hooks)
             hooks.remove()
+            self._hooks.remove(hooks)
 
     def install(self) -> None:
         """Install all hooks."""
@@ -127,12 +134,12 @@ class HookGroup:
                 hooks.install()
 
     def remove(self) -> None:
-        """Remove all hooks."""
+        """Remove all hooks. After an interrupt, the next call removes those that are left."""
         self.is_suspended = False
         if self._is_installed:
-            self._is_installed = False
             for hooks in reversed(self._hooks):
                 hooks.remove()
+            self._is_installed = False
 
     def suspend(self) -> None:
         """Remove the hooks until ``resume``."""

@@ -54,6 +54,7 @@ class Settings:
             "debug" (values that are given to ``save``).
         extra_info: whether stack.json and construct.json are written.
         support_ops: a file that replaces the shipped list of APIs, or None.
+        early_names: whether functions are watched by their code, so also through names that were taken before start.
         unlisted: whether operations that no listed API covers are recorded; None: unless support_ops is given.
         overwrite: whether another run's dump in dump_path is replaced instead of refused.
         synchronize: whether PyNative is made to run synchronously, which makes a dump of small operations cheaper.
@@ -90,6 +91,7 @@ class Settings:
     level: str = field(default="L1", metadata=_row(validators.choice("L0", "L1", "L2", "mix", "debug")))
     extra_info: bool = field(default=True, metadata=_row(validators.boolean))
     support_ops: str | None = field(default=None, metadata=_row(validators.path))
+    early_names: bool = field(default=True, metadata=_row(validators.boolean))
     unlisted: bool | None = field(default=None, metadata=_row(validators.boolean))
     overwrite: bool = field(default=False, metadata=_row(validators.boolean))
     synchronize: bool = field(default=False, metadata=_row(validators.boolean))

@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""The hot path: one wrapper per listed API, which records its outermost calls on each thread."""
+"""The hot path: records the outermost calls of functions on each thread."""
 
 from __future__ import annotations
 
@@ -71,11 +71,18 @@ class ApiHooks:
             raise
         # a function that returns nothing has changed its first argument: gradients arrive there
         context.watch_gradients(opened, inputs[:1] if result is None else result)
-        self._end(opened, args, kwargs, result)
+        self._end(opened, original, args, kwargs, result)
         return result
 
     def _synchronize(self, recorder: StepRecorder, result: Any) -> None:
         recorder.synchronize()
 
-    def _end(self, opened: OpenCall, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+    def _end(
+        self,
+        opened: OpenCall,
+        original: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        result: Any,
+    ) -> None:
         self._context.end(opened, result)

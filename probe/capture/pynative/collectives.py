@@ -40,44 +40,32 @@ class CollectiveHooks(ApiHooks):
     def __init__(self, context: CaptureContext, handles: CommHandleTracker) -> None:
         super().__init__(context)
         self._handles = handles
-        self._originals: dict[str, Callable[..., Any]] = {}
 
     def wrap(self, key: str, original: Callable[..., Any]) -> Callable[..., Any]:
         """Return a wrapper of the original; see ``ApiHooks``."""
         wrapper = super().wrap(key, original)
-        self._originals[key] = original
         return _EqualToOriginal(wrapper, original) if key.endswith((".isend", ".irecv")) else wrapper
 
     def _synchronize(self, recorder: StepRecorder, result: Any) -> None:
         if not self._handles.find(result):
             recorder.synchronize()
 
-    def _end(self, opened: OpenCall, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+    def _end(
+        self,
+        opened: OpenCall,
+        original: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        result: Any,
+    ) -> None:
         with opened.recorder.guard("reading the ranks of a group", opened.call):
-            opened.call.parts.update(self._members(opened.call.key, args, kwargs))
+            opened.call.parts.update(_members(opened.call.key, original, args, kwargs))
         outcome = result if self._handles.has_tensors(result) else (*args, *kwargs.values())
         handles = self._handles.find(result)
         if not handles:
             self._context.end(opened, outcome)
         elif not opened.is_repeated:
             self._handles.follow(opened.recorder, handles, opened.call, outcome)
-
-    def _members(self, key: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """Return the ranks of the group of a call, and the rank that it sends to or receives from."""
-        from mindspore.communication import GlobalComm, get_process_group_ranks
-
-        if not GlobalComm.INITED:
-            return {}
-        bound = inspect.signature(self._originals[key]).bind(*args, **kwargs)
-        bound.apply_defaults()
-        group, *peers = (bound.arguments.get(name) for name in ("group", "src", "dst"))
-        # texts, as msprobe's compare fails on numbers in an entry
-        found: dict[str, Any] = {
-            "group_ranks": [str(rank) for rank in get_process_group_ranks(group or GlobalComm.WORLD_COMM_GROUP)]
-        }
-        if key.endswith(("send", "recv")):
-            found["peer"] = str(next(peer for peer in peers if peer is not None))
-        return found
 
 
 class _EqualToOriginal:
@@ -95,3 +83,23 @@ class _EqualToOriginal:
 
     def __hash__(self) -> int:
         return hash(self._original)
+
+
+def _members(
+    key: str, original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the ranks of the group of a call, and the rank that it sends to or receives from."""
+    from mindspore.communication import GlobalComm, get_process_group_ranks
+
+    if not GlobalComm.INITED:
+        return {}
+    bound = inspect.signature(original).bind(*args, **kwargs)
+    bound.apply_defaults()
+    group, *peers = (bound.arguments.get(name) for name in ("group", "src", "dst"))
+    # texts, as msprobe's compare fails on numbers in an entry
+    found: dict[str, Any] = {
+        "group_ranks": [str(rank) for rank in get_process_group_ranks(group or GlobalComm.WORLD_COMM_GROUP)]
+    }
+    if key.endswith(("send", "recv")):
+        found["peer"] = str(next(peer for peer in peers if peer is not None))
+    return found

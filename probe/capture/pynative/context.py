@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from probe.capture.autograd.gradient_hooks import GradientHooks
+from probe.capture.code_patches import CodePatches
 from probe.capture.patches import HookGroup
 from probe.capture.pynative.thread_state import OpenCall, ReplayLog, ThreadState
 from probe.entry import Kind
@@ -25,6 +26,7 @@ class CaptureContext:
         recorder: records the calls; None while nothing is recorded.
         state: the state of each thread.
         hooks: the hooks that are suspended while MindSpore compiles.
+        codes: the functions whose code is replaced.
         replay_logs: the logs of each recomputed Cell by its identity, the newest last.
     """
 
@@ -32,6 +34,7 @@ class CaptureContext:
         self.recorder: StepRecorder | None = None
         self.state = ThreadState()
         self.hooks = HookGroup()
+        self.codes = CodePatches(self.state)
         self.replay_logs: defaultdict[int, list[ReplayLog]] = defaultdict(list)
         self._gradients = gradients
 

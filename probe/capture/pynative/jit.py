@@ -84,10 +84,12 @@ def _wrap_executor(context: CaptureContext, original: Any) -> Any:
         owner = args[0] if args and isinstance(args[0], nn.Cell) else None
         is_optimizer = isinstance(owner, nn.Optimizer) or isinstance(getattr(self, "obj", None), nn.Optimizer)
         if state.in_recorded_call or is_optimizer:
-            return run(self, *args, **kwargs)
+            with context.codes.restored(self.fn):
+                return run(self, *args, **kwargs)
         name = getattr(self.fn, "__name__", "") or "JitFunction"
         if name == "construct" and owner is not None:
             name = type(owner).__name__
-        return apis.call(clean(f"{JIT}.{name}"), run, (self, *args), kwargs, args)
+        with context.codes.restored(self.fn):  # MindSpore reads the code of a function before it compiles it
+            return apis.call(clean(f"{JIT}.{name}"), run, (self, *args), kwargs, args)
 
     return functools.update_wrapper(__call__, original)

@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import gc
 import logging
 from collections.abc import Callable
@@ -15,13 +13,12 @@ from probe.capture.autograd.debug_values import DebugValueHooks
 from probe.capture.autograd.gradient_hooks import GradientHooks
 from probe.capture.autograd.nodes import AutogradNodes
 from probe.capture.autograd.parameter_hooks import ParameterHooks
-from probe.capture.patches import HookGroup, Patch
-from probe.capture.pynative.apis import ApiHooks
+from probe.capture.patches import HookGroup
 from probe.capture.pynative.cells import CellHooks, iter_cells
-from probe.capture.pynative.collectives import CollectiveHooks, is_collective
 from probe.capture.pynative.comm_handles import CommHandleTracker
 from probe.capture.pynative.context import CaptureContext
 from probe.capture.pynative.jit import jit_patches
+from probe.capture.pynative.listed import ListedFunctions
 from probe.capture.pynative.operations import OperationHooks
 from probe.capture.pynative.primitives import PrimitiveHooks, find_primitives
 from probe.capture.pynative.recompute import recompute_patches
@@ -68,16 +65,18 @@ class PyNativeCapture:
         self._debug_values = DebugValueHooks(nodes)
         self._handles = CommHandleTracker()
         self._context = CaptureContext(self._gradients)
-        self._compilation = HookGroup([recompute_patches(self._context), jit_patches(self._context)])
+        self._compilation = HookGroup(
+            [RareCollections(), recompute_patches(self._context), jit_patches(self._context)]
+        )
         listed = load_supported_apis(settings.support_ops) if settings.apis else []
-        for hooks in (self._handles, self._patches(listed)):
-            self._context.hooks.add(hooks)
+        self._context.hooks.add(self._handles)
+        self._context.hooks.add(ListedFunctions(self._context, self._handles, listed, settings.early_names))
         if settings.operations:
             self._context.hooks.add(OperationHooks(self._context))
-        self._custom: dict[tuple[int, str], HookGroup] = {}
+        self._custom: dict[tuple[int, str], ListedFunctions] = {}
         self._watched: list[tuple[str, Any]] = []
         self._model_hooks = HookGroup()
-        self._restore = contextlib.ExitStack()
+        self._tokens: TokenRange | None = None
 
     # -- functions, Cells and Primitives --------------------------------------------------------------------------
 
@@ -85,8 +84,9 @@ class PyNativeCapture:
         """Record a function of the user's own too."""
         place = id(api.owner), api.name
         if self._settings.apis and place not in self._custom:
-            self._custom[place] = self._patches([api], is_custom=True)
-            self._context.hooks.add(self._custom[place])
+            custom = ListedFunctions(self._context, self._handles, [api], by_code=False, is_custom=True)
+            self._custom[place] = custom
+            self._context.hooks.add(custom)
 
     def drop(self, owner: Any, name: str) -> None:
         """Stop recording such a function."""
@@ -106,14 +106,6 @@ class PyNativeCapture:
             self._model_hooks.add(CellHooks(self._context, self._parameters, models, cells))
         self._context.hooks.add(self._model_hooks)
 
-    def _patches(self, listed: list[SupportedApi], **flags: bool) -> HookGroup:
-        apis, collectives = ApiHooks(self._context, **flags), CollectiveHooks(self._context, self._handles)
-        patches = []
-        for api in listed:
-            hooks = collectives if is_collective(api.key) else apis
-            patches.append(Patch(api.owner, api.name, functools.partial(hooks.wrap, api.key)))
-        return HookGroup(patches)
-
     # -- start, stop, step ----------------------------------------------------------------------------------------
 
     def install(self, recorder: StepRecorder, model: Any = None, token_range: tuple[int, int] | None = None) -> None:
@@ -125,15 +117,13 @@ class PyNativeCapture:
             token_range: the first and the last forward to record; None for everything.
         """
         self._uninstall()
-        self._collect_rarely()
         self._context.recorder = self._handles.recorder = recorder
         self._context.state.forget_cells()
         self._parameters.begin(recorder)
         self._compilation.install()
         if token_range is not None:
-            tokens = TokenRange(self._context, model, *token_range)
-            self._context.hooks.add(tokens)
-            self._restore.callback(self._context.hooks.discard, tokens)
+            self._tokens = TokenRange(self._context, model, *token_range)
+            self._context.hooks.add(self._tokens)
         self._context.hooks.install()
 
     def remove(self) -> None:
@@ -142,13 +132,23 @@ class PyNativeCapture:
         self._gradients.flush()
 
     def _uninstall(self) -> None:
+        """Restore MindSpore and the model. An interrupt is raised after that."""
+        try:
+            self._remove_all()
+        except BaseException:
+            self._remove_all()
+            raise
+
+    def _remove_all(self) -> None:
         self._context.recorder = None
         self._context.hooks.remove()
-        self._restore.close()
+        self._context.hooks.discard(self._tokens)
+        self._tokens = None
         self._compilation.remove()
 
     def end_step(self) -> None:
-        """Remove the parameter hooks too."""
+        """Remove the parameter hooks too, and whatever an interrupt has left."""
+        self._uninstall()
         self._gradients.flush()
         self._gradients.release()
         self._parameters.remove()
@@ -157,23 +157,30 @@ class PyNativeCapture:
         self._context.replay_logs.clear()
 
     def detach(self) -> None:
-        """Stop recording for good, in a forked child."""
-        self._context.recorder = None
+        """Stop recording for good and restore everything, in a forked child."""
+        self._uninstall()
         self._handles.detach()
-        self._restore.close()
 
     def save(self, recorder: StepRecorder, task: DebugTask, variable: Any, name: str, backward: bool) -> None:
         """Record a value by name, and its gradients; see ``DebugValueHooks``."""
         self._debug_values.save(recorder, task, variable, name, backward)
 
-    def _collect_rarely(self) -> None:
-        """Let the garbage collector run rarely until ``remove``."""
+
+class RareCollections:
+    """Lets the garbage collector run rarely between start and stop."""
+
+    def __init__(self) -> None:
+        self._before: tuple[int, int, int] | None = None
+
+    def install(self) -> None:
+        """Set higher thresholds, unless the user's are higher or zero."""
         before = gc.get_threshold()
         if 0 < before[0] < _RARE_COLLECTIONS[0]:
+            self._before = before
             gc.set_threshold(*_RARE_COLLECTIONS)
-            self._restore.callback(_restore_collections, before)
 
-
-def _restore_collections(before: tuple[int, int, int]) -> None:
-    if gc.get_threshold() == _RARE_COLLECTIONS:  # else the training has changed it since
-        gc.set_threshold(*before)
+    def remove(self) -> None:
+        """Restore the thresholds, unless the training has changed them since."""
+        if self._before is not None and gc.get_threshold() == _RARE_COLLECTIONS:
+            gc.set_threshold(*self._before)
+        self._before = None

@@ -1,0 +1,246 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Replaces the code of MindSpore's functions, and restores it. The function stays the object that it is.
+
+So ``self.act is ops.relu`` is as true as without probe, and names that were imported before start are watched too.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from types import CodeType, FunctionType
+from typing import Any, NamedTuple, Protocol, cast
+
+from probe.recording.call_stacks import STAND_IN, is_stand_in
+
+#: takes (key, original function, args, kwargs); runs the function and records the call
+RecordedCall = Callable[[str, Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
+
+_UNSUPPORTED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
+_PLACEHOLDER = "parts"
+#: The stand-in of an original. Its frame is the only one that a call has more than without probe. It mentions the free
+#: variables of the original, because a function takes only code with as many as its own.
+_SOURCE = """
+def outer({parameters}):
+    def stand_in(*args, **kwargs):
+        "{marker}"
+        _state, _gate, _original, _key = "{placeholder}"
+        _call = _gate.call
+        if _call is None or _state.in_recorded_call:
+            return _original(*args, **kwargs)
+        _state.in_recorded_call = True
+        try:
+            return _call(_key, _original, args, kwargs)
+        finally:
+            _state.in_recorded_call = False
+        {mentions}
+"""
+
+
+class State(Protocol):
+    """The state of each thread: whether an outer call is recorded, so that calls inside it are not."""
+
+    in_recorded_call: bool
+
+
+class Gate:
+    """The only way from a function's code to the capture. It is closed while nothing is installed.
+
+    The garbage collector does not look into code. If code held the capture, neither would ever be freed.
+
+    Attributes:
+        call: runs and records a call; None while the gate is closed.
+    """
+
+    __slots__ = ("call",)
+
+    def __init__(self) -> None:
+        self.call: RecordedCall | None = None
+
+
+class _Parts(NamedTuple):
+    """The constants of one stand-in."""
+
+    state: State
+    gate: Gate
+    original: FunctionType
+    key: str
+
+
+class _Made(NamedTuple):
+    """A stand-in, and all that it was made from. It is assigned at once: an interrupt leaves the old one or the new."""
+
+    code: CodeType
+    stand_in: CodeType
+    defaults: tuple[Any, ...] | None
+    keyword_defaults: dict[str, Any] | None
+    signature: inspect.Signature | None
+
+
+def can_be_replaced(function: Any) -> bool:
+    """Return whether the code of a function can be replaced: MindSpore's own, written in Python, no generator.
+
+    >>> can_be_replaced(len), can_be_replaced(can_be_replaced)
+    (False, False)
+    """
+    return (
+        type(function) is FunctionType
+        and str(function.__globals__.get("__name__")).partition(".")[0] == "mindspore"
+        and not function.__code__.co_flags & _UNSUPPORTED
+    )
+
+
+class CodePatch:
+    """One function whose code is replaced. ``inspect.signature`` shows its own signature also meanwhile.
+
+    Args:
+        function: the function; see ``can_be_replaced``.
+        key: the names of its entries without number and direction.
+        state: the state of each thread.
+        gate: leads to the capture.
+    """
+
+    __slots__ = ("_function", "_gate", "_key", "_made", "_state")
+
+    def __init__(self, function: FunctionType, key: str, state: State, gate: Gate) -> None:
+        self._function, self._key, self._state, self._gate = function, key, state, gate
+        self._made: _Made | None = None
+
+    def install(self) -> None:
+        """Replace the code. The user may have changed the function since the last time, so it is read again."""
+        function, made = self._function, self._made
+        if made is None or not (
+            function.__code__ is made.code
+            and function.__defaults__ is made.defaults
+            and function.__kwdefaults__ is made.keyword_defaults
+        ):
+            if made is not None and function.__code__ is made.stand_in:
+                return
+            made = self._made = self._make()
+        if made.signature is not None:
+            function.__signature__ = made.signature  # type: ignore[attr-defined]
+        function.__code__ = made.stand_in
+
+    def remove(self) -> None:
+        """Restore the code. Code that somebody else has given the function since is left alone."""
+        function, made = self._function, self._made
+        if made is None:
+            return
+        if function.__code__ is made.stand_in:
+            function.__code__ = made.code
+        if made.signature is not None and function.__dict__.get("__signature__") is made.signature:
+            del function.__dict__["__signature__"]
+
+    def _make(self) -> _Made:
+        function = self._function
+        other = _original(function.__code__)  # that of a capture which has not removed its stand-in
+        code = function.__code__ if other is None else other.__code__
+        original = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
+        original.__kwdefaults__, original.__annotations__ = function.__kwdefaults__, function.__annotations__
+        original.__module__, original.__qualname__ = function.__module__, function.__qualname__
+        signature = self._signature(original, other)
+        if signature is not None:
+            original.__signature__ = signature  # type: ignore[attr-defined]
+        stand_in = _stand_in(code, _Parts(self._state, self._gate, original, self._key))
+        return _Made(code, stand_in, function.__defaults__, function.__kwdefaults__, signature)
+
+    def _signature(self, original: FunctionType, other: FunctionType | None) -> inspect.Signature | None:
+        """Return the signature of the original; None if ``inspect`` finds one in the function's attributes."""
+        attributes = self._function.__dict__
+        own = attributes.get("__signature__")
+        if other is not None and own is other.__dict__.get("__signature__"):
+            own = None
+        return None if own is not None or "__wrapped__" in attributes else inspect.signature(original)
+
+
+class CodePatches:
+    """All functions whose code is replaced, one patch for each. Methods may be called twice, and after an interrupt.
+
+    Args:
+        state: the state of each thread.
+    """
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._gates: list[tuple[Gate, RecordedCall]] = []
+        self._patches: dict[int, tuple[CodePatch, str]] = {}
+        self._is_installed = False
+
+    def gate(self, call: RecordedCall) -> Gate:
+        """Return a gate that leads to this call while the patches are installed."""
+        gate = Gate()
+        self._gates.append((gate, call))
+        return gate
+
+    def add(self, function: FunctionType, key: str, gate: Gate) -> str:
+        """Add a function, unless it is there under another key. Return the key under which it is recorded."""
+        known = self._patches.setdefault(id(function), (CodePatch(function, key, self._state, gate), key))
+        return known[1]
+
+    def install(self) -> None:
+        """Replace the code of all functions."""
+        self._is_installed = True
+        for gate, call in self._gates:
+            gate.call = call
+        for patch, _ in self._patches.values():
+            patch.install()
+
+    def remove(self) -> None:
+        """Restore all functions."""
+        for patch, _ in self._patches.values():
+            patch.remove()
+        for gate, _ in self._gates:
+            gate.call = None
+        self._is_installed = False
+
+    @contextlib.contextmanager
+    def restored(self, function: Any) -> Iterator[None]:
+        """Restore one function, or a method's function, while MindSpore reads its code."""
+        found = self._patches.get(id(getattr(function, "__func__", function)))
+        if found is None:
+            yield
+            return
+        found[0].remove()
+        try:
+            yield
+        finally:
+            if self._is_installed:
+                found[0].install()
+
+
+def _original(code: CodeType) -> FunctionType | None:
+    """Return the original of a stand-in; None if the code is none."""
+    if not is_stand_in(code):
+        return None
+    return next(part.original for part in code.co_consts if isinstance(part, _Parts))
+
+
+def _stand_in(code: CodeType, parts: _Parts) -> CodeType:
+    """Return code that records the calls of the original. Its file, line and name are those of the original."""
+    template = _template(code.co_freevars)
+    constants: tuple[Any, ...] = tuple(parts if value == _PLACEHOLDER else value for value in template.co_consts)
+    same = {name: getattr(code, name) for name in ("co_filename", "co_firstlineno", "co_name")}
+    if hasattr(code, "co_qualname"):  # since Python 3.11
+        same["co_qualname"] = code.co_qualname
+    return template.replace(co_consts=(STAND_IN, *constants[1:]), **same)
+
+
+@functools.lru_cache(maxsize=None)
+def _template(free: tuple[str, ...]) -> CodeType:
+    """Return the code of a stand-in with these free variables. All of it lies in its first line."""
+    source = _SOURCE.format(
+        parameters=", ".join(free), mentions=", ".join(free) or "pass", marker=STAND_IN, placeholder=_PLACEHOLDER
+    )
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.stmt, ast.expr, ast.arg)):
+            node.lineno = node.end_lineno = 1
+            node.col_offset = node.end_col_offset = 0
+    code = compile(tree, __file__, "exec")
+    for _ in ("outer", "stand_in"):
+        code = next(value for value in code.co_consts if isinstance(value, CodeType))
+    return cast(CodeType, code)
