@@ -139,7 +139,9 @@ class CodePatch:
         function = self._function
         other = _original(function.__code__)  # that of a capture which has not removed its stand-in
         code = function.__code__ if other is None else other.__code__
-        original = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
+        original = FunctionType(
+            code, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+        )
         original.__kwdefaults__, original.__annotations__ = function.__kwdefaults__, function.__annotations__
         original.__module__, original.__qualname__ = function.__module__, function.__qualname__
         signature = self._signature(original, other)
@@ -229,7 +231,7 @@ def _stand_in(code: CodeType, parts: _Parts) -> CodeType:
     return template.replace(co_consts=(STAND_IN, *constants[1:]), **same)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _template(free: tuple[str, ...]) -> CodeType:
     """Return the code of a stand-in with these free variables. All of it lies in its first line."""
     source = _SOURCE.format(

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import gc
+from types import FunctionType
 
 import mindspore as ms
 import numpy as np
@@ -31,6 +32,12 @@ def _snapshot(net):
         [dict(vars(namespace)) for namespace in _namespaces()],
         [(len(cell._forward_pre_hook), len(cell._forward_hook)) for cell in cells],
         [type(primitive) for primitive in primitives],
+        [
+            (value.__code__, *map(id, vars(value).values()))
+            for namespace in _namespaces()
+            for value in vars(namespace).values()
+            if isinstance(value, FunctionType)
+        ],
     )
 
 
@@ -42,26 +49,28 @@ def _same(before, after):
     assert before[1:] == after[1:]
 
 
-@pytest.mark.parametrize("level", ["L0", "L1", "mix"])
-def test_after_a_step_and_in_steps_that_are_not_recorded_every_function_is_the_original(debug, level):
+@pytest.mark.parametrize(("level", "early_names"), [("L0", True), ("L1", True), ("mix", True), ("mix", False)])
+def test_after_a_step_and_in_steps_that_are_not_recorded_every_function_is_the_original(debug, level, early_names):
     net, train = nets.build("digits")
     gelu, call = ops.gelu, nn.Cell.__call__
+    code = gelu.__code__
     before = _snapshot(net)
-    debugger = debug(level=level, step=[0, 2])
+    debugger = debug(level=level, step=[0, 2], early_names=early_names)
     for step in range(4):
         debugger.start(net)
-        installed = [getattr(ops, "gelu") is not gelu, nn.Cell.__call__ is not call]  # noqa: B009
+        assert (getattr(ops, "gelu") is gelu) == (early_names or step in (1, 3))  # noqa: B009
+        installed = [getattr(ops, "gelu").__code__ is not code, nn.Cell.__call__ is not call]  # noqa: B009
         assert installed == ([level != "L0", level != "L1"] if step in (0, 2) else [False, False])
         train(step)
         debugger.stop()
         _same(before, _snapshot(net))
-        assert ops.gelu is gelu
+        assert ops.gelu is gelu and gelu.__code__ is code
         debugger.step()
         assert not any(parameter.hooks() for parameter in net.trainable_params())
 
 
 def test_wrapped_functions_have_the_name_and_docstring_of_the_originals(debug):
-    debugger = debug()
+    debugger = debug(early_names=False)
     names = {name: getattr(ops, name) for name in ("relu", "concat", "matmul")}
     debugger.start()
     for name, original in names.items():

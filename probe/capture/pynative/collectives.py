@@ -85,9 +85,7 @@ class _EqualToOriginal:
         return hash(self._original)
 
 
-def _members(
-    key: str, original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> dict[str, Any]:
+def _members(key: str, original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     """Return the ranks of the group of a call, and the rank that it sends to or receives from."""
     from mindspore.communication import GlobalComm, get_process_group_ranks
 

@@ -65,9 +65,7 @@ class PyNativeCapture:
         self._debug_values = DebugValueHooks(nodes)
         self._handles = CommHandleTracker()
         self._context = CaptureContext(self._gradients)
-        self._compilation = HookGroup(
-            [RareCollections(), recompute_patches(self._context), jit_patches(self._context)]
-        )
+        self._compilation = HookGroup([RareCollections(), recompute_patches(self._context), jit_patches(self._context)])
         listed = load_supported_apis(settings.support_ops) if settings.apis else []
         self._context.hooks.add(self._handles)
         self._context.hooks.add(ListedFunctions(self._context, self._handles, listed, settings.early_names))
