@@ -13,7 +13,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol
 
 from probe.recording.call_stacks import STAND_IN, is_stand_in
 
@@ -67,7 +67,7 @@ class _Parts(NamedTuple):
 
     state: State
     gate: Gate
-    original: FunctionType
+    original: Any  # a function with the original code; mypy would take a FunctionType for a method
     key: str
 
 
@@ -218,7 +218,8 @@ def _original(code: CodeType) -> FunctionType | None:
     """Return the original of a stand-in; None if the code is none."""
     if not is_stand_in(code):
         return None
-    return next(part.original for part in code.co_consts if isinstance(part, _Parts))
+    found: FunctionType = next(part.original for part in code.co_consts if isinstance(part, _Parts))
+    return found
 
 
 def _stand_in(code: CodeType, parts: _Parts) -> CodeType:
@@ -245,4 +246,4 @@ def _template(free: tuple[str, ...]) -> CodeType:
     code = compile(tree, __file__, "exec")
     for _ in ("outer", "stand_in"):
         code = next(value for value in code.co_consts if isinstance(value, CodeType))
-    return cast(CodeType, code)
+    return code

@@ -149,13 +149,14 @@ def help_of(value):
 
 def look(place):
     """Return the answer to each way, or the error."""
-    found = {}
-    for way, function in WAYS.items():
-        try:
-            found[way] = function(place)
-        except Exception as error:
-            found[way] = f"{type(error).__name__}: {error}"
-    return found
+    return {way: answer(function, place) for way, function in WAYS.items()}
+
+
+def answer(function, place):
+    try:
+        return function(place)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
 
 
 def _places():

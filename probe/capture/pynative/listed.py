@@ -21,8 +21,8 @@ class ListedFunctions:
     """Records the calls of listed functions.
 
     A function's code knows one key, that of the first API in the list. Another key of the same function, such as
-    ``Mint.abs`` of ``ops.abs``, has a patch of the attribute. So have C methods of Tensor, which have no code, and functions
-    that the user has put in place of MindSpore's.
+    ``Mint.abs`` of ``ops.abs``, has a patch of the attribute. So have C methods of Tensor, which have no code, and the
+    user's functions in places of MindSpore's.
 
     Args:
         context: shared by the hooks of the capture.
@@ -51,7 +51,7 @@ class ListedFunctions:
         for api in listed:
             names: Mapping[str, Any] = vars(api.owner)
             value = names.get(api.name)
-            function = value.__func__ if isinstance(value, staticmethod) else value
+            function: Any = value.__func__ if isinstance(value, staticmethod) else value
             if (
                 by_code
                 and can_be_replaced(function)

@@ -131,11 +131,13 @@ class PyNativeCapture:
 
     def _uninstall(self) -> None:
         """Restore MindSpore and the model. An interrupt is raised after that."""
+        is_removed = False
         try:
             self._remove_all()
-        except BaseException:
-            self._remove_all()
-            raise
+            is_removed = True
+        finally:
+            if not is_removed:
+                self._remove_all()
 
     def _remove_all(self) -> None:
         self._context.recorder = None
