@@ -15,18 +15,18 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple, Protocol
 
-from probe.recording.call_stacks import STAND_IN, is_stand_in
+from probe.recording.call_stacks import REPLACEMENT, is_replacement
 
 #: takes (key, original function, args, kwargs); runs the function and records the call
 RecordedCall = Callable[[str, Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 
 _UNSUPPORTED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
 _PLACEHOLDER = "parts"
-#: The stand-in of an original. Its frame is the only one that a call has more than without probe. It mentions the free
-#: variables of the original, because a function takes only code with as many as its own.
+#: The code that a function has while it is recorded. Its frame is the only one that a call has more than without probe.
+#: It mentions the free variables of the original, because a function takes only code with as many as its own.
 _SOURCE = """
 def outer({parameters}):
-    def stand_in(*args, **kwargs):
+    def replacement(*args, **kwargs):
         "{marker}"
         _state, _gate, _original, _key = "{placeholder}"
         _call = _gate.call
@@ -63,7 +63,7 @@ class Gate:
 
 
 class _Parts(NamedTuple):
-    """The constants of one stand-in."""
+    """The constants of the replacement of one function's code."""
 
     state: State
     gate: Gate
@@ -72,10 +72,10 @@ class _Parts(NamedTuple):
 
 
 class _Made(NamedTuple):
-    """A stand-in, and all that it was made from. It is assigned at once: an interrupt leaves the old one or the new."""
+    """A replacement, and all that it was made from. They are assigned at once: an interrupt leaves all old or all new."""
 
     code: CodeType
-    stand_in: CodeType
+    replacement: CodeType
     defaults: tuple[Any, ...] | None
     keyword_defaults: dict[str, Any] | None
     signature: inspect.Signature | None
@@ -118,26 +118,26 @@ class CodePatch:
             and function.__defaults__ is made.defaults
             and function.__kwdefaults__ is made.keyword_defaults
         ):
-            if made is not None and function.__code__ is made.stand_in:
+            if made is not None and function.__code__ is made.replacement:
                 return
             made = self._made = self._make()
         if made.signature is not None:
             function.__signature__ = made.signature  # type: ignore[attr-defined]
-        function.__code__ = made.stand_in
+        function.__code__ = made.replacement
 
     def remove(self) -> None:
         """Restore the code. Code that somebody else has given the function since is left alone."""
         function, made = self._function, self._made
         if made is None:
             return
-        if function.__code__ is made.stand_in:
+        if function.__code__ is made.replacement:
             function.__code__ = made.code
         if made.signature is not None and function.__dict__.get("__signature__") is made.signature:
             del function.__dict__["__signature__"]
 
     def _make(self) -> _Made:
         function = self._function
-        other = _original(function.__code__)  # that of a capture which has not removed its stand-in
+        other = _original(function.__code__)  # that of a capture which has not removed its replacement
         code = function.__code__ if other is None else other.__code__
         original = FunctionType(
             code, function.__globals__, function.__name__, function.__defaults__, function.__closure__
@@ -147,8 +147,8 @@ class CodePatch:
         signature = self._signature(original, other)
         if signature is not None:
             original.__signature__ = signature  # type: ignore[attr-defined]
-        stand_in = _stand_in(code, _Parts(self._state, self._gate, original, self._key))
-        return _Made(code, stand_in, function.__defaults__, function.__kwdefaults__, signature)
+        replacement = _replacement(code, _Parts(self._state, self._gate, original, self._key))
+        return _Made(code, replacement, function.__defaults__, function.__kwdefaults__, signature)
 
     def _signature(self, original: FunctionType, other: FunctionType | None) -> inspect.Signature | None:
         """Return the signature of the original; None if ``inspect`` finds one in the function's attributes."""
@@ -215,28 +215,28 @@ class CodePatches:
 
 
 def _original(code: CodeType) -> FunctionType | None:
-    """Return the original of a stand-in; None if the code is none."""
-    if not is_stand_in(code):
+    """Return the function with the original code, if code is a replacement."""
+    if not is_replacement(code):
         return None
     found: FunctionType = next(part.original for part in code.co_consts if isinstance(part, _Parts))
     return found
 
 
-def _stand_in(code: CodeType, parts: _Parts) -> CodeType:
-    """Return code that records the calls of the original. Its file, line and name are those of the original."""
+def _replacement(code: CodeType, parts: _Parts) -> CodeType:
+    """Return code that records calls and runs the original. Its file, line and name are those of the original."""
     template = _template(code.co_freevars)
     constants: tuple[Any, ...] = tuple(parts if value == _PLACEHOLDER else value for value in template.co_consts)
     same = {name: getattr(code, name) for name in ("co_filename", "co_firstlineno", "co_name")}
     if hasattr(code, "co_qualname"):  # since Python 3.11
         same["co_qualname"] = code.co_qualname
-    return template.replace(co_consts=(STAND_IN, *constants[1:]), **same)
+    return template.replace(co_consts=(REPLACEMENT, *constants[1:]), **same)
 
 
 @functools.cache
 def _template(free: tuple[str, ...]) -> CodeType:
-    """Return the code of a stand-in with these free variables. All of it lies in its first line."""
+    """Return a replacement with these free variables. All of it lies in its first line."""
     source = _SOURCE.format(
-        parameters=", ".join(free), mentions=", ".join(free) or "pass", marker=STAND_IN, placeholder=_PLACEHOLDER
+        parameters=", ".join(free), mentions=", ".join(free) or "pass", marker=REPLACEMENT, placeholder=_PLACEHOLDER
     )
     tree = ast.parse(source)
     for node in ast.walk(tree):
@@ -244,6 +244,6 @@ def _template(free: tuple[str, ...]) -> CodeType:
             node.lineno = node.end_lineno = 1
             node.col_offset = node.end_col_offset = 0
     code = compile(tree, __file__, "exec")
-    for _ in ("outer", "stand_in"):
+    for _ in ("outer", "replacement"):
         code = next(value for value in code.co_consts if isinstance(value, CodeType))
     return code

@@ -14,8 +14,8 @@ from probe.recording.call import Call
 _TOOL = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 #: the files of MindSpore between a Cell's caller and its hooks
 _CELL_MACHINERY = (os.path.join("mindspore", "nn", "cell.py"), "check_jit_forbidden_api.py")
-#: the first constant of code that stands in for a function of MindSpore: its frames are frames of the tool
-STAND_IN = "a stand-in of probe"
+#: the first constant of the code that records a function of MindSpore: its frames are frames of the tool
+REPLACEMENT = "probe records the calls of a function by this code"
 _MOST = 10_000
 
 
@@ -38,7 +38,7 @@ class CallStacks:
         while frame is not None:
             code = frame.f_code
             path = code.co_filename
-            if not (path.startswith(_TOOL) or path.endswith(_CELL_MACHINERY) or is_stand_in(code)):
+            if not (path.startswith(_TOOL) or path.endswith(_CELL_MACHINERY) or is_replacement(code)):
                 break
             frame = frame.f_back
         known = None if cell is None else cell.frame
@@ -79,10 +79,10 @@ class CallStacks:
         return f"{place}: {source}" if source else place
 
 
-def is_stand_in(code: CodeType) -> bool:
-    """Return whether code stands in for a function of MindSpore, whose file and line it names."""
+def is_replacement(code: CodeType) -> bool:
+    """Return whether code records a function of MindSpore. It names the file and line of the original."""
     constants = code.co_consts
-    return bool(constants) and constants[0] is STAND_IN
+    return bool(constants) and constants[0] is REPLACEMENT
 
 
 def _codes(frame: FrameType | None, last: FrameType | None) -> list[CodeType]:
@@ -98,7 +98,7 @@ def format_stack(frame: FrameType | None, last: FrameType | None = None) -> tupl
     lines = []
     while frame is not None and frame is not last:
         path, line = frame.f_code.co_filename, frame.f_lineno
-        if not path.startswith(_TOOL) and not is_stand_in(frame.f_code):
+        if not path.startswith(_TOOL) and not is_replacement(frame.f_code):
             source = linecache.getline(path, line, frame.f_globals).strip()
             lines.append(f"File {path}, line {line}, in {frame.f_code.co_name}, \n {source}")
         frame = frame.f_back

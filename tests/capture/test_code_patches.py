@@ -26,7 +26,7 @@ import probe
 from probe import PrecisionDebugger
 from probe.capture.code_patches import CodePatches
 from probe.capture.support_ops import load_supported_apis
-from probe.recording.call_stacks import is_stand_in
+from probe.recording.call_stacks import is_replacement
 from tests.support.tensors import tensor
 
 X = tensor(np.arange(6.0).reshape(2, 3))
@@ -378,7 +378,7 @@ def test_the_frames_of_a_closure_can_be_read(debug):
     seen = []
 
     def read(frame, event, argument):
-        if is_stand_in(frame.f_code):
+        if is_replacement(frame.f_code):
             seen.append(set(frame.f_code.co_freevars) <= set(frame.f_locals))
 
     debugger = debug()
