@@ -72,7 +72,7 @@ class _Parts(NamedTuple):
 
 
 class _Made(NamedTuple):
-    """A replacement, and all that it was made from. They are assigned at once: an interrupt leaves all old or all new."""
+    """A replacement and all that it was made from, assigned at once: an interrupt leaves all old or all new."""
 
     code: CodeType
     replacement: CodeType
