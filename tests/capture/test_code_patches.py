@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib.util
 import inspect
 import itertools
 import os
@@ -299,16 +300,14 @@ def test_threads_inside_a_function_while_its_code_is_replaced_finish_their_call(
 
 @pytest.mark.slow
 def test_a_compiled_listed_function_is_compiled_once_and_keeps_its_phase(debug):
-    from mindspore.common import api as old
-    from mindspore.graph import api
-
+    name = "mindspore.graph.api" if importlib.util.find_spec("mindspore.graph.api") else "mindspore.common.api"
+    api = importlib.import_module(name)  # the one since 2.9, then the one before
     compiled, (x, y) = jit(ops.addcmul), (X, X + 1.0)
     bare = compiled(x, y, y, value=2.0).asnumpy()
-    executors = getattr(api, "ms_compile_cache", None) or getattr(old, "ms_compile_cache", set())
-    before = len(executors)
+    before = len(api.ms_compile_cache)
     result, dump = debug.record(lambda: compiled(x, y, y, value=2.0).asnumpy())
     assert result.tobytes() == bare.tobytes() == compiled(x, y, y, value=2.0).asnumpy().tobytes()
-    assert len(executors) == before
+    assert len(api.ms_compile_cache) == before
     assert list(dump.data) == ["Jit.addcmul.0.forward"]
     with pytest.raises(TypeError):
         compiled()
@@ -324,6 +323,27 @@ def test_a_compiled_listed_function_is_called_for_the_first_time_while_it_is_rec
     assert list(dump.data) == ["Jit.addcdiv.0.forward"]
     with pytest.raises(TypeError):
         compiled(X)
+
+
+@pytest.mark.slow
+def test_tables_of_functions_that_are_made_while_recording_find_the_functions_later(debug):
+    import_errors = []
+    for name in ("mindspore.graph._pijit.pijit_func_white_list", "mindspore._extends.pijit.pijit_func_white_list"):
+        with contextlib.suppress(ImportError):
+            known = sys.modules.pop(name, None)
+            debugger = debug()
+            debugger.start()
+            try:
+                table = importlib.import_module(name)._func_map
+            finally:
+                debugger.close()
+                if known is not None:
+                    sys.modules[name] = known
+            for function in (ops.functional.assign, Tensor.astype, Tensor.assign_value, Tensor.tolist):
+                assert ms._c_expression.function_id(function) in table
+            return
+        import_errors.append(name)
+    pytest.skip(f"this MindSpore has none of {import_errors}")
 
 
 # -- calls as without probe -------------------------------------------------------------------------------------------
@@ -370,6 +390,28 @@ def test_defaults_that_the_user_changes_between_steps_are_used(debug):
         debugger.step()
     finally:
         ops.elu.__defaults__ = before
+
+
+def test_code_that_the_user_gives_a_function_while_it_is_recorded_stays_and_is_recorded_later(debug):
+    original = ops.relu6.__code__
+
+    def doubled(x):
+        return x * 2.0
+
+    debugger = debug()
+    debugger.start()
+    try:
+        ops.relu6.__code__ = doubled.__code__
+        debugger.step()
+        assert ops.relu6.__code__ is doubled.__code__ and not vars(ops.relu6)
+        debugger.start()
+        assert ops.relu6(X).asnumpy().tolist() == (X * 2.0).asnumpy().tolist()
+        debugger.step()
+        assert ops.relu6.__code__ is doubled.__code__
+    finally:
+        debugger.stop()
+        ops.relu6.__code__ = original
+    assert next(iter(debug.dump(1).data)) == "Functional.relu6.0.forward"
 
 
 def test_the_frames_of_a_closure_can_be_read(debug):
