@@ -131,6 +131,7 @@ def interrupt_at(number, action):
             raise KeyboardInterrupt
         return trace
 
+    sys._getframe().f_trace_opcodes = True  # Python 3.12 looks at it when tracing begins
     sys.settrace(trace)
     try:
         action()
