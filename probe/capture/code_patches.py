@@ -21,22 +21,24 @@ from probe.recording.call_stacks import REPLACEMENT, is_replacement
 RecordedCall = Callable[[str, Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 
 _UNSUPPORTED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
-_PLACEHOLDER = "parts"
 #: The code that a function has while it is recorded. Its frame is the only one that a call has more than without probe.
-#: It mentions the free variables of the original, because a function takes only code with as many as its own.
+#: It mentions the free variables of the original, because a function takes only code with as many as its own. Texts in
+#: it are replaced by the objects of these names: constants are the fastest to reach.
 _SOURCE = """
 def outer({parameters}):
     def replacement(*args, **kwargs):
-        "{marker}"
-        _state, _gate, _original, _key = "{placeholder}"
-        _call = _gate.call
-        if _call is None or _state.in_recorded_call:
+        "docstring"
+        _original = "original"
+        if "state".in_recorded_call:
             return _original(*args, **kwargs)
-        _state.in_recorded_call = True
+        _call = "gate".call
+        if _call is None:
+            return _original(*args, **kwargs)
+        "state".in_recorded_call = True
         try:
-            return _call(_key, _original, args, kwargs)
+            return _call("key", _original, args, kwargs)
         finally:
-            _state.in_recorded_call = False
+            "state".in_recorded_call = False
         {mentions}
 """
 
@@ -60,15 +62,6 @@ class Gate:
 
     def __init__(self) -> None:
         self.call: RecordedCall | None = None
-
-
-class _Parts(NamedTuple):
-    """The constants of the replacement of one function's code."""
-
-    state: State
-    gate: Gate
-    original: Any  # a function with the original code; mypy would take a FunctionType for a method
-    key: str
 
 
 class _Made(NamedTuple):
@@ -147,7 +140,16 @@ class CodePatch:
         signature = self._signature(original, other)
         if signature is not None:
             original.__signature__ = signature  # type: ignore[attr-defined]
-        replacement = _replacement(code, _Parts(self._state, self._gate, original, self._key))
+        replacement = _replacement(
+            code,
+            {
+                "docstring": REPLACEMENT,
+                "state": self._state,
+                "gate": self._gate,
+                "original": original,
+                "key": self._key,
+            },
+        )
         return _Made(code, replacement, function.__defaults__, function.__kwdefaults__, signature)
 
     def _signature(self, original: FunctionType, other: FunctionType | None) -> inspect.Signature | None:
@@ -216,29 +218,23 @@ class CodePatches:
 
 def _original(code: CodeType) -> FunctionType | None:
     """Return the function with the original code, if code is a replacement."""
-    if not is_replacement(code):
-        return None
-    found: FunctionType = next(part.original for part in code.co_consts if isinstance(part, _Parts))
-    return found
+    return next(value for value in code.co_consts if type(value) is FunctionType) if is_replacement(code) else None
 
 
-def _replacement(code: CodeType, parts: _Parts) -> CodeType:
+def _replacement(code: CodeType, constants: dict[str, Any]) -> CodeType:
     """Return code that records calls and runs the original. Its file, line and name are those of the original."""
     template = _template(code.co_freevars)
-    constants: tuple[Any, ...] = tuple(parts if value == _PLACEHOLDER else value for value in template.co_consts)
+    values = tuple(constants[value] if type(value) is str else value for value in template.co_consts)
     same = {name: getattr(code, name) for name in ("co_filename", "co_firstlineno", "co_name")}
     if hasattr(code, "co_qualname"):  # since Python 3.11
         same["co_qualname"] = code.co_qualname
-    return template.replace(co_consts=(REPLACEMENT, *constants[1:]), **same)
+    return template.replace(co_consts=values, **same)
 
 
 @functools.cache
 def _template(free: tuple[str, ...]) -> CodeType:
     """Return a replacement with these free variables. All of it lies in its first line."""
-    source = _SOURCE.format(
-        parameters=", ".join(free), mentions=", ".join(free) or "pass", marker=REPLACEMENT, placeholder=_PLACEHOLDER
-    )
-    tree = ast.parse(source)
+    tree = ast.parse(_SOURCE.format(parameters=", ".join(free), mentions=", ".join(free) or "pass"))
     for node in ast.walk(tree):
         if isinstance(node, (ast.stmt, ast.expr, ast.arg)):
             node.lineno = node.end_lineno = 1
