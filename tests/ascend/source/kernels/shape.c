@@ -1,0 +1,185 @@
+/* Operators that move elements: their bits stay as they are. */
+// Copyright 2026 the probe developers
+// SPDX-License-Identifier: Apache-2.0
+#include "../kernels.h"
+
+static int concatenate(Task *task) { /* list, axis, out */
+  Tensor *out = tensor(task, 2);
+  int64_t start = 0;
+  for (uint64_t item = 0; item < list(task, 0)->count; item++) {
+    Tensor *part = list(task, 0)->item[item];
+    if (part->rank != out->rank) continue; /* an empty vector may stand beside tensors of another rank */
+    int64_t size = part->shape[axis_of(part, integer(task, 1))];
+    Tensor view = view_part(out, integer(task, 1), start, size);
+    move(&view, part);
+    start += size;
+  }
+  return SUCCESS;
+}
+
+static int stack(Task *task) { /* list, axis, out */
+  Tensor *out = tensor(task, 2);
+  for (uint64_t item = 0; item < list(task, 0)->count; item++) {
+    Tensor view = view_part(out, integer(task, 1), item, 1);
+    Tensor part = *list(task, 0)->item[item];
+    int axis = axis_of(out, integer(task, 1));
+    for (int k = view.rank - 1; k > axis; k--) part.shape[k] = part.shape[k - 1], part.stride[k] = part.stride[k - 1];
+    part.shape[axis] = 1;
+    part.stride[axis] = 0;
+    part.rank = view.rank;
+    move(&view, &part);
+  }
+  return SUCCESS;
+}
+
+static int split_evenly(Task *task) { /* in, sizes, axis, list */
+  int64_t start = 0;
+  for (uint64_t item = 0; item < list(task, 3)->count; item++) {
+    Tensor *part = list(task, 3)->item[item];
+    int64_t size = part->shape[axis_of(part, integer(task, 2))];
+    Tensor view = view_part(tensor(task, 0), integer(task, 2), start, size);
+    move(part, &view);
+    start += size;
+  }
+  return SUCCESS;
+}
+
+static int permute(Task *task) {
+  Tensor view = view_permuted(tensor(task, 0), integers(task, 1)->item);
+  move(tensor(task, 2), &view);
+  return SUCCESS;
+}
+
+static int expand(Task *task) {
+  Tensor view = view_as(tensor(task, 0), result(task));
+  move(result(task), &view);
+  return SUCCESS;
+}
+
+static int repeat(Task *task) { /* each copy is one place along every axis */
+  Tensor *in = tensor(task, 0), *out = tensor(task, 2);
+  int missing = out->rank - in->rank;
+  int64_t copies = 1, times[MAX_RANK];
+  Tensor like = *out;
+  for (int axis = 0; axis < out->rank; axis++) {
+    like.shape[axis] = axis < missing ? 1 : in->shape[axis - missing];
+    times[axis] = like.shape[axis] ? out->shape[axis] / like.shape[axis] : 0;
+    copies *= times[axis];
+  }
+  Tensor source = view_as(in, &like);
+  for (int64_t copy = 0; copy < copies; copy++) {
+    Tensor target = *out;
+    int64_t rest = copy;
+    for (int axis = out->rank - 1; axis >= 0; axis--) {
+      target = view_part(&target, axis, rest % times[axis] * like.shape[axis], like.shape[axis]);
+      rest /= times[axis];
+    }
+    move(&target, &source);
+  }
+  return SUCCESS;
+}
+
+static int pad_constant(Task *task) { /* in, pads from the last axis on, value, out */
+  Tensor *in = tensor(task, 0), *out = tensor(task, 3);
+  double *filled = scratch(task, elements(out) * sizeof *filled), value = scalar(task, 2, 0);
+  for (int64_t k = 0; k < elements(out); k++) filled[k] = value;
+  put(out, filled);
+  Tensor target = *out, source = *in;
+  IntArray *pads = integers(task, 1);
+  for (uint64_t k = 0; k < pads->count / 2; k++) {
+    int axis = in->rank - 1 - k;
+    int64_t before = pads->item[2 * k];
+    int64_t start = before > 0 ? before : 0, skipped = before < 0 ? -before : 0;
+    int64_t size = in->shape[axis] - skipped;
+    if (size > out->shape[axis] - start) size = out->shape[axis] - start;
+    target = view_part(&target, axis, start, size);
+    source = view_part(&source, axis, skipped, size);
+  }
+  move(&target, &source);
+  return SUCCESS;
+}
+
+static int slice(Task *task) { /* in, axis, start, end, step, out */
+  Tensor *in = tensor(task, 0), *out = tensor(task, 5);
+  int axis = axis_of(in, integer(task, 1));
+  int64_t start = integer(task, 2);
+  Tensor view = view_part(in, axis, start < 0 ? start + in->shape[axis] : start, out->shape[axis]);
+  view.stride[axis] *= integer(task, 4);
+  move(out, &view);
+  return SUCCESS;
+}
+
+static int flip(Task *task) {
+  Tensor view = *tensor(task, 0);
+  for (uint64_t k = 0; k < integers(task, 1)->count; k++) {
+    int axis = axis_of(&view, integers(task, 1)->item[k]);
+    view.offset += (view.shape[axis] - 1) * view.stride[axis];
+    view.stride[axis] = -view.stride[axis];
+  }
+  move(tensor(task, 2), &view);
+  return SUCCESS;
+}
+
+static int triangle(Task *task, int side) { /* in, diagonal, out */
+  Tensor *out = tensor(task, 2);
+  double *values = numbers(task, tensor(task, 0));
+  int64_t columns = out->shape[out->rank - 1], rows = out->shape[out->rank - 2];
+  for (int64_t k = 0; k < elements(out); k++)
+    if (side * (k % columns - k / columns % rows - integer(task, 1)) > 0) values[k] = 0;
+  put(out, values);
+  return SUCCESS;
+}
+static int lower_triangle(Task *task) { return triangle(task, 1); }
+static int upper_triangle(Task *task) { return triangle(task, -1); }
+
+static int range(Task *task) { /* start, end, step, out */
+  Tensor *out = tensor(task, 3);
+  double *values = scratch(task, elements(out) * sizeof *values);
+  for (int64_t k = 0; k < elements(out); k++) values[k] = scalar(task, 0, 0) + k * scalar(task, 2, 1);
+  put(out, values);
+  return SUCCESS;
+}
+static int line_space(Task *task) { /* start, end, steps, out */
+  Tensor *out = tensor(task, 3);
+  int64_t count = elements(out);
+  double start = scalar(task, 0, 0), end = scalar(task, 1, 0), *values = scratch(task, count * sizeof *values);
+  for (int64_t k = 0; k < count; k++) values[k] = count > 1 ? start + (end - start) * k / (count - 1) : start;
+  put(out, values);
+  return SUCCESS;
+}
+static int eye(Task *task) { /* rows, columns, out */
+  Tensor *out = tensor(task, 2);
+  double *values = scratch(task, elements(out) * sizeof *values);
+  for (int64_t k = 0; k < integer(task, 0) && k < integer(task, 1); k++) values[k * integer(task, 1) + k] = 1;
+  put(out, values);
+  return SUCCESS;
+}
+static int fill_diagonal(Task *task) {
+  Tensor *changed = tensor(task, 0);
+  double *values = numbers(task, changed);
+  int64_t columns = changed->shape[1], rows = changed->shape[0];
+  for (int64_t k = 0; k < rows && k < columns; k++) values[k * columns + k] = scalar(task, 1, 0);
+  put(changed, values);
+  return SUCCESS;
+}
+
+static int old_transpose(Task *task) {
+  int64_t axes[MAX_RANK];
+  double *given = numbers(task, tensor(task, 1));
+  for (int axis = 0; axis < tensor(task, 0)->rank; axis++) axes[axis] = given[axis];
+  Tensor view = view_permuted(tensor(task, 0), axes);
+  move(output(task, 0), &view);
+  return SUCCESS;
+}
+
+const Operator shape_operators[] = {
+    {"aclnnCat", "Llt", concatenate, LAST}, {"aclnnStack", "Llt", stack, LAST},
+    {"aclnnSplitTensor", "tllL", split_evenly, LAST}, {"aclnnSplitWithSize", "talL", split_evenly, LAST},
+    {"aclnnPermute", "tat", permute, LAST}, {"aclnnExpand", "tat", expand, LAST}, {"aclnnRepeat", "tat", repeat, LAST},
+    {"aclnnConstantPadNd", "tast", pad_constant, LAST}, {"aclnnSlice", "tllllt", slice, LAST},
+    {"aclnnFlip", "tat", flip, LAST}, {"aclnnTril", "tlt", lower_triangle, LAST}, {"aclnnTriu", "tlt", upper_triangle, LAST},
+    {"aclnnArange", "ssst", range, LAST}, {"aclnnLinspace", "sslt", line_space, LAST}, {"aclnnEye", "llt", eye, LAST},
+    {"aclnnInplaceFillDiagonal", "tsb", fill_diagonal, 0},
+    END,
+};
+const Operator shape_aclops[] = {{"Transpose", "", old_transpose, 0}, {"BroadcastTo", "", expand, 0}, END};

@@ -1,0 +1,139 @@
+/* Shapes, views, and the way from tensors to arrays of doubles and back. */
+// Copyright 2026 the probe developers
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels.h"
+
+int64_t elements(const Tensor *tensor) {
+  int64_t count = 1;
+  for (int axis = 0; axis < tensor->rank; axis++) count *= tensor->shape[axis];
+  return count;
+}
+
+int axis_of(const Tensor *tensor, int64_t axis) { return axis < 0 ? axis + tensor->rank : axis; }
+
+Split split_at(const Tensor *tensor, int64_t axis) {
+  Split split = {1, 1, 1};
+  int chosen = axis_of(tensor, axis);
+  for (int k = 0; k < tensor->rank; k++) {
+    int64_t *part = k < chosen ? &split.outer : k == chosen ? &split.size : &split.inner;
+    *part *= tensor->shape[k];
+  }
+  return split;
+}
+
+Tensor view_part(const Tensor *tensor, int64_t axis, int64_t start, int64_t size) {
+  Tensor view = *tensor;
+  int chosen = axis_of(tensor, axis);
+  view.offset += start * view.stride[chosen];
+  view.shape[chosen] = size;
+  return view;
+}
+
+Tensor view_as(const Tensor *tensor, const Tensor *like) {
+  Tensor view = *like;
+  view.dtype = tensor->dtype;
+  view.offset = tensor->offset;
+  view.address = tensor->address;
+  int missing = like->rank - tensor->rank;
+  for (int axis = 0; axis < like->rank; axis++) {
+    bool is_repeated = axis < missing || tensor->shape[axis - missing] == 1;
+    view.stride[axis] = is_repeated ? 0 : tensor->stride[axis - missing];
+  }
+  return view;
+}
+
+Tensor view_permuted(const Tensor *tensor, const int64_t *axes) {
+  Tensor view = *tensor;
+  for (int k = 0; k < tensor->rank; k++) {
+    view.shape[k] = tensor->shape[axis_of(tensor, axes[k])];
+    view.stride[k] = tensor->stride[axis_of(tensor, axes[k])];
+  }
+  return view;
+}
+
+/* A walk over the elements of a tensor, in order. */
+typedef struct { const Tensor *tensor; int64_t place, index[MAX_RANK]; } Walk;
+
+static Walk walk(const Tensor *tensor) { return (Walk){.tensor = tensor, .place = tensor->offset}; }
+
+static inline void step(Walk *walk) {
+  const Tensor *tensor = walk->tensor;
+  for (int axis = tensor->rank - 1; axis >= 0; axis--) {
+    walk->place += tensor->stride[axis];
+    if (++walk->index[axis] < tensor->shape[axis]) return;
+    walk->place -= tensor->stride[axis] * tensor->shape[axis];
+    walk->index[axis] = 0;
+  }
+}
+
+double *numbers(Task *task, const Tensor *tensor) {
+  int64_t count = elements(tensor);
+  int size = size_of_type(tensor->dtype);
+  double *found = scratch(task, count * sizeof *found);
+  if (!count || !tensor->address) return found;
+  const char *bytes = bytes_at(tensor->address);
+  Walk at = walk(tensor);
+  for (int64_t k = 0; k < count; k++, step(&at)) found[k] = load(tensor->dtype, bytes + at.place * size);
+  return found;
+}
+
+double *numbers_as(Task *task, const Tensor *tensor, const Tensor *like) {
+  Tensor view = view_as(tensor, like);
+  return numbers(task, &view);
+}
+
+void put(const Tensor *tensor, const double *numbers) {
+  if (!tensor || !tensor->address) return;
+  int64_t count = elements(tensor);
+  int size = size_of_type(tensor->dtype);
+  char *bytes = bytes_at(tensor->address);
+  Walk at = walk(tensor);
+  for (int64_t k = 0; k < count; k++, step(&at)) store(tensor->dtype, bytes + at.place * size, numbers[k]);
+}
+
+double first_number(const Tensor *tensor) {
+  int size = size_of_type(tensor->dtype);
+  return load(tensor->dtype, bytes_at(tensor->address) + tensor->offset * size);
+}
+
+void move(const Tensor *to, const Tensor *from) {
+  int64_t count = elements(to);
+  if (!count || !to->address || !from->address) return;
+  int wide = size_of_type(to->dtype), narrow = size_of_type(from->dtype);
+  char *target = bytes_at(to->address), *source = bytes_at(from->address);
+  Walk in = walk(from), out = walk(to);
+  for (int64_t k = 0; k < count; k++, step(&in), step(&out)) {
+    char *place = target + out.place * wide;
+    if (to->dtype == from->dtype) memcpy(place, source + in.place * narrow, wide);
+    else store(to->dtype, place, load(from->dtype, source + in.place * narrow));
+  }
+}
+
+/* ---- operators without a loop */
+
+static void fill(const Tensor *tensor) {
+  if (!tensor || !tensor->address || tensor->dtype == STRING) return;
+  int64_t count = elements(tensor);
+  double *values = malloc((count + 1) * sizeof *values);
+  for (int64_t k = 0; k < count; k++)
+    values[k] = is_whole(tensor->dtype) ? tensor->dtype == BOOL && k % 2 : 0.25 + 0.125 * (k % 5);
+  put(tensor, values);
+  free(values);
+}
+
+int fill_outputs(Task *task) {
+  for (int k = task->inputs; k < task->count; k++) {
+    if (task->signature[k] == 't') fill(tensor(task, k));
+    else
+      for (uint64_t item = 0; item < list(task, k)->count; item++) fill(list(task, k)->item[item]);
+  }
+  return SUCCESS;
+}
+
+int halve_in_place(Task *task) {
+  Tensor *changed = tensor(task, 0);
+  double *values = numbers(task, changed);
+  for (int64_t k = 0; k < elements(changed); k++) values[k] = values[k] * 0.5 + 0.25;
+  put(changed, values);
+  return SUCCESS;
+}
