@@ -1,16 +1,51 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""The fixture of nearly all tests: debuggers that are closed after the test, and must not have failed."""
+"""The fixture of nearly all tests: debuggers that are closed after the test, and must not have failed.
+
+``--device Ascend`` runs the tests on the simulated CANN of tests/ascend.
+"""
 
 from __future__ import annotations
+
+import os
+import sys
 
 import mindspore as ms
 import pytest
 
 from tests.support.dumps import Debug
 
-ms.set_context(mode=ms.PYNATIVE_MODE, pynative_synchronize=True)
-ms.set_device("CPU")
+
+def pytest_addoption(parser):
+    parser.addoption("--device", choices=["CPU", "Ascend"], default="CPU", help="where the tests' trainings run")
+
+
+def pytest_configure(config):
+    device = config.getoption("--device")
+    if device == "Ascend":
+        _start_on_simulator(config)
+    ms.set_context(mode=ms.PYNATIVE_MODE, pynative_synchronize=True)
+    ms.set_device(device)
+
+
+def _start_on_simulator(config):
+    """Start pytest again where it does not run on the simulator: the variables must stand before a process starts."""
+    from tests.ascend import simulator
+
+    if simulator.is_running():
+        return
+    environment = simulator.environment(simulator.build())
+    config.pluginmanager.getplugin("capturemanager").suspend_global_capture(in_=True)
+    command = [sys.executable, "-m", "pytest", *map(str, config.invocation_params.args)]
+    os.execve(sys.executable, command, environment)
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--device") == "Ascend":
+        return
+    for item in items:
+        if item.get_closest_marker("ascend"):
+            item.add_marker(pytest.mark.skip(reason="needs --device Ascend (make ascend)"))
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ static double joined(Kind kind, double total, double value, double power) {
   }
 }
 
-/* Reduces over axes; none means all of them. A norm of order 2 is added in float32's range, as on the device. */
+/* Reduces over axes; none means all of them. Sums of floats end in float32's range, as on the device. */
 static int reduce(Task *task, const Tensor *in, const int64_t *axes, int64_t axis_count, const Tensor *out, Kind kind,
                   double power) {
   bool is_reduced[MAX_RANK] = {false};
@@ -39,11 +39,9 @@ static int reduce(Task *task, const Tensor *in, const int64_t *axes, int64_t axi
   for (int64_t place = 0; place < places; place++) {
     double total = start_of(kind);
     for (int64_t k = 0; k < size; k++) total = joined(kind, total, values[place * size + k], power);
+    if (!is_whole(out->dtype) && out->dtype != FLOAT64) total = (float)total;
     if (kind == MEAN) total /= size;
-    if (kind == NORM && !isinf(power) && power != 0) {
-      if (out->dtype == FLOAT32 && power == 2) total = (float)total;
-      total = pow(total, 1 / power);
-    }
+    if (kind == NORM && !isinf(power) && power != 0) total = pow(total, 1 / power);
     found[place] = total;
   }
   put(out, found);
