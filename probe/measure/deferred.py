@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
@@ -43,7 +44,8 @@ class DeferredMeasurer:
 
         self.read = measurer.read
         self._measurer, self._bytes = measurer, 0
-        self._waiting: list[tuple[PendingRecord, Callable[[], Any]]] = []
+        #: several threads add to it, also while it is completed: it is never replaced
+        self._waiting: deque[tuple[PendingRecord, Callable[[], Any]]] = deque()
         self.own_operations = OwnOperations()
         self._copy_op = copy_op
 
@@ -71,14 +73,23 @@ class DeferredMeasurer:
 
     def complete(self, guard: Guard) -> None:
         """Measure the copies. A record whose measuring fails stays null."""
-        waiting, self._waiting, self._bytes = self._waiting, [], 0
-        for pending, measure in progress(waiting, "measuring"):
+        self.complete_first(len(self._waiting), guard)
+
+    def complete_first(self, count: int, guard: Guard) -> None:
+        """Measure the first ``count`` copies; another thread may add some meanwhile."""
+        self._bytes = 0
+        for pending, measure in progress([self._waiting.popleft() for _ in range(count)], "measuring"):
             with guard("measuring a tensor"):
                 pending.record = measure()
 
+    def drop(self) -> None:
+        """Release what waits. Its records stay null."""
+        self._waiting.clear()
+        self._bytes = 0
+
     def forget(self) -> None:
         """Release remembered values and copies; the step is over."""
-        self._waiting, self._bytes = [], 0
+        self.drop()
         self._measurer.forget()
 
     def copy(self, tensor: Any) -> Any:

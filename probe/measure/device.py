@@ -7,6 +7,7 @@ from __future__ import annotations
 import itertools
 import math
 import operator
+from collections import deque
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -58,7 +59,7 @@ class DeviceMeasurer(DeferredMeasurer):
         kinds = _KINDS if reduces else {}
         self._kinds = {getattr(mindspore, name): kind for kind, names in kinds.items() for name in names.split()}
         self._reductions = reductions
-        self._reduced: list[_Reduced] = []
+        self._reduced: deque[_Reduced] = deque()
 
     def tensor(self, tensor: Any, name: str, sink: ArraySink | None, role: Role) -> Any:
         """Return the record of one tensor, known after ``complete``."""
@@ -77,15 +78,16 @@ class DeviceMeasurer(DeferredMeasurer):
 
     def complete(self, guard: Guard) -> None:
         """Fetch the waiting numbers, all of a kind at once, and measure the copies."""
-        reduced, self._reduced = self._reduced, []
+        count = len(self._waiting)  # first: a tensor that waits has its numbers, also where another thread adds some
+        reduced = [self._reduced.popleft() for _ in range(len(self._reduced))]
         with guard("fetching numbers from the device"):
             self.own_operations.run(self._fetch, reduced)
-        super().complete(guard)
+        self.complete_first(count, guard)
 
-    def forget(self) -> None:
-        """Release remembered values, copies and numbers; the step is over."""
-        self._reduced = []
-        super().forget()
+    def drop(self) -> None:
+        """Release what waits. Its records stay null."""
+        self._reduced.clear()
+        super().drop()
 
     def _copied(self, tensor: Any) -> Any:
         self._bytes += tensor._nbytes

@@ -42,7 +42,8 @@ class Reductions:
 
     def values(self, tensor: Any, kind: str) -> Any:
         """Return the tensor in a dtype whose kernels reduce it to float32 numbers."""
-        is_ready = tensor._dtype is self._ms.float32 or (kind == "float" and not self._on_cpu)
+        # the division by a scale would be rounded to a half float
+        is_ready = tensor._dtype is self._ms.float32 or (kind == "float" and not (self._on_cpu or self.scaled))
         return tensor if is_ready else self._ops.Cast(tensor, self._ms.float32)
 
     def four(self, tensor: Any, values: Any, kind: str) -> tuple[Scalars, Scalars]:

@@ -61,6 +61,7 @@ class MeasurementQueue:
         self._completing: list[Entry] = []
         self.lock = threading.RLock()  # a signal may come while it is held, and ends the step
         self.pending_error: BaseException | None = None
+        self._has_raised = False
 
     # -- tensors ------------------------------------------------------------------------------------------------
 
@@ -110,7 +111,7 @@ class MeasurementQueue:
         if self._in_flight:
             return
         if self._measurer.is_immediate and not self._waiting:
-            self._wait()
+            self._wait_or_raise()
         elif self._measurer.is_immediate or self._copier.is_full:
             self.flush()
 
@@ -126,25 +127,56 @@ class MeasurementQueue:
 
     def claim(self, error: BaseException) -> bool:
         """Return whether an error that our read received is the training's. It is then raised at the next occasion."""
+        if isinstance(error, MeasureError) and not self._in_flight:
+            return self._fails_again()  # the device has failed: every operation of the training raises that
         if self.may_read or isinstance(error, MeasureError) or _MINDSPORE_ERROR not in str(error):
             return False
         self.pending_error = error
+        self._give_up()
         return True
 
     def flush(self, end_of_step: bool = False) -> None:
         """Wait, complete the pending records and pass on the waiting entries. Raises errors of the training.
+
+        A device that has failed raises its error again and again: it is raised here only if nobody has seen it yet.
 
         Args:
             end_of_step: wait also for communications that the training has not waited for.
         """
         if end_of_step:
             self._in_flight = 0
-        if not self._in_flight:
-            self._wait()
+        if not self._in_flight and self._is_done():
             with self.lock:
                 if not self._in_flight:
                     self._complete()
         self.raise_pending()
+
+    def _is_done(self) -> bool:
+        """Wait. Returns False if the device has failed, which the training knows; the entries have been passed on."""
+        was_raised = self._has_raised
+        try:
+            self._wait_or_raise()
+        except Exception:
+            self._give_up()
+            if not (was_raised and self._fails_again()):
+                raise
+            return False
+        return True
+
+    def _wait_or_raise(self) -> None:
+        try:
+            self._wait()
+        except Exception:
+            self._has_raised = True
+            raise
+
+    def _fails_again(self) -> bool:
+        """Whether waiting fails once more: an error of one operation is raised only once."""
+        try:
+            self._wait()
+        except Exception:
+            return True
+        return False
 
     def _complete(self) -> None:
         self._completing += self._waiting
@@ -164,6 +196,15 @@ class MeasurementQueue:
             self._completing, self._waiting = [], []
             for entry in waiting:
                 self._accept(entry)
+
+    def _give_up(self) -> None:
+        """Pass on the waiting entries: an operation failed.
+
+        MindSpore drops the operations behind it, also ours: nobody knows which values were ever written.
+        """
+        with self.lock:
+            self._copier.drop()
+            self.flush_incomplete()
 
     # -- communication ------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ import contextlib
 import json
 import math
 import sys
+import threading
 
 import mindspore as ms
 import numpy as np
@@ -175,6 +176,25 @@ def test_a_small_tensor_is_copied_and_not_reduced():
     reductions, _ = counted(on_cpu=False)
     record, count = measured(ms.Tensor(np.arange(256, dtype=np.float32)), reductions)
     assert (count, record["Max"], record["Mean"]) == (0, 255.0, 127.5)
+
+
+def test_tensors_that_another_thread_adds_during_a_fetch_wait_for_the_next_one():
+    measurer = DeviceMeasurer(HostMeasurer(md5=False), True, Reductions(True, False))
+    tensor, late = ms.Tensor(np.arange(1000, dtype=np.float32)), []
+
+    @contextlib.contextmanager
+    def guard(operation):
+        yield
+        if operation.startswith("fetching"):
+            other = threading.Thread(target=lambda: late.append(measurer.tensor(tensor, "", None, Role.OUTPUT)))
+            other.start()
+            other.join()
+
+    early = measurer.tensor(tensor, "", None, Role.OUTPUT)
+    measurer.complete(guard)
+    assert json.loads(early.text(""))["Max"] == 999.0 and late[0].record is None
+    measurer.complete(guard)
+    assert json.loads(late[0].text(""))["Max"] == 999.0
 
 
 @pytest.mark.parametrize("kind", ["float", "int", "bool"])

@@ -58,6 +58,9 @@ class Copying(Reading):
     def has_pending(self):
         return bool(self.steps)
 
+    def drop(self):
+        self.steps.clear()
+
     def copy(self, value):
         return Value(value.number)
 
@@ -298,7 +301,7 @@ def test_a_full_batch_does_not_end_a_communication():
 
 
 @pytest.mark.parametrize("method", ["synchronize", "flush"])
-def test_an_error_of_the_training_is_raised_and_entries_that_wait_stay(method):
+def test_an_error_of_the_training_is_raised_and_entries_that_wait_pass_without_doubtful_numbers(method):
     rig = Rig()
     rig.queue.communication_started()
     rig.put("a", 1.0)
@@ -307,7 +310,25 @@ def test_an_error_of_the_training_is_raised_and_entries_that_wait_stay(method):
     with pytest.raises(RuntimeError, match="the training's own"):
         getattr(rig.queue, method)()
     getattr(rig.queue, method)()
-    assert rig.accepted == [("a", output(None)), ("a", output(1.0))]
+    assert rig.accepted == [("a", output(None))] * 2  # MindSpore may have dropped the copy, nobody knows
+
+
+def test_the_error_of_a_failed_device_is_raised_once_and_an_error_of_one_operation_each_time():
+    rig = Rig(deferred=True)
+
+    def fail():
+        raise RuntimeError("the device")
+
+    rig.put("a", 1.0)
+    rig.on_wait = fail
+    with pytest.raises(RuntimeError, match="the device"):
+        rig.queue.flush()
+    assert rig.accepted == [("a", output(None))]
+    rig.queue.flush(end_of_step=True)  # it fails again: the training knows
+    rig.on_wait = lambda: None
+    rig.error = RuntimeError("another operation")
+    with pytest.raises(RuntimeError, match="another operation"):
+        rig.queue.flush()
     assert rig.errors == []
 
 
@@ -376,7 +397,7 @@ def test_communication_finished_raises_the_error_of_the_training():
     with pytest.raises(RuntimeError, match="the training's own"):
         rig.queue.communication_finished(ok=True)
     rig.queue.flush()
-    assert rig.accepted[-1] == ("a", output(1.0))
+    assert rig.accepted[-1] == ("a", output(None))  # the copy may have been dropped behind the failure
 
 
 # -- errors --------------------------------------------------------------------------------------------------------

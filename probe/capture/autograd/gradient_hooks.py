@@ -21,6 +21,10 @@ from probe.recording.step_recorder import StepRecorder
 from probe.recording.task import GradientUse
 
 
+#: MindSpore's backward of these changes the gradient that arrives in place: it is read before they run
+_CHANGES_ITS_GRADIENT = ("InplaceFillDiagonal",)
+
+
 class GradientHooks:
     """Attaches hooks to the nodes of calls.
 
@@ -99,9 +103,11 @@ class GradientHooks:
         self._compiled.release()
 
     def _places(self, node: Node, inputs: GraphInputs, outputs: Sequence[Any]) -> Callable[[int], Places] | None:
-        """Return a function that finds the gradients of the inputs; None if the call has several nodes."""
+        """Return a function that finds the gradients of the inputs; None if one hook behind the node does not suffice."""
         if is_compiled(node):
             return self._compiled.places(node, inputs) if inputs.is_compiled else None
+        if node.name().startswith(_CHANGES_ITS_GRADIENT):
+            return None
         edges = self._direct(node, inputs, outputs)
         return None if edges is None else lambda count: edges
 

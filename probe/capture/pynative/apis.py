@@ -13,6 +13,10 @@ from probe.capture.pynative.thread_state import OpenCall
 from probe.recording.step_recorder import StepRecorder
 
 
+#: on Ascend it returns the part that was written, and Python drops that: its outcome is the tensor
+_CHANGES_FIRST = "Tensor.__setitem__"
+
+
 class ApiHooks:
     """Records calls of functions: listed APIs, Primitives, compiled functions.
 
@@ -69,9 +73,10 @@ class ApiHooks:
         except BaseException as error:
             context.fail(opened, error)
             raise
+        outcome = inputs[0] if key == _CHANGES_FIRST else result
         # a function that returns nothing has changed its first argument: gradients arrive there
-        context.watch_gradients(opened, inputs[:1] if result is None else result)
-        self._end(opened, original, args, kwargs, result)
+        context.watch_gradients(opened, inputs[:1] if outcome is None else outcome)
+        self._end(opened, original, args, kwargs, outcome)
         return result
 
     def _synchronize(self, recorder: StepRecorder, result: Any) -> None:
