@@ -42,6 +42,11 @@ int aclrtGetDeviceResLimit(int device, int kind, uint32_t *value) { *value = kin
 int aclrtGetStreamResLimit(void *stream, int kind, uint32_t *value) { *value = kind ? 48 : 24; return SUCCESS; }
 int aclrtGetResInCurrentThread(int kind, uint32_t *value) { *value = kind ? 48 : 24; return SUCCESS; }
 
+/* Memory that threads keep for arguments: there is none. */
+int InitHugeMemThreadLocal(void *unused, bool uninitialized) { return SUCCESS; }
+void UnInitHugeMemThreadLocal(void *unused, bool uninitialized) {}
+void ReleaseHugeMem(void *unused, bool uninitialized) {}
+
 /* The generated stubs end here: functions that succeed and do nothing. */
 long sim_stub(const char *name) {
   note(2, "stub %s", name);

@@ -138,6 +138,13 @@ EACH(hard_swish_gradient, x * (y < -3 ? 0 : y <= 3 ? y / 3 + 0.5 : 1))
 EACH(hard_sigmoid_gradient, fabs(y) < 3 ? x / 6 : 0)
 EACH(softplus_gradient, x * logistic(y * z))
 
+/* the older operators give the output of the forward first, then its gradient */
+EACH(sqrt_gradient_of_output, y * 0.5 / x)
+EACH(tanh_gradient_of_output, y * (1 - x * x))
+EACH(sigmoid_gradient_of_output, y * x * (1 - x))
+EACH(relu_gradient_of_output, y > 0 ? x : 0)
+EACH(inverse_gradient_of_output, -y * x * x)
+
 static int gelu_gradient_by_kind(Task *task) {
   Tensor *out = result(task);
   double *slope = numbers_as(task, tensor(task, 1), out), *given = numbers_as(task, tensor(task, 0), out);
@@ -175,6 +182,24 @@ static int copy_into(Task *task) {
 }
 static int cast(Task *task) {
   move(result(task), tensor(task, 0));
+  return SUCCESS;
+}
+
+EACH(arc_cosine_gradient, -y / sqrt(1 - x * x))
+
+static int add_all(Task *task) {
+  Tensor *out = result(task);
+  double *total = scratch(task, elements(out) * sizeof *total);
+  for (int k = 0; k < task->inputs; k++) {
+    double *given = numbers_as(task, tensor(task, k), out);
+    for (int64_t at = 0; at < elements(out); at++) total[at] += given[at];
+  }
+  put(out, total);
+  return SUCCESS;
+}
+static int fill_with(Task *task) { /* shape, value */
+  Tensor view = view_as(tensor(task, 1), result(task));
+  move(result(task), &view);
   return SUCCESS;
 }
 
@@ -266,5 +291,11 @@ const Operator elementwise_aclops[] = {
     {"OnesLike", "", one, 0}, {"ZerosLike", "", zero, 0}, {"Cast", "", cast, 0}, {"Identity", "", cast, 0},
     {"Reshape", "", cast, 0}, {"Assign", "", assign, 0}, {"SelectV2", "", where, 0}, {"Select", "", where, 0},
     {"Reciprocal", "", inverse, 0}, {"Inv", "", inverse, 0}, {"IsInf", "", is_infinite, 0},
+    {"SqrtGrad", "", sqrt_gradient_of_output, 0}, {"TanhGrad", "", tanh_gradient_of_output, 0},
+    {"SigmoidGrad", "", sigmoid_gradient_of_output, 0}, {"ReluGrad", "", relu_gradient_of_output, 0},
+    {"ReciprocalGrad", "", inverse_gradient_of_output, 0}, {"AddN", "", add_all, 0}, {"Fill", "", fill_with, 0},
+    {"Acos", "", arc_cosine, 0}, {"AcosGrad", "", arc_cosine_gradient, 0}, {"Asin", "", arc_sine, 0}, {"Atan", "", arc_tangent, 0}, {"Sin", "", sine, 0},
+    {"Cos", "", cosine, 0}, {"Erf", "", error_function, 0}, {"Ceil", "", round_up, 0}, {"Log1p", "", logarithm_of_one_plus, 0},
+    {"Expm1", "", exponential_minus_one, 0},
     END,
 };

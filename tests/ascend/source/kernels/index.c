@@ -91,6 +91,10 @@ static int scatter_add(Task *task) { return scatter(task, tensor(task, 3), add_o
 static int scatter_tensor(Task *task) {
   return scatter(task, tensor(task, 3), integer(task, 4) ? add_one : write_one, tensor(task, 5));
 }
+static int scatter_in_place(Task *task) { return scatter(task, tensor(task, 3), integer(task, 4) ? add_one : write_one, tensor(task, 0)); }
+static int scatter_value_in_place(Task *task) {
+  return scatter(task, NULL, integer(task, 4) ? add_one : write_one, tensor(task, 0));
+}
 static int scatter_value(Task *task) { return scatter(task, NULL, integer(task, 4) ? add_one : write_one, tensor(task, 5)); }
 
 /* in[i, j, …] with tensors of places for the first axes: in, list, out */
@@ -143,6 +147,22 @@ static int put_by_tensors(Task *task) { /* in, list, values, adds, is unsafe */
   return SUCCESS;
 }
 
+/* Adds rows to zeros, at places that the last axis of the first input spells: places, rows -> out */
+static int old_scatter(Task *task) {
+  const Tensor *places = tensor(task, 0), *out = output(task, 0);
+  int64_t depth = places->shape[places->rank - 1], count = elements(places) / depth;
+  int64_t size = elements(tensor(task, 1)) / (count ? count : 1);
+  double *chosen = numbers(task, places), *given = numbers(task, tensor(task, 1));
+  double *total = scratch(task, elements(out) * sizeof *total);
+  for (int64_t k = 0; k < count; k++) {
+    int64_t row = 0;
+    for (int64_t axis = 0; axis < depth; axis++) row = row * out->shape[axis] + chosen[k * depth + axis];
+    for (int64_t item = 0; item < size; item++) total[row * size + item] += given[k * size + item];
+  }
+  put(out, total);
+  return SUCCESS;
+}
+
 static int one_hot(Task *task) { /* in, depth, on, off, axis, out */
   Tensor *out = tensor(task, 5);
   int64_t axis = integer(task, 4);
@@ -190,6 +210,10 @@ static int sort_all(Task *task) { /* in, is stable, axis, is descending, values,
   Split split = split_at(tensor(task, 0), integer(task, 2));
   return ordered(task, integer(task, 2), split.size, integer(task, 3), tensor(task, 4), tensor(task, 5));
 }
+static int old_top(Task *task) {
+  return ordered(task, -1, first_number(tensor(task, 1)), attribute_number(task, "largest", 1), output(task, 0),
+                 output(task, 1));
+}
 static int top(Task *task) { /* in, count, axis, largest, is sorted, values, places */
   return ordered(task, integer(task, 2), integer(task, 1), integer(task, 3), tensor(task, 5), tensor(task, 6));
 }
@@ -198,12 +222,14 @@ const Operator index_operators[] = {
     {"aclnnEmbedding", "ttt", embedding, LAST}, {"aclnnEmbeddingDenseBackward", "ttllbt", embedding_gradient, LAST},
     {"aclnnIndexSelect", "tltt", select_rows, LAST}, {"aclnnGather", "tltt", gather, LAST},
     {"aclnnScatterAdd", "tlttt", scatter_add, LAST}, {"aclnnScatter", "tlttlt", scatter_tensor, LAST},
-    {"aclnnScatterValue", "tltslt", scatter_value, LAST}, {"aclnnIndex", "tLt", index_by_tensors, LAST},
+    {"aclnnScatterValue", "tltslt", scatter_value, LAST},
+    {"aclnnInplaceScatter", "tlttl", scatter_in_place, 0}, {"aclnnInplaceScatterValue", "tltsl", scatter_value_in_place, 0}, {"aclnnIndex", "tLt", index_by_tensors, LAST},
     {"aclnnIndexPutImpl", "tLtbb", put_by_tensors, 0}, {"aclnnOneHot", "tittlt", one_hot, LAST},
     {"aclnnSort", "tblbtt", sort_all, 4}, {"aclnnTopk", "tllbbtt", top, 5},
     END,
 };
 const Operator index_aclops[] = {
     {"GatherV2", "", old_gather, 0}, {"UnsortedSegmentSum", "", old_segment_sum, 0},
+    {"TopK", "", old_top, 0}, {"ScatterNd", "", old_scatter, 0}, {"TopKV2", "", old_top, 0},
     END,
 };

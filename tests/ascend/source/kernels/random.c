@@ -56,9 +56,48 @@ static int dropout(Task *task) { /* in, mask, probability, out */
   return SUCCESS;
 }
 
+static int old_dropout_mask(Task *task) { /* shape, share that stays, two seeds */
+  Tensor *out = output(task, 0);
+  double stays = first_number(tensor(task, 1)), *bytes = scratch(task, elements(out) * sizeof *bytes);
+  int64_t seed = attribute_number(task, "seed", 0) * 7 + attribute_number(task, "seed2", 0);
+  for (int64_t k = 0; k < elements(out); k++) {
+    int bits = 0;
+    for (int bit = 0; bit < 8; bit++) bits |= (uniform_at(seed, 0, 8 * k + bit) < stays) << bit;
+    bytes[k] = bits;
+  }
+  put(out, bytes);
+  return SUCCESS;
+}
+static int old_dropout(Task *task) { /* in, mask, share that stays */
+  double *values = numbers(task, tensor(task, 0)), *bytes = numbers(task, tensor(task, 1));
+  double stays = first_number(tensor(task, 2));
+  for (int64_t k = 0; k < elements(tensor(task, 0)); k++)
+    values[k] = (int)bytes[k / 8] >> k % 8 & 1 ? values[k] / stays : 0;
+  put(output(task, 0), values);
+  return SUCCESS;
+}
+/* Whole channels are lost, the first two axes count them: in -> out, mask */
+static int channel_dropout(Task *task) {
+  Tensor *in = tensor(task, 0);
+  double stays = attribute_number(task, "keep_prob", 0.5), *values = numbers(task, in);
+  double *mask = scratch(task, elements(in) * sizeof *mask);
+  int64_t area = elements(in) / (in->shape[0] * in->shape[1]);
+  for (int64_t k = 0; k < elements(in); k++) {
+    mask[k] = uniform_at(in->shape[0], 0, k / area) < stays;
+    values[k] = mask[k] && stays > 0 ? values[k] / stays : 0;
+  }
+  put(output(task, 0), values);
+  put(output(task, 1), mask);
+  return SUCCESS;
+}
+
 const Operator random_operators[] = {
     {"aclnnInplaceUniform", "tddll", uniform, 0}, {"aclnnInplaceNormal", "tffll", normal, 0},
     {"aclnnDropoutGenMaskV2", "adllit", dropout_mask, LAST}, {"aclnnDropoutDoMask", "ttdt", dropout, LAST},
     END,
 };
-const Operator random_aclops[] = {END};
+const Operator random_aclops[] = {
+    {"DropOutGenMask", "", old_dropout_mask, 0}, {"DropOutDoMask", "", old_dropout, 0},
+    {"CustDropout2D", "", channel_dropout, 0}, {"CustDropout3D", "", channel_dropout, 0},
+    END,
+};

@@ -118,6 +118,10 @@ static int lowest_and_place(Task *task) {
   return find_extremum(task, integer(task, 1), tensor(task, 3), tensor(task, 4), -1);
 }
 
+static int old_place_of_highest(Task *task) {
+  return find_extremum(task, first_number(tensor(task, 1)), NULL, output(task, 0), 1);
+}
+
 static int cumulative_sum(Task *task) {
   Split split = split_at(tensor(task, 0), integer(task, 1));
   double *values = numbers(task, tensor(task, 0));
@@ -196,5 +200,6 @@ const Operator reduction_aclops[] = {
     {"ReduceSum", "", old_sum, 0}, {"ReduceSumD", "", old_sum, 0}, {"ReduceMean", "", old_mean, 0},
     {"ReduceMeanD", "", old_mean, 0}, {"ReduceMax", "", old_max, 0}, {"ReduceMin", "", old_min, 0},
     {"ReduceAll", "", old_all, 0}, {"ReduceAny", "", old_any, 0},
+    {"ArgMaxV2", "", old_place_of_highest, 0},
     END,
 };

@@ -17,18 +17,19 @@ static int concatenate(Task *task) { /* list, axis, out */
   return SUCCESS;
 }
 
+/* Copies a tensor to one place along an axis that it does not have. */
+static void stack_one(const Tensor *out, int64_t chosen, int64_t place, const Tensor *from) {
+  Tensor view = view_part(out, chosen, place, 1), part = *from;
+  int axis = axis_of(out, chosen);
+  for (int k = view.rank - 1; k > axis; k--) part.shape[k] = part.shape[k - 1], part.stride[k] = part.stride[k - 1];
+  part.shape[axis] = 1;
+  part.stride[axis] = 0;
+  part.rank = view.rank;
+  move(&view, &part);
+}
 static int stack(Task *task) { /* list, axis, out */
-  Tensor *out = tensor(task, 2);
-  for (uint64_t item = 0; item < list(task, 0)->count; item++) {
-    Tensor view = view_part(out, integer(task, 1), item, 1);
-    Tensor part = *list(task, 0)->item[item];
-    int axis = axis_of(out, integer(task, 1));
-    for (int k = view.rank - 1; k > axis; k--) part.shape[k] = part.shape[k - 1], part.stride[k] = part.stride[k - 1];
-    part.shape[axis] = 1;
-    part.stride[axis] = 0;
-    part.rank = view.rank;
-    move(&view, &part);
-  }
+  for (uint64_t item = 0; item < list(task, 0)->count; item++)
+    stack_one(tensor(task, 2), integer(task, 1), item, list(task, 0)->item[item]);
   return SUCCESS;
 }
 
@@ -163,6 +164,40 @@ static int fill_diagonal(Task *task) {
   return SUCCESS;
 }
 
+static int old_stack(Task *task) {
+  Tensor *out = output(task, 0);
+  for (int item = 0; item < task->inputs; item++) stack_one(out, attribute_number(task, "axis", 0), item, tensor(task, item));
+  return SUCCESS;
+}
+
+static int old_unstack(Task *task) {
+  const Tensor *in = tensor(task, 0);
+  int axis = axis_of(in, attribute_number(task, "axis", 0));
+  for (int item = 0; item < task->count - task->inputs; item++) {
+    Tensor part = view_part(in, axis, item, 1);
+    for (int k = axis; k < part.rank - 1; k++) part.shape[k] = part.shape[k + 1], part.stride[k] = part.stride[k + 1];
+    part.rank--;
+    move(output(task, item), &part);
+  }
+  return SUCCESS;
+}
+static int old_pad(Task *task) { /* in, pads before and after each axis, value */
+  const Tensor *in = tensor(task, 0), *out = output(task, 0);
+  const Attribute *mode = attribute(task, "mode");
+  if (mode && *mode->text && strcmp(mode->text, "constant")) return NOT_SIMULATED;
+  double *pads = numbers(task, tensor(task, 1)), *filled = scratch(task, elements(out) * sizeof *filled);
+  double value = task->inputs > 2 ? first_number(tensor(task, 2)) : 0;
+  for (int64_t k = 0; k < elements(out); k++) filled[k] = value;
+  put(out, filled);
+  Tensor part = *out;
+  for (int axis = 0; axis < in->rank; axis++) {
+    if (pads[2 * axis] < 0 || pads[2 * axis + 1] < 0) return NOT_SIMULATED;
+    part = view_part(&part, axis, pads[2 * axis], in->shape[axis]);
+  }
+  move(&part, in);
+  return SUCCESS;
+}
+
 static int old_transpose(Task *task) {
   int64_t axes[MAX_RANK];
   double *given = numbers(task, tensor(task, 1));
@@ -182,4 +217,5 @@ const Operator shape_operators[] = {
     {"aclnnInplaceFillDiagonal", "tsb", fill_diagonal, 0},
     END,
 };
-const Operator shape_aclops[] = {{"Transpose", "", old_transpose, 0}, {"BroadcastTo", "", expand, 0}, END};
+const Operator shape_aclops[] = {{"Transpose", "", old_transpose, 0}, {"BroadcastTo", "", expand, 0}, {"Pack", "", old_stack, 0},
+                                   {"Unpack", "", old_unstack, 0}, {"PadV3", "", old_pad, 0}, END};
