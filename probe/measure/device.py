@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import operator
@@ -13,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from probe.measure.deferred import DeferredMeasurer
+from probe.measure.gradient_sum import GradientSum
 from probe.measure.host import HostMeasurer
 from probe.measure.measurer import ArraySink, Guard, Role
 from probe.measure.records import TensorRecord, tensor_record
@@ -75,6 +77,14 @@ class DeviceMeasurer(DeferredMeasurer):
             self._retry_to_find_culprit(partial(self.own_operations.run, self._reduce, one), tensor)
         self._reduced.append(one)
         return self._later(partial(self._record, one))
+
+    def sum_later(self, total: GradientSum, name: str, sink: ArraySink | None) -> Any:
+        """Return the record of a sum. Its terms are added on the device, so that it needs no fetch of its own."""
+        terms = total.take_copies()
+        if not terms:
+            return super().sum_later(total, name, sink)
+        added = functools.reduce(partial(self.own_operations.run, self._reductions.add), terms)
+        return self.tensor(added, name, sink, Role.OUTPUT)
 
     def complete(self, guard: Guard) -> None:
         """Fetch the waiting numbers, all of a kind at once, and measure the copies."""

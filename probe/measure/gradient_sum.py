@@ -49,6 +49,13 @@ class GradientSum:
         else:
             self._copies.append(self._copy(tensor))
 
+    def take_copies(self) -> list[Any]:
+        """Return the terms that were copied, no longer part of the sum; none if something else belongs to it."""
+        if self.array is not None or self._minuend is not None:
+            return []
+        copies, self._copies = self._copies, []
+        return copies
+
     def subtract_from(self, total: Any) -> bool:
         """Become ``total`` without this sum; return whether anything is left, as far as that is known."""
         may_read = self._may_read()

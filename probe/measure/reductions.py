@@ -12,7 +12,7 @@ from probe.measure.tensor_reader import Array
 #: the divisors of a tensor of zeros, and of one with Inf, in place of the largest magnitude
 _SCALES = 1e-37, 3.4e38
 #: instances of our own, as the listed functions may be patched; older Primitives wait for pending operations
-_NEW = "Max Min MeanExt SumExt LinalgVectorNorm Square Abs Maximum ClampScalar Div NotEqual Equal Less Greater Reshape"
+_NEW = "Max Min MeanExt SumExt LinalgVectorNorm Square Abs Maximum ClampScalar Div NotEqual Equal Less Greater Reshape Add"
 
 Scalars = list[Any]
 
@@ -77,6 +77,10 @@ class Reductions:
         if comparison:
             values = getattr(self._ops, comparison)(values, *(operand or (values,)))
         return self._sum(values, self._ms.int64)
+
+    def add(self, tensor: Any, other: Any) -> Any:
+        """Return the sum of two tensors of one shape and dtype."""
+        return self._ops.Add(tensor, other)
 
     def fetch(self, tensors: list[Any], kind: str) -> list[Array]:
         """Return the values of small tensors, all of "float", "int" or "bool", with one fetch."""
