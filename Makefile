@@ -24,8 +24,11 @@ CODE := probe tests examples benchmarks docs
 AXE := .axe/package/axe.min.js
 AXE_SUM := e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745
 
+#: what builds the simulated CANN
+COMPILERS := { command -v gcc && command -v g++ && command -v nm; } >/dev/null || { apt-get update -q && apt-get install -qy gcc g++ binutils; }
+
 .PHONY: help demo check lint imports numbers unit format coverage test test-all thorough planted-faults test-force conformance wheel-test test-oldest unit-oldest test-versions \
-  test-processors equality-50 seen-nets report-test drawings pictures origins bench bench-peer bench-reading bench-cluster peer clean
+  ascend ascend-all test-processors equality-50 seen-nets report-test drawings pictures origins bench bench-peer bench-reading bench-cluster peer clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -82,6 +85,16 @@ unit-oldest: $(OLDEST)/ready  ## the tests that are not marked slow, on the olde
 
 test-versions:  ## all tests on every supported MindSpore and Python, each environment removed after use
 	tests/programs/versions.sh
+
+ascend: $(VENV)/ready  ## build the simulated CANN, and run the tests of the device on it: tests/ascend/README.md
+	$(COMPILERS)
+	$(RUN) -m tests.ascend.simulator build
+	$(RUN) -m pytest -q --device Ascend tests/ascend
+
+ascend-all: $(VENV)/ready  ## all on the simulated CANN: every level and task, 60 planned failures, the tests of recording
+	$(COMPILERS)
+	PROBE_ASCEND_ALL=1 $(RUN) -m pytest -q --device Ascend tests/ascend
+	$(RUN) -m pytest -q --device Ascend -m "not slow" tests/measure tests/recording tests/tasks tests/capture
 
 test-processors: $(VENV)/ready  ## the tests of measuring, with BLAS and numpy as on other processors
 	$(RUN) $(PYTEST_SINGLY) tests/measure/on_processors.py
