@@ -21,6 +21,8 @@ Result = TypeVar("Result")
 _MOST_TENSORS = 1024
 #: and when its copies have this many bytes, as they wait in the device's memory
 _MOST_BYTES = 64 << 20
+#: the names of the API that fills a tensor of an initializer
+_FILLS = "Tensor.assign_value."
 
 
 class DeferredMeasurer:
@@ -61,7 +63,16 @@ class DeferredMeasurer:
 
     def tensor(self, tensor: Any, name: str, sink: ArraySink | None, role: Role) -> Any:
         """Return the record of one tensor, known after ``complete``."""
+        if self.is_unfilled(tensor, name):
+            return self._measurer.tensor(tensor, name, sink, role)
         return self._later(partial(self._measurer.tensor, self.copy(tensor), name, sink, role))
+
+    def is_unfilled(self, tensor: Any, name: str) -> bool:
+        """Whether a tensor has no memory yet: an operation of ours would fail, and the training with it.
+
+        Such a tensor comes of an initializer, and its first assignment fills it. To ask others might wait.
+        """
+        return name.startswith(_FILLS) and not tensor._data_ptr()
 
     def array(self, array: Any, dtype: str, name: str, sink: ArraySink | None) -> Any:
         """Return the record of an array; see ``Measurer``."""

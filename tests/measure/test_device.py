@@ -13,6 +13,7 @@ import threading
 import mindspore as ms
 import numpy as np
 import pytest
+from mindspore import nn
 
 from probe.measure.device import DeviceMeasurer
 from probe.measure.host import HostMeasurer
@@ -243,6 +244,16 @@ print(min(shares))
 def test_measuring_does_not_wait_for_a_slow_operation():
     done = processes.run([sys.executable, "-c", WAITING], capture_output=True, text=True, check=True)
     assert float(done.stdout.split()[-1]) < 0.3
+
+
+@pytest.mark.parametrize("settings", [{"measure": "device"}, {"async_dump": True}], ids=["device", "async_dump"])
+def test_a_net_that_is_made_while_the_step_is_recorded_is_initialized_as_ever(debug, settings):
+    def make():
+        return nn.Dense(40, 30).weight.asnumpy().shape
+
+    shape, dump = debug.record(make, **settings)
+    assert shape == (30, 40)
+    assert dump.data["Tensor.assign_value.0.forward"]["input_args"][1]["Max"] > 0
 
 
 TRAININGS = [("gpt", "tensor"), *((name, "statistics") for name in ("gpt", "lenet", "digits", *interference.NETS))]
