@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import functools
 import logging
@@ -154,16 +155,15 @@ class Session:
         if recorder is None or self._capture is None:
             return
         self.state = State.RECORDING
-        try:
+        with contextlib.ExitStack() as undo:
+            undo.callback(self._capture.remove)
+            undo.callback(setattr, self, "state", State.PAUSED)
             if self._models is not None:
                 self._capture.watch(self._models)
             first = self._models[0] if isinstance(self._models, (list, tuple)) else self._models
             self._capture.install(recorder, first, token_range and (int(token_range[0]), int(token_range[1])))
             self._sigterm.install()
-        except BaseException:
-            self.state = State.PAUSED
-            self._capture.remove()
-            raise
+            undo.pop_all()
 
     def _open_step(self) -> StepRecorder | None:
         """Return the recorder of this step; None if the step is not selected, or cannot be recorded."""

@@ -18,6 +18,35 @@ from probe.measure.records import resolve
 _MINDSPORE_ERROR = "C++ Call Stack"
 
 
+class TrainingWork:
+    """The asynchronous work of the training.
+
+    Args:
+        wait: waits for it; raises a pending error of the training.
+
+    Attributes:
+        has_raised: an error of the training was raised.
+    """
+
+    def __init__(self, wait: Callable[[], None]) -> None:
+        self._wait, self.has_raised = wait, False
+
+    def finish(self) -> None:
+        """Wait for it. Raises errors of the training."""
+        error = self.failure()
+        if error is not None:
+            self.has_raised = True
+            raise error
+
+    def failure(self) -> Exception | None:
+        """Wait; return the error of the training that this raised. A device that has failed raises it every time."""
+        try:
+            self._wait()
+        except Exception as error:
+            return error
+        return None
+
+
 class MeasurementQueue:
     """Measures tensors and passes entries on, in order.
 
@@ -53,7 +82,7 @@ class MeasurementQueue:
         complete_only: bool = False,
     ) -> None:
         self._measurer, self._copier = measurer, copier
-        self._wait, self._accept, self._guard = wait, accept, guard
+        self._work, self._accept, self._guard = TrainingWork(wait), accept, guard
         self._passes_incomplete = measurer.is_immediate and not complete_only
         self._in_flight = 0
         self._has_copied = not measurer.is_immediate
@@ -61,7 +90,6 @@ class MeasurementQueue:
         self._completing: list[Entry] = []
         self.lock = threading.RLock()  # a signal may come while it is held, and ends the step
         self.pending_error: BaseException | None = None
-        self._has_raised = False
 
     # -- tensors ------------------------------------------------------------------------------------------------
 
@@ -111,7 +139,7 @@ class MeasurementQueue:
         if self._in_flight:
             return
         if self._measurer.is_immediate and not self._waiting:
-            self._wait_or_raise()
+            self._work.finish()
         elif self._measurer.is_immediate or self._copier.is_full:
             self.flush()
 
@@ -128,7 +156,7 @@ class MeasurementQueue:
     def claim(self, error: BaseException) -> bool:
         """Return whether an error that our read received is the training's. It is then raised at the next occasion."""
         if isinstance(error, MeasureError) and not self._in_flight:
-            return self._fails_again()  # the device has failed: every operation of the training raises that
+            return self._work.failure() is not None  # the device has failed: the training's operations raise that
         if self.may_read or isinstance(error, MeasureError) or _MINDSPORE_ERROR not in str(error):
             return False
         self.pending_error = error
@@ -153,30 +181,15 @@ class MeasurementQueue:
 
     def _is_done(self) -> bool:
         """Wait. Returns False if the device has failed, which the training knows; the entries have been passed on."""
-        was_raised = self._has_raised
-        try:
-            self._wait_or_raise()
-        except Exception:
-            self._give_up()
-            if not (was_raised and self._fails_again()):
-                raise
-            return False
-        return True
-
-    def _wait_or_raise(self) -> None:
-        try:
-            self._wait()
-        except Exception:
-            self._has_raised = True
-            raise
-
-    def _fails_again(self) -> bool:
-        """Whether waiting fails once more: an error of one operation is raised only once."""
-        try:
-            self._wait()
-        except Exception:
+        work = self._work
+        was_raised, error = work.has_raised, work.failure()
+        if error is None:
             return True
-        return False
+        work.has_raised = True
+        self._give_up()
+        if was_raised and work.failure() is not None:  # an error of one operation is raised only once
+            return False
+        raise error
 
     def _complete(self) -> None:
         self._completing += self._waiting

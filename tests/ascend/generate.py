@@ -61,9 +61,9 @@ def _entry_point(name: str) -> str:
     given_floats = ", ".join(f"d{place}" for place in range(_FLOATS))
     return (
         f"int {name}GetWorkspaceSize({whole}, {floats}) {{ long whole[] = {{{given}}};"
-        f" double floats[] = {{{given_floats}}}; return sim_prepare(\"{name}\", whole, floats); }}\n"
+        f' double floats[] = {{{given_floats}}}; return sim_prepare("{name}", whole, floats); }}\n'
         f"int {name}(void *workspace, unsigned long size, void *task, void *stream)"
-        f" {{ return sim_launch(\"{name}\", task, stream); }}"
+        f' {{ return sim_launch("{name}", task, stream); }}'
     )
 
 

@@ -40,7 +40,7 @@ def build() -> Path:
         raise SystemExit("this MindSpore has no Ascend backend: the simulator needs the Linux wheel for x86-64")
     root = HERE / "built" / _fingerprint(library) / "latest"  # MindSpore looks for this name in the path
     if not (root / "ready").exists():
-        shutil.rmtree(HERE / "built", ignore_errors=True)
+        shutil.rmtree(root, ignore_errors=True)  # others stay: a program may run on them
         _compile(library, root)
         (root / "ready").touch()
     return root

@@ -61,7 +61,8 @@ def step():
     for measure in ("none", "device"):
         net, train = nets.build("lenet")
         train(0)
-        debugger = debug(measure="device", level="mix", dump_path=str(folder / measure)) if measure == "device" else None
+        settings = {"measure": "device", "level": "mix", "dump_path": str(folder / measure)}
+        debugger = debug(**settings) if measure == "device" else None
         for i in (1, 2):  # the second step: what is made once is there
             ms.runtime.synchronize()
             if debugger:

@@ -17,7 +17,6 @@ from mindspore import Tensor, nn
 from tests.support.dumps import Debug
 
 
-
 class Net(nn.Cell):
     def __init__(self):
         super().__init__()

@@ -20,7 +20,6 @@ from probe.recording.call import Call
 from probe.recording.step_recorder import StepRecorder
 from probe.recording.task import GradientUse
 
-
 #: MindSpore's backward of these changes the gradient that arrives in place: it is read before they run
 _CHANGES_ITS_GRADIENT = ("InplaceFillDiagonal",)
 
@@ -103,7 +102,7 @@ class GradientHooks:
         self._compiled.release()
 
     def _places(self, node: Node, inputs: GraphInputs, outputs: Sequence[Any]) -> Callable[[int], Places] | None:
-        """Return a function that finds the gradients of the inputs; None if one hook behind the node does not suffice."""
+        """Return a function that finds the gradients of the inputs; None if a hook behind the node does not suffice."""
         if is_compiled(node):
             return self._compiled.places(node, inputs) if inputs.is_compiled else None
         if node.name().startswith(_CHANGES_ITS_GRADIENT):

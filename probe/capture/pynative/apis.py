@@ -12,7 +12,6 @@ from probe.capture.pynative.context import CaptureContext
 from probe.capture.pynative.thread_state import OpenCall
 from probe.recording.step_recorder import StepRecorder
 
-
 #: on Ascend it returns the part that was written, and Python drops that: its outcome is the tensor
 _CHANGES_FIRST = "Tensor.__setitem__"
 

@@ -46,8 +46,12 @@ static void run_task(void *argument) {
   Task *task = argument;
   int error = happen(RUN, task->name);
   if (!device_is_broken()) {
-    if (!error) error = task->kernel(task);
-    if (error) break_device(error, task->name);
+    int refused = error ? SUCCESS : task->kernel(task);
+    if (refused && fills_unknown()) { /* shapes or numbers that the kernel does not know */
+      task->inputs = task->result;
+      refused = fill_outputs(task);
+    }
+    if (error || refused) break_device(error ? error : refused, task->name);
   }
   for (struct Scratch *next; task->scratch; task->scratch = next) {
     next = task->scratch->next;

@@ -124,7 +124,7 @@ static void fill(const Tensor *tensor) {
 int fill_outputs(Task *task) {
   for (int k = task->inputs; k < task->count; k++) {
     if (task->signature[k] == 't') fill(tensor(task, k));
-    else
+    else if (task->signature[k] == 'L')
       for (uint64_t item = 0; item < list(task, k)->count; item++) fill(list(task, k)->item[item]);
   }
   return SUCCESS;
