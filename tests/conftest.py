@@ -14,6 +14,10 @@ import mindspore as ms
 import pytest
 
 from tests.support.dumps import Debug
+from tests.support.paths import ROOT
+
+#: tests that do not run on the simulated Ascend, each with its reason
+CPU_ONLY = ROOT / "tests" / "ascend" / "cpu_only.txt"
 
 
 def pytest_addoption(parser):
@@ -41,11 +45,14 @@ def _start_on_simulator(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    if config.getoption("--device") == "Ascend":
-        return
+    on_ascend = config.getoption("--device") == "Ascend"
+    reasons = dict(line.split("\t") for line in CPU_ONLY.read_text().splitlines()) if on_ascend else {}
     for item in items:
-        if item.get_closest_marker("ascend"):
-            item.add_marker(pytest.mark.skip(reason="needs --device Ascend (make ascend)"))
+        reason = reasons.get(item.nodeid) or reasons.get(item.nodeid.partition("[")[0])
+        if item.get_closest_marker("ascend") and not on_ascend:
+            reason = "needs --device Ascend (make ascend)"
+        if reason:
+            item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.fixture

@@ -47,12 +47,18 @@ class Run:
     connected: bool = False
 
 
+def outcome(api: Any, args: Any, kwargs: Any) -> Any:
+    """Return what a call gives its program. Python drops what ``__setitem__`` returns: on Ascend the written part."""
+    result = getattr(api.owner, api.name)(*args, **kwargs)
+    return args[0] if api.name == "__setitem__" else result
+
+
 def forward(api: Any, values: Values) -> Run:
     """Run the call once."""
     leaves = values.fresh()
     args, kwargs = values.arguments(leaves)
     _seed()
-    result = getattr(api.owner, api.name)(*args, **kwargs)
+    result = outcome(api, args, kwargs)
     run = Run()
     outputs = list(_leaves(result))
     run.outputs = [array(item) for item in outputs]
@@ -95,7 +101,7 @@ def gradient(api: Any, values: Values, mode: Mode, key: Any) -> Run:
             now[place] = _MUL(tensor, ms.Tensor(1.0, tensor.dtype)) if mode.through else tensor
         args, kwargs = values.arguments(now)
         before = {key(now[place]): place for place in places}
-        result = getattr(api.owner, api.name)(*args, **kwargs)
+        result = outcome(api, args, kwargs)
         outputs = list(_leaves(args[0] if result is None else result))
         run.outputs = [array(item) for item in outputs]
         tensors = [item for item in outputs if isinstance(item, ms.Tensor)]

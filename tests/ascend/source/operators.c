@@ -101,6 +101,7 @@ static int prepare_fill(const char *name, const int64_t *whole) {
   if (end < 0) return NOT_SIMULATED;
   while (first > 0 && (is_tensor((void *)whole[first - 1]) || is_tensor_list((void *)whole[first - 1]))) first--;
   bool is_inplace = !strncmp(name, "aclnnInplace", 12);
+  if (first == 0 && end > 1) first = end - 1; /* no operator begins with an output: those before it are inputs */
   if (is_inplace || first == end) first = 0, end = 1;
   Task *task = calloc(1, sizeof *task);
   char *signature = calloc(1, MAX_ARGUMENTS);
