@@ -76,6 +76,25 @@ static int adam(Task *task) { /* parameter, moments, powers of both betas, lr, b
   return SUCCESS;
 }
 
+/* parameter, mean of squares, momentum's sum, lr, gradient[, rho, momentum, epsilon, where they are no attributes] */
+static int rmsprop(Task *task) {
+  Tensor *parameter = tensor(task, 0);
+  double *p = numbers(task, parameter), *squares = numbers(task, tensor(task, 1)), *sum = numbers(task, tensor(task, 2));
+  double *g = numbers(task, tensor(task, 4)), lr = first_number(tensor(task, 3)), given[3];
+  const char *names[] = {"rho", "momentum", "epsilon"};
+  for (int k = 0; k < 3; k++)
+    given[k] = task->inputs > 5 + k ? first_number(tensor(task, 5 + k)) : attribute_number(task, names[k], 0);
+  for (int64_t k = 0; k < elements(parameter); k++) {
+    squares[k] = given[0] * squares[k] + (1 - given[0]) * g[k] * g[k];
+    sum[k] = given[1] * sum[k] + lr * g[k] / sqrt(squares[k] + given[2]);
+    p[k] -= sum[k];
+  }
+  put(parameter, p);
+  put(tensor(task, 1), squares);
+  put(tensor(task, 2), sum);
+  return SUCCESS;
+}
+
 /* AdamWeightDecay, which MindSpore fuses in its graph: gradient, second moment, first moment, parameter, lr, beta1,
    1 - beta1, beta2, 1 - beta2, decay, epsilon -> second moment, first moment, parameter. The inputs change too. */
 static int adam_with_decay(Task *task) {
@@ -98,6 +117,7 @@ static int adam_with_decay(Task *task) {
 const Operator optimizer_operators[] = {{"aclnnApplyAdamWV2", "ttttttfffffbb", adamw, 0}, END};
 const Operator optimizer_aclops[] = {
     {"SGD", "", sgd, 0}, {"ApplyMomentum", "", momentum, 0}, {"ApplyAdam", "", adam, 0}, {"ApplyAdamD", "", adam, 0},
+    {"ApplyRMSProp", "", rmsprop, 0}, {"ApplyRMSPropD", "", rmsprop, 0},
     {"AdamApplyOneWithDecayAssign", "", adam_with_decay, 0},
     END,
 };
