@@ -10,10 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 from probe.reading import entry_name
-from probe.reading.compare.align import NONE, Pair
-from probe.reading.compare.comparing import Comparing, Options
-from probe.reading.compare.judge import HARD, Slot
-from probe.reading.compare.unit import compare_unit
+from probe.reading.compare.answer.unit import compare_unit
+from probe.reading.compare.judging.judge import HARD, Slot
+from probe.reading.compare.judging.judged_pairs import Comparing, Options
+from probe.reading.compare.pairing.alignment import NONE, Pair
 from probe.reading.flow import Flow
 from probe.reading.report import part as kinds
 from probe.reading.report.histograms import add_histograms

@@ -9,19 +9,19 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from probe.errors import UsageError
-from probe.reading.compare.align import NONE
-from probe.reading.compare.arrays import Arrays, exact_distance
-from probe.reading.compare.joined import best_order, joined, like_parts
-from probe.reading.compare.judge import HARD, Slot
+from probe.reading.compare.distances.tolerance import of_dtype
+from probe.reading.compare.judging.arrays import Arrays, exact_distance
+from probe.reading.compare.judging.judge import HARD, Slot
+from probe.reading.compare.judging.shard_arrays import best_order, joined, like_parts
 from probe.reading.compare.layouts.shards import WHOLE, Shards, agree, axis_between
 from probe.reading.compare.layouts.side import Place
 from probe.reading.compare.layouts.source import LayoutPair, LayoutSource
-from probe.reading.compare.origin import Origin
-from probe.reading.compare.tolerance import of_dtype
+from probe.reading.compare.origins.origin import Origin
+from probe.reading.compare.pairing.alignment import NONE
 from probe.reading.values import COUNTS, Record, has_nonfinite, real
 
 if TYPE_CHECKING:
-    from probe.reading.compare.comparing import Comparing
+    from probe.reading.compare.judging.judged_pairs import Comparing
 
 _MOST = 20
 

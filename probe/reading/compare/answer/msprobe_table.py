@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from probe.reading.compare.align import NONE
-from probe.reading.compare.comparing import Comparing
-from probe.reading.compare.frames import user_frame
-from probe.reading.compare.judge import HARD
+from probe.reading.compare.judging.judge import HARD
+from probe.reading.compare.judging.judged_pairs import Comparing
+from probe.reading.compare.origins.frames import user_frame
+from probe.reading.compare.pairing.alignment import NONE
 from probe.reading.values import NUMBERS, is_tensor, real
 
 STATISTICS_COLUMNS = (

@@ -7,21 +7,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from probe.reading.compare.align import NONE, Alignment, Pair
-from probe.reading.compare.bounds import Distance
-from probe.reading.compare.fitting import fit, spell_dtypes
-from probe.reading.compare.frameworks import PYTORCH, are_two
-from probe.reading.compare.judge import Judge, Slot
-from probe.reading.compare.operands import order_operands
-from probe.reading.compare.rewire import Rewiring
-from probe.reading.compare.tolerance import Tolerances, of_dtype
+from probe.reading.compare.distances.bounds import Distance
+from probe.reading.compare.distances.tolerance import Tolerances, of_dtype
+from probe.reading.compare.frameworks.words import PYTORCH, are_two
+from probe.reading.compare.judging.judge import Judge, Slot
+from probe.reading.compare.pairing.alignment import NONE, Alignment, Pair
+from probe.reading.compare.pairing.operands import order_operands
+from probe.reading.compare.pairing.rewiring import Rewiring
+from probe.reading.compare.pairing.torch_arguments import fit, spell_dtypes
 from probe.reading.dump import Dump
 from probe.reading.entry_name import FORWARD
 from probe.reading.flow import Flow
 from probe.reading.values import is_tensor
 
 if TYPE_CHECKING:
-    from probe.reading.compare.arrays import Arrays
+    from probe.reading.compare.judging.arrays import Arrays
 
 
 class Options(NamedTuple):
@@ -79,7 +79,7 @@ class Comparing:
             self.a.header.get("dump_data_dir") or self.b.header.get("dump_data_dir")
         ):
             return None
-        from probe.reading.compare.arrays import Arrays
+        from probe.reading.compare.judging.arrays import Arrays
 
         return Arrays(self.a.path, self.b.path, self._options.arrays)
 

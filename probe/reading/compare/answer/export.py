@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from probe.reading import entry_name
-from probe.reading.compare.align import NONE
-from probe.reading.compare.comparing import Comparing
-from probe.reading.compare.judge import Slot
-from probe.reading.compare.tolerance import of_dtype
+from probe.reading.compare.distances.tolerance import of_dtype
+from probe.reading.compare.judging.judge import Slot
+from probe.reading.compare.judging.judged_pairs import Comparing
+from probe.reading.compare.pairing.alignment import NONE
 from probe.reading.text import csv_text
 from probe.reading.values import element_count, is_tensor, plain
 
@@ -105,7 +105,7 @@ def write_unit(path: str, form: str, comparing: Comparing) -> None:
             for row in unit_rows(comparing):
                 file.write(json.dumps(dict(zip(COLUMNS, row))) + "\n")
         else:
-            from probe.reading.compare.msprobe_table import rows
+            from probe.reading.compare.answer.msprobe_table import rows
 
             csv.writer(file, lineterminator="\n").writerows(map(_Cleaner().row, rows(comparing)))
 
@@ -190,7 +190,7 @@ def join_parts(parts: list[str], form: str, path: str | os.PathLike[str]) -> Non
     """Put the files of all steps and ranks together, under one header."""
     with open(path, "w", encoding="utf-8", errors="backslashreplace", newline="") as out:
         if form != "jsonl":
-            from probe.reading.compare.msprobe_table import STATISTICS_COLUMNS
+            from probe.reading.compare.answer.msprobe_table import STATISTICS_COLUMNS
 
             header = io.StringIO()
             csv.writer(header, lineterminator="\n").writerow(COLUMNS if form == "csv" else STATISTICS_COLUMNS)

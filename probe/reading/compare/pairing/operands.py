@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from probe.reading.compare.align import Alignment
-from probe.reading.compare.bounds import distance
+from probe.reading.compare.distances.bounds import distance
+from probe.reading.compare.pairing.alignment import Alignment
 from probe.reading.dump import Dump
 from probe.reading.flow import content_key
 from probe.reading.values import is_tensor

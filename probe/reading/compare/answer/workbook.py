@@ -7,8 +7,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from probe.reading.compare.comparison import Comparison
-from probe.reading.compare.export import COLUMNS
+from probe.reading.compare.answer.comparison import Comparison
+from probe.reading.compare.answer.export import COLUMNS
 from probe.reading.tables import write_xlsx
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from probe.reading.compare import frameworks
-from probe.reading.compare.align import Alignment
-from probe.reading.compare.bounds import distance
+from probe.reading.compare.distances.bounds import distance
+from probe.reading.compare.frameworks import words
+from probe.reading.compare.pairing.alignment import Alignment
 from probe.reading.dump import Dump
 from probe.reading.entry_name import API, CELL, FORWARD, GRADIENT
 from probe.reading.flow import Flow
@@ -26,7 +26,7 @@ def spell_dtypes(dump: Dump) -> None:
     """
     for name, entry in dump.data.items():
         for _, record in tensors(name, entry):
-            record["dtype"] = frameworks.dtype_word(record.get("dtype"))
+            record["dtype"] = words.dtype_word(record.get("dtype"))
             norm = record.get("Norm")
             if isinstance(norm, (int, float)) and record.get("shape") == []:
                 record["Norm"] = abs(norm)
@@ -40,7 +40,7 @@ def fit(alignment: Alignment, a: Dump, b: Dump) -> None:
         a: A.
         b: B.
     """
-    torch = int(b.header.get("framework") == frameworks.PYTORCH)
+    torch = int(b.header.get("framework") == words.PYTORCH)
     dumps, flows = (a, b), alignment.flows
     for pair in alignment.b_of.items():
         own, other = pair[torch], pair[1 - torch]
@@ -62,7 +62,7 @@ def _rename(own: Any, other: Any) -> None:
     """Give parameters the names that they have on the other side, in the same order."""
     if not isinstance(own, dict) or not isinstance(other, dict):
         return
-    renamed = {frameworks.parameter_word(str(name), set(other)): value for name, value in own.items()}
+    renamed = {words.parameter_word(str(name), set(other)): value for name, value in own.items()}
     if len(renamed) == len(own):
         own.clear()
         own.update(renamed)

@@ -8,10 +8,10 @@ import math
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from probe.reading.compare.bounds import distance
-from probe.reading.compare.leftovers import match_between
-from probe.reading.compare.sequence import match
-from probe.reading.compare.vocabulary import Vocabulary
+from probe.reading.compare.distances.bounds import distance
+from probe.reading.compare.frameworks.vocabulary import Vocabulary
+from probe.reading.compare.pairing.between import match_between
+from probe.reading.compare.pairing.sequence import match
 from probe.reading.dump import Dump
 from probe.reading.entry_name import API, CELL, FORWARD, GRADIENT
 from probe.reading.flow import Flow, backward_name

@@ -7,11 +7,11 @@ from __future__ import annotations
 from typing import Any
 
 from probe.reading import entry_name, text
-from probe.reading.compare.align import NONE
-from probe.reading.compare.frames import user_frame
-from probe.reading.compare.graph import Graph
-from probe.reading.compare.judge import HARD, OTHER_BITS, TRANSPOSED, Slot, other_text
-from probe.reading.compare.origin import (
+from probe.reading.compare.dataflow.graph import Graph
+from probe.reading.compare.judging.judge import HARD, OTHER_BITS, TRANSPOSED, Slot, other_text
+from probe.reading.compare.origins.finder import Finding
+from probe.reading.compare.origins.frames import user_frame
+from probe.reading.compare.origins.origin import (
     ARGUMENT,
     CALLS,
     COMMUNICATION,
@@ -25,7 +25,7 @@ from probe.reading.compare.origin import (
     Origin,
     Site,
 )  # fmt: skip
-from probe.reading.compare.origins import Finding
+from probe.reading.compare.pairing.alignment import NONE
 from probe.reading.dump import Dump
 from probe.reading.entry_name import BACKWARD, CELL, GRADIENT
 from probe.reading.values import NUMBERS, is_tensor

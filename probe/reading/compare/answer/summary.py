@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 from probe.reading import text
-from probe.reading.compare.origin import Origin
-from probe.reading.compare.result import ComparisonResult
+from probe.reading.compare.answer.result import ComparisonResult
+from probe.reading.compare.origins.origin import Origin
 
 _ORIGINS, _CELLS, _NOTES, _LONG = 5, 5, 3, 230
 

@@ -8,10 +8,9 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from probe.reading.compare.align import NONE, REPLACED
-from probe.reading.compare.graph import Graph
-from probe.reading.compare.judge import HARD, OTHER_BITS, Slot
-from probe.reading.compare.origin import (
+from probe.reading.compare.dataflow.graph import Graph
+from probe.reading.compare.judging.judge import HARD, OTHER_BITS, Slot
+from probe.reading.compare.origins.origin import (
     ARGUMENT,
     CALLS,
     COMMUNICATION,
@@ -25,6 +24,7 @@ from probe.reading.compare.origin import (
     is_collective,
     is_random,
 )
+from probe.reading.compare.pairing.alignment import NONE, REPLACED
 from probe.reading.entry_name import BACKWARD
 from probe.reading.flow import content_key
 from probe.reading.values import is_tensor

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from probe.reading.compare.linking import first_origins
-from probe.reading.compare.origin import Origin
-from probe.reading.compare.unit_summary import UnitSummary
+from probe.reading.compare.origins.across_ranks import first_origins
+from probe.reading.compare.origins.origin import Origin
+from probe.reading.compare.origins.unit_summary import UnitSummary
 
 _LEAST_PAIRED = 0.5
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
-from probe.reading.compare.sequence import match
+from probe.reading.compare.pairing.sequence import match
 
 #: calls between two pairs: up to so many combinations are tried
 _FEW = 40_000

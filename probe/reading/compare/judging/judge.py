@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from probe.naming import written_outputs
-from probe.reading.compare.bounds import APART, SAME, UNKNOWN, Distance, distance
-from probe.reading.compare.foreign import is_certain, is_noise, is_told, may_be_transposed
-from probe.reading.compare.tolerance import Tolerances, of_dtype
+from probe.reading.compare.distances.bounds import APART, SAME, UNKNOWN, Distance, distance
+from probe.reading.compare.distances.tolerance import Tolerances, of_dtype
+from probe.reading.compare.frameworks.agreement import is_certain, is_noise, is_told, may_be_transposed
 from probe.reading.entry_name import API, BACKWARD, CELL, FORWARD, GRADIENT, EntryName
 from probe.reading.flow import content_key
 from probe.reading.values import Leaf, element_count, is_tensor, leaves, plain, real

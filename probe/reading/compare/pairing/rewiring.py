@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-from probe.reading.compare.align import MOVED, Alignment
+from probe.reading.compare.pairing.alignment import MOVED, Alignment
 from probe.reading.dump import Dump
 from probe.reading.flow import Link
 from probe.reading.values import is_tensor, leaves, plain

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from probe.reading.compare.bounds import Distance
-from probe.reading.compare.tolerance import of_dtype
+from probe.reading.compare.distances.bounds import Distance
+from probe.reading.compare.distances.tolerance import of_dtype
 from probe.reading.entry_name import CELL, GRADIENT, EntryName
 from probe.reading.values import is_tensor
 

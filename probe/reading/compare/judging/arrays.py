@@ -10,10 +10,10 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from probe.errors import UsageError
-from probe.reading.compare.bounds import APART, Distance
-from probe.reading.compare.joined import Stored, best_order, joined
-from probe.reading.compare.judge import SAME_BITS
-from probe.reading.compare.tolerance import of_dtype
+from probe.reading.compare.distances.bounds import APART, Distance
+from probe.reading.compare.distances.tolerance import of_dtype
+from probe.reading.compare.judging.judge import SAME_BITS
+from probe.reading.compare.judging.shard_arrays import Stored, best_order, joined
 from probe.store import layout
 
 if TYPE_CHECKING:

@@ -10,15 +10,15 @@ from collections.abc import Callable
 
 from probe.errors import UsageError
 from probe.reading import entry_name
-from probe.reading.compare.align import NONE
-from probe.reading.compare.comparing import Comparing, Options
-from probe.reading.compare.graph import Graph
-from probe.reading.compare.judge import HARD, OTHER_BITS
+from probe.reading.compare.answer.sentences import Describer
+from probe.reading.compare.dataflow.graph import Graph
+from probe.reading.compare.judging.judge import HARD, OTHER_BITS
+from probe.reading.compare.judging.judged_pairs import Comparing, Options
 from probe.reading.compare.layouts.blame import name_ranks
-from probe.reading.compare.origin import Origin, is_collective
-from probe.reading.compare.origins import Finding, OriginFinder
-from probe.reading.compare.sentences import Describer
-from probe.reading.compare.unit_summary import Collective, UnitCounts, UnitOrigins, UnitSummary
+from probe.reading.compare.origins.finder import Finding, OriginFinder
+from probe.reading.compare.origins.origin import Origin, is_collective
+from probe.reading.compare.origins.unit_summary import Collective, UnitCounts, UnitOrigins, UnitSummary
+from probe.reading.compare.pairing.alignment import NONE
 from probe.reading.document import paused_gc
 from probe.reading.dump import Dump
 from probe.reading.entry_name import API, BACKWARD
@@ -60,7 +60,7 @@ def _compare(
         summary.origins = _find_origins(summary.counts, comparing)
         name_ranks([*summary.origins.first, *summary.origins.later], comparing)
         for path, form in options.rows:
-            from probe.reading.compare.export import write_unit
+            from probe.reading.compare.answer.export import write_unit
 
             write_unit(path, form, comparing)
         if look is not None:

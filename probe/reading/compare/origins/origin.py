@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from probe.naming import COLLECTIVE
-from probe.reading.compare.frames import Frame
+from probe.reading.compare.origins.frames import Frame
 from probe.reading.entry_name import EntryName
 
 OUTSIDE, DATA, PARAMETER, OPTIMIZER, ARGUMENT, WIRING, CALLS, COMPUTATION, GRADIENT_KIND, COMMUNICATION, RANDOM = (

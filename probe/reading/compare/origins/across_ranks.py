@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from probe.reading.compare.origin import (
+from probe.reading.compare.origins.origin import (
     ARGUMENT,
     CALLS,
     COMMUNICATION,
@@ -17,7 +17,7 @@ from probe.reading.compare.origin import (
     Origin,
     is_collective,
 )  # fmt: skip
-from probe.reading.compare.unit_summary import UnitSummary
+from probe.reading.compare.origins.unit_summary import UnitSummary
 from probe.reading.entry_name import parse
 
 _MOST = 100

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from probe.errors import UsageError
-from probe.reading.compare.bounds import Distance
+from probe.reading.compare.distances.bounds import Distance
 
 #: on rel_l2. Those of the half kinds are torch.testing's; that of float32 is of a whole net, not of one call
 BY_DTYPE = {

@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Union
 
 from probe.errors import UsageError
-from probe.reading.compare.comparing import Comparing, Options
+from probe.reading.compare.answer.result import ComparisonResult
+from probe.reading.compare.answer.summary import one_line, summary_text
+from probe.reading.compare.answer.unit import compare_unit, part_path
+from probe.reading.compare.distances.tolerance import Rule
+from probe.reading.compare.judging.judged_pairs import Comparing, Options
 from probe.reading.compare.layouts.groups import layout_pairs
-from probe.reading.compare.result import ComparisonResult
-from probe.reading.compare.summary import one_line, summary_text
-from probe.reading.compare.tolerance import Rule
-from probe.reading.compare.unit import compare_unit, part_path
-from probe.reading.compare.unit_summary import UnitSummary
+from probe.reading.compare.origins.unit_summary import UnitSummary
 from probe.reading.dump import Dump
 from probe.reading.query import folders
 from probe.reading.run import Run
@@ -77,7 +77,7 @@ class Comparison(ComparisonResult):
                 if row["verdict"] == "differs":
                     print(row["call_b"], row["place"], row["rel_l2"])
         """
-        from probe.reading.compare.export import COLUMNS, unit_rows
+        from probe.reading.compare.answer.export import COLUMNS, unit_rows
 
         for pair in self._pairs:
             comparing = Comparing(Dump(pair[0]), Dump(pair[1]), self._options._replace(rows=()))
@@ -186,7 +186,7 @@ def check_rules(rules: Sequence[tuple[str, str]], units: Sequence[UnitSummary]) 
 def _run_units(
     pairs: list[tuple[DumpFolder, DumpFolder]], options: Options, workers: Workers, rows: Mapping[str, Any]
 ) -> list[UnitSummary]:
-    from probe.reading.compare.export import join_parts
+    from probe.reading.compare.answer.export import join_parts
 
     with contextlib.ExitStack() as stack:
         bases = {form: os.path.join(_scratch(stack, path, workers), form) for form, path in rows.items()}

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from probe.reading.compare.align import NONE, Alignment, Pair
-from probe.reading.compare.judge import BITS, HARD, NOT_COMBINED, NUMBERS_EQUAL, OTHER_BITS, Slot
+from probe.reading.compare.judging.judge import BITS, HARD, NOT_COMBINED, NUMBERS_EQUAL, OTHER_BITS, Slot
+from probe.reading.compare.pairing.alignment import NONE, Alignment, Pair
 from probe.reading.dump import Dump
 from probe.reading.entry_name import API, BACKWARD, CELL, FORWARD, GRADIENT, EntryName
 from probe.reading.flow import Flow, Link, is_constant

@@ -7,8 +7,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from probe.reading.compare.judge import HARD
-from probe.reading.compare.origin import Origin
+from probe.reading.compare.judging.judge import HARD
+from probe.reading.compare.origins.origin import Origin
 
 #: how tensors, calls and Cells are counted
 Counts = dict[str, int]

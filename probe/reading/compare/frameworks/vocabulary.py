@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from probe.reading.compare import frameworks
+from probe.reading.compare.frameworks import words
 from probe.reading.entry_name import CELL, GRADIENT, EntryName, parse
 from probe.reading.flow import Flow
 
@@ -25,7 +25,7 @@ class Vocabulary:
     """
 
     def __init__(self, headers: tuple[dict[str, Any], dict[str, Any]], mapping: Mapping[str, str] | None) -> None:
-        self.is_foreign = frameworks.are_two(*headers)
+        self.is_foreign = words.are_two(*headers)
         self._frameworks = [str(header.get("framework")) for header in headers]
         self._mapped = _mapper(mapping)
 
@@ -51,11 +51,11 @@ class Vocabulary:
         word = _plain_api(parts)
         if side == 0:
             word = self._mapped(word)
-        return frameworks.call_word(word, self._frameworks[side]) if self.is_foreign else word
+        return words.call_word(word, self._frameworks[side]) if self.is_foreign else word
 
     def class_name(self, parts: EntryName) -> str:
         """Return the word for the class of a Cell."""
-        return frameworks.class_word(parts.api) if self.is_foreign else parts.api
+        return words.class_word(parts.api) if self.is_foreign else parts.api
 
 
 def _one_word(name: str) -> str:
@@ -68,7 +68,7 @@ def _one_word(name: str) -> str:
     if parts.kind not in (CELL, GRADIENT):
         return name
     path = f"{parts.path}." if parts.path else ""
-    return f"Cell.{path}{frameworks.class_word(parts.api)}{name[len(parts.key) :]}"
+    return f"Cell.{path}{words.class_word(parts.api)}{name[len(parts.key) :]}"
 
 
 def _mapper(mapping: Mapping[str, str] | None) -> Callable[[str], str]:
