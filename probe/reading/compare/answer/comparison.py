@@ -15,7 +15,7 @@ from probe.reading.compare.answer.result import ComparisonResult
 from probe.reading.compare.answer.summary import one_line, summary_text
 from probe.reading.compare.answer.unit import compare_unit, part_path
 from probe.reading.compare.distances.tolerance import Rule
-from probe.reading.compare.judging.judged_pairs import Comparing, Options
+from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
 from probe.reading.compare.layouts.groups import layout_pairs
 from probe.reading.compare.origins.unit_summary import UnitSummary
 from probe.reading.dump import Dump
@@ -80,7 +80,7 @@ class Comparison(ComparisonResult):
         from probe.reading.compare.answer.export import COLUMNS, unit_rows
 
         for pair in self._pairs:
-            comparing = Comparing(Dump(pair[0]), Dump(pair[1]), self._options._replace(rows=()))
+            comparing = JudgedPairs(Dump(pair[0]), Dump(pair[1]), self._options._replace(rows=()))
             for row in unit_rows(comparing):
                 yield dict(zip(COLUMNS, row))
 
@@ -235,7 +235,7 @@ def _noise(run_a: Run, noise: Side | None) -> dict[Any, dict[str, float]]:
         return {}
     found: dict[Any, dict[str, float]] = {}
     for folder_a, folder_b in pair_folders(run_a, _run(noise), "", "")[0]:
-        comparing = Comparing(Dump(folder_a), Dump(folder_b), Options())
+        comparing = JudgedPairs(Dump(folder_a), Dump(folder_b), Options())
         names = comparing.alignment.flows[0].names
         found[folder_a.step, folder_a.rank] = {
             f"{names[pair.a]}.{slot.place}": slot.distance.rel_l2

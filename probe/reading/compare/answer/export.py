@@ -15,7 +15,7 @@ from typing import Any
 from probe.reading import entry_name
 from probe.reading.compare.distances.tolerance import of_dtype
 from probe.reading.compare.judging.judge import Slot
-from probe.reading.compare.judging.judged_pairs import Comparing
+from probe.reading.compare.judging.judged_pairs import JudgedPairs
 from probe.reading.compare.pairing.alignment import NONE
 from probe.reading.text import csv_text
 from probe.reading.values import element_count, is_tensor, plain
@@ -31,12 +31,12 @@ _NUMBERS = frozenset((float, int, bool, type(None)))
 _LINE = "%s,%s,%s,%.9g,%.9g,%s" + ",%.9g" * 8 + "\n"
 
 
-def unit_rows(comparing: Comparing) -> Iterator[tuple[Any, ...]]:
+def unit_rows(comparing: JudgedPairs) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of one step and rank, with the values of ``COLUMNS``."""
     return _rows(comparing)
 
 
-def _heads(comparing: Comparing) -> Iterator[tuple[tuple[Any, ...], list[Slot]]]:
+def _heads(comparing: JudgedPairs) -> Iterator[tuple[tuple[Any, ...], list[Slot]]]:
     """Yield the columns that all places of a pair share, and its places."""
     flow_a, flow_b = comparing.alignment.flows
     step, rank = comparing.b.step, comparing.b.rank
@@ -50,7 +50,7 @@ def _heads(comparing: Comparing) -> Iterator[tuple[tuple[Any, ...], list[Slot]]]
         yield (step, rank, labels[around], name_a, name_b, pair.how), slots
 
 
-def _rows(comparing: Comparing) -> Iterator[tuple[Any, ...]]:
+def _rows(comparing: JudgedPairs) -> Iterator[tuple[Any, ...]]:
     for head, slots in _heads(comparing):
         if not slots and None in head[3:5]:
             yield (*head, *_alone(head))
@@ -96,7 +96,7 @@ def _shape(value: Any) -> str | None:
     return "x".join(map(str, value)) if element_count(value) is not None else None
 
 
-def write_unit(path: str, form: str, comparing: Comparing) -> None:
+def write_unit(path: str, form: str, comparing: JudgedPairs) -> None:
     """Write the rows of one step and rank into a file of their own."""
     with open(path, "w", encoding="utf-8", errors="backslashreplace", newline="") as file:
         if form == "csv":
@@ -156,7 +156,7 @@ class _Cleaner:
         return "" if quoted is None else str(quoted)
 
 
-def _csv_lines(comparing: Comparing, cleaner: _Cleaner) -> Iterator[str]:
+def _csv_lines(comparing: JudgedPairs, cleaner: _Cleaner) -> Iterator[str]:
     """Yield the lines of the rows, several times faster than csv's writer: most rows are of two tensors of floats."""
     known: dict[tuple[Any, ...], str] = {}
     for head, slots in _heads(comparing):

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from probe.reading.compare.judging.judge import HARD
-from probe.reading.compare.judging.judged_pairs import Comparing
-from probe.reading.compare.origins.frames import user_frame
+from probe.reading.compare.judging.judged_pairs import JudgedPairs
 from probe.reading.compare.pairing.alignment import NONE
+from probe.reading.frames import user_frame
 from probe.reading.values import NUMBERS, is_tensor, real
 
 STATISTICS_COLUMNS = (
@@ -23,7 +23,7 @@ STATISTICS_COLUMNS = (
 _NONE = "N/A"
 
 
-def rows(comparing: Comparing) -> Iterator[tuple[Any, ...]]:
+def rows(comparing: JudgedPairs) -> Iterator[tuple[Any, ...]]:
     """Yield a row for each tensor; NPU is B, Bench is A, as msprobe has it."""
     flow_a, flow_b = comparing.alignment.flows
     for pair, slots in zip(comparing.pairs, comparing.slots):

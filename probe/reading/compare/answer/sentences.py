@@ -10,7 +10,6 @@ from probe.reading import entry_name, text
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.judging.judge import HARD, OTHER_BITS, TRANSPOSED, Slot, other_text
 from probe.reading.compare.origins.finder import Finding
-from probe.reading.compare.origins.frames import user_frame
 from probe.reading.compare.origins.origin import (
     ARGUMENT,
     CALLS,
@@ -28,6 +27,7 @@ from probe.reading.compare.origins.origin import (
 from probe.reading.compare.pairing.alignment import NONE
 from probe.reading.dump import Dump
 from probe.reading.entry_name import BACKWARD, CELL, GRADIENT
+from probe.reading.frames import user_frame
 from probe.reading.values import NUMBERS, is_tensor
 
 _CONTEXT = 2
@@ -68,6 +68,7 @@ class Describer:
             sentence=self._sentence(finding, slot),
             code=CodeLine(stack, user_frame(stack)),
             rel_l2=self._distance(node, slot),
+            why=finding.why,
         )
 
     def _stack_of_forward(self, dump: Dump, name: str) -> list[str]:

@@ -13,7 +13,7 @@ from probe.reading import entry_name
 from probe.reading.compare.answer.sentences import Describer
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.judging.judge import HARD, OTHER_BITS
-from probe.reading.compare.judging.judged_pairs import Comparing, Options
+from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
 from probe.reading.compare.layouts.blame import name_ranks
 from probe.reading.compare.origins.finder import Finding, OriginFinder
 from probe.reading.compare.origins.origin import Origin, is_collective
@@ -28,7 +28,7 @@ _MOST_ORIGINS, _MOST_NAMES, _MOST_CELLS = 50, 50, 200
 
 
 def compare_unit(
-    folder_a: DumpFolder, folder_b: DumpFolder, options: Options, look: Callable[[Comparing], None] | None = None
+    folder_a: DumpFolder, folder_b: DumpFolder, options: Options, look: Callable[[JudgedPairs], None] | None = None
 ) -> UnitSummary:
     """Compare one step of one rank.
 
@@ -50,12 +50,12 @@ def compare_unit(
 
 
 def _compare(
-    summary: UnitSummary, a: Dump, b: Dump, options: Options, look: Callable[[Comparing], None] | None
+    summary: UnitSummary, a: Dump, b: Dump, options: Options, look: Callable[[JudgedPairs], None] | None
 ) -> None:
     try:
         summary.notes = [*a.notes, *b.notes]
         summary.header = header_differences(a, b)
-        comparing = Comparing(a, b, options)
+        comparing = JudgedPairs(a, b, options)
         summary.counts = _count(comparing)
         summary.origins = _find_origins(summary.counts, comparing)
         name_ranks([*summary.origins.first, *summary.origins.later], comparing)
@@ -70,7 +70,7 @@ def _compare(
         b.release()
 
 
-def _count(comparing: Comparing) -> UnitCounts:
+def _count(comparing: JudgedPairs) -> UnitCounts:
     flow_a, flow_b = comparing.alignment.flows
     only_a, only_b = [], []
     hows: Counter[str] = Counter()
@@ -104,7 +104,7 @@ def _count(comparing: Comparing) -> UnitCounts:
     )
 
 
-def _find_origins(counts: UnitCounts, comparing: Comparing) -> UnitOrigins:
+def _find_origins(counts: UnitCounts, comparing: JudgedPairs) -> UnitOrigins:
     changed = any(how not in ("exact",) for how in counts.pairs) or counts.verdicts.keys() & {"argument", OTHER_BITS}
     if not counts.differs and not changed:
         return UnitOrigins()

@@ -8,16 +8,34 @@ or tainted. Taint passes through a value that merely agrees in statistics, and e
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
-from probe.reading.compare.judging.judge import BITS, HARD, NOT_COMBINED, NUMBERS_EQUAL, OTHER_BITS, Slot
+from probe.reading.compare.judging.judge import (
+    BITS,
+    HARD,
+    NOT_COMBINED,
+    NUMBERS_EQUAL,
+    OTHER_BITS,
+    Slot,
+    is_permuted,
+    is_state,
+)
 from probe.reading.compare.pairing.alignment import NONE, Alignment, Pair
 from probe.reading.dump import Dump
 from probe.reading.entry_name import API, BACKWARD, CELL, FORWARD, GRADIENT, EntryName
-from probe.reading.flow import Flow, Link, is_constant
+from probe.reading.flow import Flow, Link, content_key, is_constant
+from probe.reading.values import is_tensor, leaves
 
 _PASSES = 12
+#: calls whose output has the elements of an input in other places, and those that may keep them in theirs
+_PERMUTES = re.compile(r"[._](transpose|permute|swapaxes|swapdims|roll|flip|movedim|moveaxis|rot90|t|T)_?$", re.I)
+_MOVES = re.compile(
+    r"[._](transpose|permute|swapaxes|swapdims|roll|flip|movedim|moveaxis|rot90|t|reshape|view|flatten|squeeze|unsqueeze|"
+    r"expanddims|expand_dims|contiguous|cast|to|astype|unstack|split|chunk|concat|cat|stack)_?$",
+    re.IGNORECASE,
+)
 
 
 #: a possible cause: a node, and the input through which it acts ("" for no single input)
@@ -112,6 +130,27 @@ class Graph:
         links = self.links(node, place)
         found = [NONE if link is None or link.root < 0 else nodes[link.root] for link, nodes in zip(links, self._nodes)]
         return found[0], found[1]
+
+    def node_of(self, flow: Flow, place: int) -> int:
+        """Return the node of an entry of one side."""
+        return self._nodes[int(flow is self.alignment.flows[1])][place]
+
+    def uses_other_output(self, node: int, place: str) -> bool:
+        """Return whether the two sides take an input from two different outputs of the calls that made it."""
+        found = []
+        for link, flow, dump in zip(self.links(node, place), self.alignment.flows, self._dumps):
+            if link is None or link.producer < 0:
+                return False
+            key = content_key(link.record)
+            outputs = leaves(dump.data[flow.names[link.producer]].get("output"))
+            found.append({name for name, leaf in outputs if is_tensor(leaf) and content_key(leaf) == key})
+        return bool(found[0] and found[1]) and not found[0] & found[1]
+
+    def state_of(self, node: int, cell: str) -> list[str]:
+        """Return the parameters of a Cell that its forward changes, in order."""
+        entry = self._dumps[int(self.pairs[node].b != NONE)].data.get(cell)
+        names = entry.get("parameters") if isinstance(entry, dict) else None
+        return [name for name in names if is_state(name)] if isinstance(names, dict) else []
 
     def _lost_backward(self, pair: Pair) -> bool:
         """Return whether this is a backward that the other side's paired forward does not have."""
@@ -261,16 +300,28 @@ class Graph:
                 if soft[node] != NONE:
                     continue
                 for cause, place in causes:
-                    if soft[cause] != NONE and not self._ends_softly(node, place):
+                    if soft[cause] != NONE and not self._ends_softly(node, place, cause, soft[cause]):
                         soft[node], changed = soft[cause], True
                         break
             if not changed:
                 break
         return soft
 
-    def _ends_softly(self, node: int, place: str) -> bool:
+    def _ends_softly(self, node: int, place: str, cause: int, source: int) -> bool:
+        """Return whether a value is surely the same, so that a change before it is harmless here.
+
+        Equal numbers are no proof after a call that puts elements in other places, as ``transpose`` does.
+        """
         slot = self.slot(node, place) if place else None
-        return slot is not None and slot.verdict in (BITS, NUMBERS_EQUAL)
+        if slot is None or slot.verdict not in (BITS, NUMBERS_EQUAL):
+            return False
+        if slot.verdict == BITS or is_constant(slot.a) or not _MOVES.search(self._parts[cause].key):
+            return True
+        moved = _PERMUTES.search(self._parts[source].key) and not self._is_alone(source)
+        return not moved and slot.a.get("shape") == slot.b.get("shape")
+
+    def _is_alone(self, node: int) -> bool:
+        return NONE in self.pairs[node][:2]
 
     def is_soft(self, node: int) -> bool:
         """Return whether a node has a difference that may be harmless: an argument, a dtype, an added call."""
@@ -292,7 +343,7 @@ class Graph:
         if slot.verdict == "argument":
             return slot.is_input
         if slot.verdict == OTHER_BITS:  # of a value that no recorded call made
-            return slot.is_input and max(self.producer_nodes(node, slot.place)) == NONE
+            return is_permuted(slot) and slot.is_input and max(self.producer_nodes(node, slot.place)) == NONE
         return self._mixed and _dtype_differs(slot)
 
     def wirings(self, node: int) -> list[str]:

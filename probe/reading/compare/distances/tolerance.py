@@ -88,6 +88,10 @@ class Rule:
         self.used += found
         return found
 
+    def concerns(self, name: str) -> bool:
+        """Return the same without counting it."""
+        return self._pattern.search(name) is not None
+
     def holds(self, distance: Distance) -> bool:
         """Return whether the condition holds; where nothing is known it does."""
         if distance.rel_l2 is None:
@@ -131,6 +135,7 @@ class Tolerances:
         self._rules = [Rule(*rule) for rule in rules or ()]
         self._noise = noise or {}
         self.factor = factor
+        self.has_noise = bool(self._noise)
         self.is_plain = not self._rules and not self._noise
 
     def agrees(self, name: str, distance: Distance, tolerance: float) -> bool:
@@ -149,6 +154,10 @@ class Tolerances:
                     return rule.holds(distance)
             tolerance = max(tolerance, NOISE_FACTOR * self._noise.get(name, 0.0))
         return distance.rel_l2 <= tolerance * self.factor
+
+    def is_ruled(self, name: str) -> bool:
+        """Return whether a rule of the user is for this tensor."""
+        return any(rule.concerns(name) for rule in self._rules)
 
     def used(self) -> list[int]:
         """Return how often each rule was applied."""

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -31,11 +32,15 @@ _PARTS = {
     "input": ("input.", True),
     "grad_output": ("input.", True),
     "parameters": ("parameters.", True),
+    "model_parameters": ("model_parameters.", True),
+    "attributes": ("attributes.", True),
     "output": ("output.", False),
     "output_kwargs": ("output_kwargs.", False),
     "grad_input": ("output.", False),
 }
 _SMALL, _HUGE = 1e-3, 1e300
+#: parameters that the forward changes: they are recorded after it, as outputs are
+_STATE = re.compile(r"(^|\.)(moving|running)_(mean|var(iance)?)$")
 #: statistics give the least distance of an input, which may be so many times larger
 _GROWN = 10.0
 _NO_FLOOR = (0.0, 0.0)
@@ -106,11 +111,15 @@ class Judge:
                 word, is_input = _PARTS[key]
                 if is_input or not unfinished:
                     found += self._part(name, word, parts, is_input, a.get(key), b.get(key), floor)
+        if "parameters" in a and any(is_state(slot.place) for slot in found):
+            found = [slot._replace(is_input=False) if is_state(slot.place) else slot for slot in found]
+        if parts.direction == FORWARD:
+            found = _same_forms(found)
         return self._eased(parts, found)
 
     def _eased(self, parts: EntryName, slots: list[Slot]) -> list[Slot]:
         """Return the places of a call; gradients of two frameworks may differ more than other values."""
-        if self._turned is None or parts.direction == FORWARD or not self._tolerances.is_plain:
+        if self._turned is None or parts.direction == FORWARD or self._tolerances.has_noise:
             return slots
         return [
             slot._replace(verdict=CLOSE)
@@ -119,15 +128,26 @@ class Judge:
             for slot in slots
         ]
 
-    def follow(self, slots: list[Slot]) -> list[Slot]:
+    def follow(self, name: str, slots: list[Slot]) -> list[Slot]:
         """Return the places of a call. A call turns rounding into rounding: its outputs are near zero too.
 
+        A tensor that a rule of the user is for has the verdict of that rule; the others are judged as without it.
+
         Args:
+            name: the entry's name in A.
             slots: the places of a call, in the order in which the calls ran.
         """
+        if self._tolerances.is_plain or DIFFERS not in [slot.verdict for slot in slots]:
+            return self._follow(slots)
+        return [
+            before if self._tolerances.is_ruled(f"{name}.{before.place}") else after
+            for before, after in zip(slots, self._follow(slots))
+        ]
+
+    def _follow(self, slots: list[Slot]) -> list[Slot]:
         if DIFFERS not in [slot.verdict for slot in slots]:
             return slots
-        if self._tolerances.is_plain:
+        if not self._tolerances.has_noise:
             slots = self._without_carried(self._without_rounding(slots))
         if not self._rounding:
             return slots
@@ -253,17 +273,18 @@ class Judge:
     def _verdict(self, name: str, place: str, a: Any, b: Any, found: Distance, floor: Any) -> str:
         if found.rel_l2 is None:
             return UNKNOWN_VALUE
-        if found.rel_l2 == 0.0:
-            if found.exact:
-                return BITS
-            return OTHER_BITS if a.get("md5") and b.get("md5") and a.get("dtype") == b.get("dtype") else NUMBERS_EQUAL
         dtype_a, dtype_b = a.get("dtype"), b.get("dtype")
+        other_bits = not found.exact and dtype_a == dtype_b and bool(a.get("md5") and b.get("md5"))
+        if found.rel_l2 == 0.0:
+            return BITS if found.exact else OTHER_BITS if other_bits else NUMBERS_EQUAL
         tolerance = of_dtype(dtype_a)
         if dtype_a != dtype_b or floor is not _NO_FLOOR:
             tolerance = max(tolerance, of_dtype(dtype_b), min(floor))
         if self._tolerances.is_plain:
-            return CLOSE if found.rel_l2 <= tolerance * self._tolerances.factor else DIFFERS
-        return CLOSE if self._tolerances.agrees(f"{name}.{place}", found, tolerance) else DIFFERS
+            agrees = found.rel_l2 <= tolerance * self._tolerances.factor
+        else:
+            agrees = self._tolerances.agrees(f"{name}.{place}", found, tolerance)
+        return DIFFERS if not agrees else OTHER_BITS if other_bits else CLOSE
 
 
 #: two tensors with one CRC-32
@@ -314,6 +335,27 @@ def _is_rounding(slot: Slot, known: list[tuple[float, Slot]]) -> bool:
     )  # fmt: skip
 
 
+def _same_forms(slots: list[Slot]) -> list[Slot]:
+    """Return the places of a forward call; an input that is a tensor on one side only is harmless if no output differs.
+
+    ``x / 2.0`` and ``x / ops.full([], 2.0)`` are one thing, and so are no weight and a weight of ones.
+    """
+    if ONE_SIDE not in [slot.verdict for slot in slots if slot.is_input]:
+        return slots
+    outputs = [slot.verdict for slot in slots if not slot.is_input]
+    if not outputs or any(verdict in HARD or verdict == UNKNOWN_VALUE for verdict in outputs):
+        return slots
+    return [
+        slot._replace(verdict="argument", distance=UNKNOWN) if slot.is_input and slot.verdict == ONE_SIDE else slot
+        for slot in slots
+    ]
+
+
+def is_permuted(slot: Slot) -> bool:
+    """Return whether two tensors have other bits, but the same greatest and least element: perhaps other places."""
+    return slot.verdict == OTHER_BITS and all(slot.a.get(key) == slot.b.get(key) for key in ("Max", "Min"))
+
+
 def _gap(slot: Slot) -> float:
     """Return the norm of the difference of two tensors, as far as it is known; 0.0 where nothing is known."""
     left, right, relative = real(slot.a.get("Norm")), real(slot.b.get("Norm")), slot.distance.rel_l2
@@ -328,6 +370,15 @@ def _is_carried(slot: Slot, given: list[tuple[float, int | None]]) -> bool:
     if not gap or not count:
         return False
     return any(gap <= _GROWN * own * max((size or 0) / count, 1.0) ** 0.5 for own, size in given)
+
+
+def is_state(name: str) -> bool:
+    """Return whether a parameter is one that the forward changes.
+
+    >>> is_state("parameters.moving_mean"), is_state("gamma")
+    (True, False)
+    """
+    return _STATE.search(name) is not None
 
 
 def is_unwritten(parts: EntryName, place: str) -> bool:

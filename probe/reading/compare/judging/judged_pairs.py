@@ -46,7 +46,7 @@ class Options(NamedTuple):
     layouts: tuple[str, str] = ("", "")
 
 
-class Comparing:
+class JudgedPairs:
     """Compares two dumps of one step and rank.
 
     Args:
@@ -90,8 +90,9 @@ class Comparing:
         name = flow_a.names[pair.a]
         entries = self.a.data[name], self.b.data[flow_b.names[pair.b]]
         if floors is None:
-            return judge.follow(judge.slots(name, flow_a.parts[pair.a], *entries))
-        return judge.follow(judge.slots(name, flow_a.parts[pair.a], *entries, (floors[0][pair.a], floors[1][pair.b])))
+            return judge.follow(name, judge.slots(name, flow_a.parts[pair.a], *entries))
+        floor = floors[0][pair.a], floors[1][pair.b]
+        return judge.follow(name, judge.slots(name, flow_a.parts[pair.a], *entries, floor))
 
     def _floors(self) -> tuple[list[float], list[float]] | None:
         """Return for each call the tolerance of the least exact dtype before it; None where all have one dtype."""

@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""The places where differences begin: the minimal elements of the dataflow that differ, each with its kind."""
+"""The places where differences begin: the elements of the dataflow that differ and follow from no other."""
 
 from __future__ import annotations
 
@@ -9,20 +9,31 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from probe.reading.compare.dataflow.graph import Graph
-from probe.reading.compare.judging.judge import HARD, OTHER_BITS, Slot
+from probe.reading.compare.judging.judge import HARD, Slot, is_permuted
+from probe.reading.compare.origins.gradients import end_of, side_without
 from probe.reading.compare.origins.origin import (
     ARGUMENT,
     CALLS,
-    COMMUNICATION,
     COMPUTATION,
     DATA,
     GRADIENT_KIND,
     OUTSIDE,
     PARAMETER,
-    RANDOM,
     WIRING,
     is_collective,
     is_random,
+)
+from probe.reading.compare.origins.rules import (
+    CALL_RULES,
+    EARLIER,
+    GRADIENT_RULES,
+    INPUT_RULES,
+    NOTHING,
+    CallFacts,
+    GradientFacts,
+    InputFacts,
+    Rule,
+    first_rule,
 )
 from probe.reading.compare.pairing.alignment import NONE, REPLACED
 from probe.reading.entry_name import BACKWARD
@@ -31,8 +42,10 @@ from probe.reading.values import is_tensor
 
 #: an output may differ by this many times the greatest difference of the inputs
 _GROWN = 10.0
-#: parameters that the forward changes, so that the optimizer does not
-_MOVING = re.compile(r"(^|\.)moving_(mean|variance)$")
+PARAMETERS = ("parameters.", "model_parameters.")
+#: the inputs of BatchNorm that it changes -> which of the Cell's moving statistics they are
+_MOVING_PLACES = {"input.3": 0, "input.4": 1}
+_NORMAL = re.compile(r"batch_?norm", re.IGNORECASE)
 
 
 class Finding(NamedTuple):
@@ -43,16 +56,20 @@ class Finding(NamedTuple):
         node: the node.
         place: the place of the call: "input.0"; "" for the call as a whole.
         parameter: (Cell entry, parameter) of a parameter, else None.
+        why: the rule of the table that fired.
+        source: the node where the difference was seen, if that is another one; -1 for none.
     """
 
     kind: str
     node: int
     place: str = ""
     parameter: tuple[str, str] | None = None
+    why: str = ""
+    source: int = NONE
 
 
 class OriginFinder:
-    """Finds where differences begin.
+    """Finds where differences begin: states the facts of each candidate, and reads the table of rules.
 
     Args:
         graph: the dataflow.
@@ -62,14 +79,28 @@ class OriginFinder:
         self._graph = graph
 
     def origins(self) -> list[Finding]:
-        """Return the minimal elements that differ, in order."""
+        """Return the minimal elements that differ, in order: at least one where anything differs."""
         graph = self._graph
+        nodes = [node for node, off in enumerate(graph.off) if off]
+        found = self._found([node for node in nodes if not graph.tainted[node]])
+        for node in nodes if not found else ():  # all follow from one another, or from what the rules do not name
+            if not graph.is_container(node) or node == nodes[-1]:
+                return self._found([node]) or [self._plainly(node)]
+        return found
+
+    def _found(self, nodes: list[int]) -> list[Finding]:
         found: dict[tuple[Any, ...], Finding] = {}
-        for node in range(len(graph.pairs)):
-            if graph.off[node] and not graph.tainted[node]:
-                for finding in self._classified(node):
-                    found.setdefault(self._identity(finding), finding)
+        for node in nodes:
+            for finding in self._classified(node):
+                found.setdefault(self._identity(finding), finding)
         return sorted(found.values(), key=lambda item: item.node)
+
+    def _plainly(self, node: int) -> Finding:
+        """Return the finding of a node that no rule names: the first that differs."""
+        graph = self._graph
+        places = [slot.place for slot in graph.slots[node] if slot.verdict in HARD]
+        kind = GRADIENT_KIND if graph.parts(node).direction == BACKWARD else COMPUTATION
+        return Finding(kind, node, places[-1] if places else "", why="the first difference; no rule tells its cause")
 
     def later(self, most: int = 20) -> list[Finding]:
         """Return calls that follow from an origin by the dataflow, but give another output for inputs that agree."""
@@ -86,7 +117,7 @@ class OriginFinder:
             if parts.direction != BACKWARD and outside:
                 found.append(Finding(OUTSIDE, node, outside[0].place))
             elif parts.direction != BACKWARD and hard and not any(slot.is_input for slot in hard):
-                found.append(Finding(self._own_kind(node), node, hard[0].place))
+                found += self._call(node, hard)
         return found
 
     def soft(self) -> list[Finding]:
@@ -96,23 +127,48 @@ class OriginFinder:
 
     def _classified(self, node: int) -> Iterator[Finding]:
         graph = self._graph
-        parts = graph.parts(node)
         hard = [slot for slot in graph.slots[node] if slot.verdict in HARD]
-        if parts.direction == BACKWARD:
-            source = self._soft_source(node)
-            if source is not None or not hard or not self._is_carried(node, hard):
-                yield source or Finding(GRADIENT_KIND, node, hard[0].place if hard else "")
+        if graph.parts(node).direction == BACKWARD:
+            yield from self._gradient(node, hard)
             return
         inputs = [slot for slot in hard if slot.is_input]
-        found = [self._input(node, slot) for slot in inputs]
-        given = [item for item in found if item and not (item.parameter and _MOVING.search(item.parameter[1]))]
-        if given:
-            yield from given
-        elif not inputs:
-            outputs = [slot for slot in hard if not slot.is_input]
-            source = self._soft_source(node)
-            if source is not None or not outputs or not self._is_carried(node, outputs):
-                yield source or Finding(self._own_kind(node), node, outputs[0].place if outputs else "")
+        if not inputs:
+            yield from self._call(node, [slot for slot in hard if not slot.is_input])
+        for slot in inputs:
+            yield from self._input(node, slot)
+
+    def _call(self, node: int, outputs: list[Slot]) -> Iterator[Finding]:
+        """Yield the origin of outputs that differ though the inputs agree."""
+        graph, parts = self._graph, self._graph.parts(node)
+        facts = CallFacts(
+            carried=bool(outputs) and self._is_carried(node, outputs),
+            argument=any(slot.verdict == "argument" and slot.is_input for slot in graph.slots[node]),
+            follows=graph.soft[node] != NONE,
+            is_random=is_random(parts),
+            is_collective=is_collective(parts),
+        )
+        yield from self._by_rule(first_rule(CALL_RULES, facts), node, outputs[0].place if outputs else "")
+
+    def _gradient(self, node: int, hard: list[Slot]) -> Iterator[Finding]:
+        """Yield the origin of gradients that differ though no gradient before them does."""
+        graph = self._graph
+        slot = next((item for item in hard if side_without(graph, node, item) is not None), hard[0] if hard else None)
+        missing = side_without(graph, node, slot) is not None
+        end = end_of(graph, node, slot) if missing else NONE
+        facts = GradientFacts(
+            missing, end != NONE, graph.soft[node] != NONE, bool(hard) and self._is_carried(node, hard)
+        )
+        rule = first_rule(GRADIENT_RULES, facts)
+        if rule.kind == CALLS:
+            yield Finding(CALLS, end, slot.place if slot else "", why=rule.why, source=node)
+        else:
+            yield from self._by_rule(rule, node, slot.place if slot else "")
+
+    def _by_rule(self, rule: Rule, node: int, place: str) -> Iterator[Finding]:
+        if rule.kind == EARLIER:
+            yield self._soft_finding(self._graph.soft[node])._replace(why=rule.why, source=node)
+        elif rule.kind != NOTHING:
+            yield Finding(rule.kind, node, place, why=rule.why)
 
     def _is_carried(self, node: int, outputs: list[Slot]) -> bool:
         """Return whether the differences of the inputs, though within tolerance, explain those of the outputs."""
@@ -121,28 +177,52 @@ class OriginFinder:
         given = max((slot.distance.rel_l2 or 0.0 for slot in self._graph.slots[node] if slot.is_input), default=0.0)
         return all((slot.distance.rel_l2 or 0.0) <= _GROWN * given for slot in outputs)
 
-    def _input(self, node: int, slot: Slot) -> Finding | None:
-        """Return why an input differs though no cause of the call does; None where it is not to be blamed."""
+    def _input(self, node: int, slot: Slot) -> Iterator[Finding]:
+        """Yield why an input differs though no cause of the call does."""
         graph = self._graph
-        if slot.place.startswith("parameters."):
-            if graph.is_container(node):
-                return None
-            return self._from_outside(node, slot)
         producers = graph.producer_nodes(node, slot.place)
-        if producers[0] != producers[1]:
-            alone = [producer for producer in producers if producer != NONE and NONE in graph.pairs[producer][:2]]
-            return Finding(CALLS, alone[0]) if alone else Finding(WIRING, node, slot.place)
-        if producers[0] != NONE:
-            return self._soft_source(node) or Finding(COMPUTATION, producers[0])
-        return self._from_outside(node, slot)
+        alone = [producer for producer in producers if producer != NONE and NONE in graph.pairs[producer][:2]]
+        same = producers[0] == producers[1] and producers[0] != NONE
+        parameter = self._parameter(node, slot)
+        facts = InputFacts(
+            of_container=slot.place.startswith(PARAMETERS) and graph.is_container(node),
+            is_parameter=parameter is not None and max(producers) == NONE,
+            is_state=max(producers) == NONE and self._moving(node, slot.place) is not None,
+            made_alone=bool(alone) and not same,
+            made_by_others=producers[0] != producers[1],
+            made_by_partners=same,
+            other_output=same and graph.uses_other_output(node, slot.place),
+            follows=graph.soft[node] != NONE,
+            is_data=self._is_data(node, slot),
+        )
+        rule = first_rule(INPUT_RULES, facts)
+        if rule.kind == CALLS:
+            yield Finding(CALLS, alone[0], why=rule.why, source=node)
+        elif rule.kind == PARAMETER:
+            yield Finding(PARAMETER, node, slot.place, parameter or self._moving(node, slot.place), why=rule.why)
+        else:
+            yield from self._by_rule(rule, node, slot.place)
+
+    def _parameter(self, node: int, slot: Slot) -> tuple[str, str] | None:
+        """Return (Cell entry, parameter) of a value that is a parameter; None where it is none."""
+        if slot.place.startswith(PARAMETERS):
+            return self._graph.name(node), slot.place.partition(".")[2]
+        links = self._graph.links(node, slot.place)
+        return next((link.parameter for link in (links[1], links[0]) if link and link.parameter), None)
+
+    def _moving(self, node: int, place: str) -> tuple[str, str] | None:
+        """Return the moving statistic that BatchNorm is given at a place: it changes it, so that no content tells."""
+        number = _MOVING_PLACES.get(place)
+        flow, own = self._graph.flow(node)
+        cell = flow.cells[own]
+        if number is None or cell is None or not _NORMAL.search(self._graph.parts(node).key):
+            return None
+        names = self._graph.state_of(node, cell)
+        return (cell, names[number]) if number < len(names) else None
 
     def _from_outside(self, node: int, slot: Slot) -> Finding:
-        """Return the kind of a value that no recorded call made: a parameter, data, or another value."""
-        graph = self._graph
-        if slot.place.startswith("parameters."):
-            return Finding(PARAMETER, node, slot.place, (graph.name(node), slot.place.partition(".")[2]))
-        links = graph.links(node, slot.place)
-        parameter = next((link.parameter for link in (links[1], links[0]) if link and link.parameter), None)
+        """Return the kind of a value that no recorded call made, whose bits differ and whose numbers do not."""
+        parameter = self._parameter(node, slot)
         if parameter is not None:
             return Finding(PARAMETER, node, slot.place, parameter)
         return Finding(DATA if self._is_data(node, slot) else OUTSIDE, node, slot.place)
@@ -158,20 +238,6 @@ class OriginFinder:
                 return False
         return slot.place == "input.0"
 
-    def _own_kind(self, node: int) -> str:
-        graph = self._graph
-        parts = graph.parts(node)
-        if any(slot.verdict == "argument" for slot in graph.slots[node] if slot.is_input):
-            return ARGUMENT
-        if is_random(parts):
-            return RANDOM
-        return COMMUNICATION if is_collective(parts) else COMPUTATION
-
-    def _soft_source(self, node: int) -> Finding | None:
-        """Return the difference that a node follows from, though no value between them is off."""
-        source = self._graph.soft[node]
-        return None if source == NONE else self._soft_finding(source)
-
     def _soft_finding(self, node: int) -> Finding:
         graph = self._graph
         pair = graph.pairs[node]
@@ -179,7 +245,7 @@ class OriginFinder:
             return Finding(CALLS, node)
         inputs = [slot for slot in graph.slots[node] if slot.is_input]
         for slot in inputs:
-            if slot.verdict == OTHER_BITS and max(graph.producer_nodes(node, slot.place)) == NONE:
+            if is_permuted(slot) and max(graph.producer_nodes(node, slot.place)) == NONE:
                 return self._from_outside(node, slot)
         if argument := next((slot for slot in inputs if slot.verdict == "argument"), None):
             return Finding(ARGUMENT, node, argument.place)

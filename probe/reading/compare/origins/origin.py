@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from probe.naming import COLLECTIVE
-from probe.reading.compare.origins.frames import Frame
 from probe.reading.entry_name import EntryName
+from probe.reading.frames import Frame
 
 OUTSIDE, DATA, PARAMETER, OPTIMIZER, ARGUMENT, WIRING, CALLS, COMPUTATION, GRADIENT_KIND, COMMUNICATION, RANDOM = (
     "outside value", "data", "parameter", "optimizer", "argument", "wiring", "calls", "computation", "gradient",
@@ -33,7 +33,7 @@ _COLLECTIVE = re.compile(
 
 _JSON_KEYS = (
     "kind", "name", "place", "cell", "step", "rank", "sentence", "stack", "file", "line", "source", "rel_l2", "more",
-    "ranks",
+    "ranks", "why",
 )  # fmt: skip
 
 
@@ -83,6 +83,7 @@ class Origin:
         rel_l2: the distance of the values.
         more: further places of the same kind; this origin stands for them.
         ranks: further ranks with the same origin.
+        why: the rule by which it was found.
     """
 
     kind: str
@@ -92,6 +93,7 @@ class Origin:
     rel_l2: float | None = None
     more: list[str] = field(default_factory=list)
     ranks: list[Any] = field(default_factory=list)
+    why: str = ""
 
     @property
     def name(self) -> str:

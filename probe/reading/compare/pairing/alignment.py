@@ -15,6 +15,7 @@ from probe.reading.compare.pairing.sequence import match
 from probe.reading.dump import Dump
 from probe.reading.entry_name import API, CELL, FORWARD, GRADIENT
 from probe.reading.flow import Flow, backward_name
+from probe.reading.frames import user_frame
 from probe.reading.values import element_count, is_tensor, leaves, plain, real
 
 #: how a pair was found
@@ -22,6 +23,9 @@ EXACT, COUNTED, MOVED, RENAMED, MAPPED, STATISTICS, REPLACED = (
     "exact", "counted", "moved", "renamed", "mapped", "statistics", "replaced"
 )  # fmt: skip
 NONE = -1
+#: the keys by which the calls of a Cell are paired, one after another
+LINE = -1
+_LEVELS = (LINE, 0, 1, 2, 3)
 
 
 class Pair(NamedTuple):
@@ -188,7 +192,9 @@ class Alignment:
     def pair_sequences(self, places_a: list[int], places_b: list[int]) -> None:
         """Pair the calls of one Cell in their order: by their full keys first, then by shorter keys."""
         flow_a, flow_b = self.flows
-        for level in range(4):
+        for level in _LEVELS:
+            if level == LINE and self.vocabulary.is_foreign:
+                continue
             if level == 2 and self.vocabulary.is_foreign:
                 self._pair_leftovers(places_a, places_b)
                 return
@@ -209,6 +215,12 @@ class Alignment:
             for i, j in found:
                 if level < 3 or names_a == names_b or self._between(left_a[i], left_b[j], places_a, places_b):
                     self.pair(left_a[i], left_b[j], self._how(left_a[i], left_b[j], level))
+
+    def _line(self, side: int, place: int) -> Hashable:
+        """Return the line of the user's code that made a call: its text and function; the place where none is known."""
+        dump = self._dumps[side]
+        frame = user_frame(dump.stacks.get(self.flows[side].names[place]) or ())
+        return (frame.source, frame.function) if frame is not None and frame.source else (side, place)
 
     def _how(self, a: int, b: int, level: int) -> str:
         if self.flows[0].names[a] == self.flows[1].names[b]:
@@ -298,11 +310,15 @@ class Alignment:
         return frozenset(map(element_count, shapes)) if key == "parameters" else tuple(map(element_count, shapes[:1]))
 
     def _call_key(self, side: int, place: int, name: str, level: int) -> Hashable:
-        """Return the key of a call: API, shapes and plain arguments; at level 1 no arguments, at 2 no shapes.
+        """Return the key of a call: API and line; at level 0 API, shapes and plain arguments, at 1 no arguments.
+
+        At level 2 it is the API alone.
 
         Two frameworks make other calls with other arguments for one thing. Their outputs have the same numbers: the key
         is API and output, at level 1 the output alone.
         """
+        if level == LINE:
+            return name, self._line(side, place)
         entry = self.entry(side, place)
         if self.vocabulary.is_foreign and isinstance(entry, dict):
             size = self.shapes(side, place, "output")
