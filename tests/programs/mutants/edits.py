@@ -80,7 +80,18 @@ class Finder(ast.NodeVisitor):
         end = self.span(stop)[1] if stop is not None else end
         if self.source[start:end] != text:
             self.edits.append(
-                Edit(kind, statement.lineno, last, start, end, text, self._class, self._method, self._attribute(statement), harmless)
+                Edit(
+                    kind,
+                    statement.lineno,
+                    last,
+                    start,
+                    end,
+                    text,
+                    self._class,
+                    self._method,
+                    self._attribute(statement),
+                    harmless,
+                )
             )
 
     def _attribute(self, statement):
@@ -107,7 +118,11 @@ class Finder(ast.NodeVisitor):
             if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
                 self.visit(statement)
                 continue
-            inner = [getattr(statement, name) for name in ("body", "orelse") if isinstance(getattr(statement, name, None), list)]
+            inner = [
+                getattr(statement, name)
+                for name in ("body", "orelse")
+                if isinstance(getattr(statement, name, None), list)
+            ]
             if inner:
                 for block in inner:
                     self._block(block)
@@ -148,7 +163,7 @@ class Finder(ast.NodeVisitor):
             start = node.func
             owner = self.text(start.value)
             if owner in ("ops", "F"):
-                rest = self.text(node)[len(self.text(start)):]
+                rest = self.text(node)[len(self.text(start)) :]
                 arguments = "(" + self.text(node.args[0]) + ")" if name == "leaky_relu" else rest
                 self.add("activation", node, f"{owner}.{_ACTIVATIONS[name]}{arguments}")
         if name in _TURNS and isinstance(node.func, ast.Attribute):
@@ -185,7 +200,11 @@ class Finder(ast.NodeVisitor):
             self.add(kind, value, repr(number * 1.5) if number else "0.05")
 
     def _transpose(self, node):
-        places = node.args if len(node.args) > 1 and all(isinstance(a, (ast.Constant, ast.UnaryOp)) for a in node.args) else None
+        places = (
+            node.args
+            if len(node.args) > 1 and all(isinstance(a, (ast.Constant, ast.UnaryOp)) for a in node.args)
+            else None
+        )
         if places is None:
             places = next((a.elts for a in node.args if isinstance(a, ast.Tuple)), None)
         if places and len(places) > 2:
@@ -199,7 +218,17 @@ class Finder(ast.NodeVisitor):
     def _raw(self, kind, start, stop, text):
         statement = self._statement
         self.edits.append(
-            Edit(kind, statement.lineno, statement.end_lineno, start, stop, text, self._class, self._method, self._attribute(statement))
+            Edit(
+                kind,
+                statement.lineno,
+                statement.end_lineno,
+                start,
+                stop,
+                text,
+                self._class,
+                self._method,
+                self._attribute(statement),
+            )
         )
 
     def _axis(self, node):
@@ -208,7 +237,11 @@ class Finder(ast.NodeVisitor):
 
     def _binary(self, node):
         left, right = self.text(node.left), self.text(node.right)
-        if isinstance(node.op, ast.Add) and isinstance(node.left, (ast.Name, ast.Call)) and isinstance(node.right, (ast.Name, ast.Call)):
+        if (
+            isinstance(node.op, ast.Add)
+            and isinstance(node.left, (ast.Name, ast.Call))
+            and isinstance(node.right, (ast.Name, ast.Call))
+        ):
             self.add("residual left out", node, left)
             self.add("residual left out", node, right)
             self.add("minus for plus", node, f"{left} - {right}")
@@ -218,7 +251,9 @@ class Finder(ast.NodeVisitor):
             self.add("stop_gradient", node, f"{left} + ops.stop_gradient({right})")
         if isinstance(node.op, ast.Mult):
             for side in (node.left, node.right):
-                if isinstance(side, ast.Constant) and isinstance(side.value, float) or (isinstance(side, ast.Attribute) and "scale" in side.attr):
+                if (isinstance(side, ast.Constant) and isinstance(side.value, float)) or (
+                    isinstance(side, ast.Attribute) and "scale" in side.attr
+                ):
                     self.add("scale", side, f"({self.text(side)} * 1.25)")
                 elif isinstance(side, ast.UnaryOp):
                     self.add("mask", side, "-1.0")
@@ -254,7 +289,9 @@ class Finder(ast.NodeVisitor):
                 text = self.text(following) + between + self.text(statement)
                 self.add("lines exchanged", statement, text, harmless=True, stop=following)
                 if "self." in self.text(statement.value) and isinstance(statement.value, ast.Call):
-                    text = f"{target.id} = {self.text(following.value)}{between}{other.id} = {self.text(statement.value)}"
+                    text = (
+                        f"{target.id} = {self.text(following.value)}{between}{other.id} = {self.text(statement.value)}"
+                    )
                     self.add("values exchanged", statement, text, stop=following)
 
 

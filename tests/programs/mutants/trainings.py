@@ -28,7 +28,7 @@ KINDS = (
     "rows exchanged", "one weight", "frozen", "in place between steps", "learning rate", "BatchNorm momentum", "BatchNorm epsilon",
     "LayerNorm epsilon", "state between steps", "optimizer momentum", "weight decay", "gradient zeroed",
 )  # fmt: skip
-HARMLESS = ("the same again", "noise")
+HARMLESS = ("the same again",)
 
 
 def of_data(change, data):
@@ -123,7 +123,11 @@ def of_optimizer(change, make):
         if change.kind == "learning rate":
             return nn.Adam(parameters, 1.5e-3, weight_decay=0.01) if adam else nn.Momentum(parameters, 0.06, 0.9, 1e-4)
         if change.kind == "optimizer momentum":
-            return nn.Adam(parameters, 1e-3, 0.8, weight_decay=0.01) if adam else nn.SGD(parameters, 0.05, weight_decay=1e-4)
+            return (
+                nn.Adam(parameters, 1e-3, 0.8, weight_decay=0.01)
+                if adam
+                else nn.SGD(parameters, 0.05, weight_decay=1e-4)
+            )
         if change.kind == "weight decay":
             return nn.Adam(parameters, 1e-3) if adam else nn.Momentum(parameters, 0.05, 0.9, 0.01)
         return make(name, parameters)

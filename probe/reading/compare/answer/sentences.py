@@ -8,8 +8,17 @@ from typing import Any
 
 from probe.reading import entry_name, text
 from probe.reading.compare.dataflow.graph import Graph
-from probe.reading.compare.judging.judge import HARD, OTHER_BITS, TRANSPOSED, Slot, other_text
+from probe.reading.compare.judging.judge import (
+    FAINT,
+    HARD,
+    NUMBERS_EQUAL,
+    OTHER_BITS,
+    TRANSPOSED,
+    Slot,
+    other_text,
+)
 from probe.reading.compare.origins.finder import Finding
+from probe.reading.compare.origins.gradients import operand_of, side_without
 from probe.reading.compare.origins.origin import (
     ARGUMENT,
     CALLS,
@@ -27,10 +36,12 @@ from probe.reading.compare.origins.origin import (
 from probe.reading.compare.pairing.alignment import NONE
 from probe.reading.dump import Dump
 from probe.reading.entry_name import BACKWARD, CELL, GRADIENT
+from probe.reading.flow import is_constant
 from probe.reading.frames import user_frame
 from probe.reading.values import NUMBERS, is_tensor
 
 _CONTEXT = 2
+_PERMUTED = "; or an input holds the same numbers in other places: only summary_mode md5 or task tensor can tell"
 
 
 class Describer:
@@ -102,11 +113,13 @@ class Describer:
         if finding.kind == WIRING:
             return self._wiring(finding, name)
         if finding.kind == CALLS:
-            return self._calls(finding.node, where)
+            return self._calls(finding.node, where) + self._without_gradient(finding)
         if finding.kind == GRADIENT_KIND:
             return self._gradient(finding, name, slot)
         if finding.kind == RANDOM:
-            return f"{name} draws other random numbers: the seeds or the order of random calls differ{_numbers(slot)}"
+            return f"{name} draws other random numbers: seeds or the order of calls differ{_numbers(slot)}" + (
+                self._permutation_note(finding.node)
+            )
         if finding.kind == COMMUNICATION:
             return f"{name} gives another result, though its inputs agree on this rank{_numbers(slot)}"
         return self._computation(finding.node, name, slot)
@@ -153,13 +166,28 @@ class Describer:
         alone = [flow.names[other] for other in (place, *more)]
         return f"only {'AB'[side]} has {', '.join(alone)}, in {where}"
 
+    def _without_gradient(self, finding: Finding) -> str:
+        """Return that an operand gets no gradient on one side; "" where no gradient is missing."""
+        graph, node = self._graph, finding.source
+        if node == NONE or graph.parts(node).direction != BACKWARD:
+            return ""
+        slot = graph.slot(node, finding.place) if finding.place else None
+        side = side_without(graph, node, slot)
+        if side is None:
+            return ""
+        own, inputs = operand_of(graph, node, slot)
+        name = graph.name(own if own != NONE else node)
+        place = f"{_place(inputs[0])} of " if len(inputs) == 1 else ""
+        return f": {place}{name} gets no gradient in {'AB'[side]}, and one in {'BA'[side]}"
+
     def _gradient(self, finding: Finding, name: str, slot: Slot | None) -> str:
         pair = self._graph.pairs[finding.node]
         if NONE in (pair.a, pair.b):
             return f"{name} is only in {'A' if pair.b == NONE else 'B'}: no gradient arrives there on the other side"
         if slot is not None and not (is_tensor(slot.a) and is_tensor(slot.b)):
+            told = self._without_gradient(finding._replace(source=finding.node))
             side = "B" if is_tensor(slot.a) else "A"
-            return f"{name}: no gradient for {_place(slot.place)} in {side}"
+            return f"{name}: no gradient for {_place(slot.place)} in {side}{told}"
         if slot is not None and slot.is_input:
             return f"{name}: the gradient that arrives differs, and no recorded call made it{_numbers(slot)}"
         return f"{name}: the forward agrees, the gradient does not{_numbers(slot)}"
@@ -170,17 +198,20 @@ class Describer:
             entry = self._dumps[side].data[self._graph.alignment.flows[side].names[place]] if place != NONE else None
             if isinstance(entry, dict) and entry.get("raised"):
                 return f"{name} raises in {'AB'[side]}: {text.safe(entry['raised'])}"
-        permuted = self._may_be_permuted(node)
-        note = "; or an input holds the same numbers in other places, as statistics cannot tell" if permuted else ""
+        note = self._permutation_note(node)
         if any(other.verdict == TRANSPOSED for other in self._graph.slots[node]):
             note = "; its weight is the transpose of A's, and may be used as if it were not"
-        return f"{name}: same inputs, another output{_numbers(slot)}{note}"
+        given = [other.verdict for other in self._graph.slots[node] if other.is_input and is_tensor(other.a)]
+        inputs = "inputs within tolerance" if FAINT.intersection(given) else "same inputs"
+        return f"{name}: {inputs}, another output{_numbers(slot)}{note}"
 
-    def _may_be_permuted(self, node: int) -> bool:
-        return any(
-            slot.verdict == "equal numbers" and slot.is_input and len(slot.a.get("shape") or ()) > 1
-            for slot in self._graph.slots[node]
-        )
+    def _permutation_note(self, node: int) -> str:
+        """Return what statistics cannot tell about the inputs of a call; "" where they can."""
+        for slot in self._graph.slots[node]:
+            sizes = [size for size in (slot.a.get("shape") or ()) if size != 1] if is_tensor(slot.a) else []
+            if slot.verdict == NUMBERS_EQUAL and slot.is_input and sizes and not is_constant(slot.a):
+                return _PERMUTED
+        return ""
 
 
 def _place(place: str) -> str:

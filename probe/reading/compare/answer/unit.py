@@ -12,11 +12,21 @@ from probe.errors import UsageError
 from probe.reading import entry_name
 from probe.reading.compare.answer.sentences import Describer
 from probe.reading.compare.dataflow.graph import Graph
-from probe.reading.compare.judging.judge import HARD, OTHER_BITS
+from probe.reading.compare.judging.judge import FAINT, HARD, OTHER_BITS, sharpened
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
 from probe.reading.compare.layouts.blame import name_ranks
 from probe.reading.compare.origins.finder import Finding, OriginFinder
-from probe.reading.compare.origins.origin import Origin, is_collective
+from probe.reading.compare.origins.origin import (
+    ARGUMENT,
+    CALLS,
+    DATA,
+    OPTIMIZER,
+    OUTSIDE,
+    PARAMETER,
+    WIRING,
+    Origin,
+    is_collective,
+)
 from probe.reading.compare.origins.unit_summary import Collective, UnitCounts, UnitOrigins, UnitSummary
 from probe.reading.compare.pairing.alignment import NONE
 from probe.reading.document import paused_gc
@@ -25,6 +35,8 @@ from probe.reading.entry_name import API, BACKWARD
 from probe.reading.source import DumpFolder
 
 _MOST_ORIGINS, _MOST_NAMES, _MOST_CELLS = 50, 50, 200
+#: so few roots within the tolerance explain a difference that has grown, if they are of these kinds: the rest is equal
+_FEW, _ROOTS = 3, frozenset((PARAMETER, DATA, OUTSIDE, ARGUMENT, CALLS, OPTIMIZER, WIRING))
 
 
 def compare_unit(
@@ -104,21 +116,48 @@ def _count(comparing: JudgedPairs) -> UnitCounts:
     )
 
 
-def _find_origins(counts: UnitCounts, comparing: JudgedPairs) -> UnitOrigins:
+def _find_origins(counts: UnitCounts, judged: JudgedPairs) -> UnitOrigins:
     changed = any(how not in ("exact",) for how in counts.pairs) or counts.verdicts.keys() & {"argument", OTHER_BITS}
     if not counts.differs and not changed:
         return UnitOrigins()
-    graph = Graph(comparing.alignment, comparing.pairs, comparing.slots, (comparing.a, comparing.b))
-    finder, describer = OriginFinder(graph), Describer(graph, comparing.a, comparing.b)
+    graph = Graph(judged.alignment, judged.pairs, judged.slots, (judged.a, judged.b))
+    finder, describer = OriginFinder(graph), Describer(graph, judged.a, judged.b)
     findings = finder.origins()
+    exact: tuple[Origin, ...] = ()
+    grew = finder.has_grown(findings)
+    if counts.differs and not FAINT.isdisjoint(counts.verdicts):
+        exact = _exact_origins(judged)
     blamed = {finding.node for finding in findings}
     rest = [finding for finding in finder.soft() if finding.node not in blamed]
+    first = tuple(_grouped([describer.origin(finding) for finding in findings[: 4 * _MOST_ORIGINS]]))
+    if exact and grew and (not first or (len(exact) <= _FEW and all(origin.kind in _ROOTS for origin in exact))):
+        first = exact
+    elif not first and counts.differs:
+        first = tuple(describer.origin(finding) for finding in finder.first_of_all())
     return UnitOrigins(
-        first=tuple(_grouped([describer.origin(finding) for finding in findings[: 4 * _MOST_ORIGINS]])),
+        first=first,
         later=tuple(describer.origin(finding) for finding in finder.later()),
         soft=tuple(describer.origin(finding) for finding in rest[:_MOST_ORIGINS]),
         collectives=tuple(_collectives(graph, findings)),
+        exact=exact,
+        parameters=_parameters(judged) if first else (0, 0),
     )
+
+
+def _exact_origins(judged: JudgedPairs) -> tuple[Origin, ...]:
+    """Return the places where differences begin if every other bit is one."""
+    slots = [sharpened(found) for found in judged.slots]
+    graph = Graph(judged.alignment, judged.pairs, slots, (judged.a, judged.b))
+    describer = Describer(graph, judged.a, judged.b)
+    return tuple(
+        _grouped([describer.origin(finding) for finding in OriginFinder(graph).origins()[: 4 * _MOST_ORIGINS]])
+    )
+
+
+def _parameters(judged: JudgedPairs) -> tuple[int, int]:
+    """Return how many parameters there are, and how many of them differ in any bit."""
+    found = [slot for slots in judged.slots for slot in slots if slot.is_input and slot.place.startswith("parameters.")]
+    return len(found), sum(slot.verdict in HARD or slot.verdict in FAINT for slot in found)
 
 
 def _grouped(origins: list[Origin]) -> list[Origin]:

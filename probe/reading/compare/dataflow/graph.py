@@ -315,10 +315,11 @@ class Graph:
         slot = self.slot(node, place) if place else None
         if slot is None or slot.verdict not in (BITS, NUMBERS_EQUAL):
             return False
-        if slot.verdict == BITS or is_constant(slot.a) or not _MOVES.search(self._parts[cause].key):
+        if slot.verdict == BITS or is_constant(slot.a):
             return True
-        moved = _PERMUTES.search(self._parts[source].key) and not self._is_alone(source)
-        return not moved and slot.a.get("shape") == slot.b.get("shape")
+        if _PERMUTES.search(self._parts[source].key) and not self._is_alone(source):
+            return False  # permuted heads stay permuted through all that works on each of them alone
+        return not _MOVES.search(self._parts[cause].key) or slot.a.get("shape") == slot.b.get("shape")
 
     def _is_alone(self, node: int) -> bool:
         return NONE in self.pairs[node][:2]

@@ -23,6 +23,8 @@ BITS, NUMBERS_EQUAL, CLOSE, DIFFERS, UNKNOWN_VALUE, ONE_SIDE, SHAPE, OTHER_BITS,
     "not combined",
 )  # fmt: skip
 HARD = frozenset((DIFFERS, ONE_SIDE, SHAPE))
+#: differences within the tolerance
+FAINT = frozenset((CLOSE, OTHER_BITS, NEAR_ZERO))
 #: the verdict on a weight that is the transpose of the other framework's
 TRANSPOSED = "transposed"
 #: key of an entry -> how places in it begin, and whether the call was given it
@@ -349,6 +351,11 @@ def _same_forms(slots: list[Slot]) -> list[Slot]:
         slot._replace(verdict="argument", distance=UNKNOWN) if slot.is_input and slot.verdict == ONE_SIDE else slot
         for slot in slots
     ]
+
+
+def sharpened(slots: list[Slot]) -> list[Slot]:
+    """Return the places of a call as they are judged if every difference counts."""
+    return [slot._replace(verdict=DIFFERS) if slot.verdict in FAINT else slot for slot in slots]
 
 
 def is_permuted(slot: Slot) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from probe.reading.compare.dataflow.graph import Graph
-from probe.reading.compare.judging.judge import HARD, Slot, is_permuted
+from probe.reading.compare.judging.judge import FAINT, HARD, Slot, is_permuted
 from probe.reading.compare.origins.gradients import end_of, side_without
 from probe.reading.compare.origins.origin import (
     ARGUMENT,
@@ -79,14 +79,24 @@ class OriginFinder:
         self._graph = graph
 
     def origins(self) -> list[Finding]:
-        """Return the minimal elements that differ, in order: at least one where anything differs."""
-        graph = self._graph
-        nodes = [node for node, off in enumerate(graph.off) if off]
-        found = self._found([node for node in nodes if not graph.tainted[node]])
-        for node in nodes if not found else ():  # all follow from one another, or from what the rules do not name
-            if not graph.is_container(node) or node == nodes[-1]:
+        """Return the minimal elements that differ, in order."""
+        return self._found([node for node, off in enumerate(self._graph.off) if off and not self._graph.tainted[node]])
+
+    def first_of_all(self) -> list[Finding]:
+        """Return the first call that differs, where all follow from one another; [] where none differs."""
+        nodes = [node for node, off in enumerate(self._graph.off) if off]
+        for node in nodes:
+            if not self._graph.is_container(node) or node == nodes[-1]:
                 return self._found([node]) or [self._plainly(node)]
-        return found
+        return []
+
+    def has_grown(self, findings: list[Finding]) -> bool:
+        """Return whether all these may be small differences of inputs that a call has made large."""
+        return all(
+            finding.kind in (COMPUTATION, GRADIENT_KIND)
+            and any(slot.verdict in FAINT for slot in self._graph.slots[finding.node] if slot.is_input)
+            for finding in findings
+        )
 
     def _found(self, nodes: list[int]) -> list[Finding]:
         found: dict[tuple[Any, ...], Finding] = {}

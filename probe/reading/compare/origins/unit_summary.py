@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from probe.reading.compare.judging.judge import HARD
+from probe.reading.compare.judging.judge import FAINT, HARD
 from probe.reading.compare.origins.origin import Origin
 
 #: how tensors, calls and Cells are counted
@@ -55,6 +55,11 @@ class UnitCounts(NamedTuple):
         return sum(count for how, count in self.pairs.items() if how)
 
     @property
+    def is_exact(self) -> bool:
+        """Whether no tensor is known to differ in any bit: the two runs have no noise."""
+        return not self.differs and not any(self.verdicts.get(verdict) for verdict in FAINT)
+
+    @property
     def differs(self) -> int:
         """The number of tensors that differ beyond tolerance."""
         return sum(self.verdicts.get(verdict, 0) for verdict in HARD)
@@ -68,12 +73,16 @@ class UnitOrigins(NamedTuple):
         later: places that follow from an origin by the dataflow, but are suspicious by themselves.
         soft: differences that may be harmless.
         collectives: the collectives, in order.
+        exact: places where a difference begins if every other bit is one; where they may be others than ``first``.
+        parameters: how many parameters there are, and how many of them differ in any bit.
     """
 
     first: tuple[Origin, ...] = ()
     later: tuple[Origin, ...] = ()
     soft: tuple[Origin, ...] = ()
     collectives: tuple[Collective, ...] = ()
+    exact: tuple[Origin, ...] = ()
+    parameters: tuple[int, int] = (0, 0)
 
 
 @dataclass
