@@ -261,7 +261,9 @@ class OriginFinder:
             return Finding(ARGUMENT, node, argument.place)
         wirings = graph.wirings(node)
         if wirings:
-            return Finding(WIRING, node, wirings[0])
+            producers = graph.producer_nodes(node, wirings[0])
+            alone = [producer for producer in producers if producer != NONE and NONE in graph.pairs[producer][:2]]
+            return Finding(CALLS, alone[0]) if alone else Finding(WIRING, node, wirings[0])
         place = next((slot.place for slot in graph.slots[node] if is_tensor(slot.a)), "")
         return Finding(ARGUMENT, node, place)
 
