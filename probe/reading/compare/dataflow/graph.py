@@ -361,6 +361,7 @@ class Graph:
             left.place
             for left, right in zip(links_a, links_b)
             if left.root >= 0 and right.root >= 0 and self.alignment.b_of.get(left.root) != right.root
+            if self.alignment.b_of.get(left.producer, NONE) != right.producer  # else the change is before that call
             if not self._is_one_loosely(left, right)
         ]
 
