@@ -15,6 +15,7 @@ from probe.reading.compare.judging.judge import (
     OTHER_BITS,
     TRANSPOSED,
     Slot,
+    is_state,
     other_text,
 )
 from probe.reading.compare.origins.finder import Finding
@@ -41,6 +42,7 @@ from probe.reading.frames import user_frame
 from probe.reading.values import NUMBERS, is_tensor
 
 _CONTEXT = 2
+_PLACES = {"kwargs": "argument", "attributes": "attribute", "model_parameters": "parameter"}
 _PERMUTED = "; or an input holds the same numbers in other places: only summary_mode md5 or task tensor can tell"
 
 
@@ -100,7 +102,8 @@ class Describer:
         if finding.kind == PARAMETER and finding.parameter:
             cell, parameter = finding.parameter
             change = "has other bits, though equal statistics," if slot and slot.verdict == OTHER_BITS else "differs"
-            return f"{parameter} of {entry_name.cell_label(cell)} {change} before its first use{_numbers(slot)}"
+            owner = entry_name.cell_label(cell) if entry_name.parse(cell).kind in (CELL, GRADIENT) else "the model"
+            return f"{parameter} of {owner} {change} before its first use{_numbers(slot)}"
         if finding.kind == DATA:
             return f"the data differ: {name}, {_place(finding.place)}{_numbers(slot)}"
         if finding.kind == OUTSIDE:
@@ -198,6 +201,9 @@ class Describer:
             entry = self._dumps[side].data[self._graph.alignment.flows[side].names[place]] if place != NONE else None
             if isinstance(entry, dict) and entry.get("raised"):
                 return f"{name} raises in {'AB'[side]}: {text.safe(entry['raised'])}"
+        if slot is not None and is_state(slot.place):
+            state = slot.place.rpartition(".")[2]
+            return f"{name}: {state} differs after the forward, though the inputs agree: its momentum?{_numbers(slot)}"
         note = self._permutation_note(node)
         if any(other.verdict == TRANSPOSED for other in self._graph.slots[node]):
             note = "; its weight is the transpose of A's, and may be used as if it were not"
@@ -209,7 +215,7 @@ class Describer:
         """Return what statistics cannot tell about the inputs of a call; "" where they can."""
         for slot in self._graph.slots[node]:
             sizes = [size for size in (slot.a.get("shape") or ()) if size != 1] if is_tensor(slot.a) else []
-            if _has_same_ends(slot) and slot.is_input and sizes and not is_constant(slot.a):
+            if _may_be_permuted(slot) and slot.is_input and sizes and not is_constant(slot.a):
                 return _PERMUTED
         return ""
 
@@ -221,16 +227,12 @@ def _place(place: str) -> str:
     ('input 1', 'argument mask', 'output 0', 'weight.0')
     """
     word, _, rest = place.partition(".")
-    return f"{'argument' if word == 'kwargs' else word} {rest}" if word in ("input", "output", "kwargs") else place
+    return f"{_PLACES.get(word, word)} {rest}" if word in ("input", "output", *_PLACES) else place
 
 
-def _has_same_ends(slot: Slot) -> bool:
+def _may_be_permuted(slot: Slot) -> bool:
     """Return whether two tensors may be permutations: their sums may be rounded in other ways."""
-    if slot.verdict == NUMBERS_EQUAL:
-        return True
-    return (
-        slot.verdict in FAINT and not slot.a.get("md5") and all(slot.a.get(k) == slot.b.get(k) for k in ("Max", "Min"))
-    )
+    return slot.verdict == NUMBERS_EQUAL or (slot.verdict in FAINT and not slot.a.get("md5"))
 
 
 def _numbers(slot: Slot | None) -> str:

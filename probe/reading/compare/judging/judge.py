@@ -139,6 +139,8 @@ class Judge:
             name: the entry's name in A.
             slots: the places of a call, in the order in which the calls ran.
         """
+        if not self._tolerances.is_plain:
+            self._tolerances.note([f"{name}.{slot.place}" for slot in slots if is_tensor(slot.a)])
         if self._tolerances.is_plain or DIFFERS not in [slot.verdict for slot in slots]:
             return self._follow(slots)
         return [

@@ -176,7 +176,9 @@ class OriginFinder:
 
     def _by_rule(self, rule: Rule, node: int, place: str) -> Iterator[Finding]:
         if rule.kind == EARLIER:
-            yield self._soft_finding(self._graph.soft[node])._replace(why=rule.why, source=node)
+            change = self._soft_finding(self._graph.soft[node])
+            why = rule.why if change.node != node else f"its own {change.kind} differs"
+            yield change._replace(why=why, source=node)
         elif rule.kind != NOTHING:
             yield Finding(rule.kind, node, place, why=rule.why)
 
