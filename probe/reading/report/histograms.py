@@ -7,8 +7,8 @@ from __future__ import annotations
 from typing import Any
 
 from probe.errors import UsageError
-from probe.reading.compare.judging.judge import HARD
 from probe.reading.compare.judging.judged_pairs import JudgedPairs
+from probe.reading.compare.judging.verdicts import HARD
 from probe.reading.report.part import Part
 
 #: bins from 1e-12 to 1e0; the first holds all that is less, the last all that is more, and NaN

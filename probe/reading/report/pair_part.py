@@ -11,8 +11,8 @@ from typing import Any
 
 from probe.reading import entry_name
 from probe.reading.compare.answer.unit import compare_unit
-from probe.reading.compare.judging.judge import HARD, Slot
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
+from probe.reading.compare.judging.verdicts import HARD, Slot
 from probe.reading.compare.pairing.alignment import NONE, Pair
 from probe.reading.flow import Flow
 from probe.reading.report import part as kinds

@@ -112,10 +112,11 @@ class Bench:
 
     Args:
         folder: where the dumps are.
+        task: the task that records them.
     """
 
-    def __init__(self, folder):
-        self.folder = Path(folder)
+    def __init__(self, folder, task="statistics"):
+        self.folder, self.task = Path(folder), task
         self.golden = {}
 
     def record_golden(self, name, reuse):
@@ -124,7 +125,7 @@ class Bench:
         if reuse and known.exists():
             self.golden[name] = pickle.loads(known.read_bytes())
             return
-        found = record(name, None, self.folder / name / "golden")
+        found = record(name, None, self.folder / name / "golden", self.task)
         if "skip" in found:
             raise SystemExit(f"{name}: {found['skip']}")
         known.write_bytes(pickle.dumps(found))
@@ -134,7 +135,7 @@ class Bench:
     def record(self, name, number, change):
         """Record a mutant; return what is known of it."""
         folder = self.folder / name / f"m{number}"
-        found = record(name, change, folder)
+        found = record(name, change, folder, self.task)
         golden = self.golden[name]
         found["effect"] = "skip" in found or found["losses"] != golden["losses"] or found["end"] != golden["end"]
         (folder.parent / f"m{number}.known").write_bytes(pickle.dumps((change, found)))
@@ -164,6 +165,7 @@ def main():
     parser.add_argument("--reuse", action="store_true", help="judge the dumps that are in --keep")
     parser.add_argument("--only", default="", help="judge only classes with this text in their name")
     parser.add_argument("--modes", default="statistics,md5")
+    parser.add_argument("--task", default="statistics", choices=("statistics", "tensor"))
     given = parser.parse_args()
     folder = given.keep or tempfile.mkdtemp()
     try:
@@ -175,7 +177,7 @@ def main():
 
 def run(given, folder):
     """Record what is not there, judge all, print the tables."""
-    bench, names = Bench(folder), given.nets.split(",")
+    bench, names = Bench(folder, given.task), given.nets.split(",")
     per_net = -(-given.count // len(names)), -(-given.harmless // len(names))
     rows = []
     for name in names:

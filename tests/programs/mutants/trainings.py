@@ -26,7 +26,7 @@ class Change(NamedTuple):
 KINDS = (
     "rolled labels", "batch reversed", "batch scaled", "one row", "weight transposed", "weight scaled", "other init",
     "rows exchanged", "one weight", "frozen", "in place between steps", "learning rate", "BatchNorm momentum", "BatchNorm epsilon",
-    "LayerNorm epsilon", "state between steps", "optimizer momentum", "weight decay", "gradient zeroed",
+    "LayerNorm epsilon", "state between steps", "optimizer momentum", "weight decay",
 )  # fmt: skip
 HARMLESS = ("the same again",)
 

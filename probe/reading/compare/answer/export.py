@@ -14,8 +14,8 @@ from typing import Any
 
 from probe.reading import entry_name
 from probe.reading.compare.distances.tolerance import of_dtype
-from probe.reading.compare.judging.judge import Slot
 from probe.reading.compare.judging.judged_pairs import JudgedPairs
+from probe.reading.compare.judging.verdicts import Slot
 from probe.reading.compare.pairing.alignment import NONE
 from probe.reading.text import csv_text
 from probe.reading.values import element_count, is_tensor, plain

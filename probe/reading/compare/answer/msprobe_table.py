@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from probe.reading.compare.judging.judge import HARD
 from probe.reading.compare.judging.judged_pairs import JudgedPairs
+from probe.reading.compare.judging.verdicts import HARD
 from probe.reading.compare.pairing.alignment import NONE
 from probe.reading.frames import user_frame
 from probe.reading.values import NUMBERS, is_tensor, real

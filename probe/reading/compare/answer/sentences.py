@@ -8,7 +8,7 @@ from typing import Any
 
 from probe.reading import entry_name, text
 from probe.reading.compare.dataflow.graph import Graph
-from probe.reading.compare.judging.judge import (
+from probe.reading.compare.judging.verdicts import (
     FAINT,
     HARD,
     NUMBERS_EQUAL,

@@ -12,8 +12,8 @@ from probe.errors import UsageError
 from probe.reading import entry_name
 from probe.reading.compare.answer.sentences import Describer
 from probe.reading.compare.dataflow.graph import Graph
-from probe.reading.compare.judging.judge import FAINT, HARD, OTHER_BITS, sharpened
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
+from probe.reading.compare.judging.verdicts import FAINT, HARD, OTHER_BITS, sharpened
 from probe.reading.compare.layouts.blame import name_ranks
 from probe.reading.compare.origins.finder import Finding, OriginFinder
 from probe.reading.compare.origins.origin import (

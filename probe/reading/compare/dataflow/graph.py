@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from probe.reading.compare.judging.judge import (
+from probe.reading.compare.judging.verdicts import (
     BITS,
     HARD,
     NOT_COMBINED,

@@ -4,29 +4,34 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from probe.naming import written_outputs
 from probe.reading.compare.distances.bounds import APART, SAME, UNKNOWN, Distance, distance
 from probe.reading.compare.distances.tolerance import Tolerances, of_dtype
 from probe.reading.compare.frameworks.agreement import is_certain, is_noise, is_told, may_be_transposed
+from probe.reading.compare.judging.verdicts import (
+    BITS,
+    CLOSE,
+    DIFFERS,
+    HARD,
+    NEAR_ZERO,
+    NOT_COMBINED,
+    NUMBERS_EQUAL,
+    ONE_SIDE,
+    OTHER_BITS,
+    SHAPE,
+    TRANSPOSED,
+    UNKNOWN_VALUE,
+    Slot,
+    is_state,
+)
 from probe.reading.entry_name import API, BACKWARD, CELL, FORWARD, GRADIENT, EntryName
 from probe.reading.flow import content_key
 from probe.reading.values import Leaf, element_count, is_tensor, leaves, plain, real
 
-#: verdicts on a tensor
-BITS, NUMBERS_EQUAL, CLOSE, DIFFERS, UNKNOWN_VALUE, ONE_SIDE, SHAPE, OTHER_BITS, NEAR_ZERO, NOT_COMBINED = (
-    "same", "equal numbers", "close", "differs", "unknown", "one side", "shape", "other bits", "near zero",
-    "not combined",
-)  # fmt: skip
-HARD = frozenset((DIFFERS, ONE_SIDE, SHAPE))
-#: differences within the tolerance
-FAINT = frozenset((CLOSE, OTHER_BITS, NEAR_ZERO))
-#: the verdict on a weight that is the transpose of the other framework's
-TRANSPOSED = "transposed"
 #: key of an entry -> how places in it begin, and whether the call was given it
 _PARTS = {
     "input_args": ("input.", True),
@@ -41,35 +46,10 @@ _PARTS = {
     "grad_input": ("output.", False),
 }
 _SMALL, _HUGE = 1e-3, 1e300
-#: parameters that the forward changes: they are recorded after it, as outputs are
-_STATE = re.compile(r"(^|\.)(moving|running)_(mean|var(iance)?)$")
 #: statistics give the least distance of an input, which may be so many times larger
 _GROWN = 10.0
 _NO_FLOOR = (0.0, 0.0)
 _PLACES = tuple(map(str, range(64)))
-
-
-class Slot(NamedTuple):
-    """One place of a call in A and in B.
-
-    Attributes:
-        place: where: "input.0", "output.1".
-        is_input: whether the call was given it.
-        a: the value in A: a record, a plain value, or None.
-        b: the value in B.
-        distance: how far apart two tensors are.
-        verdict: "same" (bits), "equal numbers", "other bits" (equal numbers, another CRC-32), "close", "near zero"
-            (both are the rounding of a sum that is zero), "differs", "shape", "one side", "unknown" or "not combined"
-            (the ranks of a layout do not tell the whole); "" for plain values that are equal, "argument" for others.
-            Of two frameworks also "transposed".
-    """
-
-    place: str
-    is_input: bool
-    a: Any
-    b: Any
-    distance: Distance
-    verdict: str
 
 
 #: finds the distance of two tensors from their arrays: (record of A, record of B, from statistics) -> distance
@@ -355,16 +335,6 @@ def _same_forms(slots: list[Slot]) -> list[Slot]:
     ]
 
 
-def sharpened(slots: list[Slot]) -> list[Slot]:
-    """Return the places of a call as they are judged if every difference counts."""
-    return [slot._replace(verdict=DIFFERS) if slot.verdict in FAINT else slot for slot in slots]
-
-
-def is_permuted(slot: Slot) -> bool:
-    """Return whether two tensors have other bits, but the same greatest and least element: perhaps other places."""
-    return slot.verdict == OTHER_BITS and all(slot.a.get(key) == slot.b.get(key) for key in ("Max", "Min"))
-
-
 def _gap(slot: Slot) -> float:
     """Return the norm of the difference of two tensors, as far as it is known; 0.0 where nothing is known."""
     left, right, relative = real(slot.a.get("Norm")), real(slot.b.get("Norm")), slot.distance.rel_l2
@@ -381,15 +351,6 @@ def _is_carried(slot: Slot, given: list[tuple[float, int | None]]) -> bool:
     return any(gap <= _GROWN * own * max((size or 0) / count, 1.0) ** 0.5 for own, size in given)
 
 
-def is_state(name: str) -> bool:
-    """Return whether a parameter is one that the forward changes.
-
-    >>> is_state("parameters.moving_mean"), is_state("gamma")
-    (True, False)
-    """
-    return _STATE.search(name) is not None
-
-
 def is_unwritten(parts: EntryName, place: str) -> bool:
     """Return whether a tensor is memory as it was: of ``empty``, or a further output of BatchNorm.
 
@@ -403,15 +364,3 @@ def is_unwritten(parts: EntryName, place: str) -> bool:
     written = written_outputs(parts.key)
     number = place.split(".", 2)[1]
     return written is not None and not (number.isdigit() and int(number) < written)
-
-
-def other_text(slot: Slot) -> tuple[str, str]:
-    """Return the two values of a place that holds no two tensors, as texts."""
-    return _text(slot.a), _text(slot.b)
-
-
-def _text(value: Any) -> str:
-    if is_tensor(value):
-        return f"{value.get('dtype')} {value.get('shape')}"
-    text = repr(plain(value))
-    return text if len(text) <= 60 else text[:57] + "..."

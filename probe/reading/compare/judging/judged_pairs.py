@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from probe.reading.compare.distances.bounds import Distance
 from probe.reading.compare.distances.tolerance import Tolerances, of_dtype
 from probe.reading.compare.frameworks.words import PYTORCH, are_two
-from probe.reading.compare.judging.judge import Judge, Slot
+from probe.reading.compare.judging.judge import Judge
+from probe.reading.compare.judging.verdicts import Slot
 from probe.reading.compare.pairing.alignment import NONE, Alignment, Pair
 from probe.reading.compare.pairing.operands import order_operands
 from probe.reading.compare.pairing.rewiring import Rewiring

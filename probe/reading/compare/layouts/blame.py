@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from probe.errors import UsageError
 from probe.reading.compare.distances.tolerance import of_dtype
 from probe.reading.compare.judging.arrays import Arrays, exact_distance
-from probe.reading.compare.judging.judge import HARD, Slot
 from probe.reading.compare.judging.shard_arrays import best_order, joined, like_parts
+from probe.reading.compare.judging.verdicts import HARD, Slot
 from probe.reading.compare.layouts.shards import WHOLE, Shards, agree, axis_between
 from probe.reading.compare.layouts.side import Place
 from probe.reading.compare.layouts.source import LayoutPair, LayoutSource

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from probe.reading.compare.judging.judge import is_state
+from probe.reading.compare.judging.verdicts import is_state
 from probe.reading.compare.origins.origin import (
     ARGUMENT,
     CALLS,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from probe.reading.compare.dataflow.graph import Graph
-from probe.reading.compare.judging.judge import FAINT, HARD, Slot, is_permuted
+from probe.reading.compare.judging.verdicts import FAINT, HARD, Slot, is_permuted
 from probe.reading.compare.origins.gradients import end_of, side_without
 from probe.reading.compare.origins.origin import (
     ARGUMENT,
@@ -42,6 +42,8 @@ from probe.reading.values import is_tensor
 
 #: an output may differ by this many times the greatest difference of the inputs
 _GROWN = 10.0
+#: the names of changes of the call itself
+_OWN = {CALLS: "another call stands at its place", WIRING: "its input comes from another call"}
 PARAMETERS = ("parameters.", "model_parameters.")
 #: the inputs of BatchNorm that it changes -> which of the Cell's moving statistics they are
 _MOVING_PLACES = {"input.3": 0, "input.4": 1}
@@ -177,7 +179,7 @@ class OriginFinder:
     def _by_rule(self, rule: Rule, node: int, place: str) -> Iterator[Finding]:
         if rule.kind == EARLIER:
             change = self._soft_finding(self._graph.soft[node])
-            why = rule.why if change.node != node else f"its own {change.kind} differs"
+            why = rule.why if change.node != node else _OWN.get(change.kind, f"its own {change.kind} differs")
             yield change._replace(why=why, source=node)
         elif rule.kind != NOTHING:
             yield Finding(rule.kind, node, place, why=rule.why)
@@ -240,15 +242,21 @@ class OriginFinder:
         return Finding(DATA if self._is_data(node, slot) else OUTSIDE, node, slot.place)
 
     def _is_data(self, node: int, slot: Slot) -> bool:
-        """Return whether a value from outside is the batch: integers, or the input of the first call."""
+        """Return whether a value from outside is the batch: integers, or the tensor that the first call is given."""
         record = slot.b if is_tensor(slot.b) else slot.a
+        if not is_tensor(record):
+            return False
         if str(record.get("dtype") if is_tensor(record) else "").startswith(("Int", "UInt")):
             return True
-        for other in range(node):
+        for other in range(node + 1):
             flow, place = self._graph.flow(other)
             if flow.links[place] and not self._graph.is_container(other):
-                return False
-        return slot.place == "input.0"
+                first = flow.links[place][0]
+                return first.place == "input.0" and content_key(first.record) in (
+                    content_key(slot.a),
+                    content_key(slot.b),
+                )
+        return False
 
     def _soft_finding(self, node: int) -> Finding:
         graph = self._graph

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from probe.reading.compare.dataflow.graph import Graph
-from probe.reading.compare.judging.judge import ONE_SIDE, Slot
+from probe.reading.compare.judging.verdicts import ONE_SIDE, Slot
 from probe.reading.compare.pairing.alignment import NONE
 from probe.reading.entry_name import BACKWARD
 from probe.reading.values import is_tensor

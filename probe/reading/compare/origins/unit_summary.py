@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from probe.reading.compare.judging.judge import FAINT, HARD
+from probe.reading.compare.judging.verdicts import FAINT, HARD
 from probe.reading.compare.origins.origin import Origin
 
 #: how tensors, calls and Cells are counted
