@@ -22,7 +22,6 @@ class Edit(NamedTuple):
         method: the function that has the line.
         attribute: the attribute of the Cell that the statement sets or calls.
         harmless: whether the change is none for the numbers.
-        lines: further lines that may be named.
     """
 
     kind: str
@@ -59,7 +58,6 @@ class Finder(ast.NodeVisitor):
         for line in source.split("\n"):
             self.starts.append(self.starts[-1] + len(line.encode()) + 1)
         self.edits, self._class, self._method, self._statement = [], "", "", None
-        assert source.isascii() or True
         self.visit(ast.parse(source))
 
     def _offset(self, line, column):
@@ -96,9 +94,9 @@ class Finder(ast.NodeVisitor):
 
     def _attribute(self, statement):
         for node in ast.walk(statement):
-            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self":
-                if self._method != "__init__" or isinstance(node.ctx, ast.Store):
-                    return node.attr
+            is_own = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+            if is_own and (self._method != "__init__" or isinstance(node.ctx, ast.Store)):
+                return node.attr
         return ""
 
     # -- walk -------------------------------------------------------------------------------------------------------
@@ -156,8 +154,6 @@ class Finder(ast.NodeVisitor):
             if isinstance(value, ast.Constant) and keyword.arg:
                 self._keyword(keyword.arg, value)
         if in_init:
-            if name == "Dense" and not any(k.arg == "has_bias" for k in node.keywords) and self._class:
-                pass
             return
         if name in _ACTIVATIONS and isinstance(node.func, ast.Attribute) and not node.keywords:
             start = node.func
@@ -172,10 +168,9 @@ class Finder(ast.NodeVisitor):
             self._transpose(node)
         if name in ("softmax", "mean", "concat", "sum"):
             self._axis(node)
-        if name in ("concat", "matmul", "split"):
-            if name == "concat" and node.args and isinstance(node.args[0], ast.Tuple) and len(node.args[0].elts) == 2:
-                a, b = map(self.text, node.args[0].elts)
-                self.add("order of a list", node.args[0], f"({b}, {a})")
+        if name == "concat" and node.args and isinstance(node.args[0], ast.Tuple) and len(node.args[0].elts) == 2:
+            a, b = map(self.text, node.args[0].elts)
+            self.add("order of a list", node.args[0], f"({b}, {a})")
         if isinstance(node.func, ast.Attribute) and self.text(node.func.value) == "self" and len(node.args) == 1:
             self.add("stop_gradient", node, f"ops.stop_gradient({self.text(node)})")
             self.add("call left out", node, self.text(node.args[0]))

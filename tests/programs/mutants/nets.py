@@ -101,7 +101,7 @@ class Bert(nn.Cell):
         x = self.norm_feed(x + self.feed(x))
         first = x[:, 0]
         pooled = ops.tanh(self.pool(first))
-        sequence, state = self.gru(x)
+        _, state = self.gru(x)
         last = state[-1]
         both = ops.concat((pooled, last), 1)
         return self.classify(both)
@@ -117,7 +117,7 @@ class Lstm(nn.Cell):
 
     def construct(self, tokens):
         x = self.embed(tokens)
-        y, state = self.lstm(x)
+        y, _ = self.lstm(x)
         last = y[:, -1]
         x = ops.relu(self.hidden(last))
         x = x + last

@@ -25,7 +25,8 @@ class Change(NamedTuple):
 
 KINDS = (
     "rolled labels", "batch reversed", "batch scaled", "one row", "weight transposed", "weight scaled", "other init",
-    "rows exchanged", "one weight", "frozen", "in place between steps", "learning rate", "BatchNorm momentum", "BatchNorm epsilon",
+    "rows exchanged", "one weight", "frozen", "in place between steps", "learning rate", "BatchNorm momentum",
+    "BatchNorm epsilon",
     "LayerNorm epsilon", "state between steps", "optimizer momentum", "weight decay",
 )  # fmt: skip
 HARMLESS = ("the same again",)
@@ -37,7 +38,8 @@ def of_data(change, data):
 
     kind = change.kind
     made = []
-    for x, y in data:
+    for given, labels in data:
+        x, y = given, labels
         if kind == "rolled labels":
             y = np.roll(y, 1)
         elif kind == "batch reversed":
@@ -56,7 +58,7 @@ def _choose(items, seed):
     return items[seed % len(items)] if items else None
 
 
-def of_net(change, net):  # noqa: PLR0912
+def of_net(change, net):  # noqa: PLR0911, PLR0912 - a list of changes
     """Change a net; return the truth: the path of a Cell or parameter; None where the net has no such place."""
     import mindspore as ms
     from mindspore import nn, ops

@@ -185,6 +185,14 @@ class Describer:
 
     def _gradient(self, finding: Finding, name: str, slot: Slot | None) -> str:
         pair = self._graph.pairs[finding.node]
+        links = [link for link in self._graph.links(finding.node, finding.place) if link and link.parameter]
+        if finding.source not in (NONE, finding.node) and links and links[-1].parameter:
+            owner, parameter = links[-1].parameter
+            source = self._graph.slots[finding.source]
+            off = next((item for item in source if side_without(self._graph, finding.source, item) is not None), None)
+            lacks = side_without(self._graph, finding.source, off) or 0
+            label = entry_name.cell_label(owner)
+            return f"{parameter} of {label} gets no gradient in {'AB'[lacks]}, and one in {'BA'[lacks]}: is it frozen?"
         if NONE in (pair.a, pair.b):
             return f"{name} is only in {'A' if pair.b == NONE else 'B'}: no gradient arrives there on the other side"
         if slot is not None and not (is_tensor(slot.a) and is_tensor(slot.b)):

@@ -26,6 +26,7 @@ from probe.reading.compare.origins.origin import (
 from probe.reading.compare.origins.rules import (
     CALL_RULES,
     EARLIER,
+    FROZEN,
     GRADIENT_RULES,
     INPUT_RULES,
     NOTHING,
@@ -166,13 +167,14 @@ class OriginFinder:
         graph = self._graph
         slot = next((item for item in hard if side_without(graph, node, item) is not None), hard[0] if hard else None)
         missing = side_without(graph, node, slot) is not None
-        end = end_of(graph, node, slot) if missing else NONE
-        facts = GradientFacts(
-            missing, end != NONE, graph.soft[node] != NONE, bool(hard) and self._is_carried(node, hard)
-        )
+        end, leaf = end_of(graph, node, slot) if missing else (NONE, "")
+        carried = bool(hard) and self._is_carried(node, hard)
+        facts = GradientFacts(missing, end != NONE and not leaf, bool(leaf), graph.soft[node] != NONE, carried)
         rule = first_rule(GRADIENT_RULES, facts)
         if rule.kind == CALLS:
             yield Finding(CALLS, end, slot.place if slot else "", why=rule.why, source=node)
+        elif rule is FROZEN:
+            yield Finding(GRADIENT_KIND, end, leaf, why=rule.why, source=node)
         else:
             yield from self._by_rule(rule, node, slot.place if slot else "")
 
@@ -197,11 +199,12 @@ class OriginFinder:
         producers = graph.producer_nodes(node, slot.place)
         alone = [producer for producer in producers if producer != NONE and NONE in graph.pairs[producer][:2]]
         same = producers[0] == producers[1] and producers[0] != NONE
-        parameter = self._parameter(node, slot)
+        moving = self._moving(node, slot.place) if max(producers) == NONE else None
+        parameter = moving or self._parameter(node, slot)
         facts = InputFacts(
             of_container=slot.place.startswith(PARAMETERS) and graph.is_container(node),
             is_parameter=parameter is not None and max(producers) == NONE,
-            is_state=max(producers) == NONE and self._moving(node, slot.place) is not None,
+            is_state=moving is not None,
             made_alone=bool(alone) and not same,
             made_by_others=producers[0] != producers[1],
             made_by_partners=same,
@@ -213,7 +216,7 @@ class OriginFinder:
         if rule.kind == CALLS:
             yield Finding(CALLS, alone[0], why=rule.why, source=node)
         elif rule.kind == PARAMETER:
-            yield Finding(PARAMETER, node, slot.place, parameter or self._moving(node, slot.place), why=rule.why)
+            yield Finding(PARAMETER, node, slot.place, parameter, why=rule.why)
         else:
             yield from self._by_rule(rule, node, slot.place)
 

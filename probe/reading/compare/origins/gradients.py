@@ -43,11 +43,13 @@ def operand_of(graph: Graph, node: int, slot: Slot | None) -> tuple[int, list[st
     return own, inputs
 
 
-def end_of(graph: Graph, node: int, slot: Slot | None) -> int:
-    """Return the call that only one side has and at which the gradient ends; -1 where there is none.
+def end_of(graph: Graph, node: int, slot: Slot | None) -> tuple[int, str]:
+    """Return the call that only one side has and at which the gradient ends; (-1, "") where there is none.
 
-    The way leads from the operand that lacks a gradient to the calls that made it, through all that lack one too.
+    The way leads from the operand that lacks a gradient to the calls that made it, through all that lack one too. If
+    it ends at one parameter alone, the call that uses it is returned, with the place of the parameter.
     """
+    leaves: dict[tuple[str, str], tuple[int, str]] = {}
     own, inputs = operand_of(graph, node, slot)
     waiting = [(own, place) for place in inputs]
     seen = set(waiting)
@@ -56,14 +58,17 @@ def end_of(graph: Graph, node: int, slot: Slot | None) -> int:
         producers = graph.producer_nodes(user, place)
         for producer in producers:
             if producer != NONE and NONE in graph.pairs[producer][:2]:
-                return producer
+                return producer, ""
+        for link in graph.links(user, place):
+            if link is not None and link.producer < 0 and link.parameter is not None:
+                leaves.setdefault(link.parameter, (user, place))
         if producers[0] != producers[1] or producers[0] == NONE or not _lacks_backward(graph, producers[0]):
             continue
         flow, made = graph.flow(producers[0])
         more = [(producers[0], link.place) for link in flow.links[made]]
         waiting += [item for item in more if item not in seen]
         seen.update(more)
-    return NONE
+    return next(iter(leaves.values())) if len(leaves) == 1 else (NONE, "")
 
 
 def _lacks_backward(graph: Graph, node: int) -> bool:

@@ -79,12 +79,14 @@ class GradientFacts(NamedTuple):
     Attributes:
         missing: one side has no gradient where the other has one.
         ended_alone: the operand comes from a call that only one side has.
+        at_parameter: the way of the gradient leads to one parameter alone.
         follows: there is a change that alone changes no value of the forward.
         carried: the gradient differs by no more than those that arrive, which are within the tolerance.
     """
 
     missing: bool = False
     ended_alone: bool = False
+    at_parameter: bool = False
     follows: bool = False
     carried: bool = False
 
@@ -105,8 +107,8 @@ class Rule(NamedTuple):
 
 INPUT_RULES = (
     Rule("a Cell's parameter is named by the calls in it", NOTHING, lambda f: f.of_container),
-    Rule("a parameter differs before its first use", PARAMETER, lambda f: f.is_parameter),
     Rule("a moving statistic differs before its use", PARAMETER, lambda f: f.is_state),
+    Rule("a parameter differs before its first use", PARAMETER, lambda f: f.is_parameter),
     Rule("the input comes from a call that one side lacks", CALLS, lambda f: f.made_alone),
     Rule("the input comes from two calls that are no partners", WIRING, lambda f: f.made_by_others),
     Rule("the input is another output of the same call", WIRING, lambda f: f.made_by_partners and f.other_output),
@@ -123,8 +125,10 @@ CALL_RULES = (
     Rule("a collective gives another result", COMMUNICATION, lambda f: f.is_collective),
     Rule("the inputs agree, the output does not", COMPUTATION, lambda f: True),
 )
+FROZEN = Rule("a parameter has no gradient on one side", GRADIENT_KIND, lambda f: f.missing and f.at_parameter)
 GRADIENT_RULES = (
     Rule("the gradient ends at a call that one side lacks", CALLS, lambda f: f.missing and f.ended_alone),
+    FROZEN,
     Rule("an earlier change that alone changes no value", EARLIER, lambda f: f.follows),
     Rule("one side has no gradient", GRADIENT_KIND, lambda f: f.missing),
     Rule("the gradient differs by no more than those that arrive", NOTHING, lambda f: f.carried),

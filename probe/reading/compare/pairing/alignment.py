@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from probe.reading.compare.distances.bounds import distance
 from probe.reading.compare.frameworks.vocabulary import Vocabulary
 from probe.reading.compare.pairing.between import match_between
+from probe.reading.compare.pairing.crossed import crossed_cells
 from probe.reading.compare.pairing.sequence import match
 from probe.reading.dump import Dump
 from probe.reading.entry_name import API, CELL, FORWARD, GRADIENT
@@ -68,9 +69,12 @@ class Alignment:
         self._homes: tuple[list[str | None], list[str | None]] = ([], [])
         self.vocabulary = Vocabulary((a.header, b.header), mapping)
         self._positions = self.vocabulary.positions(self.flows[1])
-        if self.flows[0].names == self.flows[1].names and not mapping:
+        crossed = [] if self.vocabulary.is_foreign else crossed_cells(self.flows, (a, b))
+        if self.flows[0].names == self.flows[1].names and not mapping and not crossed:
             self._pair_all()
         else:
+            for pair in crossed:
+                self.pair(*pair, MOVED)
             self._pair_cells()
             self._homes = self._find_homes(0), self._find_homes(1)
             self._pair_calls()
