@@ -237,8 +237,9 @@ def judged(bench, name, number, change, found, modes):
         rows.append((kind, harmless, mode, well))
         if not well:
             first = comparison.first
+            file = Path(first.file or "").name if first else ""
             said = (
-                f"{first.kind}: {first.name} {first.place} [{first.cell}] {Path(first.file or '').name}:{first.line} step {first.step}"
+                f"{first.kind}: {first.name} {first.place} [{first.cell}] {file}:{first.line} step {first.step}"
                 if first
                 else f"nothing, status {comparison.status}"
             )

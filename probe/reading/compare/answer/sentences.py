@@ -149,6 +149,8 @@ class Describer:
             "outside of the recorded calls" if node == NONE else self._own_name(node, side)
             for side, node in enumerate(nodes)
         ]
+        if names[0] == names[1]:
+            return f"{name}, {_place(finding.place)}, has another content: {names[0]} is another call in A than in B"
         return f"{name}, {_place(finding.place)}, comes from {names[0]} in A, from {names[1]} in B"
 
     def _own_name(self, node: int, side: int) -> str:
@@ -257,5 +259,7 @@ def _numbers(slot: Slot | None) -> str:
     known = f"rel_l2 {sign} {distance.rel_l2:.2g}" if distance.rel_l2 is not None and distance.rel_l2 < 1e300 else ""
     shapes = [text.shape(side.get("shape")) for side in (a, b)]
     shape = f"shape {shapes[0]} / {shapes[1]}" if shapes[0] != shapes[1] else ""
+    if not parts and not shape and not distance.rel_l2 and a.get("md5") != b.get("md5"):
+        known = "other bits, equal statistics: perhaps the same numbers in other places"
     shown = [*filter(None, (shape, known)), *parts[:_CONTEXT]]
     return f": {', '.join(shown)} ({a.get('dtype')})" if shown else ""

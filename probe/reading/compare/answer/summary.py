@@ -36,7 +36,7 @@ def summary_text(comparison: ComparisonResult) -> str:
     elif not comparison.is_comparable:
         lines.append(one_line(comparison))
     else:
-        lines += _origins(comparison) + _cells(comparison)
+        lines += [*_origins(comparison), *_also(comparison), *_cells(comparison)]
     return "\n".join(text.safe(line) for line in lines[:25])
 
 
@@ -97,6 +97,13 @@ def _cells(comparison: ComparisonResult) -> list[str]:
     shown = [[text.shorten(text.safe(name), 60), str(count), f"{worst:.2g}"] for name, (count, worst) in cells.items()]
     table = text.columns([["Cells that differ", "tensors", "greatest rel_l2"], *shown[:_CELLS]]).split("\n")
     return [*table, *([f"  ... and {len(shown) - _CELLS} more Cells"] if len(shown) > _CELLS else [])]
+
+
+def _also(comparison: ComparisonResult) -> list[str]:
+    """Return changes that alone change no value: they may be what was meant, beside the origin."""
+    named = {origin.name for origin in comparison.origins}
+    soft = [origin for unit in comparison.units for origin in unit.origins.soft if origin.name not in named]
+    return [f"also other, without a value that differs by it: {text.shorten(soft[0].sentence, 200)}"] if soft else []
 
 
 def _harmless(comparison: ComparisonResult) -> list[str]:
