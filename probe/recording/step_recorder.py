@@ -109,9 +109,7 @@ class StepRecorder:
             with self.guard("recording a call", call):
                 if self._has_stacks:
                     self._note_stack(call, stack)
-                call.parts = self.task.inputs(call, args, kwargs)
-                if any(self._models.values()):
-                    call.parts.update(self._model_parameters(call))
+                call.parts = {**self.task.inputs(call, args, kwargs), **self._model_parameters(call)}
         return call
 
     def _note_stack(self, call: Call, stack: tuple[str, ...] | None) -> None:
@@ -122,6 +120,8 @@ class StepRecorder:
                 call.stack = self._stacks.add(stack)
 
     def _model_parameters(self, call: Call) -> dict[str, Any]:
+        if not any(self._models.values()):
+            return {}
         waiting = {f"{path}.{name}" if path else name: parameter for path, named in self._models.items()
                    for name, parameter in named.items()}  # fmt: skip
         self._models = {path: {} for path in self._models}

@@ -79,6 +79,8 @@ def is_named(origin, change, truth, module):  # noqa: PLR0911, PLR0912 - a list 
             return True  # a call inside of the one that was left out
         if edit.kind in ("values exchanged", "names exchanged") and cell.endswith(f".{edit.owner}."):
             return True  # the values are exchanged in one line, and used in others
+        if edit.kind == "epsilon" and edit.method == "__init__" and origin.place == "attributes.epsilon":
+            return True
         if edit.method == "__init__":
             return bool(edit.owner) and cell.endswith(f".{edit.owner}.")
         if where == "loop" and edit.method == "make_optimizer":

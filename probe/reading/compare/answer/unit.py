@@ -125,12 +125,16 @@ def _find_origins(counts: UnitCounts, judged: JudgedPairs) -> UnitOrigins:
     findings = finder.origins()
     exact: tuple[Origin, ...] = ()
     grew = finder.has_grown(findings)
-    if counts.differs and not FAINT.isdisjoint(counts.verdicts):
+    if grew and counts.differs and not FAINT.isdisjoint(counts.verdicts):
         exact = _exact_origins(judged)
     blamed = {finding.node for finding in findings}
     rest = [finding for finding in finder.soft() if finding.node not in blamed]
     first = tuple(_grouped([describer.origin(finding) for finding in findings[: 4 * _MOST_ORIGINS]]))
-    if exact and grew and (not first or (len(exact) <= _FEW and all(origin.kind in _ROOTS for origin in exact))):
+    if (
+        exact
+        and grew
+        and (not first or (len(exact) <= _FEW and all(origin.kind in _ROOTS and not origin.more for origin in exact)))
+    ):
         first = exact
     elif not first and counts.differs:
         first = tuple(describer.origin(finding) for finding in finder.first_of_all())

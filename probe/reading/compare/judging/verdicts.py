@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import Any, NamedTuple
 
@@ -57,6 +58,7 @@ def is_permuted(slot: Slot) -> bool:
     return slot.verdict == OTHER_BITS and all(slot.a.get(key) == slot.b.get(key) for key in ("Max", "Min"))
 
 
+@functools.lru_cache(4096)
 def is_state(name: str) -> bool:
     """Return whether a parameter is one that the forward changes.
 
