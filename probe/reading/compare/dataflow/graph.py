@@ -142,7 +142,8 @@ class Graph:
             if link is None or link.producer < 0:
                 return False
             key = content_key(link.record)
-            outputs = leaves(dump.data[flow.names[link.producer]].get("output"))
+            entry = dump.data[flow.names[link.producer]]
+            outputs = leaves(entry.get("output") if isinstance(entry, dict) else None)
             found.append({name for name, leaf in outputs if is_tensor(leaf) and content_key(leaf) == key})
         return bool(found[0] and found[1]) and not found[0] & found[1]
 

@@ -93,7 +93,7 @@ class Judge:
                 word, is_input = _PARTS[key]
                 if is_input or not unfinished:
                     found += self._part(name, word, parts, is_input, a.get(key), b.get(key), floor)
-        if "parameters" in a and any(map(is_state, a["parameters"] or ())):
+        if type(a.get("parameters")) is dict and any(map(is_state, a["parameters"])):
             found = [slot._replace(is_input=False) if is_state(slot.place) else slot for slot in found]
         if parts.direction == FORWARD:
             found = _same_forms(found)

@@ -255,10 +255,8 @@ class OriginFinder:
             flow, place = self._graph.flow(other)
             if flow.links[place] and not self._graph.is_container(other):
                 first = flow.links[place][0]
-                return first.place == "input.0" and content_key(first.record) in (
-                    content_key(slot.a),
-                    content_key(slot.b),
-                )
+                contents = [content_key(side) for side in (slot.a, slot.b) if is_tensor(side)]
+                return first.place == "input.0" and content_key(first.record) in contents
         return False
 
     def _soft_finding(self, node: int) -> Finding:
