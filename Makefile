@@ -1,5 +1,5 @@
 # The two commands of the README are demo and test; the rest is for those who change probe: check while they work,
-# test before they are done.
+# test before they are done, test-all before a release.
 # Every target makes the environment it needs; nothing has to be installed by hand but Python, git and make.
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
@@ -24,7 +24,7 @@ CODE := probe tests examples benchmarks docs
 AXE := .axe/package/axe.min.js
 AXE_SUM := e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745
 
-.PHONY: help demo check lint imports numbers unit format coverage test test-force conformance wheel-test test-oldest unit-oldest test-versions \
+.PHONY: help demo check lint imports numbers unit format coverage test test-all thorough planted-faults test-force conformance wheel-test test-oldest unit-oldest test-versions \
   test-processors equality-50 seen-nets report-test drawings pictures origins mutants bench bench-peer bench-reading bench-cluster peer clean
 
 help:  ## list the targets
@@ -35,7 +35,8 @@ demo: $(VENV)/ready  ## train on real digits with probe on, show what was record
 	$(RUN) -m probe show $(DEMO)
 	$(RUN) -m probe report $(DEMO) -o $(DEMO)/report.html
 
-check: lint imports numbers unit  ## lint, types, import rules, numbers of the code, unit tests: below a minute
+check: $(VENV)/ready  ## lint, types, import rules, numbers of the code, quick tests: a minute on two cores
+	@$(MAKE) --no-print-directory -j2 --output-sync=target lint imports numbers unit
 
 lint: $(VENV)/ready  ## style and types
 	$(VENV)/bin/ruff check --quiet $(CODE)
@@ -49,8 +50,8 @@ numbers: $(VENV)/ready  ## the numbers of the code and of the texts beside their
 	$(RUN) -m tests.architecture.numbers
 	$(RUN) -m tests.architecture.prose
 
-unit: $(VENV)/ready  ## the tests that are not marked slow
-	$(RUN) $(PYTEST) -m "not slow"
+unit: $(VENV)/ready  ## the tests that are marked neither slow nor medium
+	$(RUN) $(PYTEST) -m "not slow and not medium"
 
 format: $(VENV)/ready  ## correct the style where a tool can
 	$(VENV)/bin/ruff check --quiet --fix $(CODE)
@@ -62,8 +63,13 @@ coverage: $(VENV)/ready  ## the lines that unit tests run, with a floor
 	$(RUN) -m coverage combine --quiet
 	$(RUN) -m coverage report
 
-test: lint imports numbers  ## these and all tests (those beside msprobe where `make peer` was run)
-	$(RUN) $(PYTEST)
+test: lint imports numbers  ## these and the tests that a change needs: ten minutes on two cores
+	$(RUN) $(PYTEST) -m "not thorough"
+
+test-all: test thorough  ## all tests (those beside msprobe where `make peer` was run)
+
+thorough: $(VENV)/ready  ## the tests that `make test` leaves out: the same on more nets, layouts and modes
+	$(RUN) $(PYTEST) -m thorough
 
 conformance: $(VENV)/ready $(PEER)/ready  ## compare our dumps with msprobe's of the same trainings
 	$(RUN) $(PYTEST_SINGLY) tests/conformance
@@ -79,6 +85,9 @@ test-versions:  ## all tests on every supported MindSpore and Python, each envir
 
 test-processors: $(VENV)/ready  ## the tests of measuring, with BLAS and numpy as on other processors
 	$(RUN) $(PYTEST_SINGLY) tests/measure/on_processors.py
+
+planted-faults: $(VENV)/ready  ## plant one fault in each of 40 modules: the tests of `make test` must find 38
+	$(RUN) -m tests.programs.planted_faults
 
 test-force: $(VENV)/ready  ## more of the random tests, many kills, and ten minutes of training with an eye on memory
 	PROBE_KILLS=200 PROBE_EXAMPLES=10000 $(RUN) -m pytest -q tests/config/test_random_settings.py \
