@@ -28,7 +28,8 @@ AXE_SUM := e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745
 COMPILERS := { command -v gcc && command -v g++ && command -v nm; } >/dev/null || { apt-get update -q && apt-get install -qy gcc g++ binutils; }
 
 .PHONY: help demo check lint imports numbers unit format coverage test test-all thorough planted-faults test-force conformance wheel-test test-oldest unit-oldest test-versions \
-  ascend ascend-all test-processors equality-50 seen-nets report-test drawings pictures origins bench bench-peer bench-reading bench-cluster peer clean
+  ascend ascend-all test-processors equality-50 seen-nets report-test drawings pictures origins mutants bench bench-peer bench-reading bench-cluster \
+  peer clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -128,6 +129,10 @@ origins: $(VENV)/ready  ## plant 24 faults and 10 harmless changes in trainings:
 	$(RUN) -m tests.programs.origins.planted --mode md5
 	$(RUN) -m tests.programs.origins.planted --mode tensor
 	$(RUN) -m tests.programs.origins.planted --noise 1e-6
+
+mutants: $(VENV)/ready  ## change one place of public nets 300 times: `probe compare` must name it (about 40 minutes)
+	$(VENV)/bin/python -m pip install --quiet --no-deps --target .nets mindcv==0.3.0
+	PYTHONPATH=.nets PYTHONHASHSEED=0 OMP_NUM_THREADS=1 $(RUN) -m tests.programs.mutants.bench --count 320 --harmless 70
 
 wheel-test: $(VENV)/ready  ## build the wheel, install it in an empty environment, record with it there
 	$(RUN) -m tests.programs.wheel

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from probe.callbacks import MsprobeInitStep, MsprobeStep
     from probe.debugger import PrecisionDebugger
     from probe.errors import NonFiniteError, ProbeError, SettingsError, UsageError
-    from probe.reading.compare.comparison import compare
+    from probe.reading.compare.answer.comparison import compare
     from probe.reading.load import load
     from probe.reading.nan import first_nan
     from probe.reading.rank_checks import check_ranks
@@ -49,7 +49,7 @@ _LAZY_IMPORTS = {
     "SettingsError": "probe.errors",
     "UsageError": "probe.errors",
     "check_ranks": "probe.reading.rank_checks",
-    "compare": "probe.reading.compare.comparison",
+    "compare": "probe.reading.compare.answer.comparison",
     "first_nan": "probe.reading.nan",
     "load": "probe.reading.load",
     "open": "probe.reading.run",

@@ -128,16 +128,36 @@ def may_modify_inputs(key: str) -> bool:
 _EMPTY = re.compile(r"\.(new_)?empty(_like|_strided)?$")
 
 
+#: Primitive -> its outputs that no kernel of a CPU ever writes; tests/programs/dirty_memory.py finds them
+_RESERVED = {
+    "BatchNorm": range(1, 3), "LSTM": range(3, 5), "Adam": range(3), "AdamWeightDecay": range(3),
+    "ApplyRMSProp": range(1), "ApplyCenteredRMSProp": range(1),
+}  # fmt: skip
+
+
+def reserved_outputs(key: str) -> range | None:
+    """Return the outputs of a Primitive that no kernel of a CPU ever writes; None where it writes all.
+
+    >>> reserved_outputs("Primitive.bn.BatchNorm"), reserved_outputs("Cell.rnn.LSTM")
+    (range(1, 3), None)
+    """
+    prefix, _, rest = key.partition(".")
+    return _RESERVED.get(rest.rpartition(".")[2]) if prefix == PRIMITIVE else None
+
+
 @functools.lru_cache(4096)
 def written_outputs(key: str) -> int | None:
     """Return how many of its first outputs a call of this key surely writes on CPU; None for all.
 
     >>> written_outputs("Primitive.bn.BatchNorm"), written_outputs("Mint.empty"), written_outputs("Cell.BatchNorm")
     (1, 0, None)
+    >>> written_outputs("Primitive.fn:_DynamicLSTMCPUGPU.LSTM")
+    3
     """
     if key.startswith((f"{CELL}.", f"{JIT}.")):
         return None
-    return 1 if key.endswith(".BatchNorm") else 0 if _EMPTY.search(key) else None
+    reserved = reserved_outputs(key)
+    return reserved.start if reserved else 0 if _EMPTY.search(key) else None
 
 
 _CALL = re.compile(r"^(?!Cell\.)[^.]+(\.[^.]+)+\.\d+\.(forward|backward)$")

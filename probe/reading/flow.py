@@ -122,9 +122,9 @@ class Flow:
     def _find_parameters(self) -> dict[tuple[Any, ...], tuple[str, str]]:
         found: dict[tuple[Any, ...], tuple[str, str]] = {}
         for name, entry in self._dump.data.items():
-            parameters = entry.get("parameters") if type(entry) is dict else None
-            if type(parameters) is dict:
-                for key, record in parameters.items():
+            for part in ("parameters", "model_parameters") if type(entry) is dict else ():
+                parameters = entry.get(part)
+                for key, record in parameters.items() if type(parameters) is dict else ():
                     content = content_key(record) if is_tensor(record) else None
                     if content is not None:
                         found.setdefault(content, (name, key))

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from probe.reading import entry_name
-from probe.reading.compare.frames import user_frame
-from probe.reading.compare.judge import is_unwritten
-from probe.reading.compare.origin import CodeLine, Origin, Site, is_collective
+from probe.reading.compare.judging.judge import is_unwritten
+from probe.reading.compare.origins.origin import CodeLine, Origin, Site, is_collective
 from probe.reading.document import paused_gc
 from probe.reading.dump import Dump
 from probe.reading.entry_name import API, BACKWARD, GRADIENT
 from probe.reading.flow import Flow
+from probe.reading.frames import user_frame
 from probe.reading.run import Run
 from probe.reading.source import DumpFolder
 from probe.reading.values import Record, has_nan, has_nonfinite, is_tensor, leaves, plain, real

@@ -254,4 +254,7 @@ def answer_to(run: Run, query: Query, form: str, width: int = 0, file: IO[str] |
         write_rows(answer, out, form)
     if len(answer.broken) == len(answer._folders):
         raise UsageError("; ".join(answer.broken))
-    return [f"broken: {reason}" for reason in answer.broken] + answer.notes, len(answer.broken)
+    notes = [f"broken: {reason}" for reason in answer.broken] + answer.notes
+    if not answer.total and not answer.broken:
+        notes.append("no tensor fits; `probe show DIR` lists what was recorded")
+    return notes, len(answer.broken)

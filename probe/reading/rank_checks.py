@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from probe.errors import UsageError
 from probe.reading import entry_name
-from probe.reading.compare.origin import is_collective
+from probe.reading.compare.origins.origin import is_collective
 from probe.reading.document import paused_gc
 from probe.reading.dump import Dump
 from probe.reading.entry_name import FORWARD, GRADIENT

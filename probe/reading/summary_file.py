@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from probe.errors import UsageError
-from probe.reading.compare.frames import Frame
-from probe.reading.compare.origin import CodeLine, Origin, Site
-from probe.reading.compare.unit_summary import Collective, UnitCounts, UnitOrigins, UnitSummary
+from probe.reading.compare.origins.origin import CodeLine, Origin, Site
+from probe.reading.compare.origins.unit_summary import Collective, UnitCounts, UnitOrigins, UnitSummary
+from probe.reading.frames import Frame
 from probe.reading.nan import Found
 from probe.reading.rank_checks import Digest
 from probe.reading.trend import Samples

@@ -59,6 +59,7 @@ class StepRecorder:
         self._counters: defaultdict[str | tuple[str, str], Iterator[int]] = defaultdict(itertools.count)
         self._has_stacks = settings.extra_info
         self._has_tree = settings.extra_info and settings.cells
+        self._models: dict[str, Mapping[str, Any]] = {}  # parameters that the next entry will hold, then none
 
     def __repr__(self) -> str:
         return f"StepRecorder({self.writer.folder!r}{', closed' if self.closed else ''})"
@@ -108,7 +109,7 @@ class StepRecorder:
             with self.guard("recording a call", call):
                 if self._has_stacks:
                     self._note_stack(call, stack)
-                call.parts = self.task.inputs(call, args, kwargs)
+                call.parts = {**self.task.inputs(call, args, kwargs), **self._model_parameters(call)}
         return call
 
     def _note_stack(self, call: Call, stack: tuple[str, ...] | None) -> None:
@@ -117,6 +118,29 @@ class StepRecorder:
                 call.stack, call.frame = self._stacks.number(sys._getframe(2), call.cell)
             else:
                 call.stack = self._stacks.add(stack)
+
+    def _model_parameters(self, call: Call) -> dict[str, Any]:
+        if not any(self._models.values()):
+            return {}
+        waiting = {f"{path}.{name}" if path else name: parameter for path, named in self._models.items()
+                   for name, parameter in named.items()}  # fmt: skip
+        self._models = {path: {} for path in self._models}
+        return self.task.model_parameters(call, waiting)
+
+    def note_model(self, path: str, parameters: Mapping[str, Any]) -> None:
+        """Note that a model begins to run: the next entry has its own parameters, once in a step.
+
+        Args:
+            path: "", or the model's index when several were given.
+            parameters: its own parameters, which no Cell below it has.
+        """
+        self._models.setdefault(path, parameters)
+
+    def note_attributes(self, call: Call, attributes: Mapping[str, Any]) -> None:
+        """Record the attributes of the Primitive that is called."""
+        with self.guard("recording attributes", call):
+            if call.recorded:
+                call.parts.update(self.task.attributes(attributes))
 
     def end(self, call: Call, result: Any, parameters: Mapping[str, Any] | None = None) -> None:
         """End a call: record its outputs, and a Cell's parameters, as they are now. Raises ``queue.pending_error``."""

@@ -46,6 +46,14 @@ class Task:
         """Return the parts of a forward entry that hold the inputs as they are now."""
         return {}
 
+    def attributes(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the parts of a forward entry that hold the attributes of the Primitive."""
+        return {}
+
+    def model_parameters(self, call: Call, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the parts of a forward entry that hold the model's own parameters, which no Cell below it has."""
+        return {}
+
     def outputs(self, call: Call, result: Any, parameters: Mapping[str, Any] | None) -> dict[str, Any]:
         """Return the parts that hold the outputs, and a Cell's parameters, as they are now."""
         return {}

@@ -11,11 +11,14 @@ from probe.measure.describe import ValueDescriber
 from probe.measure.gradient_sum import GradientSum
 from probe.measure.measurer import ArraySink, Role
 from probe.measure.records import unwritten_record
-from probe.naming import written_outputs
+from probe.naming import reserved_outputs
 from probe.pytree import Slot, as_outputs
 from probe.recording.call import Call
 from probe.recording.measurement_queue import MeasurementQueue
 from probe.recording.task import GradientUse, Task
+
+#: attributes of a Primitive that change no number
+_NOT_NUMERIC = frozenset(("input_names", "output_names", "side_effect_mem", "side_effect_hidden", "side_effect_io"))
 
 
 class ValuesTask(Task):
@@ -57,18 +60,37 @@ class ValuesTask(Task):
             "input_kwargs": {key: describe(arg, f"{name}.kwargs.{key}", sink, role) for key, arg in kwargs.items()},
         }
 
+    def attributes(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the described attributes; see ``Task``."""
+        kept = {key: value for key, value in attributes.items() if key not in _NOT_NUMERIC} if self._has_inputs else {}
+        return {"attributes": self._describe(kept, "", None, Role.INPUT)} if kept else {}
+
+    def model_parameters(self, call: Call, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the records of the model's own parameters; see ``Task``."""
+        if not self._has_inputs or not parameters:
+            return {}
+        measure, name, sink = self._queue.measure, call.forward, self._sink_of(call.forward)
+        part = "model_parameters"
+        return {
+            part: {key: measure(value, f"{name}.{part}.{key}", sink, Role.INPUT) for key, value in parameters.items()}
+        }
+
     def outputs(self, call: Call, result: Any, parameters: Mapping[str, Any] | None) -> dict[str, Any]:
         """Return the described outputs and parameters; see ``Task``."""
         if not self._has_outputs:
             return {}
         describe, measure, name = self._describe, self._queue.measure, call.forward
         sink, role = self._sink_of(name), Role.OUTPUT
-        items, unwritten = as_outputs(result), written_outputs(call.key) == 1 and self._on_cpu
-        # BatchNorm: the next two are never written, the last two in training
-        places = [0, *range(3, len(items))] if unwritten else range(len(items))
-        outputs = [describe(items[i], f"{name}.output.{i}", sink, role) for i in places]
-        if unwritten:
-            outputs[1:1] = [unwritten_record(item.dtype, item.shape) for item in items[1:3]]
+        items, reserved = as_outputs(result), reserved_outputs(call.key) if self._on_cpu else None
+        if reserved:
+            outputs = [
+                unwritten_record(item.dtype, item.shape)
+                if i in reserved
+                else describe(item, f"{name}.output.{i}", sink, role)
+                for i, item in enumerate(items)
+            ]
+        else:
+            outputs = [describe(item, f"{name}.output.{i}", sink, role) for i, item in enumerate(items)]
         if parameters is None:
             return {"output": outputs}
         records = {key: measure(value, f"{name}.parameters.{key}", sink, role) for key, value in parameters.items()}

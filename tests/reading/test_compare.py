@@ -18,9 +18,9 @@ import pytest
 import probe
 from probe import UsageError
 from probe.__main__ import main
-from probe.reading.compare.bounds import distance
-from probe.reading.compare.sequence import match
-from probe.reading.compare.tolerance import Rule
+from probe.reading.compare.distances.bounds import distance
+from probe.reading.compare.distances.tolerance import Rule
+from probe.reading.compare.pairing.sequence import match
 
 from .builders import forward, tensor, value, write
 

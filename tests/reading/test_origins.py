@@ -65,10 +65,11 @@ def test_an_origin_tells_cell_line_and_sentence(planted):
 def test_the_command_prints_and_writes_the_origins(planted, tmp_path, capsys):
     golden, mine = str(planted[0] / "gpt" / "golden"), str(planted[0] / "gpt" / "stop_gradient")
     assert main(["compare", golden, mine, "--json", str(tmp_path / "out.json")]) == 1
-    assert "first difference: step 0, Functional.matmul.3.backward" in capsys.readouterr().out
+    assert "first difference: step 0, Functional.stop_gradient.0.forward" in capsys.readouterr().out
     (first, *_) = json.loads((tmp_path / "out.json").read_text())["origins"]
     assert {"kind", "name", "cell", "stack", "step", "rank", "sentence"} <= set(first)
-    assert first["kind"] == "gradient"
+    assert (first["kind"], first["why"]) == ("calls", "the gradient ends at a call that one side lacks")
+    assert "gets no gradient in B, and one in A" in first["sentence"]
     assert main(["compare", golden, golden]) == 0
     assert "no difference beyond tolerance" in capsys.readouterr().out
 

@@ -191,3 +191,8 @@ def test_a_terminal_is_not_overrun_and_a_pipe_cuts_nothing(tmp_path):
         lines = shown.decode().splitlines()
         assert max(map(len, lines)) <= 80
         assert any("..." in line for line in lines)
+
+
+def test_a_question_that_nothing_answers_says_so(run, capsys):
+    assert main(["show", str(run), "--name", "nothing"]) == 0
+    assert "no tensor fits" in capsys.readouterr().err

@@ -14,7 +14,10 @@ from tests.support.paths import ROOT
 CODE = re.compile(r"(`+)(.+?)\1")
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
 #: documents of which the Chinese ones are in docs/zh/ under the same name
-MIRRORED = ("doctor", "files", "from-msprobe", "glossary", "guide", "levels", "pytorch", "reading", "settings")
+MIRRORED = (
+    "choosing", "doctor", "files", "from-msprobe", "glossary", "guide", "large-runs", "levels", "pytorch",
+    "reading", "settings", "symptoms",
+)  # fmt: skip
 #: English document: its Chinese one
 PAIRS = {
     "README.md": "README.zh-CN.md",

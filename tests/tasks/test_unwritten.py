@@ -9,7 +9,7 @@ import json
 import mindspore
 import numpy as np
 import pytest
-from mindspore import nn
+from mindspore import Parameter, nn
 
 import probe
 from tests.support.tensors import tensor
@@ -55,3 +55,44 @@ def test_the_header_tells_the_circumstances_of_the_run(debug):
         "deterministic": False,
     }
     assert not [text for text in json.dumps(run).split('"') if text[:1] in ("+", "-", "=", "%", "@")]
+
+
+def test_an_unchanged_lstm_agrees_with_itself(debug, tmp_path):
+    """Two of its outputs are memory as it was."""
+    net, x = nn.LSTM(4, 5), tensor(np.linspace(-1, 1, 24).reshape(3, 2, 4))
+    debugger = debug(level="mix", summary_mode="md5")
+    for value in (0.5, -3.0):
+        kept = [tensor(np.full(size, value)) + 0 for size in (5, 8, 20, 64, 256, 1024)]
+        debugger.start(nn.SequentialCell(net))
+        del kept
+        net(x)
+        debugger.stop()
+        debugger.step()
+    data = [debug.dump(step=step).data for step in (0, 1)]
+    (name,) = [name for name in data[0] if name.endswith("LSTM.0.forward")]
+    assert data[0][name]["output"] == data[1][name]["output"]
+    assert [record.get("unwritten") for record in data[0][name]["output"]] == [None] * 3 + [True] * 2
+
+
+class Model(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.token = Parameter(tensor(np.ones(4)), name="token")
+        self.norm = nn.LayerNorm((4,), epsilon=1e-3)
+
+    def construct(self, x):
+        return self.norm(x + self.token)
+
+
+def test_attributes_of_primitives_and_parameters_of_the_model_are_recorded(debug):
+    net, debugger = Model(), debug(level="mix")
+    debugger.start(net)
+    net(tensor(np.eye(4)))
+    net(tensor(np.eye(4)))
+    debugger.stop()
+    debugger.step()
+    data = debug.dump().data
+    attributes = data["Primitive.layer_norm.LayerNorm.0.forward"]["attributes"]
+    assert attributes["epsilon"] == {"type": "float", "value": 1e-3}
+    assert data["Tensor.__add__.0.forward"]["model_parameters"]["token"]["Norm"] == 2.0
+    assert [name for name, entry in data.items() if "model_parameters" in entry] == ["Tensor.__add__.0.forward"]

@@ -14,6 +14,7 @@ from probe.capture.pynative.context import CaptureContext
 from probe.capture.pynative.recompute import RECOMPUTE_MODULE
 from probe.capture.pynative.thread_state import OpenCall
 from probe.naming import CELL, by_last_part, clean
+from probe.recording.step_recorder import StepRecorder
 
 #: the path of a loss Cell outside of the model
 _LOSS = "loss_fn"
@@ -93,6 +94,8 @@ class CellHooks(HookGroup):
         self._context, self._parameter_hooks = context, parameters
         self._cells = named_cells(models, cells)  # held: identities stay unique
         self._keys = {id(cell): key for key, cell in self._cells}
+        below = {id(cell) for _, cell in self._cells}
+        self._models = {id(cell): (path, cell) for path, cell in cells if id(cell) not in below}  # held too
         self._parameters: dict[str, tuple[list[Any], dict[str, Any]]] = {}  # each Cell's own, as held and by name
 
     def install(self) -> None:
@@ -102,11 +105,14 @@ class CellHooks(HookGroup):
 
     def _call(self, original: Callable[..., Any]) -> Callable[..., Any]:
         keys, context, state, end = self._keys, self._context, self._context.state, self._end
+        models, note_model = self._models, self._note_model
 
         def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
             key = keys.get(id(self))
             recorder = context.recorder
             if key is None or recorder is None:
+                if recorder is not None and id(self) in models:
+                    note_model(recorder, self)
                 return original(self, *args, **kwargs)
             depth = len(state.cells)
             try:
@@ -142,6 +148,11 @@ class CellHooks(HookGroup):
                 self._parameter_hooks.watch(opened.recorder, key, parameters)
         self._context.watch_gradients(opened, output)
         self._context.end(opened, output, parameters)
+
+    def _note_model(self, recorder: StepRecorder, model: Any) -> None:
+        path = self._models[id(model)][0]
+        with recorder.guard("recording the model's parameters", key=path):
+            recorder.note_model(path, self._own_parameters(model, f"model {path}"))
 
     def _own_parameters(self, cell: Any, key: str) -> dict[str, Any]:
         held, found = list(cell._params.values()), self._parameters.get(key)

@@ -123,19 +123,22 @@ class OperationHooks:
     # -- calls ----------------------------------------------------------------------------------------------------
 
     def _run_listed(self, original: Any, primitive: Any, inputs: Any, *rest: Any) -> Any:
-        return self._record(primitive.name, original, (primitive, inputs, *rest), {}, inputs)
+        return self._record(primitive.name, original, (primitive, inputs, *rest), {}, inputs, primitive)
 
     def _run_by_executor(self, original: Any, executor: Any, primitive: Any, name: str, inputs: Any) -> Any:
-        return self._record(name, original, (executor, primitive, name, inputs), {}, inputs)
+        return self._record(name, original, (executor, primitive, name, inputs), {}, inputs, primitive)
 
     def _run_private(self, original: Any, primitive: Any, *inputs: Any) -> Any:
         match = _PRIVATE_NAME.match(type(primitive).__name__)
-        return self._record(match[1] if match else "", original, (primitive, *inputs), {}, inputs)
+        return self._record(match[1] if match else "", original, (primitive, *inputs), {}, inputs, primitive)
 
     def _run_overloaded(self, original: Any, *args: Any, **kwargs: Any) -> Any:
         return self._record(original.name, original, args, kwargs, args)
 
-    def _record(self, name: str, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any], inputs: Any) -> Any:
+    def _record(
+        self, name: str, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any], inputs: Any,
+        primitive: Any = None,
+    ) -> Any:  # fmt: skip
         state, recorder, key, has_tensor = self._context.state, self._context.recorder, "", False
         if recorder is None or name in _ON_HOST:
             return original(*args, **kwargs)
@@ -149,7 +152,7 @@ class OperationHooks:
                 if not (key and self._has_tensor(result)):
                     return result
                 original = _returning(result)
-            return self._apis.call(key, original, args, kwargs, inputs)
+            return self._apis.call(key, original, args, kwargs, inputs, getattr(primitive, "attrs", None))
         finally:
             state.in_recorded_call = False
 

@@ -20,8 +20,8 @@ from probe.reading.commands.arguments import (
 )
 
 if TYPE_CHECKING:
-    from probe.reading.compare.comparing import Options
-    from probe.reading.compare.result import ComparisonResult
+    from probe.reading.compare.answer.result import ComparisonResult
+    from probe.reading.compare.judging.judged_pairs import Options
     from probe.reading.summary_file import Head
 
 
@@ -65,8 +65,8 @@ def add_compare(commands: Any) -> None:
 
 def run_compare(given: argparse.Namespace) -> int:
     """Run ``probe compare``."""
-    from probe.reading.compare.comparing import Options
-    from probe.reading.compare.comparison import check_rules, compare_runs
+    from probe.reading.compare.answer.comparison import check_rules, compare_runs
+    from probe.reading.compare.judging.judged_pairs import Options
     from probe.reading.summary_file import write_summaries
 
     golden, target = given.a or given.golden_path, given.b or given.target_path
@@ -98,7 +98,7 @@ def run_compare(given: argparse.Namespace) -> int:
         with open(given.json, "w", encoding="utf-8") as file:
             json.dump(comparison.to_dict(), file, indent=1)
     if given.xlsx:
-        from probe.reading.compare.workbook import to_xlsx
+        from probe.reading.compare.answer.workbook import to_xlsx
 
         to_xlsx(comparison, given.xlsx)
     for path in filter(None, (*rows.values(), given.json if given.json != "-" else None, given.xlsx)):

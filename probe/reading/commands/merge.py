@@ -49,9 +49,9 @@ def run_merge(given: argparse.Namespace) -> int:
 
 
 def _show_comparison(given: argparse.Namespace, head: Head, summaries: list[Any]) -> int:
-    from probe.reading.compare.comparison import check_rules
-    from probe.reading.compare.result import ComparisonResult
-    from probe.reading.compare.summary import summary_text
+    from probe.reading.compare.answer.comparison import check_rules
+    from probe.reading.compare.answer.result import ComparisonResult
+    from probe.reading.compare.answer.summary import summary_text
 
     check_rules(head.settings.get("rules", []), summaries)
     comparison = ComparisonResult((head.paths[0], head.paths[1]), summaries, ([*head.alone[0]], [*head.alone[1]]))

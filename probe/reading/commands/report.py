@@ -36,7 +36,7 @@ def add_report(commands: Any) -> None:
 
 def run_report(given: argparse.Namespace) -> int:
     """Run ``probe report``."""
-    from probe.reading.compare.comparing import Options
+    from probe.reading.compare.judging.judged_pairs import Options
     from probe.reading.report.report import LARGE, Wishes, make_report
 
     if len(given.paths) > 2:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from probe.reading.compare.frames import Frame, parse
+from probe.reading.frames import Frame, parse
 from probe.reading.text import safe, shorten
 
 _PACKAGES = re.compile(r"^.*[/\\](?:site|dist)-packages[/\\]")

@@ -9,9 +9,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from probe.reading.compare.frames import Frame
-from probe.reading.compare.origin import Origin
-from probe.reading.compare.result import ComparisonResult
+from probe.reading.compare.answer.result import ComparisonResult
+from probe.reading.compare.origins.origin import Origin
+from probe.reading.frames import Frame
 from probe.reading.nan import in_order
 from probe.reading.rank_checks import RankFinding, check_digests
 from probe.reading.report import part as kinds

@@ -7,8 +7,8 @@ from __future__ import annotations
 from typing import Any
 
 from probe.errors import UsageError
-from probe.reading.compare.comparing import Comparing
-from probe.reading.compare.judge import HARD
+from probe.reading.compare.judging.judged_pairs import JudgedPairs
+from probe.reading.compare.judging.verdicts import HARD
 from probe.reading.report.part import Part
 
 #: bins from 1e-12 to 1e0; the first holds all that is less, the last all that is more, and NaN
@@ -17,7 +17,7 @@ _LOWEST, _HIGHEST = -12.0, 0.0
 _MOST, _MOST_ELEMENTS = 6, 1 << 24
 
 
-def add_histograms(part: Part, comparing: Comparing) -> None:
+def add_histograms(part: Part, comparing: JudgedPairs) -> None:
     """Add the histograms of the arrays that differ first, and of those that differ most, in one step of one rank."""
     if not (comparing.a.header.get("dump_data_dir") and comparing.b.header.get("dump_data_dir")):
         return

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 from probe.reading import entry_name
-from probe.reading.compare.align import NONE, Pair
-from probe.reading.compare.comparing import Comparing, Options
-from probe.reading.compare.judge import HARD, Slot
-from probe.reading.compare.unit import compare_unit
+from probe.reading.compare.answer.unit import compare_unit
+from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
+from probe.reading.compare.judging.verdicts import HARD, Slot
+from probe.reading.compare.pairing.alignment import NONE, Pair
 from probe.reading.flow import Flow
 from probe.reading.report import part as kinds
 from probe.reading.report.histograms import add_histograms
@@ -42,7 +42,7 @@ def pair_part(folder_a: DumpFolder, folder_b: DumpFolder, options: Options) -> P
     return part
 
 
-def _fill(part: Part, comparing: Comparing) -> None:
+def _fill(part: Part, comparing: JudgedPairs) -> None:
     from probe.reading.rank_checks import digest_of
 
     PairReader(part, comparing).read()
@@ -61,7 +61,7 @@ class PairReader:
         comparing: the comparison.
     """
 
-    def __init__(self, part: Part, comparing: Comparing) -> None:
+    def __init__(self, part: Part, comparing: JudgedPairs) -> None:
         self._maker = PartMaker(part)
         self._comparing = comparing
         self._flows = comparing.alignment.flows

@@ -8,8 +8,8 @@ from array import array
 from dataclasses import dataclass, field
 from typing import Any, Union
 
-from probe.reading.compare.origin import Origin
-from probe.reading.compare.unit_summary import UnitSummary
+from probe.reading.compare.origins.origin import Origin
+from probe.reading.compare.origins.unit_summary import UnitSummary
 from probe.reading.nan import Found
 from probe.reading.rank_checks import Digest
 from probe.reading.report.columns import Texts, single

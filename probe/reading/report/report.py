@@ -8,8 +8,8 @@ import os
 from typing import NamedTuple
 
 from probe.errors import UsageError
-from probe.reading.compare.comparing import Options
-from probe.reading.compare.comparison import pair_folders
+from probe.reading.compare.answer.comparison import pair_folders
+from probe.reading.compare.judging.judged_pairs import Options
 from probe.reading.query import folders
 from probe.reading.report.content import Content, ContentMaker
 from probe.reading.report.page import write

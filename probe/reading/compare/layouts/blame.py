@@ -9,19 +9,19 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from probe.errors import UsageError
-from probe.reading.compare.align import NONE
-from probe.reading.compare.arrays import Arrays, exact_distance
-from probe.reading.compare.joined import best_order, joined, like_parts
-from probe.reading.compare.judge import HARD, Slot
+from probe.reading.compare.distances.tolerance import of_dtype
+from probe.reading.compare.judging.arrays import Arrays, exact_distance
+from probe.reading.compare.judging.shard_arrays import best_order, joined, like_parts
+from probe.reading.compare.judging.verdicts import HARD, Slot
 from probe.reading.compare.layouts.shards import WHOLE, Shards, agree, axis_between
 from probe.reading.compare.layouts.side import Place
 from probe.reading.compare.layouts.source import LayoutPair, LayoutSource
-from probe.reading.compare.origin import Origin
-from probe.reading.compare.tolerance import of_dtype
+from probe.reading.compare.origins.origin import Origin
+from probe.reading.compare.pairing.alignment import NONE
 from probe.reading.values import COUNTS, Record, has_nonfinite, real
 
 if TYPE_CHECKING:
-    from probe.reading.compare.comparing import Comparing
+    from probe.reading.compare.judging.judged_pairs import JudgedPairs
 
 _MOST = 20
 
@@ -50,7 +50,7 @@ class _Site(NamedTuple):
     slot: Slot | None
 
 
-def name_ranks(origins: Sequence[Origin], comparing: Comparing) -> None:
+def name_ranks(origins: Sequence[Origin], comparing: JudgedPairs) -> None:
     """Add the ranks to the origins of a comparison of two layouts; leave those of others as they are.
 
     Args:
@@ -65,7 +65,7 @@ def name_ranks(origins: Sequence[Origin], comparing: Comparing) -> None:
     source.pair.forget()
 
 
-def _name_ranks(origins: Sequence[Origin], comparing: Comparing, pair: LayoutPair) -> None:
+def _name_ranks(origins: Sequence[Origin], comparing: JudgedPairs, pair: LayoutPair) -> None:
     sites = [_site(origin, comparing) for origin in origins]
     records: list[dict[Place, list[tuple[Any, Record]]]] = []
     for side in (0, 1):
@@ -95,7 +95,7 @@ def _records(pair: LayoutPair, side: int, wanted: Iterable[Place]) -> dict[Place
         return {}
 
 
-def _site(origin: Origin, comparing: Comparing) -> _Site:
+def _site(origin: Origin, comparing: JudgedPairs) -> _Site:
     flow_a, flow_b = comparing.alignment.flows
     place_b = flow_b.position.get(origin.name, NONE)
     place_a = comparing.alignment.a_of.get(place_b, NONE) if place_b != NONE else flow_a.position.get(origin.name, NONE)
@@ -111,7 +111,7 @@ def _site(origin: Origin, comparing: Comparing) -> _Site:
     return _Site(names, next((slot for slot in slots if slot.place == origin.place), hard[0] if hard else None))
 
 
-def _blame(site: _Site, side: int, records: Any, pair: LayoutPair, comparing: Comparing) -> Blame:
+def _blame(site: _Site, side: int, records: Any, pair: LayoutPair, comparing: JudgedPairs) -> Blame:
     """Return the ranks of one side, and what is known of them."""
     name, group, letter = site.names[side], pair.groups[side], "AB"[side]
     stage = pair.stage(side, name) if name else None
@@ -141,7 +141,7 @@ def _own(slot: Slot, side: int) -> Any:
     return slot.b if side else slot.a
 
 
-def _apart(slot: Slot, side: int, own: list[Record], other: list[Record], comparing: Comparing) -> list[int] | None:
+def _apart(slot: Slot, side: int, own: list[Record], other: list[Record], comparing: JudgedPairs) -> list[int] | None:
     """Return the places of the ranks whose records make a tensor differ; None where that is not known."""
     axis = axis_between(own[0].get("shape"), _own(slot, side).get("shape"))
     whole = _own(slot, 1 - side)
@@ -158,7 +158,7 @@ def _all_agree(records: list[Record]) -> bool:
     return all(agree(records[0], record) for record in records[1:])
 
 
-def _by_arrays(slot: Slot, side: int, axis: int, comparing: Comparing) -> list[int]:
+def _by_arrays(slot: Slot, side: int, axis: int, comparing: JudgedPairs) -> list[int]:
     """Return the shards whose arrays differ from their pieces of the other side's whole."""
     try:
         both = Arrays(comparing.a.path, comparing.b.path).parts(slot.a, slot.b)

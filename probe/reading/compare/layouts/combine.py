@@ -14,13 +14,13 @@ from typing import Any
 
 from probe.errors import UsageError
 from probe.reading import entry_name
-from probe.reading.compare.align import Alignment
-from probe.reading.compare.joined import Stored
+from probe.reading.compare.judging.shard_arrays import Stored
 from probe.reading.compare.layouts.places import values, with_values
 from probe.reading.compare.layouts.settle import Settling, passed_on
 from probe.reading.compare.layouts.side import Group, Side
 from probe.reading.compare.layouts.stages import has_micro_batches
-from probe.reading.compare.origin import is_collective
+from probe.reading.compare.origins.origin import is_collective
+from probe.reading.compare.pairing.alignment import Alignment
 from probe.reading.document import Document
 from probe.reading.dump import Dump
 from probe.reading.entry_name import CELL

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from probe.reading import entry_name
-from probe.reading.compare.joined import Stored
+from probe.reading.compare.judging.shard_arrays import Stored
 from probe.reading.compare.layouts.places import GIVEN, values
 from probe.reading.compare.layouts.shards import ALONE, ODD, WHOLE, Shards, agree, not_combined
 from probe.reading.compare.layouts.side import MOVING, Place, Side

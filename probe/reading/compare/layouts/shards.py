@@ -8,9 +8,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from probe.reading.compare.bounds import distance
-from probe.reading.compare.joined import Stored
-from probe.reading.compare.tolerance import of_dtype
+from probe.reading.compare.distances.bounds import distance
+from probe.reading.compare.distances.tolerance import of_dtype
+from probe.reading.compare.judging.shard_arrays import Stored
 from probe.reading.flow import content_key
 from probe.reading.values import Record, element_count
 

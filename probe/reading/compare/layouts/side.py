@@ -13,7 +13,7 @@ from probe.reading.compare.layouts.entries import read_entries
 from probe.reading.compare.layouts.places import GIVEN, values
 from probe.reading.compare.layouts.shards import ALONE, Shards, axis_between
 from probe.reading.compare.layouts.stages import Stages
-from probe.reading.compare.origin import is_collective, is_random
+from probe.reading.compare.origins.origin import is_collective, is_random
 from probe.reading.document import Document
 from probe.reading.entry_name import API, BACKWARD, CELL, FORWARD, GRADIENT
 from probe.reading.flow import Flow, content_key, is_constant

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from probe.reading import entry_name
-from probe.reading.compare.origin import is_collective
+from probe.reading.compare.origins.origin import is_collective
 from probe.reading.document import Document
 from probe.reading.entry_name import BACKWARD, CELL, DEBUG, GRADIENT, OTHER, EntryName
 

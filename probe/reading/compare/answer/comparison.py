@@ -1,0 +1,273 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""``probe.compare``: all steps and ranks of two runs, and where their differences begin."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Union
+
+from probe.errors import UsageError
+from probe.reading.compare.answer.result import ComparisonResult
+from probe.reading.compare.answer.summary import one_line, summary_text
+from probe.reading.compare.answer.unit import compare_unit, part_path
+from probe.reading.compare.distances.tolerance import Rule
+from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
+from probe.reading.compare.layouts.groups import layout_pairs
+from probe.reading.compare.origins.unit_summary import UnitSummary
+from probe.reading.dump import Dump
+from probe.reading.query import folders
+from probe.reading.run import Run
+from probe.reading.run import open as open_run
+from probe.reading.source import DumpFolder
+from probe.reading.work import Workers, run_units
+
+#: one side of a comparison: a path, a run or one dump
+Side = Union[str, "os.PathLike[str]", Run, Dump]
+
+
+class Comparison(ComparisonResult):
+    """The result of a comparison, with its text and its rows.
+
+    Args:
+        paths: A and B as they were given.
+        units: the summaries of every step and rank.
+        alone: the dumps that are only in A, and only in B.
+        pairs: the folders that were compared, for ``table``.
+        options: the settings.
+
+    Attributes:
+        units: the summaries of every step and rank.
+        origins: the places where differences begin, in the order of execution.
+        later: places that follow from an origin by the dataflow, but are suspicious by themselves.
+
+    Example::
+
+        comparison = probe.compare("golden", "mine")
+        assert comparison.ok
+    """
+
+    def __init__(
+        self,
+        paths: tuple[str, str],
+        units: list[UnitSummary],
+        alone: tuple[list[str], list[str]],
+        pairs: list[tuple[DumpFolder, DumpFolder]],
+        options: Options,
+    ) -> None:
+        super().__init__(paths, units, alone)
+        self._pairs, self._options = pairs, options
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing differs beyond tolerance. If something does, a test of pytest prints the summary."""
+        if not self.agrees and "PYTEST_CURRENT_TEST" in os.environ:
+            print(self)  # pytest shortens the values of a failed assertion, and shows all that was printed
+        return self.agrees
+
+    def table(self) -> Iterator[dict[str, Any]]:
+        """Yield a row for each tensor of each pair, read again while it is iterated.
+
+        Example::
+
+            for row in comparison.table():
+                if row["verdict"] == "differs":
+                    print(row["call_b"], row["place"], row["rel_l2"])
+        """
+        from probe.reading.compare.answer.export import COLUMNS, unit_rows
+
+        for pair in self._pairs:
+            comparing = JudgedPairs(Dump(pair[0]), Dump(pair[1]), self._options._replace(rows=()))
+            for row in unit_rows(comparing):
+                yield dict(zip(COLUMNS, row))
+
+    def __str__(self) -> str:
+        return summary_text(self)
+
+    def __repr__(self) -> str:
+        return f"<Comparison: {one_line(self)}>"
+
+    def _repr_html_(self) -> str:
+        import html
+
+        return f"<pre>{html.escape(summary_text(self))}</pre>"
+
+
+def compare(
+    a: Side, b: Side, rules: Sequence[tuple[str, str]] = (), mapping: Mapping[str, str] | None = None,
+    noise: Side | None = None, step: str = "", rank: str = "", tolerance: float = 1.0, arrays: str = "all",
+    jobs: int = 1, rows: Mapping[str, str | os.PathLike[str]] | None = None, scheduler: str = "",
+    layout_a: str = "", layout_b: str = "",
+) -> Comparison:  # fmt: skip
+    """Compare two runs, or parts of them, and name where their differences begin.
+
+    Args:
+        a: A, the golden one: a path, a run or a dump.
+        b: B, yours.
+        rules: (regular expression, condition) pairs, as ("softmax", "rel_l2 <= 0.02 or max_abs <= 1e-3").
+        mapping: parts of names in A -> the same parts in B.
+        noise: a second golden run. A tensor may differ by three times its difference between A and this one.
+        step: which steps, as "0,4-6".
+        rank: which ranks, likewise.
+        tolerance: by how much the tolerances of the dtypes are multiplied.
+        arrays: "all", "differs" (only where statistics differ) or "none": which arrays are read.
+        jobs: how many processes work; more than 1 only from a script with ``if __name__ == "__main__"``.
+        rows: {"csv": path, "jsonl": path, "msprobe": path}: files that get a row for each tensor.
+        scheduler: the address of a Dask scheduler, whose workers do it instead of ``jobs`` processes.
+        layout_a: the parallel layout of A, as "tp=8,pp=2" (default: its header's).
+        layout_b: that of B. The ranks of unequal layouts are put together to the whole model.
+
+    Raises:
+        UsageError: when there is no dump, nothing can be compared, a rule fits no tensor, or the cluster cannot do it.
+
+    Example::
+
+        comparison = probe.compare("golden", "mine")
+        print(comparison)
+        assert comparison.ok
+    """
+    options = Options(dict(mapping or {}), tuple(rules), {}, tolerance, arrays, layouts=(layout_a, layout_b))
+    comparison = compare_runs(a, b, options, noise, (step, rank), Workers(jobs, scheduler), rows or {})
+    check_rules(rules, comparison.units)
+    return comparison
+
+
+def compare_runs(
+    a: Side,
+    b: Side,
+    options: Options,
+    noise: Side | None,
+    choice: tuple[str, str],
+    workers: Workers,
+    rows: Mapping[str, str | os.PathLike[str]],
+) -> Comparison:
+    """Compare two runs as ``compare`` does; a rule may fit no tensor of this part of them.
+
+    Args:
+        a: A, the golden one.
+        b: B, yours.
+        options: the settings.
+        noise: a second golden run.
+        choice: which steps, and which ranks.
+        workers: the processes that work.
+        rows: the files that get a row for each tensor.
+
+    Raises:
+        UsageError: when there is no dump, or nothing can be compared.
+    """
+    run_a, run_b = _run(a), _run(b)
+    _check(options.rules, options.arrays)
+    layouts = layout_pairs(run_a, run_b, options.layouts, *choice, options.mapping, noise is not None)
+    pairs, alone = layouts or pair_folders(run_a, run_b, *choice)
+    options = options._replace(noise=_noise(run_a, noise))
+    units = _run_units(pairs, options, workers, rows)
+    return Comparison((run_a.path, run_b.path), units, alone, pairs, options)
+
+
+def _check(rules: Sequence[tuple[str, str]], arrays: str) -> None:
+    """Raise UsageError when a rule cannot be read, or there is no such choice of arrays."""
+    for rule in rules:
+        Rule(*rule)
+    if arrays not in ("all", "differs", "none"):
+        raise UsageError(f"--arrays: {arrays!r} is not allowed. Allowed: all, differs, none.")
+
+
+def check_rules(rules: Sequence[tuple[str, str]], units: Sequence[UnitSummary]) -> None:
+    """Raise UsageError when a rule fits no tensor: it has a typo."""
+    used = [sum(counts) for counts in zip(*(unit.counts.rules_used for unit in units if unit.counts.rules_used))]
+    unused = [rules[place][0] for place, count in enumerate(used) if not count]
+    if unused:
+        raise UsageError(f"--rule: no tensor has a name in which {', '.join(map(repr, unused))} is found")
+
+
+def _run_units(
+    pairs: list[tuple[DumpFolder, DumpFolder]], options: Options, workers: Workers, rows: Mapping[str, Any]
+) -> list[UnitSummary]:
+    from probe.reading.compare.answer.export import join_parts
+
+    with contextlib.ExitStack() as stack:
+        bases = {form: os.path.join(_scratch(stack, path, workers), form) for form, path in rows.items()}
+        units = []
+        for number, (left, right) in enumerate(pairs):
+            parts = tuple((part_path(base, number), form) for form, base in bases.items())
+            key = left.step, left.rank
+            noise = {key: options.noise[key]} if key in options.noise else {}
+            units.append((left, right, options._replace(rows=parts, noise=noise)))
+        found = list(run_units(compare_unit, units, workers))
+        for form, path in rows.items():
+            files = [part_path(bases[form], number) for number in range(len(pairs))]
+            _check_rows(files, found)
+            join_parts(files, form, path)
+    return found
+
+
+def _check_rows(files: list[str], units: list[UnitSummary]) -> None:
+    """Raise UsageError when a worker wrote its rows into a folder that only it sees."""
+    for file, unit in zip(files, units):
+        if not unit.error and not os.path.exists(file):
+            raise UsageError(
+                f"the rows of step {unit.step}, rank {unit.rank} did not arrive in {os.path.dirname(file)}: "
+                "its worker has another folder of this name"
+            )
+
+
+def _scratch(stack: contextlib.ExitStack, path: str | os.PathLike[str], workers: Workers) -> str:
+    """Return a folder for the rows of each unit; the workers of a cluster see only that of the table itself."""
+    beside = os.path.dirname(os.path.abspath(path)) if workers.scheduler else None
+    try:
+        return stack.enter_context(tempfile.TemporaryDirectory(prefix=".probe-", dir=beside))
+    except OSError as error:
+        raise UsageError(f"{os.fspath(path)} cannot be written: {error.strerror or error}") from error
+
+
+def _run(side: Side) -> Run:
+    if isinstance(side, Run):
+        return side
+    return Run(side.path, [side.folder]) if isinstance(side, Dump) else open_run(side)
+
+
+def _noise(run_a: Run, noise: Side | None) -> dict[Any, dict[str, float]]:
+    """Return how far each tensor is apart in two golden runs."""
+    if noise is None:
+        return {}
+    found: dict[Any, dict[str, float]] = {}
+    for folder_a, folder_b in pair_folders(run_a, _run(noise), "", "")[0]:
+        comparing = JudgedPairs(Dump(folder_a), Dump(folder_b), Options())
+        names = comparing.alignment.flows[0].names
+        found[folder_a.step, folder_a.rank] = {
+            f"{names[pair.a]}.{slot.place}": slot.distance.rel_l2
+            for pair, slot in comparing.rows()
+            if slot is not None and slot.distance.rel_l2
+        }
+    return found
+
+
+def pair_folders(
+    run_a: Run, run_b: Run, step: str, rank: str
+) -> tuple[list[tuple[DumpFolder, DumpFolder]], tuple[list[str], list[str]]]:
+    """Return the pairs of folders of one step and rank, and the dumps that only one run has.
+
+    Raises:
+        UsageError: when nothing can be paired.
+    """
+    left, right = folders(run_a, step, rank), folders(run_b, step, rank)
+    one_step = all(len({folder.step for folder in run.folders}) == 1 for run in (run_a, run_b))
+    one_rank = all(len({folder.rank for folder in run.folders}) == 1 for run in (run_a, run_b))
+    one_tree = all(len({folder.tree for folder in run.folders}) == 1 for run in (run_a, run_b))
+
+    def key(folder: DumpFolder) -> tuple[Any, ...]:
+        return None if one_tree else folder.tree, None if one_step else folder.step, None if one_rank else folder.rank
+
+    partners = {key(folder): folder for folder in right}
+    pairs = [(folder, partners.pop(key(folder))) for folder in left if key(folder) in partners]
+    chosen = {pair[0].path for pair in pairs}
+    if not pairs:
+        raise UsageError(
+            f"nothing can be compared: A has steps {run_a.steps} and ranks {run_a.ranks}, "
+            f"B has steps {run_b.steps} and ranks {run_b.ranks}"
+        )
+    alone = [folder.label for folder in left if folder.path not in chosen]
+    return pairs, (alone, [folder.label for folder in partners.values()])

@@ -1,0 +1,202 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The rows of a comparison: csv, JSON lines, and msprobe's own columns."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+from probe.reading import entry_name
+from probe.reading.compare.distances.tolerance import of_dtype
+from probe.reading.compare.judging.judged_pairs import JudgedPairs
+from probe.reading.compare.judging.verdicts import Slot
+from probe.reading.compare.pairing.alignment import NONE
+from probe.reading.text import csv_text
+from probe.reading.values import element_count, is_tensor, plain
+
+COLUMNS = (
+    "step", "rank", "cell", "call_a", "call_b", "how", "place", "verdict", "rel_l2", "max_abs", "exact",
+    "dtype_a", "dtype_b", "shape_a", "shape_b",
+    "Max_a", "Max_b", "Min_a", "Min_b", "Mean_a", "Mean_b", "Norm_a", "Norm_b",
+)  # fmt: skip
+
+_NUMBERS = frozenset((float, int, bool, type(None)))
+#: the end of a line of csv; nine digits tell all float32 apart
+_LINE = "%s,%s,%s,%.9g,%.9g,%s" + ",%.9g" * 8 + "\n"
+
+
+def unit_rows(comparing: JudgedPairs) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of one step and rank, with the values of ``COLUMNS``."""
+    return _rows(comparing)
+
+
+def _heads(comparing: JudgedPairs) -> Iterator[tuple[tuple[Any, ...], list[Slot]]]:
+    """Yield the columns that all places of a pair share, and its places."""
+    flow_a, flow_b = comparing.alignment.flows
+    step, rank = comparing.b.step, comparing.b.rank
+    labels: dict[str | None, str | None] = {}
+    for pair, slots in zip(comparing.pairs, comparing.slots):
+        name_a = flow_a.names[pair.a] if pair.a != NONE else None
+        name_b = flow_b.names[pair.b] if pair.b != NONE else None
+        around = flow_b.cells[pair.b] if pair.b != NONE else flow_a.cells[pair.a]
+        if around not in labels:
+            labels[around] = entry_name.cell_label(around)
+        yield (step, rank, labels[around], name_a, name_b, pair.how), slots
+
+
+def _rows(comparing: JudgedPairs) -> Iterator[tuple[Any, ...]]:
+    for head, slots in _heads(comparing):
+        if not slots and None in head[3:5]:
+            yield (*head, *_alone(head))
+        for slot in slots:
+            row = _row(slot)
+            if row is not None:
+                yield (*head, *row)
+
+
+def _alone(head: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the columns after the head of a call that has no partner."""
+    return (None, "only in B" if head[3] is None else "only in A", *(None,) * 15)
+
+
+def _row(slot: Slot) -> tuple[Any, ...] | None:
+    """Return the columns after the head; None for plain values that are equal."""
+    place, _, a, b, distance, verdict = slot
+    if not is_tensor(a) and not is_tensor(b):
+        return (place, verdict, *(None,) * 5, _plain(a), _plain(b), *(None,) * 8) if verdict else None
+    get_a = a.get if type(a) is dict else _NOTHING
+    get_b = b.get if type(b) is dict else _NOTHING
+    return (
+        place, verdict, *distance, get_a("dtype"), get_b("dtype"), *_shapes(get_a("shape"), get_b("shape")),
+        get_a("Max"), get_b("Max"), get_a("Min"), get_b("Min"),
+        get_a("Mean"), get_b("Mean"), get_a("Norm"), get_b("Norm"),
+    )  # fmt: skip
+
+
+def _NOTHING(key: str) -> None:
+    return None
+
+
+def _plain(value: Any) -> str | None:
+    return None if value is None else str(plain(value))
+
+
+def _shapes(a: Any, b: Any) -> tuple[str | None, str | None]:
+    left = _shape(a)
+    return left, left if a == b else _shape(b)
+
+
+def _shape(value: Any) -> str | None:
+    return "x".join(map(str, value)) if element_count(value) is not None else None
+
+
+def write_unit(path: str, form: str, comparing: JudgedPairs) -> None:
+    """Write the rows of one step and rank into a file of their own."""
+    with open(path, "w", encoding="utf-8", errors="backslashreplace", newline="") as file:
+        if form == "csv":
+            file.writelines(_csv_lines(comparing, _Cleaner()))
+        elif form == "jsonl":
+            for row in unit_rows(comparing):
+                file.write(json.dumps(dict(zip(COLUMNS, row))) + "\n")
+        else:
+            from probe.reading.compare.answer.msprobe_table import rows
+
+            csv.writer(file, lineterminator="\n").writerows(map(_Cleaner().row, rows(comparing)))
+
+
+class _Cleaner:
+    """Makes texts safe for a spreadsheet, each once."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, str] = {}
+        self._quoted: dict[str, str] = {}
+
+    def cell(self, value: Any) -> Any:
+        """Return a safe cell."""
+        kind = type(value)
+        if kind is str:
+            safe = self._known.get(value)
+            if safe is None:
+                safe = self._known[value] = csv_text(value)
+            return safe
+        return value if value is None or kind in _NUMBERS else csv_text(str(value))
+
+    def row(self, row: tuple[Any, ...]) -> list[Any]:
+        """Return a row of safe cells."""
+        return [self.cell(value) for value in row]
+
+    def quoted(self, value: Any) -> Any:
+        """Return a safe cell that needs no quotes any more, as csv has them."""
+        if type(value) is not str:
+            return self.cell(value)
+        found = self._quoted.get(value)
+        if found is None:
+            found = csv_text(value)
+            if "," in found or '"' in found:
+                found = '"' + found.replace('"', '""') + '"'
+            self._quoted[value] = found
+        return found
+
+    def line(self, row: tuple[Any, ...]) -> str:
+        """Return the line of a row."""
+        known = self._quoted
+        return ",".join([known[cell] if type(cell) is str and cell in known else self.text(cell) for cell in row])
+
+    def text(self, value: Any) -> str:
+        """Return the text of a cell."""
+        if type(value) is float:
+            return f"{value:.9g}"
+        quoted = self.quoted(value)
+        return "" if quoted is None else str(quoted)
+
+
+def _csv_lines(comparing: JudgedPairs, cleaner: _Cleaner) -> Iterator[str]:
+    """Yield the lines of the rows, several times faster than csv's writer: most rows are of two tensors of floats."""
+    known: dict[tuple[Any, ...], str] = {}
+    for head, slots in _heads(comparing):
+        start = cleaner.line(head)
+        if not slots and None in head[3:5]:
+            yield f"{start},{cleaner.line(_alone(head))}\n"
+        for slot in slots:
+            place, _, a, b, (rel_l2, max_abs, exact), verdict = slot
+            try:
+                key = exact, a["dtype"], b["dtype"], *a["shape"], None, *b["shape"]
+                if key not in known and not _are_floats(slot):
+                    raise TypeError
+                texts = known.get(key) or known.setdefault(key, cleaner.line(_row(slot)[4:9]))  # type: ignore[index]
+                yield _LINE % (
+                    start, cleaner.quoted(place), verdict, rel_l2, max_abs, texts,
+                    a["Max"], b["Max"], a["Min"], b["Min"], a["Mean"], b["Mean"], a["Norm"], b["Norm"],
+                )  # fmt: skip
+            except (TypeError, KeyError):  # no two tensors of floats, or a number is unknown
+                row = _row(slot)
+                if row is not None:
+                    yield f"{start},{cleaner.line(row)}\n"
+
+
+def _are_floats(slot: Slot) -> bool:
+    return (
+        is_tensor(slot.a) and is_tensor(slot.b) and of_dtype(slot.a["dtype"]) > 0.0 and of_dtype(slot.b["dtype"]) > 0.0
+    )
+
+
+def join_parts(parts: list[str], form: str, path: str | os.PathLike[str]) -> None:
+    """Put the files of all steps and ranks together, under one header."""
+    with open(path, "w", encoding="utf-8", errors="backslashreplace", newline="") as out:
+        if form != "jsonl":
+            from probe.reading.compare.answer.msprobe_table import STATISTICS_COLUMNS
+
+            header = io.StringIO()
+            csv.writer(header, lineterminator="\n").writerow(COLUMNS if form == "csv" else STATISTICS_COLUMNS)
+            out.write(header.getvalue())
+        for part in parts:
+            if os.path.exists(part):
+                with open(part, encoding="utf-8", newline="") as file:
+                    shutil.copyfileobj(file, out)
+                os.remove(part)

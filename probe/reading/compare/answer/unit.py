@@ -1,0 +1,221 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Compares one step of one rank and returns its summary: the unit of work of ``probe compare``."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable
+
+from probe.errors import UsageError
+from probe.reading import entry_name
+from probe.reading.compare.answer.sentences import Describer
+from probe.reading.compare.dataflow.graph import Graph
+from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
+from probe.reading.compare.judging.verdicts import FAINT, HARD, OTHER_BITS, sharpened
+from probe.reading.compare.layouts.blame import name_ranks
+from probe.reading.compare.origins.finder import Finding, OriginFinder
+from probe.reading.compare.origins.origin import (
+    ARGUMENT,
+    CALLS,
+    DATA,
+    OPTIMIZER,
+    OUTSIDE,
+    PARAMETER,
+    WIRING,
+    Origin,
+    is_collective,
+)
+from probe.reading.compare.origins.unit_summary import Collective, UnitCounts, UnitOrigins, UnitSummary
+from probe.reading.compare.pairing.alignment import NONE
+from probe.reading.document import paused_gc
+from probe.reading.dump import Dump
+from probe.reading.entry_name import API, BACKWARD
+from probe.reading.source import DumpFolder
+
+_MOST_ORIGINS, _MOST_NAMES, _MOST_CELLS = 50, 50, 200
+#: so few roots within the tolerance explain a difference that has grown, if they are of these kinds: the rest is equal
+_FEW, _ROOTS = 3, frozenset((PARAMETER, DATA, OUTSIDE, ARGUMENT, CALLS, OPTIMIZER, WIRING))
+
+
+def compare_unit(
+    folder_a: DumpFolder, folder_b: DumpFolder, options: Options, look: Callable[[JudgedPairs], None] | None = None
+) -> UnitSummary:
+    """Compare one step of one rank.
+
+    Args:
+        folder_a: the folder of A.
+        folder_b: the folder of B.
+        options: the settings.
+        look: is called with the comparison before its dumps are dropped.
+    """
+    summary = UnitSummary(folder_b.step, folder_b.rank)
+    try:
+        with paused_gc():
+            _compare(summary, Dump(folder_a), Dump(folder_b), options, look)
+    except UsageError as error:
+        summary.error = str(error)
+    except RecursionError:
+        summary.error = f"{folder_a.path} or {folder_b.path}: nested too deeply"
+    return summary
+
+
+def _compare(
+    summary: UnitSummary, a: Dump, b: Dump, options: Options, look: Callable[[JudgedPairs], None] | None
+) -> None:
+    try:
+        summary.notes = [*a.notes, *b.notes]
+        summary.header = header_differences(a, b)
+        comparing = JudgedPairs(a, b, options)
+        summary.counts = _count(comparing)
+        summary.origins = _find_origins(summary.counts, comparing)
+        name_ranks([*summary.origins.first, *summary.origins.later], comparing)
+        for path, form in options.rows:
+            from probe.reading.compare.answer.export import write_unit
+
+            write_unit(path, form, comparing)
+        if look is not None:
+            look(comparing)
+    finally:
+        a.release()
+        b.release()
+
+
+def _count(comparing: JudgedPairs) -> UnitCounts:
+    flow_a, flow_b = comparing.alignment.flows
+    only_a, only_b = [], []
+    hows: Counter[str] = Counter()
+    verdicts: list[str] = []
+    cells: dict[str, tuple[int, float]] = {}
+    labels: dict[str | None, str] = {}
+    for pair, slots in zip(comparing.pairs, comparing.slots):
+        hows[pair.how] += 1
+        if pair.b == NONE:
+            only_a.append(flow_a.names[pair.a])
+        elif pair.a == NONE:
+            only_b.append(flow_b.names[pair.b])
+        found = [slot.verdict for slot in slots]
+        verdicts += found
+        if not HARD.isdisjoint(found):
+            off = [slot.distance.rel_l2 or 0.0 for slot in slots if slot.verdict in HARD]
+            place = flow_b.names[pair.b] if flow_b.parts[pair.b].kind != API else flow_b.cells[pair.b]
+            if place not in labels:
+                labels[place] = entry_name.cell_label(place) or place or "outside of Cells"
+            cell = labels[place]
+            count, so_far = cells.get(cell, (0, 0.0))
+            cells[cell] = count + len(off), max(so_far, *off)
+    return UnitCounts(
+        pairs=dict(hows),
+        verdicts={key: count for key, count in Counter(verdicts).items() if key},
+        only_a=tuple(only_a[:_MOST_NAMES]),
+        only_b=tuple(only_b[:_MOST_NAMES]),
+        only=(len(only_a), len(only_b)),
+        cells=dict(list(cells.items())[:_MOST_CELLS]),
+        rules_used=tuple(comparing.tolerances.used()),
+    )
+
+
+def _find_origins(counts: UnitCounts, judged: JudgedPairs) -> UnitOrigins:
+    changed = any(how not in ("exact",) for how in counts.pairs) or counts.verdicts.keys() & {"argument", OTHER_BITS}
+    if not counts.differs and not changed:
+        return UnitOrigins()
+    graph = Graph(judged.alignment, judged.pairs, judged.slots, (judged.a, judged.b))
+    finder, describer = OriginFinder(graph), Describer(graph, judged.a, judged.b)
+    findings = finder.origins()
+    exact: tuple[Origin, ...] = ()
+    grew = finder.has_grown(findings)
+    if grew and counts.differs and not FAINT.isdisjoint(counts.verdicts):
+        exact = _exact_origins(judged)
+    blamed = {finding.node for finding in findings}
+    rest = [finding for finding in finder.soft() if finding.node not in blamed]
+    first = tuple(_grouped([describer.origin(finding) for finding in findings[: 4 * _MOST_ORIGINS]]))
+    if (
+        exact
+        and grew
+        and (not first or (len(exact) <= _FEW and all(origin.kind in _ROOTS and not origin.more for origin in exact)))
+    ):
+        first = exact
+    elif not first and counts.differs:
+        first = tuple(describer.origin(finding) for finding in finder.first_of_all())
+    return UnitOrigins(
+        first=first,
+        later=tuple(describer.origin(finding) for finding in finder.later()),
+        soft=tuple(describer.origin(finding) for finding in rest[:_MOST_ORIGINS]),
+        collectives=tuple(_collectives(graph, findings)),
+        exact=exact,
+        parameters=_parameters(judged) if first else (0, 0),
+    )
+
+
+def _exact_origins(judged: JudgedPairs) -> tuple[Origin, ...]:
+    """Return the places where differences begin if every other bit is one."""
+    slots = [sharpened(found) for found in judged.slots]
+    graph = Graph(judged.alignment, judged.pairs, slots, (judged.a, judged.b))
+    describer = Describer(graph, judged.a, judged.b)
+    return tuple(
+        _grouped([describer.origin(finding) for finding in OriginFinder(graph).origins()[: 4 * _MOST_ORIGINS]])
+    )
+
+
+def _parameters(judged: JudgedPairs) -> tuple[int, int]:
+    """Return how many parameters there are, and how many of them differ in any bit."""
+    found = [slot for slots in judged.slots for slot in slots if slot.is_input and slot.place.startswith("parameters.")]
+    return len(found), sum(slot.verdict in HARD or slot.verdict in FAINT for slot in found)
+
+
+def _grouped(origins: list[Origin]) -> list[Origin]:
+    """Sum up parameters that differ: one origin stands for all of them where they are many."""
+    parameters = [origin for origin in origins if origin.kind == "parameter"]
+    if len(parameters) > 3:
+        first = parameters[0]
+        first.more = [f"{origin.name}.{origin.place}" for origin in parameters[1:_MOST_NAMES]]
+        first.sentence = f"{len(parameters)} parameters differ before their first use, the first is {first.sentence}"
+        origins = [origin for origin in origins if origin.kind != "parameter" or origin is first]
+    return origins[:_MOST_ORIGINS]
+
+
+def _collectives(graph: Graph, findings: list[Finding]) -> list[Collective]:
+    """Return the collectives in order, as other ranks have to know them."""
+    found, counts = [], Counter[tuple[str, str]]()
+    blamed = {finding.node for finding in findings}
+    for node in range(len(graph.pairs)):
+        parts = graph.parts(node)
+        if parts.direction == BACKWARD or not is_collective(parts) or graph.is_container(node):
+            continue
+        group = _group(graph, node)
+        counts[group, parts.key] += 1
+        inputs_off = any(slot.verdict in HARD for slot in graph.slots[node] if slot.is_input)
+        soft = graph.soft[node] != NONE
+        sent = inputs_off or graph.tainted[node] or soft
+        found.append(Collective((group, parts.key, counts[group, parts.key]), sent, node in blamed and not inputs_off))
+    return found
+
+
+def _group(graph: Graph, node: int) -> str:
+    """Return the members of a collective's group as a text; "world" where the entry does not say."""
+    entry = graph.entry(node)
+    ranks = entry.get("group_ranks") if isinstance(entry, dict) else None
+    return ",".join(map(str, ranks)) if isinstance(ranks, list) else "world"
+
+
+#: keys of the header's "run" that name the place of a run, not its kind
+_PLACES = frozenset(("rank", "tool", "format", "host", "time", "pid"))
+
+
+def header_differences(a: Dump, b: Dump) -> list[str]:
+    """Return how the circumstances of two runs differ, as their headers tell them."""
+    kinds = [(key, a.header.get(key), b.header.get(key)) for key in ("task", "level", "framework")]
+    run_a, run_b = a.header.get("run"), b.header.get("run")
+    if isinstance(run_a, dict) and isinstance(run_b, dict):
+        kinds += [(key, run_a.get(key), run_b.get(key)) for key in sorted({*run_a, *run_b} - _PLACES, key=str)]
+    return [f"{key}: {left} in A, {right} in B" for key, left, right in kinds if left != right]
+
+
+def part_path(base: str, number: int) -> str:
+    """Return the file that the rows of a unit wait in until they are put together.
+
+    >>> part_path("/t/rows", 3)
+    '/t/rows.000003'
+    """
+    return f"{os.fspath(base)}.{number:06d}"

@@ -1,0 +1,379 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The dataflow of two paired dumps: the possible causes of each difference.
+
+A value is off where it differs beyond tolerance, or is missing on one side. A call is tainted if a cause of it is off
+or tainted. Taint passes through a value that merely agrees in statistics, and ends at one whose bits agree.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from probe.reading.compare.judging.verdicts import (
+    BITS,
+    HARD,
+    NOT_COMBINED,
+    NUMBERS_EQUAL,
+    OTHER_BITS,
+    Slot,
+    is_permuted,
+    is_state,
+)
+from probe.reading.compare.pairing.alignment import NONE, Alignment, Pair
+from probe.reading.dump import Dump
+from probe.reading.entry_name import API, BACKWARD, CELL, FORWARD, GRADIENT, EntryName
+from probe.reading.flow import Flow, Link, content_key, is_constant
+from probe.reading.values import is_tensor, leaves
+
+_PASSES = 12
+#: calls whose output has the elements of an input in other places, and those that may keep them in theirs
+_PERMUTES = re.compile(r"[._](transpose|permute|swapaxes|swapdims|roll|flip|movedim|moveaxis|rot90|t|T)_?$", re.I)
+_MOVES = re.compile(
+    r"[._](transpose|permute|swapaxes|swapdims|roll|flip|movedim|moveaxis|rot90|t|reshape|view|flatten|squeeze|unsqueeze|"
+    r"expanddims|expand_dims|contiguous|cast|to|astype|unstack|split|chunk|concat|cat|stack)_?$",
+    re.IGNORECASE,
+)
+
+
+#: a possible cause: a node, and the input through which it acts ("" for no single input)
+Cause = tuple[int, str]
+
+
+class Graph:
+    """Nodes are pairs, or calls without a partner.
+
+    Args:
+        alignment: the pairs.
+        pairs: the same, in order.
+        slots: for each the places with their verdicts.
+        dumps: A and B.
+
+    Attributes:
+        off: whether a node has a value that is off.
+        tainted: whether a cause of a node is off or tainted.
+        soft: the first node with a harmless-looking difference (an argument, a call more) that this may follow from.
+    """
+
+    def __init__(
+        self, alignment: Alignment, pairs: list[Pair], slots: list[list[Slot]], dumps: tuple[Dump, Dump]
+    ) -> None:
+        self.alignment, self.pairs, self.slots = alignment, pairs, slots
+        self._dumps = dumps
+        self._nodes = [[NONE] * len(flow.names) for flow in alignment.flows]
+        for node, pair in enumerate(pairs):
+            for nodes, place in zip(self._nodes, pair[:2]):
+                if place != NONE:
+                    nodes[place] = node
+        self._parts = [self._own_parts(pair) for pair in pairs]
+        self._mixed = (
+            not alignment.vocabulary.is_foreign and len(alignment.flows[0].dtypes | alignment.flows[1].dtypes) > 1
+        )
+        self.off = [any(slot.verdict in HARD for slot in found) for found in slots]
+        for node, pair in enumerate(pairs):
+            self.off[node] = self.off[node] or self._lost_backward(pair)
+        self._inside = self._find_inside()
+        whole: list[Cause] = [(node, "") for node in range(len(pairs))]
+        self.causes = [self._causes(node, whole) for node in range(len(pairs))]
+        self.tainted = self._taint()
+        self.soft = self._soften()
+
+    def flow(self, node: int) -> tuple[Flow, int]:
+        """Return the flow and the place of a node, on the side of B where it is there."""
+        pair = self.pairs[node]
+        return (self.alignment.flows[1], pair.b) if pair.b != NONE else (self.alignment.flows[0], pair.a)
+
+    def entry(self, node: int) -> Any:
+        """Return the entry of a node."""
+        return self._dumps[int(self.pairs[node].b != NONE)].data[self.name(node)]
+
+    def name(self, node: int) -> str:
+        """Return the name of a node, that in B where it is there."""
+        flow, place = self.flow(node)
+        return flow.names[place]
+
+    def parts(self, node: int) -> EntryName:
+        """Return the name of a node, taken apart."""
+        return self._parts[node]
+
+    def _own_parts(self, pair: Pair) -> EntryName:
+        a, b = self.alignment.flows
+        return b.parts[pair.b] if pair.b != NONE else a.parts[pair.a]
+
+    def is_container(self, node: int) -> bool:
+        """Return whether this is a Cell whose work is that of the calls in it."""
+        flow, place = self.flow(node)
+        return flow.names[place] in flow.containers
+
+    def links(self, node: int, place: str) -> tuple[Link | None, Link | None]:
+        """Return the links of an input, in A and in B."""
+        pair = self.pairs[node]
+        found: list[Link | None] = []
+        for flow, own in zip(self.alignment.flows, (pair.a, pair.b)):
+            links = flow.links[own] if own != NONE else ()
+            found.append(next((link for link in links if link.place == place), None))
+        return found[0], found[1]
+
+    def producer_nodes(self, node: int, place: str) -> tuple[int, int]:
+        """Return the nodes that made an input, in A and in B; -1 for outside."""
+        links = self.links(node, place)
+        found = [
+            NONE if link is None or link.producer < 0 else nodes[link.producer]
+            for link, nodes in zip(links, self._nodes)
+        ]
+        return found[0], found[1]
+
+    def root_nodes(self, node: int, place: str) -> tuple[int, int]:
+        """Return the nodes that first made the content of an input, in A and in B; -1 for outside."""
+        links = self.links(node, place)
+        found = [NONE if link is None or link.root < 0 else nodes[link.root] for link, nodes in zip(links, self._nodes)]
+        return found[0], found[1]
+
+    def node_of(self, flow: Flow, place: int) -> int:
+        """Return the node of an entry of one side."""
+        return self._nodes[int(flow is self.alignment.flows[1])][place]
+
+    def uses_other_output(self, node: int, place: str) -> bool:
+        """Return whether the two sides take an input from two different outputs of the calls that made it."""
+        found = []
+        for link, flow, dump in zip(self.links(node, place), self.alignment.flows, self._dumps):
+            if link is None or link.producer < 0:
+                return False
+            key = content_key(link.record)
+            entry = dump.data[flow.names[link.producer]]
+            outputs = leaves(entry.get("output") if isinstance(entry, dict) else None)
+            found.append({name for name, leaf in outputs if is_tensor(leaf) and content_key(leaf) == key})
+        return bool(found[0] and found[1]) and not found[0] & found[1]
+
+    def state_of(self, node: int, cell: str) -> list[str]:
+        """Return the parameters of a Cell that its forward changes, in order."""
+        entry = self._dumps[int(self.pairs[node].b != NONE)].data.get(cell)
+        names = entry.get("parameters") if isinstance(entry, dict) else None
+        return [name for name in names if is_state(name)] if isinstance(names, dict) else []
+
+    def _lost_backward(self, pair: Pair) -> bool:
+        """Return whether this is a backward that the other side's paired forward does not have."""
+        if (pair.a == NONE) == (pair.b == NONE):
+            return False
+        side = 0 if pair.b == NONE else 1
+        flow, place = self.alignment.flows[side], pair.b if side else pair.a
+        parts = flow.parts[place]
+        if parts.kind == GRADIENT:
+            own = flow.position.get(f"{parts.key}.{FORWARD}.0")
+            return own is None or own in (self.alignment.b_of, self.alignment.a_of)[side]
+        if parts.direction != BACKWARD or parts.kind not in (API, CELL):
+            return False
+        if (
+            self.alignment.vocabulary.is_foreign and parts.kind == API
+        ):  # frameworks differentiate other parts of a call by themselves
+            return False
+        forward = flow.forward_of(place)
+        return forward is not None and forward in (self.alignment.b_of, self.alignment.a_of)[side]
+
+    def _find_inside(self) -> dict[str, list[int]]:
+        """Return the nodes in each Cell: by the Cell's entry, and backward ones also by the Cell's key."""
+        found: dict[str, list[int]] = {}
+        for side, flow in enumerate(self.alignment.flows):
+            for place, cell in enumerate(flow.cells):
+                parts = flow.parts[place]
+                node = self._nodes[side][place]
+                if cell is None and parts.kind in (API, CELL):
+                    found.setdefault(f"{side} ", []).append(node)
+                elif cell is not None:
+                    found.setdefault(f"{side} {cell}", []).append(node)
+                    if parts.direction == BACKWARD:
+                        found.setdefault(f"{side} {cell.partition('.backward.')[0]}", []).append(node)
+                if parts.kind == CELL and parts.direction == BACKWARD:
+                    found.setdefault(f"{side} {parts.key}", []).append(node)
+        return found
+
+    def _causes(self, node: int, whole: list[Cause]) -> tuple[Cause, ...]:
+        pair = self.pairs[node]
+        found, other = (
+            self._causes_in(side, place, node, whole) if place != NONE else [] for side, place in enumerate(pair[:2])
+        )
+        if other != found:
+            found += other
+        found.sort()
+        return tuple(found)
+
+    def _causes_in(self, side: int, place: int, node: int, whole: list[Cause]) -> list[Cause]:
+        """Return the causes that the dataflow of one side tells."""
+        found: list[Cause] = []
+        flow, nodes = self.alignment.flows[side], self._nodes[side]
+        parts = flow.parts[place]
+        if parts.kind in (GRADIENT, CELL):
+            inside = self._inside.get(f"{side} {parts.key if parts.kind == GRADIENT else flow.names[place]}", ())
+            found += [whole[other] for other in inside if other != node]
+        if parts.direction == FORWARD:
+            found += [(nodes[link.producer], link.place) for link in flow.links[place] if link.producer >= 0]
+        else:
+            found += [whole[nodes[cause]] for cause in flow.backward_causes(place)]
+        return found
+
+    def _taint(self) -> list[bool]:
+        first = next((node for node, off in enumerate(self.off) if off), len(self.pairs))
+        tainted = [node > first and self._has_unknown_cause(node) for node in range(len(self.pairs))]
+        for _ in range(_PASSES):
+            changed = False
+            for node, causes in enumerate(self.causes):
+                if tainted[node]:
+                    continue
+                for cause, place in causes:
+                    if (self.off[cause] or tainted[cause]) and not self._ends(node, place):
+                        tainted[node] = changed = True
+                        break
+            if not changed:
+                break
+        return tainted
+
+    def _has_unknown_cause(self, node: int) -> bool:
+        """Return whether a value that is off has no known producer, but a possible one that is off."""
+        if not self.off[node]:
+            return False
+        parts = self.parts(node)
+        if any(slot.verdict == NOT_COMBINED and slot.is_input for slot in self.slots[node]):
+            return True
+        if parts.direction == BACKWARD:  # a gradient that arrives is a sum, whose terms may come from anywhere before
+            arrives = any(slot.verdict in HARD and slot.is_input for slot in self.slots[node])
+            return arrives or self.is_container(node) or self._is_used_unseen(node)
+        outside = [
+            slot for slot in self.slots[node]
+            if slot.is_input and slot.verdict in HARD and self.is_outside(node, slot.place)
+        ]  # fmt: skip
+        return bool(outside) and any(self.off[other] for other in self._earlier_in_cell(node))
+
+    def _is_used_unseen(self, node: int) -> bool:
+        """Return whether no recorded call uses the forward of a backward, so that its gradient came from anywhere."""
+        flow, place = self.flow(node)
+        parts = flow.parts[place]
+        forward = flow.forward_of(place)
+        if parts.kind == GRADIENT:
+            forward = flow.position.get(f"{parts.key}.{FORWARD}.0")
+        return forward is not None and not flow.used_by.get(forward)
+
+    def _earlier_in_cell(self, node: int) -> Iterable[int]:
+        """Yield the nodes before this one in its Cell and the Cells around it."""
+        flow, place = self.flow(node)
+        side = int(flow is self.alignment.flows[1])
+        cell = flow.cells[place]
+        for _ in range(200):
+            if cell is None:
+                break
+            yield from (other for other in self._inside.get(f"{side} {cell}", ()) if other < node)
+            own = flow.position.get(cell)
+            cell = flow.cells[own] if own is not None else None
+        yield from (other for other in self._inside.get(f"{side} ", ()) if other < node)
+
+    def is_outside(self, node: int, place: str) -> bool:
+        """Return whether an input has no producer on either side and is no parameter."""
+        if place.startswith("parameters"):
+            return False
+        pair = self.pairs[node]
+        for flow, own in zip(self.alignment.flows, (pair.a, pair.b)):
+            for link in flow.links[own] if own != NONE else ():
+                if link.place == place:
+                    if link.producer >= 0 or link.parameter is not None:
+                        return False
+                    break
+        return True
+
+    def slot(self, node: int, place: str) -> Slot | None:
+        """Return the verdict on a place; None where there is none."""
+        return next((slot for slot in self.slots[node] if slot.place == place), None)
+
+    def _ends(self, node: int, place: str) -> bool:
+        """Return whether taint ends at an input: its bits agree, or it is an equal integer or constant."""
+        slot = self.slot(node, place) if place else None
+        if slot is None or slot.verdict == BITS:
+            return slot is not None
+        if slot.verdict != NUMBERS_EQUAL:
+            return False
+        return str(slot.a.get("dtype")).startswith(("Int", "UInt", "Bool")) or is_constant(slot.a)
+
+    def _soften(self) -> list[int]:
+        soft = [node if self.is_soft(node) else NONE for node in range(len(self.pairs))]
+        for _ in range(_PASSES if max(soft, default=NONE) != NONE else 0):
+            changed = False
+            for node, causes in enumerate(self.causes):
+                if soft[node] != NONE:
+                    continue
+                for cause, place in causes:
+                    if soft[cause] != NONE and not self._ends_softly(node, place, cause, soft[cause]):
+                        soft[node], changed = soft[cause], True
+                        break
+            if not changed:
+                break
+        return soft
+
+    def _ends_softly(self, node: int, place: str, cause: int, source: int) -> bool:
+        """Return whether a value is surely the same, so that a change before it is harmless here.
+
+        Equal numbers are no proof after a call that puts elements in other places, as ``transpose`` does.
+        """
+        slot = self.slot(node, place) if place else None
+        if slot is None or slot.verdict not in (BITS, NUMBERS_EQUAL):
+            return False
+        if slot.verdict == BITS or is_constant(slot.a):
+            return True
+        if _PERMUTES.search(self._parts[source].key) and not self._is_alone(source):
+            return False  # permuted heads stay permuted through all that works on each of them alone
+        return not _MOVES.search(self._parts[cause].key) or slot.a.get("shape") == slot.b.get("shape")
+
+    def _is_alone(self, node: int) -> bool:
+        return NONE in self.pairs[node][:2]
+
+    def is_soft(self, node: int) -> bool:
+        """Return whether a node has a difference that may be harmless: an argument, a dtype, an added call."""
+        pair, direction = self.pairs[node], self._parts[node].direction
+        if (
+            self.alignment.vocabulary.is_foreign
+        ):  # two frameworks have other calls and dtypes everywhere; numbers alone tell
+            return direction == FORWARD and any(self._is_soft_slot(node, slot) for slot in self.slots[node])
+        if NONE in (pair.a, pair.b):
+            return direction == FORWARD and not self.is_container(node)
+        if direction == BACKWARD:
+            return False
+        if pair.how == "replaced":
+            return True
+        unclear = [slot for slot in self.slots[node] if self._mixed or slot.verdict in ("argument", OTHER_BITS)]
+        return any(self._is_soft_slot(node, slot) for slot in unclear) or bool(self.wirings(node))
+
+    def _is_soft_slot(self, node: int, slot: Slot) -> bool:
+        if slot.verdict == "argument":
+            return slot.is_input
+        if slot.verdict == OTHER_BITS:  # of a value that no recorded call made
+            return is_permuted(slot) and slot.is_input and max(self.producer_nodes(node, slot.place)) == NONE
+        return self._mixed and _dtype_differs(slot)
+
+    def wirings(self, node: int) -> list[str]:
+        """Return the inputs whose content comes from calls that are no partners."""
+        pair = self.pairs[node]
+        if NONE in (pair.a, pair.b):
+            return []
+        links_a, links_b = self.alignment.flows[0].links[pair.a], self.alignment.flows[1].links[pair.b]
+        if len(links_a) != len(links_b):
+            of_a = {link.place: link for link in links_a}
+            links_b = tuple(link for link in links_b if link.place in of_a)
+            links_a = tuple(of_a[link.place] for link in links_b)
+        return [
+            left.place
+            for left, right in zip(links_a, links_b)
+            if left.root >= 0 and right.root >= 0 and self.alignment.b_of.get(left.root) != right.root
+            if self.alignment.b_of.get(left.producer, NONE) != right.producer  # else the change is before that call
+            if not self._is_one_loosely(left, right)
+        ]
+
+    def _is_one_loosely(self, left: Link, right: Link) -> bool:
+        """Return whether an input comes from partners after all, if views and permutations are looked through."""
+        root_a, root_b = (flow.loose_root(link) for flow, link in zip(self.alignment.flows, (left, right)))
+        return root_a != NONE and self.alignment.b_of.get(root_a) == root_b
+
+
+def _dtype_differs(slot: Slot) -> bool:
+    a, b = slot.a, slot.b
+    if type(a) is not dict or type(b) is not dict or a.get("dtype") == b.get("dtype") or "shape" not in a:
+        return False
+    return str(a.get("dtype")).rpartition(".")[2] != str(b.get("dtype")).rpartition(".")[2]

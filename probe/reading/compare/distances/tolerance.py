@@ -1,0 +1,170 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Tolerances: the largest difference that is still agreement, by dtype, by a rule of the user, by noise."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import operator
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from probe.errors import UsageError
+from probe.reading.compare.distances.bounds import Distance
+
+#: on rel_l2. Those of the half kinds are torch.testing's; that of float32 is of a whole net, not of one call
+BY_DTYPE = {
+    "float64": 1e-12,
+    "double": 1e-12,
+    "complex128": 1e-12,
+    "float32": 1e-5,
+    "float": 1e-5,
+    "complex64": 1e-5,
+    "float16": 2e-3,
+    "half": 2e-3,
+    "bfloat16": 1.6e-2,
+    "hifloat8": 0.13,
+    "float8_e4m3fn": 0.13,
+    "float8_e5m2": 0.25,
+}
+#: how many times its own noise a tensor may differ
+NOISE_FACTOR = 3.0
+_NAMES = ("rel_l2", "max_abs")
+_COMPARES: dict[type, Callable[[Any, Any], bool]] = {
+    ast.LtE: operator.le,
+    ast.Lt: operator.lt,
+    ast.GtE: operator.ge,
+    ast.Gt: operator.gt,
+    ast.Eq: operator.eq,
+}
+
+
+@functools.lru_cache(maxsize=256)
+def _of_name(dtype: str) -> float:
+    return BY_DTYPE.get(dtype.rpartition(".")[2].lower(), 0.0)
+
+
+def of_dtype(dtype: object) -> float:
+    """Return the tolerance of a dtype; integers, bools and unknown ones must be equal.
+
+    >>> of_dtype("Float32"), of_dtype("torch.bfloat16"), of_dtype("Int64"), of_dtype(None)
+    (1e-05, 0.016, 0.0, 0.0)
+    """
+    return _of_name(dtype) if type(dtype) is str else 0.0
+
+
+class Rule:
+    """A rule of the user: a condition for some tensors.
+
+    Args:
+        pattern: a regular expression that is searched for in the tensor's name.
+        condition: as "rel_l2 <= 0.02 or max_abs <= 1e-3".
+
+    Attributes:
+        used: how many tensors it was applied to.
+
+    >>> Rule("softmax", "rel_l2 <= 0.02 or max_abs <= 1e-3").holds(Distance(0.5, 1e-4))
+    True
+    """
+
+    def __init__(self, pattern: str, condition: str) -> None:
+        self.text = pattern, condition
+        self.used = 0
+        try:
+            self._pattern = re.compile(pattern)
+        except re.error as error:
+            raise UsageError(f"--rule: {pattern!r} is no regular expression: {error}") from error
+        try:
+            self._tree = ast.parse(condition, mode="eval").body
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            raise UsageError(_wrong(condition)) from None
+        self._value(self._tree, {"rel_l2": 0.0, "max_abs": 0.0})
+
+    def fits(self, name: str) -> bool:
+        """Return whether the rule is for a tensor of this name."""
+        found = self._pattern.search(name) is not None
+        self.used += found
+        return found
+
+    def concerns(self, name: str) -> bool:
+        """Return the same without counting it."""
+        return self._pattern.search(name) is not None
+
+    def holds(self, distance: Distance) -> bool:
+        """Return whether the condition holds; where nothing is known it does."""
+        if distance.rel_l2 is None:
+            return True
+        return bool(self._value(self._tree, {"rel_l2": distance.rel_l2, "max_abs": distance.max_abs or 0.0}))
+
+    def _value(self, node: ast.expr, numbers: Mapping[str, float]) -> Any:
+        if isinstance(node, ast.BoolOp):
+            parts = [self._value(value, numbers) for value in node.values]
+            return all(parts) if isinstance(node.op, ast.And) else any(parts)
+        if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _COMPARES:
+            return _COMPARES[type(node.ops[0])](
+                self._value(node.left, numbers), self._value(node.comparators[0], numbers)
+            )
+        if isinstance(node, ast.Name) and node.id in _NAMES:
+            return numbers[node.id]
+        if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+            return node.value
+        raise UsageError(_wrong(self.text[1]))
+
+
+def _wrong(condition: str) -> str:
+    return (
+        f"--rule: {condition!r} is not allowed. Allowed: comparisons of rel_l2 and max_abs with numbers, joined by "
+        "and/or, as 'rel_l2 <= 0.02 or max_abs <= 1e-3'."
+    )
+
+
+class Tolerances:
+    """Judges distances.
+
+    Args:
+        rules: rules of the user; the first whose pattern fits decides.
+        noise: the tensor's name -> rel_l2 between two golden runs.
+        factor: by how much the tolerances of the dtypes are multiplied.
+    """
+
+    def __init__(
+        self, rules: list[tuple[str, str]] | None = None, noise: Mapping[str, float] | None = None, factor: float = 1.0
+    ) -> None:
+        self._rules = [Rule(*rule) for rule in rules or ()]
+        self._noise = noise or {}
+        self.factor = factor
+        self.has_noise = bool(self._noise)
+        self.is_plain = not self._rules and not self._noise
+
+    def agrees(self, name: str, distance: Distance, tolerance: float) -> bool:
+        """Return whether two tensors agree.
+
+        Args:
+            name: the tensor's name in A.
+            distance: how far apart they are.
+            tolerance: the tolerance of their dtype.
+        """
+        if distance.rel_l2 is None:
+            return True
+        if not self.is_plain:
+            for rule in self._rules:
+                if rule.fits(name):
+                    return rule.holds(distance)
+            tolerance = max(tolerance, NOISE_FACTOR * self._noise.get(name, 0.0))
+        return distance.rel_l2 <= tolerance * self.factor
+
+    def note(self, names: list[str]) -> None:
+        """Count these tensors for the rules that are for them, also if they are equal, so that no rule asks."""
+        for rule in self._rules:
+            if not rule.used:
+                rule.used = sum(map(rule.concerns, names))
+
+    def is_ruled(self, name: str) -> bool:
+        """Return whether a rule of the user is for this tensor."""
+        return any(rule.concerns(name) for rule in self._rules)
+
+    def used(self) -> list[int]:
+        """Return how often each rule was applied."""
+        return [rule.used for rule in self._rules]

@@ -1,0 +1,196 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Exact distances of tensors whose arrays were written, and the relation of one to the other."""
+
+from __future__ import annotations
+
+import filecmp
+import math
+import os
+from typing import TYPE_CHECKING, Any
+
+from probe.errors import UsageError
+from probe.reading.compare.distances.bounds import APART, Distance
+from probe.reading.compare.distances.tolerance import of_dtype
+from probe.reading.compare.judging.judge import SAME_BITS
+from probe.reading.compare.judging.shard_arrays import Stored, best_order, joined
+from probe.store import layout
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+_BLOCK = 131_072
+#: sorted numbers that are so much nearer tell that only the order differs
+_OTHER_ORDER = 0.1
+
+
+class Arrays:
+    """Looks at the arrays of two dumps.
+
+    Args:
+        folder_a: the rank folder of A.
+        folder_b: the rank folder of B.
+        which: "all", or "differs" for those alone whose statistics are not equal.
+    """
+
+    def __init__(self, folder_a: str, folder_b: str, which: str = "all") -> None:
+        self._folders = os.path.join(folder_a, layout.ARRAYS), os.path.join(folder_b, layout.ARRAYS)
+        self._which = which
+
+    def refine(self, a: Any, b: Any, found: Distance) -> Distance:
+        """Return the exact distance of two tensors; the given one where an array is missing or cannot be read."""
+        if self._which == "differs" and found.rel_l2 == 0.0:
+            return found
+        paths = self._paths(a, b)
+        if paths is None:
+            return found
+        try:
+            if len(paths[0]) + len(paths[1]) > 2:
+                return _of_shards(*self.parts(a, b), a, b, found)
+            if a.get("dtype") == b.get("dtype") and filecmp.cmp(paths[0][0], paths[1][0], shallow=False):
+                return SAME_BITS
+            left, right = self.parts(a, b)
+            return exact_distance(left[0], right[0])
+        except (UsageError, OSError, ValueError, TypeError):
+            return found
+
+    def turned(self, a: Any, b: Any, found: Distance) -> Distance:
+        """Return the exact distance of A's transpose from B; the given one where an array is missing."""
+        try:
+            (left, *more), (right, *others) = self.parts(a, b)
+            is_whole = not more and not others and left.shape == right.shape[::-1]
+            return exact_distance(left.T, right) if is_whole else found
+        except (UsageError, OSError, ValueError, TypeError):
+            return found
+
+    def relation(self, a: Any, b: Any) -> str:
+        """Return the relation of B's array to A's: "is the transpose of A's"; "" where it is not simple."""
+        try:
+            left, right = self.parts(a, b)
+            return relation(left[0], right[0]) if len(left) == len(right) == 1 else ""
+        except (UsageError, OSError, ValueError, TypeError):
+            return ""
+
+    def parts(self, a: Any, b: Any) -> tuple[list[Array], list[Array]]:
+        """Return the arrays of two records: of one that was put together those of all ranks.
+
+        Raises:
+            UsageError: when an array was not written, or cannot be read.
+        """
+        from probe.reading.load import load_array
+
+        paths = self._paths(a, b)
+        if paths is None:
+            raise UsageError("no array was written")
+        found = [
+            [load_array(path, str(record.get("dtype")), True) for path in files] for record, files in zip((a, b), paths)
+        ]
+        return found[0], found[1]
+
+    def _paths(self, a: Any, b: Any) -> tuple[list[str], list[str]] | None:
+        found = []
+        for record, folder in zip((a, b), self._folders):
+            name, stored = record.get("data_name"), record.get("stored")
+            if not isinstance(name, str) or not name or os.path.basename(name) != name:
+                return None
+            several = [os.path.join(above, layout.ARRAYS) for above in stored.folders] if _is_stored(stored) else None
+            found.append([os.path.join(above, name) for above in several or [folder]])
+        return found[0], found[1]
+
+
+def _is_stored(value: Any) -> bool:
+    return isinstance(value, Stored)  # a document may hold anything under this key
+
+
+def _of_shards(a: list[Array], b: list[Array], record_a: Any, record_b: Any, found: Distance) -> Distance:
+    """Return the distance of two tensors, of which at least one has its arrays in shards.
+
+    The order of the blocks in a shard may be unknown. Then the sorted numbers give a lower bound for any order.
+    """
+    import numpy as np
+
+    axis = next(side["stored"].axis for side, parts in ((record_a, a), (record_b, b)) if len(parts) > 1)
+    enough = max(of_dtype(record_a.get("dtype")), of_dtype(record_b.get("dtype")))
+    blocks = best_order(a, b, axis, _rel_l2, enough)
+    left, right = joined(a, axis, blocks), joined(b, axis, blocks)
+    exact = exact_distance(left, right)
+    if exact.rel_l2 is None or exact.rel_l2 <= enough or left.dtype.kind == "c":
+        return exact
+    least = exact_distance(np.sort(left, axis=None), np.sort(right, axis=None))
+    if least.rel_l2 is not None and least.rel_l2 < _OTHER_ORDER * exact.rel_l2:
+        return found if least.rel_l2 <= enough else least._replace(exact=False)
+    return exact
+
+
+def _rel_l2(a: Array, b: Array) -> float:
+    apart = exact_distance(a, b).rel_l2
+    return math.inf if apart is None else apart
+
+
+def exact_distance(a: Array, b: Array) -> Distance:
+    """Return the distance of two arrays; NaN at the same places is equal.
+
+    >>> import numpy as np
+    >>> round(exact_distance(np.array([3.0, 4.0]), np.array([3.0, 4.5])).rel_l2, 4)
+    0.0925
+    """
+    import numpy as np
+
+    if a.size != b.size:
+        return APART
+    left, right = a.reshape(-1), b.reshape(-1)
+    square_a = square_b = square = most = 0.0
+    for start in range(0, left.size, _BLOCK):
+        x, y = _wide(left[start : start + _BLOCK]), _wide(right[start : start + _BLOCK])
+        strange = ~(np.isfinite(x) & np.isfinite(y))
+        if strange.any():
+            if not np.array_equal(x[strange], y[strange], equal_nan=True):
+                return Distance(math.inf, math.inf, True)
+            x, y = np.where(strange, 0, x), np.where(strange, 0, y)
+        gap = np.abs(x - y)
+        most = max(most, float(gap.max(initial=0.0)))
+        with np.errstate(over="ignore"):
+            square_a += float(np.sum(np.abs(x) ** 2))
+            square_b += float(np.sum(np.abs(y) ** 2))
+            square += float(np.sum(gap**2))
+    if square == 0.0 and most == 0.0:
+        return SAME_BITS
+    scale = math.sqrt(max(square_a, square_b))
+    return Distance(math.sqrt(square) / scale if scale and math.isfinite(scale) else math.inf, most, True)
+
+
+def _wide(block: Array) -> Array:
+    import numpy as np
+
+    return np.asarray(block).astype(np.complex128 if block.dtype.kind == "c" else np.float64)
+
+
+def relation(a: Array, b: Array) -> str:  # noqa: PLR0911 (one line for each relation)
+    """Return the relation of B's array to A's.
+
+    >>> import numpy as np
+    >>> x = np.arange(6.0).reshape(2, 3)
+    >>> relation(x, x.T), relation(x, -x), relation(x, 0.5 * x), relation(x, x + x**2)
+    ("is the transpose of A's", "is A's with the other sign", "is A's times 0.5", '')
+    """
+    import numpy as np
+
+    if a.size != b.size or a.size > 1 << 26 or not a.size:
+        return ""
+    x, y = _wide(a), _wide(b)
+    if x.ndim == 2 and x.T.shape == y.shape and np.array_equal(x.T, y):
+        return "is the transpose of A's"
+    if x.shape == y.shape and np.array_equal(x, -y):
+        return "is A's with the other sign"
+    if x.dtype.kind != "c" and np.array_equal(np.sort(x, axis=None), np.sort(y, axis=None)):
+        return "holds the numbers of A's in other places"
+    scale = float(np.vdot(x, x).real)
+    if x.shape != y.shape or not scale or not math.isfinite(scale):
+        return ""
+    factor = float(np.vdot(x, y).real) / scale
+    rest = float(np.linalg.norm(y - factor * x))
+    if factor and abs(factor - 1) > 1e-4 and rest <= 1e-5 * abs(factor) * math.sqrt(scale):
+        return f"is A's times {factor:.4g}"
+    return ""

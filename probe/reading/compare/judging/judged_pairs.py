@@ -1,0 +1,141 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Pairs the calls of two dumps and judges each place of each pair."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from probe.reading.compare.distances.bounds import Distance
+from probe.reading.compare.distances.tolerance import Tolerances, of_dtype
+from probe.reading.compare.frameworks.words import PYTORCH, are_two
+from probe.reading.compare.judging.judge import Judge
+from probe.reading.compare.judging.verdicts import Slot
+from probe.reading.compare.pairing.alignment import NONE, Alignment, Pair
+from probe.reading.compare.pairing.operands import order_operands
+from probe.reading.compare.pairing.rewiring import Rewiring
+from probe.reading.compare.pairing.torch_arguments import fit, spell_dtypes
+from probe.reading.dump import Dump
+from probe.reading.entry_name import FORWARD
+from probe.reading.flow import Flow
+from probe.reading.values import is_tensor
+
+if TYPE_CHECKING:
+    from probe.reading.compare.judging.arrays import Arrays
+
+
+class Options(NamedTuple):
+    """The settings of a comparison.
+
+    Attributes:
+        mapping: names in A -> names in B.
+        rules: (pattern, condition) of the user.
+        noise: folder -> tensor -> rel_l2 between two golden runs, by (step, rank) of A.
+        factor: by how much tolerances are multiplied.
+        arrays: "all", "differs" or "none": which arrays are read.
+        rows: (file, form) that the rows of this unit are written to: "csv", "jsonl" or "msprobe".
+        layouts: the parallel layouts of A and B as the user gives them; "" takes the one in the header.
+    """
+
+    mapping: dict[str, str] = {}  # noqa: RUF012
+    rules: tuple[tuple[str, str], ...] = ()
+    noise: dict[Any, dict[str, float]] = {}  # noqa: RUF012
+    factor: float = 1.0
+    arrays: str = "all"
+    rows: tuple[tuple[str, str], ...] = ()
+    layouts: tuple[str, str] = ("", "")
+
+
+class JudgedPairs:
+    """Compares two dumps of one step and rank.
+
+    Args:
+        a: A (golden).
+        b: B.
+        options: the settings.
+    """
+
+    def __init__(self, a: Dump, b: Dump, options: Options) -> None:
+        self.a, self.b, self._options = a, b, options
+        self.tolerances = Tolerances(list(options.rules), options.noise.get((a.step, a.rank)), options.factor)
+        is_foreign = are_two(a.header, b.header)
+        if is_foreign:
+            spell_dtypes(a if a.header["framework"] == PYTORCH else b)
+        self.alignment = Alignment(a, b, options.mapping or None)
+        if is_foreign:
+            fit(self.alignment, a, b)
+        else:
+            Rewiring(self.alignment, a, b).run()
+        order_operands(self.alignment, b, a)
+        self.pairs = self.alignment.pairs()
+        arrays = self._arrays()
+        turned = arrays.turned if arrays else _unknown_arrays
+        judge = Judge(self.tolerances, arrays.refine if arrays else None, turned if is_foreign else None)
+        floors = self._floors()
+        self.slots = [self._judged(judge, pair, floors) for pair in self.pairs]
+
+    def _arrays(self) -> Arrays | None:
+        if self._options.arrays == "none" or not (
+            self.a.header.get("dump_data_dir") or self.b.header.get("dump_data_dir")
+        ):
+            return None
+        from probe.reading.compare.judging.arrays import Arrays
+
+        return Arrays(self.a.path, self.b.path, self._options.arrays)
+
+    def _judged(self, judge: Judge, pair: Pair, floors: tuple[list[float], list[float]] | None) -> list[Slot]:
+        flow_a, flow_b = self.alignment.flows
+        if NONE in (pair.a, pair.b):
+            return []
+        name = flow_a.names[pair.a]
+        entries = self.a.data[name], self.b.data[flow_b.names[pair.b]]
+        if floors is None:
+            return judge.follow(name, judge.slots(name, flow_a.parts[pair.a], *entries))
+        floor = floors[0][pair.a], floors[1][pair.b]
+        return judge.follow(name, judge.slots(name, flow_a.parts[pair.a], *entries, floor))
+
+    def _floors(self) -> tuple[list[float], list[float]] | None:
+        """Return for each call the tolerance of the least exact dtype before it; None where all have one dtype."""
+        flows = self.alignment.flows
+        if len({of_dtype(dtype) for flow in flows for dtype in flow.dtypes} - {0.0}) < 2:
+            return None
+        return _tolerances(self.a, flows[0]), _tolerances(self.b, flows[1])
+
+    def rows(self) -> Iterator[tuple[Pair, Slot | None]]:
+        """Yield every place of every pair; calls without a partner have none."""
+        for pair, slots in zip(self.pairs, self.slots):
+            if not slots:
+                yield pair, None
+            for slot in slots:
+                yield pair, slot
+
+
+def _unknown_arrays(a: Any, b: Any, found: Distance) -> Distance:
+    """Return the distance that statistics tell: those of a transpose are the same."""
+    return found
+
+
+def _inexact(entry: Any) -> float:
+    """Return the tolerance of the least exact dtype in an entry."""
+    if not isinstance(entry, dict):
+        return 0.0
+    most = 0.0
+    for part in entry.values():
+        for item in part if type(part) is list else part.values() if type(part) is dict else ():
+            if is_tensor(item):
+                most = max(most, of_dtype(item.get("dtype")))
+    return most
+
+
+def _tolerances(dump: Dump, flow: Flow) -> list[float]:
+    own = [_inexact(dump.data[name]) for name in flow.names]
+    last_backward = 0.0
+    for place, links in enumerate(flow.links):
+        if flow.parts[place].direction == FORWARD:
+            own[place] = max(own[place], max((own[link.producer] for link in links if link.producer >= 0), default=0.0))
+        else:
+            forward = flow.forward_of(place)
+            last_backward = max(last_backward, own[place], own[forward] if forward is not None else 0.0)
+            own[place] = last_backward
+    return own

@@ -1,0 +1,134 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Origins across ranks and steps: differences that came through a collective or from the step before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from probe.reading.compare.judging.verdicts import is_state
+from probe.reading.compare.origins.origin import (
+    ARGUMENT,
+    CALLS,
+    COMMUNICATION,
+    COMPUTATION,
+    OPTIMIZER,
+    PARAMETER,
+    Origin,
+    is_collective,
+)  # fmt: skip
+from probe.reading.compare.origins.unit_summary import UnitSummary
+from probe.reading.entry_name import parse
+
+_MOST, _FEW = 100, 3
+
+
+def first_origins(units: Sequence[UnitSummary]) -> tuple[list[Origin], list[Origin]]:
+    """Return the origins of all steps and ranks in order, and those that may follow from them."""
+    origins: list[Origin] = []
+    later: list[Origin] = []
+    before: list[UnitSummary] = []
+    is_quiet = False
+    for step in dict.fromkeys(unit.step for unit in units):
+        of_step = [unit for unit in units if unit.step == step]
+        own, follows = _of_ranks(of_step, is_quiet)
+        if origins or any(unit.counts.differs for unit in before):
+            later += [*own, *follows]
+        else:
+            origins += _from_step_before(own or follows[:1], before, of_step)
+            later += follows
+        is_quiet = (is_quiet or not before) and all(unit.counts.is_exact for unit in of_step)
+        before = of_step
+    return _merged(origins)[:_MOST], _merged(later)[:_MOST]
+
+
+def _of_ranks(units: Sequence[UnitSummary], is_quiet: bool) -> tuple[list[Origin], list[Origin]]:
+    """Take out of the origins of one step those that another rank has sent.
+
+    Args:
+        units: the ranks of the step.
+        is_quiet: whether all steps before agree in all bits: then there is no noise, and any other bit is a difference.
+    """
+    own: list[Origin] = []
+    follows: list[Origin] = []
+    for unit in units:
+        others = [other for other in units if other is not unit]
+        sent = [other for other in others if any(item.sent_off for item in other.origins.collectives)]
+        for origin in (unit.origins.exact if is_quiet else ()) or unit.origins.first:
+            came = origin.kind in (COMMUNICATION, COMPUTATION) and is_collective(parse(origin.name))
+            (follows if came and _was_sent(unit, origin, sent) else own).append(origin)
+        follows += unit.origins.later
+    return sorted(own, key=lambda origin: origin.site.order), follows
+
+
+def _was_sent(unit: UnitSummary, origin: Origin, others: Sequence[UnitSummary]) -> bool:
+    """Return whether another member has put something different into this collective."""
+    own = [item for item in unit.origins.collectives if item.origin]
+    keys = {item.key for item in own}
+    key = parse(origin.name).key
+    for other in others:
+        for item in other.origins.collectives:
+            if not item.sent_off:
+                continue
+            if item.key in keys and item.key[1] == key:
+                return True
+            if "recv" in key.lower() and "send" in item.key[1].lower():
+                return True
+    return False
+
+
+def _from_step_before(
+    origins: list[Origin], before: Sequence[UnitSummary], units: Sequence[UnitSummary]
+) -> list[Origin]:
+    """Say of parameters that differ after a step without differences that the optimizer made them differ.
+
+    Args:
+        origins: those of the step.
+        before: the units of the step before.
+        units: the units of the step itself.
+    """
+    if not before:
+        return origins
+    made = []
+    count, differing = (sum(numbers) for numbers in zip(*(unit.origins.parameters for unit in units)))
+    is_single = 0 < differing <= _FEW * len(units) and count > 2 * differing  # the optimizer would change all
+    for origin in origins:
+        if origin.kind != PARAMETER:
+            made.append(origin)
+            continue
+        soft = [found for unit in before for found in unit.origins.soft if _after_backward(found)]
+        if soft:
+            soft[0].sentence += f"; the parameters of step {origin.step} differ, the first: {origin.sentence}"
+            made.append(soft[0])
+            continue
+        step = before[0].step
+        if is_single or is_state(origin.place):
+            change = "it changed between the optimizer and the next forward"
+            origin.sentence = f"all of step {step} agrees, and {origin.sentence}: {change}"
+            made.append(origin)
+            continue
+        origin.kind = OPTIMIZER
+        origin.sentence = (
+            f"all of step {step} agrees, gradients included, but the parameters of step {origin.step} do not: learning "
+            f"rate, optimizer state, clipping or a reduction of gradients; {origin.sentence}"
+        )
+        made.append(origin)
+    return made
+
+
+def _after_backward(found: Origin) -> bool:
+    """Return whether a harmless-looking difference may change gradients after they were recorded."""
+    return found.site.after_backward and found.kind in (CALLS, ARGUMENT, COMMUNICATION)
+
+
+def _merged(origins: list[Origin]) -> list[Origin]:
+    """Sum up the same origin on several ranks."""
+    found: dict[tuple[Any, ...], Origin] = {}
+    for origin in origins:
+        key = origin.kind, origin.name, origin.place, origin.step
+        if key not in found:
+            found[key] = origin
+        elif origin.rank not in (found[key].rank, *found[key].ranks):
+            found[key].ranks.append(origin.rank)
+    return list(found.values())

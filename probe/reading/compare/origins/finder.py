@@ -1,0 +1,288 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The places where differences begin: the elements of the dataflow that differ and follow from no other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from probe.reading.compare.dataflow.graph import Graph
+from probe.reading.compare.judging.verdicts import FAINT, HARD, Slot, is_permuted
+from probe.reading.compare.origins.gradients import end_of, side_without
+from probe.reading.compare.origins.origin import (
+    ARGUMENT,
+    CALLS,
+    COMPUTATION,
+    DATA,
+    GRADIENT_KIND,
+    OUTSIDE,
+    PARAMETER,
+    WIRING,
+    is_collective,
+    is_random,
+)
+from probe.reading.compare.origins.rules import (
+    CALL_RULES,
+    EARLIER,
+    FROZEN,
+    GRADIENT_RULES,
+    INPUT_RULES,
+    NOTHING,
+    CallFacts,
+    GradientFacts,
+    InputFacts,
+    Rule,
+    first_rule,
+)
+from probe.reading.compare.pairing.alignment import NONE, REPLACED
+from probe.reading.entry_name import BACKWARD
+from probe.reading.flow import content_key
+from probe.reading.values import is_tensor
+
+#: an output may differ by this many times the greatest difference of the inputs
+_GROWN = 10.0
+#: the names of changes of the call itself
+_OWN = {CALLS: "another call stands at its place", WIRING: "its input comes from another call"}
+PARAMETERS = ("parameters.", "model_parameters.")
+#: the inputs of BatchNorm that it changes -> which of the Cell's moving statistics they are
+_MOVING_PLACES = {"input.3": 0, "input.4": 1}
+_NORMAL = re.compile(r"batch_?norm", re.IGNORECASE)
+
+
+class Finding(NamedTuple):
+    """One thing that differs at one place of a node.
+
+    Attributes:
+        kind: one of ``KINDS``.
+        node: the node.
+        place: the place of the call: "input.0"; "" for the call as a whole.
+        parameter: (Cell entry, parameter) of a parameter, else None.
+        why: the rule of the table that fired.
+        source: the node where the difference was seen, if that is another one; -1 for none.
+    """
+
+    kind: str
+    node: int
+    place: str = ""
+    parameter: tuple[str, str] | None = None
+    why: str = ""
+    source: int = NONE
+
+
+class OriginFinder:
+    """Finds where differences begin: states the facts of each candidate, and reads the table of rules.
+
+    Args:
+        graph: the dataflow.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    def origins(self) -> list[Finding]:
+        """Return the minimal elements that differ, in order."""
+        return self._found([node for node, off in enumerate(self._graph.off) if off and not self._graph.tainted[node]])
+
+    def first_of_all(self) -> list[Finding]:
+        """Return the first call that differs, where all follow from one another; [] where none differs."""
+        nodes = [node for node, off in enumerate(self._graph.off) if off]
+        for node in nodes:
+            if not self._graph.is_container(node) or node == nodes[-1]:
+                return self._found([node]) or [self._plainly(node)]
+        return []
+
+    def has_grown(self, findings: list[Finding]) -> bool:
+        """Return whether all these may be small differences of inputs that a call has made large."""
+        return all(
+            finding.kind in (COMPUTATION, GRADIENT_KIND)
+            and any(slot.verdict in FAINT for slot in self._graph.slots[finding.node] if slot.is_input)
+            for finding in findings
+        )
+
+    def _found(self, nodes: list[int]) -> list[Finding]:
+        found: dict[tuple[Any, ...], Finding] = {}
+        for node in nodes:
+            for finding in self._classified(node):
+                found.setdefault(self._identity(finding), finding)
+        return sorted(found.values(), key=lambda item: item.node)
+
+    def _plainly(self, node: int) -> Finding:
+        """Return the finding of a node that no rule names: the first that differs."""
+        graph = self._graph
+        places = [slot.place for slot in graph.slots[node] if slot.verdict in HARD]
+        kind = GRADIENT_KIND if graph.parts(node).direction == BACKWARD else COMPUTATION
+        return Finding(kind, node, places[-1] if places else "", why="the first difference; no rule tells its cause")
+
+    def later(self, most: int = 20) -> list[Finding]:
+        """Return calls that follow from an origin by the dataflow, but give another output for inputs that agree."""
+        graph = self._graph
+        found: list[Finding] = []
+        for node in range(len(graph.pairs)):
+            if len(found) >= most:
+                break
+            if not graph.off[node] or not graph.tainted[node] or graph.is_container(node):
+                continue
+            parts = graph.parts(node)
+            hard = [slot for slot in graph.slots[node] if slot.verdict in HARD]
+            outside = [slot for slot in hard if slot.is_input and graph.is_outside(node, slot.place)]
+            if parts.direction != BACKWARD and outside:
+                found.append(Finding(OUTSIDE, node, outside[0].place))
+            elif parts.direction != BACKWARD and hard and not any(slot.is_input for slot in hard):
+                found += self._call(node, hard)
+        return found
+
+    def soft(self) -> list[Finding]:
+        """Return differences that may be harmless: calls on one side only, arguments, dtypes, wiring."""
+        graph = self._graph
+        return [self._soft_finding(node) for node in range(len(graph.pairs)) if graph.soft[node] == node]
+
+    def _classified(self, node: int) -> Iterator[Finding]:
+        graph = self._graph
+        hard = [slot for slot in graph.slots[node] if slot.verdict in HARD]
+        if graph.parts(node).direction == BACKWARD:
+            yield from self._gradient(node, hard)
+            return
+        inputs = [slot for slot in hard if slot.is_input]
+        if not inputs:
+            yield from self._call(node, [slot for slot in hard if not slot.is_input])
+        for slot in inputs:
+            yield from self._input(node, slot)
+
+    def _call(self, node: int, outputs: list[Slot]) -> Iterator[Finding]:
+        """Yield the origin of outputs that differ though the inputs agree."""
+        graph, parts = self._graph, self._graph.parts(node)
+        facts = CallFacts(
+            carried=bool(outputs) and self._is_carried(node, outputs),
+            argument=any(slot.verdict == "argument" and slot.is_input for slot in graph.slots[node]),
+            follows=graph.soft[node] != NONE,
+            is_random=is_random(parts),
+            is_collective=is_collective(parts),
+        )
+        yield from self._by_rule(first_rule(CALL_RULES, facts), node, outputs[0].place if outputs else "")
+
+    def _gradient(self, node: int, hard: list[Slot]) -> Iterator[Finding]:
+        """Yield the origin of gradients that differ though no gradient before them does."""
+        graph = self._graph
+        slot = next((item for item in hard if side_without(graph, node, item) is not None), hard[0] if hard else None)
+        missing = side_without(graph, node, slot) is not None
+        end, leaf = end_of(graph, node, slot) if missing else (NONE, "")
+        carried = bool(hard) and self._is_carried(node, hard)
+        facts = GradientFacts(missing, end != NONE and not leaf, bool(leaf), graph.soft[node] != NONE, carried)
+        rule = first_rule(GRADIENT_RULES, facts)
+        if rule.kind == CALLS:
+            yield Finding(CALLS, end, slot.place if slot else "", why=rule.why, source=node)
+        elif rule is FROZEN:
+            yield Finding(GRADIENT_KIND, end, leaf, why=rule.why, source=node)
+        else:
+            yield from self._by_rule(rule, node, slot.place if slot else "")
+
+    def _by_rule(self, rule: Rule, node: int, place: str) -> Iterator[Finding]:
+        if rule.kind == EARLIER:
+            change = self._soft_finding(self._graph.soft[node])
+            why = rule.why if change.node != node else _OWN.get(change.kind, f"its own {change.kind} differs")
+            yield change._replace(why=why, source=node)
+        elif rule.kind != NOTHING:
+            yield Finding(rule.kind, node, place, why=rule.why)
+
+    def _is_carried(self, node: int, outputs: list[Slot]) -> bool:
+        """Return whether the differences of the inputs, though within tolerance, explain those of the outputs."""
+        if any(slot.is_input for slot in outputs):
+            return False
+        given = max((slot.distance.rel_l2 or 0.0 for slot in self._graph.slots[node] if slot.is_input), default=0.0)
+        return all((slot.distance.rel_l2 or 0.0) <= _GROWN * given for slot in outputs)
+
+    def _input(self, node: int, slot: Slot) -> Iterator[Finding]:
+        """Yield why an input differs though no cause of the call does."""
+        graph = self._graph
+        producers = graph.producer_nodes(node, slot.place)
+        alone = [producer for producer in producers if producer != NONE and NONE in graph.pairs[producer][:2]]
+        same = producers[0] == producers[1] and producers[0] != NONE
+        moving = self._moving(node, slot.place) if max(producers) == NONE else None
+        parameter = moving or self._parameter(node, slot)
+        facts = InputFacts(
+            of_container=slot.place.startswith(PARAMETERS) and graph.is_container(node),
+            is_parameter=parameter is not None and max(producers) == NONE,
+            is_state=moving is not None,
+            made_alone=bool(alone) and not same,
+            made_by_others=producers[0] != producers[1],
+            made_by_partners=same,
+            other_output=same and graph.uses_other_output(node, slot.place),
+            follows=graph.soft[node] != NONE,
+            is_data=self._is_data(node, slot),
+        )
+        rule = first_rule(INPUT_RULES, facts)
+        if rule.kind == CALLS:
+            yield Finding(CALLS, alone[0], why=rule.why, source=node)
+        elif rule.kind == PARAMETER:
+            yield Finding(PARAMETER, node, slot.place, parameter, why=rule.why)
+        else:
+            yield from self._by_rule(rule, node, slot.place)
+
+    def _parameter(self, node: int, slot: Slot) -> tuple[str, str] | None:
+        """Return (Cell entry, parameter) of a value that is a parameter; None where it is none."""
+        if slot.place.startswith(PARAMETERS):
+            return self._graph.name(node), slot.place.partition(".")[2]
+        links = self._graph.links(node, slot.place)
+        return next((link.parameter for link in (links[1], links[0]) if link and link.parameter), None)
+
+    def _moving(self, node: int, place: str) -> tuple[str, str] | None:
+        """Return the moving statistic that BatchNorm is given at a place: it changes it, so that no content tells."""
+        number = _MOVING_PLACES.get(place)
+        flow, own = self._graph.flow(node)
+        cell = flow.cells[own]
+        if number is None or cell is None or not _NORMAL.search(self._graph.parts(node).key):
+            return None
+        names = self._graph.state_of(node, cell)
+        return (cell, names[number]) if number < len(names) else None
+
+    def _from_outside(self, node: int, slot: Slot) -> Finding:
+        """Return the kind of a value that no recorded call made, whose bits differ and whose numbers do not."""
+        parameter = self._parameter(node, slot)
+        if parameter is not None:
+            return Finding(PARAMETER, node, slot.place, parameter)
+        return Finding(DATA if self._is_data(node, slot) else OUTSIDE, node, slot.place)
+
+    def _is_data(self, node: int, slot: Slot) -> bool:
+        """Return whether a value from outside is the batch: integers, or the tensor that the first call is given."""
+        record = slot.b if is_tensor(slot.b) else slot.a
+        if not is_tensor(record):
+            return False
+        if str(record.get("dtype") if is_tensor(record) else "").startswith(("Int", "UInt")):
+            return True
+        for other in range(node + 1):
+            flow, place = self._graph.flow(other)
+            if flow.links[place] and not self._graph.is_container(other):
+                first = flow.links[place][0]
+                contents = [content_key(side) for side in (slot.a, slot.b) if is_tensor(side)]
+                return first.place == "input.0" and content_key(first.record) in contents
+        return False
+
+    def _soft_finding(self, node: int) -> Finding:
+        graph = self._graph
+        pair = graph.pairs[node]
+        if NONE in (pair.a, pair.b) or pair.how == REPLACED:
+            return Finding(CALLS, node)
+        inputs = [slot for slot in graph.slots[node] if slot.is_input]
+        for slot in inputs:
+            if is_permuted(slot) and max(graph.producer_nodes(node, slot.place)) == NONE:
+                return self._from_outside(node, slot)
+        if argument := next((slot for slot in inputs if slot.verdict == "argument"), None):
+            return Finding(ARGUMENT, node, argument.place)
+        wirings = graph.wirings(node)
+        if wirings:
+            producers = graph.producer_nodes(node, wirings[0])
+            alone = [producer for producer in producers if producer != NONE and NONE in graph.pairs[producer][:2]]
+            return Finding(CALLS, alone[0]) if alone else Finding(WIRING, node, wirings[0])
+        place = next((slot.place for slot in graph.slots[node] if is_tensor(slot.a)), "")
+        return Finding(ARGUMENT, node, place)
+
+    def _identity(self, finding: Finding) -> tuple[Any, ...]:
+        """Return a key that findings of one cause share: a parameter, or a value that two calls are given."""
+        if finding.parameter is not None:
+            return finding.kind, finding.parameter
+        slot = self._graph.slot(finding.node, finding.place) if finding.kind in (DATA, OUTSIDE) else None
+        if slot is not None and is_tensor(slot.a) and is_tensor(slot.b):
+            return finding.kind, content_key(slot.a), content_key(slot.b)
+        return finding.kind, finding.node, finding.place

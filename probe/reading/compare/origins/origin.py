@@ -1,0 +1,163 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""A place where a difference begins, and the kinds of such places."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from probe.naming import COLLECTIVE
+from probe.reading.entry_name import EntryName
+from probe.reading.frames import Frame
+
+OUTSIDE, DATA, PARAMETER, OPTIMIZER, ARGUMENT, WIRING, CALLS, COMPUTATION, GRADIENT_KIND, COMMUNICATION, RANDOM = (
+    "outside value", "data", "parameter", "optimizer", "argument", "wiring", "calls", "computation", "gradient",
+    "communication", "random",
+)  # fmt: skip
+KINDS = (
+    OUTSIDE, DATA, PARAMETER, OPTIMIZER, ARGUMENT, WIRING, CALLS, COMPUTATION, GRADIENT_KIND, COMMUNICATION, RANDOM
+)  # fmt: skip
+
+_RANDOM = re.compile(
+    r"^(alpha_)?(feature_)?dropout\d?d?(_ext)?$|^(standard_)?(rand|normal|uniform|bernoulli|multinomial|poisson|gamma|"
+    r"laplace|shuffle|exponential|cauchy|geometric|gumbel|random)|^(standard)(normal|laplace)$",
+    re.IGNORECASE,
+)
+_COLLECTIVE = re.compile(
+    r"^(all_?reduce|all_?gather|reduce_?scatter|broadcast|all_?to_?all|alltoall|reduce|gather|scatter|send|recv|"
+    r"batch_isend_irecv|collective_?gather|collective_?scatter|neighborexchange|mirror)",
+    re.IGNORECASE,
+)
+
+_JSON_KEYS = (
+    "kind", "name", "place", "cell", "step", "rank", "sentence", "stack", "file", "line", "source", "rel_l2", "more",
+    "ranks", "why",
+)  # fmt: skip
+
+
+class Site(NamedTuple):
+    """A place in a dump.
+
+    Attributes:
+        name: the entry in B (in A if it is only there).
+        place: the place in the call: "input.0".
+        cell: path and class of the Cell around it.
+        step: the step.
+        rank: the rank.
+        order: the position of the call in its step.
+        after_backward: whether the call comes after the first backward.
+    """
+
+    name: str
+    place: str = ""
+    cell: str | None = None
+    step: int | None = None
+    rank: Any = None
+    order: int = 0
+    after_backward: bool = False
+
+
+class CodeLine(NamedTuple):
+    """The code that made a call.
+
+    Attributes:
+        stack: the frames of the call, innermost first.
+        frame: the innermost frame of the user's code.
+    """
+
+    stack: list[str]
+    frame: Frame | None
+
+
+@dataclass
+class Origin:
+    """A place where a difference begins.
+
+    Attributes:
+        kind: one of ``KINDS``.
+        site: the place.
+        sentence: one sentence about it.
+        code: the code that made the call.
+        rel_l2: the distance of the values.
+        more: further places of the same kind; this origin stands for them.
+        ranks: further ranks with the same origin.
+        why: the rule by which it was found.
+    """
+
+    kind: str
+    site: Site
+    sentence: str
+    code: CodeLine
+    rel_l2: float | None = None
+    more: list[str] = field(default_factory=list)
+    ranks: list[Any] = field(default_factory=list)
+    why: str = ""
+
+    @property
+    def name(self) -> str:
+        """The entry in B (in A if it is only there)."""
+        return self.site.name
+
+    @property
+    def place(self) -> str:
+        """The place in the call: "input.0"."""
+        return self.site.place
+
+    @property
+    def cell(self) -> str | None:
+        """Path and class of the Cell around it."""
+        return self.site.cell
+
+    @property
+    def step(self) -> int | None:
+        """The step."""
+        return self.site.step
+
+    @property
+    def rank(self) -> Any:
+        """The rank."""
+        return self.site.rank
+
+    @property
+    def stack(self) -> list[str]:
+        """The frames of the call, innermost first."""
+        return self.code.stack
+
+    @property
+    def file(self) -> str | None:
+        """The file of the innermost frame of the user's code."""
+        return self.code.frame.file if self.code.frame else None
+
+    @property
+    def line(self) -> int | None:
+        """Its line number."""
+        return self.code.frame.line if self.code.frame else None
+
+    @property
+    def source(self) -> str | None:
+        """The text of that line."""
+        return self.code.frame.source if self.code.frame else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields for JSON."""
+        return {key: getattr(self, key) for key in _JSON_KEYS}
+
+
+def is_random(parts: EntryName) -> bool:
+    """Return whether a call draws random numbers.
+
+    >>> from probe.reading.entry_name import parse
+    >>> [is_random(parse(f"{name}.0.forward")) for name in ("Functional.dropout", "Mint.randn", "Tensor.normalize")]
+    [True, True, False]
+    """
+    name = parts.api.lower()
+    return bool(_RANDOM.match(name)) and not name.startswith("normalize")
+
+
+def is_collective(parts: EntryName) -> bool:
+    """Return whether a call communicates with other ranks."""
+    if parts.prefix in COLLECTIVE:
+        return True
+    return parts.prefix == "Primitive" and bool(_COLLECTIVE.match(parts.api)) and parts.api not in ("Gather", "Scatter")

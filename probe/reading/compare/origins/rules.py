@@ -1,0 +1,145 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The table of rules: from the facts about a call that differs, though no cause of it does, to the kind of origin.
+
+A rule is a row. The rows are read from top to bottom, and the first whose condition holds decides. Its name is in the
+``--json`` of ``probe compare`` under "why". There are three tables: for an input that differs, for a call whose outputs
+differ, and for a gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from probe.reading.compare.origins.origin import (
+    ARGUMENT,
+    CALLS,
+    COMMUNICATION,
+    COMPUTATION,
+    DATA,
+    GRADIENT_KIND,
+    OUTSIDE,
+    PARAMETER,
+    RANDOM,
+    WIRING,
+)
+
+#: the kinds of rows that name nothing, or the change that the call follows from
+NOTHING, EARLIER = "", "earlier"
+
+
+class InputFacts(NamedTuple):
+    """Facts about an input that differs.
+
+    Attributes:
+        of_container: it is a parameter in the entry of a Cell whose calls were recorded: they name it.
+        is_parameter: it is a parameter in the entry of a Cell, or has the content of one.
+        is_state: it has the shape of a moving statistic, and goes into BatchNorm at its place.
+        made_alone: one side has it from a call that the other does not have.
+        made_by_others: the sides have it from two calls that are no partners.
+        made_by_partners: both sides have it from the same call, whose outputs agree.
+        other_output: they use two different outputs of that call.
+        follows: there is a change that alone changes no value: a call more, an argument, another order.
+        is_data: it is a batch: integers, or the first input of the first call.
+    """
+
+    of_container: bool = False
+    is_parameter: bool = False
+    is_state: bool = False
+    made_alone: bool = False
+    made_by_others: bool = False
+    made_by_partners: bool = False
+    other_output: bool = False
+    follows: bool = False
+    is_data: bool = False
+
+
+class CallFacts(NamedTuple):
+    """Facts about a forward call whose inputs agree and whose outputs differ.
+
+    Attributes:
+        carried: the outputs differ by no more than the inputs, which are within the tolerance.
+        argument: a plain argument or an attribute differs.
+        follows: there is a change that alone changes no value: a call more, an argument, another order.
+        is_random: the call draws random numbers.
+        is_collective: it communicates.
+    """
+
+    carried: bool = False
+    argument: bool = False
+    follows: bool = False
+    is_random: bool = False
+    is_collective: bool = False
+
+
+class GradientFacts(NamedTuple):
+    """Facts about a backward entry that differs, though no gradient before it does.
+
+    Attributes:
+        missing: one side has no gradient where the other has one.
+        ended_alone: the operand comes from a call that only one side has.
+        at_parameter: the way of the gradient leads to one parameter alone.
+        follows: there is a change that alone changes no value of the forward.
+        carried: the gradient differs by no more than those that arrive, which are within the tolerance.
+    """
+
+    missing: bool = False
+    ended_alone: bool = False
+    at_parameter: bool = False
+    follows: bool = False
+    carried: bool = False
+
+
+class Rule(NamedTuple):
+    """A row of a table.
+
+    Attributes:
+        why: the name of the rule, for ``--json``.
+        kind: the kind of the origin; NOTHING, or EARLIER for the change that it follows from.
+        holds: the condition.
+    """
+
+    why: str
+    kind: str
+    holds: Callable[..., bool]
+
+
+INPUT_RULES = (
+    Rule("a Cell's parameter is named by the calls in it", NOTHING, lambda f: f.of_container),
+    Rule("a moving statistic differs before its use", PARAMETER, lambda f: f.is_state),
+    Rule("a parameter differs before its first use", PARAMETER, lambda f: f.is_parameter),
+    Rule("the input comes from a call that one side lacks", CALLS, lambda f: f.made_alone),
+    Rule("the input comes from two calls that are no partners", WIRING, lambda f: f.made_by_others),
+    Rule("the input is another output of the same call", WIRING, lambda f: f.made_by_partners and f.other_output),
+    Rule("an earlier change reaches this input", EARLIER, lambda f: f.made_by_partners and f.follows),
+    Rule("the call that made the input agrees, a view between them does not", WIRING, lambda f: f.made_by_partners),
+    Rule("the batch differs", DATA, lambda f: f.is_data),
+    Rule("no recorded call made the input", OUTSIDE, lambda f: True),
+)
+CALL_RULES = (
+    Rule("an earlier change that alone changes no value", EARLIER, lambda f: f.follows),
+    Rule("the outputs differ by no more than the inputs do", NOTHING, lambda f: f.carried),
+    Rule("an argument differs", ARGUMENT, lambda f: f.argument),
+    Rule("a random call", RANDOM, lambda f: f.is_random),
+    Rule("a collective gives another result", COMMUNICATION, lambda f: f.is_collective),
+    Rule("the inputs agree, the output does not", COMPUTATION, lambda f: True),
+)
+FROZEN = Rule("a parameter has no gradient on one side", GRADIENT_KIND, lambda f: f.missing and f.at_parameter)
+GRADIENT_RULES = (
+    Rule("the gradient ends at a call that one side lacks", CALLS, lambda f: f.missing and f.ended_alone),
+    FROZEN,
+    Rule("an earlier change that alone changes no value", EARLIER, lambda f: f.follows),
+    Rule("one side has no gradient", GRADIENT_KIND, lambda f: f.missing),
+    Rule("the gradient differs by no more than those that arrive", NOTHING, lambda f: f.carried),
+    Rule("the forward agrees, the gradient does not", GRADIENT_KIND, lambda f: True),
+)
+
+
+def first_rule(rules: Sequence[Rule], facts: InputFacts | CallFacts | GradientFacts) -> Rule:
+    """Return the first rule of a table whose condition holds; the last of each table always does.
+
+    >>> first_rule(CALL_RULES, CallFacts(is_random=True)).kind, first_rule(CALL_RULES, CallFacts()).kind
+    ('random', 'computation')
+    """
+    return next(rule for rule in rules if rule.holds(facts))

@@ -1,0 +1,374 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Pairs the calls of two dumps: by name, by the tree of Cells, by the order in a Cell."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from probe.reading.compare.distances.bounds import distance
+from probe.reading.compare.frameworks.vocabulary import Vocabulary
+from probe.reading.compare.pairing.between import match_between
+from probe.reading.compare.pairing.crossed import crossed_cells
+from probe.reading.compare.pairing.sequence import match
+from probe.reading.dump import Dump
+from probe.reading.entry_name import API, CELL, FORWARD, GRADIENT
+from probe.reading.flow import Flow, backward_name
+from probe.reading.frames import user_frame
+from probe.reading.values import element_count, is_tensor, leaves, plain, real
+
+#: how a pair was found
+EXACT, COUNTED, MOVED, RENAMED, MAPPED, STATISTICS, REPLACED = (
+    "exact", "counted", "moved", "renamed", "mapped", "statistics", "replaced"
+)  # fmt: skip
+NONE = -1
+#: the keys by which the calls of a Cell are paired, one after another
+LINE = -1
+_LEVELS = (LINE, 0, 1, 2, 3)
+
+
+class Pair(NamedTuple):
+    """Two entries that stand for one call.
+
+    Attributes:
+        a: its place in A; -1 where it is only in B.
+        b: its place in B; -1 where it is only in A.
+        how: how it was found: "exact" (by name), "counted" (another number), "moved" (another place in its Cell),
+            "renamed" (another Cell), "mapped", "statistics" (another API with the same output), "replaced" (another
+            API), or "" for one without a partner.
+    """
+
+    a: int
+    b: int
+    how: str
+
+
+class Alignment:
+    """Pairs two dumps.
+
+    Args:
+        a: A (golden).
+        b: B.
+        mapping: names in A -> names in B: parts of names of Cells and APIs.
+
+    Attributes:
+        b_of: place in A -> place in B.
+        a_of: place in B -> place in A.
+        how: place in A -> how its partner was found.
+        vocabulary: the names under which partners are looked for.
+    """
+
+    def __init__(self, a: Dump, b: Dump, mapping: Mapping[str, str] | None = None) -> None:
+        self._dumps = a, b
+        self.flows: tuple[Flow, Flow] = a.flow, b.flow_like(a.flow)
+        self.b_of: dict[int, int] = {}
+        self.a_of: dict[int, int] = {}
+        self.how: dict[int, str] = {}
+        self._homes: tuple[list[str | None], list[str | None]] = ([], [])
+        self.vocabulary = Vocabulary((a.header, b.header), mapping)
+        self._positions = self.vocabulary.positions(self.flows[1])
+        crossed = [] if self.vocabulary.is_foreign else crossed_cells(self.flows, (a, b))
+        if self.flows[0].names == self.flows[1].names and not mapping and not crossed:
+            self._pair_all()
+        else:
+            for pair in crossed:
+                self.pair(*pair, MOVED)
+            self._pair_cells()
+            self._homes = self._find_homes(0), self._find_homes(1)
+            self._pair_calls()
+            self._pair_rest()
+
+    def pair(self, a: int, b: int, how: str) -> bool:
+        """Pair two places unless one of them has a partner."""
+        if a in self.b_of or b in self.a_of:
+            return False
+        self.b_of[a], self.a_of[b], self.how[a] = b, a, how
+        return True
+
+    def separate(self, a: int) -> None:
+        """Take a pair apart."""
+        del self.a_of[self.b_of.pop(a)], self.how[a]
+
+    def home(self, side: int, place: int) -> str | None:
+        """Return the innermost Cell entry around a place that has a partner."""
+        homes = self._homes[side]
+        return homes[place] if homes else self.flows[side].cells[place]
+
+    def pairs(self) -> list[Pair]:
+        """Return all pairs in the order of B; those only in A stand where they are in A."""
+        found: list[Pair] = []
+        waiting = iter(range(len(self.flows[0].names)))
+        done = NONE
+        for b in range(len(self.flows[1].names)):
+            a = self.a_of.get(b, NONE)
+            while done < a:
+                done = next(waiting)
+                if done not in self.b_of:
+                    found.append(Pair(done, NONE, ""))
+            found.append(Pair(a, b, self.how.get(a, "")))
+        found += [Pair(place, NONE, "") for place in waiting if place not in self.b_of]
+        return found
+
+    def _pair_all(self) -> None:
+        places = range(len(self.flows[0].names))
+        self.b_of = dict(zip(places, places))
+        self.a_of = dict(self.b_of)
+        self.how = dict.fromkeys(places, EXACT)
+
+    def _pair_cells(self) -> None:
+        """Pair the Cells' forwards: by name, then below paired Cells by attribute and class, class, and place."""
+        flow_a = self.flows[0]
+        for place, name in enumerate(flow_a.names):
+            parts = flow_a.parts[place]
+            if parts.kind == CELL and parts.direction == FORWARD:
+                mapped = self.vocabulary.name(0, name)
+                other = self._positions.get(mapped)
+                if other is not None:
+                    self.pair(place, other, EXACT if mapped == name else MAPPED)
+        for _ in range(64):  # one level of Cells each time
+            children_a, children_b = self._unpaired_cells(0), self._unpaired_cells(1)
+            if not sum([self._pair_children(children_a[home], children_b.get(home, [])) for home in children_a]):
+                return
+
+    def _unpaired_cells(self, side: int) -> dict[Hashable, list[int]]:
+        """Return the Cells without a partner, by the nearest Cell around them that has one; the outermost only."""
+        flow, partner = self.flows[side], (self.b_of, self.a_of)[side]
+        homes = self._find_homes(side)
+        found: dict[Hashable, list[int]] = {}
+        for place, parts in enumerate(flow.parts):
+            if parts.kind == CELL and parts.direction == FORWARD and place not in partner:
+                home = homes[place]
+                own = flow.position.get(home) if home else None
+                key = None if own is None else own if side == 0 else self.a_of[own]
+                found.setdefault(key, []).append(place)
+        return found
+
+    def _pair_children(self, cells_a: list[int], cells_b: list[int]) -> int:
+        count = 0
+        for make_key in (_attribute_and_class, _class_only, _place_only, _attribute_only):
+            left_a = [place for place in cells_a if place not in self.b_of]
+            left_b = [place for place in cells_b if place not in self.a_of]
+            if make_key is _place_only and len(left_a) != len(left_b):
+                continue
+            keys_a = [make_key(self, 0, place) for place in left_a]
+            keys_b = [make_key(self, 1, place) for place in left_b]
+            count += sum(self.pair(left_a[i], left_b[j], RENAMED) for i, j in match(keys_a, keys_b))
+        return count
+
+    def _find_homes(self, side: int) -> list[str | None]:
+        flow, partner = self.flows[side], (self.b_of, self.a_of)[side]
+        construct = self._dumps[side].construct
+        known: dict[str | None, str | None] = {None: None}
+
+        def home(cell: str | None) -> str | None:
+            chain: list[str | None] = []
+            while cell not in known and len(chain) < 200:
+                chain.append(cell)
+                if cell is not None and flow.position.get(cell, NONE) in partner:
+                    known[cell] = cell
+                    break
+                cell = construct.get(cell) if cell is not None else None
+            result = known.get(cell)
+            known.update(dict.fromkeys(chain, result))
+            return result
+
+        return [home(cell) for cell in flow.cells]
+
+    def calls_by_home(self, side: int) -> dict[Hashable, list[int]]:
+        """Return the APIs' forwards by the Cell they are in; Cells of B are named by their partners in A."""
+        flow = self.flows[side]
+        found: dict[Hashable, list[int]] = {}
+        for place, parts in enumerate(flow.parts):
+            if parts.kind == API and parts.direction == FORWARD:
+                home = self.home(side, place)
+                own = flow.position.get(home) if home else None
+                key = None if own is None else own if side == 0 else self.a_of.get(own, (own,))
+                found.setdefault(key, []).append(place)
+        return found
+
+    def _pair_calls(self) -> None:
+        calls_a, calls_b = self.calls_by_home(0), self.calls_by_home(1)
+        for home, places in calls_a.items():
+            self.pair_sequences(places, calls_b.get(home, []))
+
+    def pair_sequences(self, places_a: list[int], places_b: list[int]) -> None:
+        """Pair the calls of one Cell in their order: by their full keys first, then by shorter keys."""
+        flow_a, flow_b = self.flows
+        for level in _LEVELS:
+            if level == LINE and self.vocabulary.is_foreign:
+                continue
+            if level == 2 and self.vocabulary.is_foreign:
+                self._pair_leftovers(places_a, places_b)
+                return
+            left_a = [place for place in places_a if place not in self.b_of]
+            left_b = [place for place in places_b if place not in self.a_of]
+            if not left_a or not left_b:
+                return
+            names_a = [self.vocabulary.call(0, flow_a.parts[place]) for place in left_a]
+            names_b = [self.vocabulary.call(1, flow_b.parts[place]) for place in left_b]
+            if names_a == names_b:
+                found: Iterable[tuple[int, int]] = ((i, i) for i in range(len(left_a)))
+            elif level == 3:
+                found = self._replaced(left_a, left_b)
+            else:
+                keys_a = [self._call_key(0, place, names_a[i], level) for i, place in enumerate(left_a)]
+                keys_b = [self._call_key(1, place, names_b[i], level) for i, place in enumerate(left_b)]
+                found = match(keys_a, keys_b)
+            for i, j in found:
+                if level < 3 or names_a == names_b or self._between(left_a[i], left_b[j], places_a, places_b):
+                    self.pair(left_a[i], left_b[j], self._how(left_a[i], left_b[j], level))
+
+    def _line(self, side: int, place: int) -> Hashable:
+        """Return the line of the user's code that made a call: its text and function; the place where none is known."""
+        dump = self._dumps[side]
+        frame = user_frame(dump.stacks.get(self.flows[side].names[place]) or ())
+        return (frame.source, frame.function) if frame is not None and frame.source else (side, place)
+
+    def _how(self, a: int, b: int, level: int) -> str:
+        if self.flows[0].names[a] == self.flows[1].names[b]:
+            return EXACT
+        same = self.flows[0].parts[a].key == self.flows[1].parts[b].key
+        if same or level == 3:
+            return COUNTED if same else REPLACED
+        return STATISTICS if self.vocabulary.is_foreign and not self.is_one_call(a, b) else MAPPED
+
+    def is_one_call(self, a: int, b: int) -> bool:
+        """Return whether one word stands for the APIs of two places."""
+        vocabulary, (flow_a, flow_b) = self.vocabulary, self.flows
+        return vocabulary.call(0, flow_a.parts[a]) == vocabulary.call(1, flow_b.parts[b])
+
+    def _pair_leftovers(self, places_a: list[int], places_b: list[int]) -> None:
+        """Pair the calls of two frameworks whose outputs differ, between those whose outputs agree."""
+        for a, b in list(match_between(places_a, places_b, self.b_of, self._name_and_size, self._misfit)):
+            self.pair(a, b, self._how(a, b, 2 if self.is_one_call(a, b) else 3))
+
+    def _name_and_size(self, side: int, place: int) -> Hashable:
+        return self.vocabulary.call(side, self.flows[side].parts[place]), self.shapes(side, place, "output")
+
+    def _misfit(self, a: int, b: int) -> float:
+        """Return how little two calls fit: how far apart their outputs are, and one more for other words."""
+        records = [_first_output(self.entry(side, place)) for side, place in enumerate((a, b))]
+        if None in records or self.shapes(0, a, "output") != self.shapes(1, b, "output"):
+            return math.inf
+        return min(distance(*records).rel_l2 or 0.0, 1.0) + (not self.is_one_call(a, b))
+
+    def _replaced(self, left_a: list[int], left_b: list[int]) -> list[tuple[int, int]]:
+        """Return calls of other APIs that stand between the same pairs and give the same shapes."""
+        shapes_a = [self.shapes(0, place, "output") for place in left_a]
+        shapes_b = [self.shapes(1, place, "output") for place in left_b]
+        return match(shapes_a, shapes_b)
+
+    def _between(self, a: int, b: int, places_a: list[int], places_b: list[int]) -> bool:
+        """Return whether the calls before these two in their Cells are partners."""
+        i, j = places_a.index(a), places_b.index(b)
+        before_a = next((place for place in reversed(places_a[:i]) if place in self.b_of), None)
+        before_b = next((place for place in reversed(places_b[:j]) if place in self.a_of), None)
+        return (before_a is None and before_b is None) or (before_a is not None and self.b_of[before_a] == before_b)
+
+    def _pair_rest(self) -> None:
+        """Pair backwards and gradients by their forwards, and all else by name."""
+        flow_a, flow_b = self.flows
+        self.pair_backwards()
+        cells = {flow_a.parts[a].key: flow_b.parts[b].key for a, b in self.b_of.items() if flow_a.parts[a].kind == CELL}
+        for place, parts in enumerate(flow_a.parts):
+            if place in self.b_of:
+                continue
+            name = flow_a.names[place]
+            if parts.kind == GRADIENT and parts.key in cells:
+                name = f"{cells[parts.key]}{name[len(parts.key) :]}"
+            other = self._positions.get(self.vocabulary.name(0, name))
+            if other is not None and (parts.kind not in (API, CELL) or self._is_orphan(place, other)):
+                changed = MAPPED if self.vocabulary.is_foreign else RENAMED
+                self.pair(place, other, EXACT if name == flow_a.names[place] else changed)
+
+    def _is_orphan(self, a: int, b: int) -> bool:
+        """Return whether these are backwards whose forwards were not recorded."""
+        return self.flows[0].forward_of(a) is None and self.flows[1].forward_of(b) is None
+
+    def pair_backwards(self) -> None:
+        """Pair the backwards of paired forwards."""
+        flow_a, flow_b = self.flows
+        for a, b in list(self.b_of.items()):
+            if flow_a.parts[a].direction == FORWARD and flow_a.parts[a].kind in (API, CELL):
+                back_a = flow_a.position.get(backward_name(flow_a.names[a], flow_a.parts[a]))
+                back_b = flow_b.position.get(backward_name(flow_b.names[b], flow_b.parts[b]))
+                if back_a is not None and back_b is not None:
+                    self.pair(back_a, back_b, self.how[a])
+
+    def entry(self, side: int, place: int) -> Any:
+        """Return the entry of a place."""
+        return self._dumps[side].data[self.flows[side].names[place]]
+
+    def shapes(self, side: int, place: int, key: str) -> Hashable:
+        """Return the shapes of the tensors in a part of an entry.
+
+        Two frameworks agree in sizes alone: of the first output, and of parameters in any order.
+        """
+        entry = self.entry(side, place)
+        found = leaves(entry.get(key)) if isinstance(entry, dict) else []
+        shapes = [_shape(record) for _, record in found if is_tensor(record)]
+        if not self.vocabulary.is_foreign:
+            return tuple(shapes)
+        return frozenset(map(element_count, shapes)) if key == "parameters" else tuple(map(element_count, shapes[:1]))
+
+    def _call_key(self, side: int, place: int, name: str, level: int) -> Hashable:
+        """Return the key of a call: API and line; at level 0 API, shapes and plain arguments, at 1 no arguments.
+
+        At level 2 it is the API alone.
+
+        Two frameworks make other calls with other arguments for one thing. Their outputs have the same numbers: the key
+        is API and output, at level 1 the output alone.
+        """
+        if level == LINE:
+            return name, self._line(side, place)
+        entry = self.entry(side, place)
+        if self.vocabulary.is_foreign and isinstance(entry, dict):
+            size = self.shapes(side, place, "output")
+            output = _first_numbers(entry) or (side, place)
+            return (size, output) if level == 1 else (name, size, output)
+        if level == 2 or not isinstance(entry, dict):
+            return name
+        given = leaves(entry.get("input_args"))
+        shapes = tuple(_shape(leaf) for _, leaf in given if is_tensor(leaf))
+        if level == 1:
+            return name, shapes
+        return name, shapes, tuple(repr(plain(leaf)) for _, leaf in given if leaf is not None and not is_tensor(leaf))
+
+
+def _attribute_and_class(alignment: Alignment, side: int, place: int) -> Hashable:
+    parts = alignment.flows[side].parts[place]
+    shapes = alignment.shapes(side, place, "parameters")
+    return parts.path.rpartition(".")[2], alignment.vocabulary.class_name(parts), parts.number, shapes
+
+
+def _class_only(alignment: Alignment, side: int, place: int) -> Hashable:
+    parts = alignment.flows[side].parts[place]
+    return alignment.vocabulary.class_name(parts), alignment.shapes(side, place, "parameters")
+
+
+def _place_only(alignment: Alignment, side: int, place: int) -> Hashable:
+    return alignment.shapes(side, place, "parameters"), alignment.shapes(side, place, "output")
+
+
+def _attribute_only(alignment: Alignment, side: int, place: int) -> Hashable:
+    parts = alignment.flows[side].parts[place]
+    return parts.path.rpartition(".")[2], parts.number
+
+
+def _first_output(entry: Any) -> Any:
+    found = leaves(entry.get("output")) if isinstance(entry, dict) else []
+    return next((leaf for _, leaf in found if is_tensor(leaf)), None)
+
+
+def _first_numbers(entry: dict[str, Any]) -> tuple[str, ...]:
+    """Return the numbers of the first output, so rounded that two frameworks agree; () where they tell nothing."""
+    record = _first_output(entry) or {}
+    numbers = [real(record.get(key)) for key in ("Norm", "Max", "Min")]
+    return () if None in numbers or not numbers[0] else tuple(f"{number:.2e}" for number in numbers)
+
+
+def _shape(record: Any) -> tuple[int, ...] | None:
+    shape = record.get("shape")
+    return tuple(shape) if element_count(shape) is not None else None

@@ -1,0 +1,224 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Each cause of a wrong or empty answer, in the smallest dump that shows it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import probe
+from probe.__main__ import main
+
+from .builders import forward, value, write
+from .test_laws import record
+
+
+def tensor(seed=0, shape=(3, 4), scale=1.0, md5=False):
+    return record((np.random.RandomState(seed).randn(*shape) * scale).astype("f"), md5)
+
+
+@pytest.fixture
+def compare(tmp_path):
+    """Compare steps of entries: each argument is a list of {name: entry}, one for each step."""
+
+    def run(a, b, stacks=None, **options):
+        for side, steps in (("a", a), ("b", b)):
+            for step, data in enumerate(steps):
+                write(tmp_path / side / f"step{step}" / "rank0", data, (stacks or {}).get(side))
+        return probe.compare(tmp_path / "a", tmp_path / "b", **options)
+
+    return run
+
+
+def cell(inputs, outputs, **parameters):
+    return {**forward(inputs, outputs), "parameters": parameters}
+
+
+def test_a_change_below_the_tolerance_that_grows_is_named_at_its_root(compare):
+    """Step 0 agrees in all bits, so that there is no noise."""
+    x, w = tensor(1), tensor(2)
+
+    def step(weight, y, loss):
+        return {
+            "Cell.fc.Dense.forward.0": cell([x], [y], weight=weight),
+            "Functional.exp.0.forward": forward([y], [loss]),
+        }
+
+    same = step(w, tensor(3), tensor(4))
+    little = {**w, "Norm": w["Norm"] * (1 + 5e-6), "Max": w["Max"] * (1 + 5e-6)}
+    near = {**tensor(3), "Max": tensor(3)["Max"] * (1 + 8e-6)}
+    found = compare([same, same], [same, step(little, near, tensor(4, scale=1.01))])
+    assert found.status == 1
+    assert (found.first.step, found.first.cell) == (1, "fc.Dense")
+    assert found.first.kind == "optimizer"
+
+
+@pytest.mark.parametrize("between", [0, 2])
+@pytest.mark.parametrize("is_removed", [False, True])
+def test_a_missing_gradient_is_followed_to_the_call_at_which_it_ends(compare, between, is_removed):
+    x, g = tensor(1), tensor(9)
+
+    def net(stopped):
+        data = {"Functional.relu.0.forward": forward([x], [tensor(2)])}
+        if stopped:
+            data["Functional.stop_gradient.0.forward"] = forward([tensor(2)], [tensor(2)])
+        place = tensor(2)
+        for number in range(between):
+            data[f"Functional.tanh.{number}.forward"] = forward([place], [tensor(3 + number)])
+            place = tensor(3 + number)
+        data["Functional.mul.0.forward"] = forward([tensor(7), place], [tensor(8)])
+        data["Functional.mul.0.backward"] = {"input": [g], "output": [g, None if stopped else tensor(10)]}
+        for number in reversed(range(between)):
+            if not stopped:
+                data[f"Functional.tanh.{number}.backward"] = {"input": [tensor(10)], "output": [tensor(10)]}
+        if not stopped:
+            data["Functional.relu.0.backward"] = {"input": [tensor(10)], "output": [tensor(11)]}
+        return data
+
+    sides = [net(False)], [net(True)]
+    first = compare(*(reversed(sides) if is_removed else sides)).first
+    assert (first.kind, first.name) == ("calls", "Functional.stop_gradient.0.forward")
+    assert f"gets no gradient in {'AB'[not is_removed]}, and one in {'AB'[is_removed]}" in first.sentence
+
+
+def test_a_state_that_the_forward_changes_is_an_output(compare):
+    def step(momentum, mean):
+        call = forward([tensor(1), tensor(5)], [tensor(2)])
+        call["attributes"] = {"momentum": value(momentum)}
+        return {
+            "Primitive.bn.BatchNorm.0.forward": call,
+            "Cell.bn.BatchNorm2d.forward.0": cell([tensor(1)], [tensor(2)], gamma=tensor(5), moving_mean=mean),
+        }
+
+    tree = {"Primitive.bn.BatchNorm.0.forward": "Cell.bn.BatchNorm2d.forward.0"}
+    assert tree
+    first = compare([step(0.9, tensor(6))], [step(0.5, tensor(6, scale=3.0))]).first
+    assert first.cell == "bn.BatchNorm2d" or first.name.endswith("BatchNorm.0.forward")
+    assert "momentum" in first.sentence or "moving_mean" in first.sentence
+
+
+def test_one_parameter_that_changes_between_the_steps_is_no_optimizer(compare):
+    def step(scale):
+        parameters = {f"p{number}": tensor(number) for number in range(8)}
+        parameters["p3"] = tensor(3, scale=scale)
+        return {"Cell.fc.Dense.forward.0": cell([tensor(20)], [tensor(21, scale=scale)], **parameters)}
+
+    first = compare([step(1.0), step(1.0)], [step(1.0), step(1.5)]).first
+    assert (first.kind, first.place, first.step) == ("parameter", "parameters.p3", 1)
+    assert "changed between the optimizer and the next forward" in first.sentence
+
+
+def test_another_output_of_the_same_call_is_wiring(compare):
+    """``y[0]`` for ``y[-1]``: the call that made both agrees."""
+    outputs = [tensor(2), tensor(3), tensor(4)]
+
+    def net(place):
+        return {
+            "Functional.split.0.forward": forward([tensor(1)], outputs),
+            "Functional.tanh.0.forward": forward([outputs[place]], [tensor(10 + place)]),
+        }
+
+    first = compare([net(-1 + 3)], [net(0)]).first
+    assert (first.kind, first.name, first.place) == ("wiring", "Functional.tanh.0.forward", "input.0")
+    assert first.why == "the input is another output of the same call"
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_transposed_weight_has_other_bits_whatever_its_mean(compare, seed):
+    weight = np.random.RandomState(seed).randn(64, 64).astype("f")
+    turned = np.ascontiguousarray(weight.T)
+    off = {**record(turned, True), "Mean": record(turned, True)["Mean"] * (1 + 1e-7)}
+
+    def net(w, y):
+        return {
+            "Primitive.matmul.MatMul.0.forward": forward([tensor(1, md5=True), w], [y]),
+            "Cell.fc.Dense.forward.0": cell([tensor(1, md5=True)], [y], weight=w),
+        }
+
+    first = compare([net(record(weight, True), tensor(3, md5=True))], [net(off, tensor(4, md5=True))]).first
+    assert (first.kind, first.place) == ("parameter", "parameters.weight")
+    assert "same inputs" not in first.sentence
+
+
+def test_an_attribute_of_a_primitive_is_named(compare):
+    def net(epsilon, y):
+        return {"Primitive.norm.LayerNorm.0.forward": {
+            **forward([tensor(1)], [y]), "attributes": {"epsilon": value(epsilon)}}}  # fmt: skip
+
+    first = compare([net(1e-5, tensor(2))], [net(1e-2, tensor(2, scale=1.1))]).first
+    assert (first.kind, first.place) == ("argument", "attributes.epsilon")
+    assert "attribute epsilon: 1e-05 in A, 0.01 in B" in first.sentence
+
+
+def test_a_keyword_argument_has_its_name(compare):
+    def net(approximate, y):
+        return {"Functional.gelu.0.forward": forward([tensor(1)], [y], approximate=value(approximate))}
+
+    first = compare([net("none", tensor(2))], [net("tanh", tensor(2, scale=1.1))]).first
+    assert (first.kind, first.place) == ("argument", "kwargs.approximate")
+    assert "argument approximate: 'none' in A, 'tanh' in B" in first.sentence
+
+
+def test_a_parameter_of_the_model_itself_is_named(compare):
+    def net(scale):
+        call = forward([tensor(1), tensor(2, scale=scale)], [tensor(3, scale=scale)])
+        return {"Tensor.add.0.forward": {**call, "model_parameters": {"cls_token": tensor(2, scale=scale)}}}
+
+    first = compare([net(1.0)], [net(1.5)]).first
+    assert first.kind == "parameter"
+    assert first.sentence.startswith("cls_token of the model differs before its first use")
+
+
+def test_a_number_and_a_tensor_of_this_number_are_one_thing(compare):
+    number = record(np.full((), 2.0, "f"), False)
+    a = {"Tensor.div.0.forward": forward([tensor(1), value(2.0)], [tensor(2)])}
+    b = {"Tensor.div.0.forward": forward([tensor(1), number], [tensor(2)])}
+    assert compare([a], [b]).ok
+    b = {"Tensor.div.0.forward": forward([tensor(1), number], [tensor(2, scale=1.5)])}
+    assert not compare([a], [b]).ok
+
+
+def test_calls_of_one_line_are_partners_where_another_line_was_left_out(compare):
+    """Else a call would be paired with a later one, and each would follow from the other."""
+    names = [f"Tensor.add.{number}.forward" for number in range(3)]
+
+    def net(lines):
+        data, place = {}, tensor(0)
+        for number, line in enumerate(lines):
+            data[names[number]] = forward([place, tensor(30 + line)], [tensor(50 + line + 7 * len(lines))])
+            place = tensor(50 + line + 7 * len(lines))
+        data["Functional.tanh.0.forward"] = forward([place], [tensor(99, scale=len(lines))])
+        frames = {str(n): [[names[n]], [f"File net.py, line {line}, in construct, \n x = x + f{line}"]]
+                  for n, line in enumerate(lines)}  # fmt: skip
+        return data, frames
+
+    (a, stack_a), (b, stack_b) = net([1, 2, 3]), net([2, 3])
+    found = compare([a], [b], {"a": stack_a, "b": stack_b})
+    assert (found.first.kind, found.first.line) == ("calls", 1)
+
+
+def test_a_rule_changes_the_verdicts_of_its_tensors_alone(compare):
+    """Rounding of a sum that is zero stays "near zero"."""
+    zero = {**tensor(3, scale=1e-9), "Mean": 0.0}
+    other = {**tensor(4, scale=1e-9), "Mean": 0.0}
+    a = {"Functional.sub.0.forward": forward([tensor(1)], [zero]), "Functional.softmax.0.forward": forward([tensor(5)], [tensor(6)])}  # fmt: skip # noqa: E501
+    b = {**a, "Functional.sub.0.forward": forward([tensor(1)], [other])}
+    plain = {row["call_b"]: row["verdict"] for row in compare([a], [b]).table()}
+    ruled = compare([a], [b], rules=[("softmax", "rel_l2 <= 0.5")])
+    assert {row["call_b"]: row["verdict"] for row in ruled.table()} == plain
+    assert plain["Functional.sub.0.forward"] == "near zero"
+
+
+def test_statistics_say_that_they_cannot_tell_a_permutation(compare):
+    a = {"Functional.matmul.0.forward": forward([tensor(1)], [tensor(2)])}
+    b = {"Functional.matmul.0.forward": forward([tensor(1)], [tensor(3)])}
+    assert "only summary_mode md5 or task tensor can tell" in compare([a], [b]).first.sentence
+
+
+def test_the_rule_that_fired_is_in_the_json(tmp_path, compare, capsys):
+    a = {"Functional.exp.0.forward": forward([tensor(1)], [tensor(2)])}
+    b = {"Functional.exp.0.forward": forward([tensor(1)], [tensor(3)])}
+    compare([a], [b])
+    assert main(["compare", str(tmp_path / "a"), str(tmp_path / "b"), "--json", "-"]) == 1
+    assert '"why": "the inputs agree, the output does not"' in capsys.readouterr().out
