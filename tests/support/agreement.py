@@ -44,3 +44,9 @@ def _tensor(ours, theirs, bound, place, floor):
             same = abs(mine - other) <= bound * (abs(other) if key == "Norm" else largest)
         found += [] if same else [f"{place} {key}: {mine} and {other}"]
     return found
+
+
+def without_model_parameters(data):
+    """Return the entries of a PyNative dump without the model's own parameters, which GRAPH_MODE does not record."""
+    own = "model_parameters"
+    return {name: {key: part for key, part in entry.items() if key != own} for name, entry in data.items()}

@@ -82,7 +82,7 @@ def test_a_script_and_a_module_are_run_as_python_runs_them(tmp_path, words):
 def test_programs_are_forked_unless_they_say_why_not_or_change_a_variable_that_is_read_at_the_start():
     command = [sys.executable, "-c", ""]
     for options, forked in [({}, True), ({"env": environment(RANK_ID="1")}, True), ({"fresh": "why"}, False),
-                            ({"env": environment(OMP_NUM_THREADS="1")}, False)]:  # fmt: skip
+                            ({"env": environment(MKL_PROBE="1")}, False)]:  # fmt: skip
         with processes.Popen(command, **options) as process:
             assert process.forked is forked
     with processes.Popen([sys.executable, "-W", "error", "-c", ""]) as process:

@@ -45,6 +45,8 @@ _PARTS = {
     "output_kwargs": ("output_kwargs.", False),
     "grad_input": ("output.", False),
 }
+#: keys that other recorders, older dumps and merged shards lack: where one entry has none, nothing is known
+_OPTIONAL = frozenset(("attributes", "model_parameters"))
 _SMALL, _HUGE = 1e-3, 1e300
 #: statistics give the least distance of an input, which may be so many times larger
 _GROWN = 10.0
@@ -89,7 +91,7 @@ class Judge:
         found: list[Slot] = []
         unfinished = "pending" in a or "pending" in b or "error" in a or "error" in b
         for key in a if a.keys() == b.keys() else {**a, **b}:
-            if key in _PARTS:
+            if key in _PARTS and not (key in _OPTIONAL and (key in a) != (key in b)):
                 word, is_input = _PARTS[key]
                 if is_input or not unfinished:
                     found += self._part(name, word, parts, is_input, a.get(key), b.get(key), floor)
