@@ -125,7 +125,8 @@ def _find_origins(counts: UnitCounts, judged: JudgedPairs) -> UnitOrigins:
     findings = finder.origins()
     exact: tuple[Origin, ...] = ()
     grew = finder.has_grown(findings)
-    if grew and counts.differs and not FAINT.isdisjoint(counts.verdicts):
+    may_agree_in_bits = not (judged.alignment.vocabulary.is_foreign or judged.tolerances.has_noise)
+    if grew and may_agree_in_bits and counts.differs and not FAINT.isdisjoint(counts.verdicts):
         exact = _exact_origins(judged)
     blamed = {finding.node for finding in findings}
     rest = [finding for finding in finder.soft() if finding.node not in blamed]

@@ -62,7 +62,7 @@ class JudgedPairs:
         is_foreign = are_two(a.header, b.header)
         if is_foreign:
             spell_dtypes(a if a.header["framework"] == PYTORCH else b)
-        self.alignment = Alignment(a, b, options.mapping or None)
+        self.alignment = Alignment(a, b, options.mapping or None, by_lines=not any(options.layouts))
         if is_foreign:
             fit(self.alignment, a, b)
         else:

@@ -100,7 +100,7 @@ class Combining:
         """Pair the entries by the records of the first ranks, and decide how each tensor is put together."""
         sides = self.sides
         dumps = [_dump(side) for side in sides]
-        alignment = Alignment(dumps[0], dumps[1], mapping)
+        alignment = Alignment(dumps[0], dumps[1], mapping, by_lines=False)
         flows = alignment.flows
         for a, b in alignment.b_of.items():
             names = flows[0].names[a], flows[1].names[b]

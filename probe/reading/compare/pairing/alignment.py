@@ -52,6 +52,7 @@ class Alignment:
         a: A (golden).
         b: B.
         mapping: names in A -> names in B: parts of names of Cells and APIs.
+        by_lines: whether calls of one line of the user's code are paired first. Parallel ranks run other lines.
 
     Attributes:
         b_of: place in A -> place in B.
@@ -60,8 +61,9 @@ class Alignment:
         vocabulary: the names under which partners are looked for.
     """
 
-    def __init__(self, a: Dump, b: Dump, mapping: Mapping[str, str] | None = None) -> None:
+    def __init__(self, a: Dump, b: Dump, mapping: Mapping[str, str] | None = None, by_lines: bool = True) -> None:
         self._dumps = a, b
+        self._by_lines = by_lines
         self.flows: tuple[Flow, Flow] = a.flow, b.flow_like(a.flow)
         self.b_of: dict[int, int] = {}
         self.a_of: dict[int, int] = {}
@@ -197,7 +199,7 @@ class Alignment:
         """Pair the calls of one Cell in their order: by their full keys first, then by shorter keys."""
         flow_a, flow_b = self.flows
         for level in _LEVELS:
-            if level == LINE and self.vocabulary.is_foreign:
+            if level == LINE and (self.vocabulary.is_foreign or not self._by_lines):
                 continue
             if level == 2 and self.vocabulary.is_foreign:
                 self._pair_leftovers(places_a, places_b)
