@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import os
 import socket
 import time
@@ -96,8 +97,12 @@ def _connect(scheduler: str) -> Any:
         from distributed import Client
     except ImportError:
         raise UsageError('--scheduler needs Dask: pip install "pynative-probe[cluster]"') from None
+    connect = functools.partial(Client, scheduler, timeout=_REACH, set_as_default=False)
     try:
-        return Client(scheduler, timeout=_REACH, set_as_default=False)  # type: ignore[no-untyped-call]
+        try:
+            return connect()
+        except AssertionError:  # Dask gives its own thread ten seconds to start: too few on a machine that stalls
+            return connect()
     except (OSError, asyncio.TimeoutError, ValueError, TypeError) as error:
         raise UsageError(
             f"--scheduler: {scheduler!r} cannot be reached ({' '.join(str(error).split())}). "
