@@ -136,10 +136,11 @@ class StepRecorder:
         """
         self._models.setdefault(path, parameters)
 
-    def note_attributes(self, call: Call, attributes: Mapping[str, Any]) -> None:
-        """Record the attributes of the Primitive that is called."""
+    def note_attributes(self, call: Call, primitive: Any) -> None:
+        """Record the attributes of the Primitive that is called. A user's class may call anything `attrs`."""
         with self.guard("recording attributes", call):
-            if call.recorded:
+            attributes = getattr(primitive, "attrs", None)
+            if call.recorded and isinstance(attributes, Mapping):
                 call.parts.update(self.task.attributes(attributes))
 
     def end(self, call: Call, result: Any, parameters: Mapping[str, Any] | None = None) -> None:

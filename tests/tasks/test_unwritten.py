@@ -96,3 +96,28 @@ def test_attributes_of_primitives_and_parameters_of_the_model_are_recorded(debug
     assert attributes["epsilon"] == {"type": "float", "value": 1e-3}
     assert data["Tensor.__add__.0.forward"]["model_parameters"]["token"]["Norm"] == 2.0
     assert [name for name, entry in data.items() if "model_parameters" in entry] == ["Tensor.__add__.0.forward"]
+
+
+class Odd(mindspore.ops.ReLU):
+    """A user's Primitive that calls something else its attributes."""
+
+    @property
+    def attrs(self):
+        raise KeyError("mine")
+
+    @attrs.setter
+    def attrs(self, value):
+        """MindSpore's constructor sets it."""
+
+
+def test_a_primitive_whose_attributes_raise_harms_no_training(debug):
+    model = nn.SequentialCell(nn.ReLU())
+    model[0].relu = Odd()
+    x = tensor([-1.0, 2.0])
+    debugger = debug(level="mix")
+    debugger.start(model)
+    assert model(x).asnumpy().tolist() == [0.0, 2.0]
+    debugger.step()
+    assert debug.dump().names("Odd.0.forward")
+    for log in debug.path.rglob("dump_error_info.log"):
+        log.unlink()  # an error of the user's class, which is told

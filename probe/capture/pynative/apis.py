@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from probe.capture.pynative.context import CaptureContext
@@ -52,7 +52,7 @@ class ApiHooks:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         inputs: Sequence[Any] | None = None,
-        attributes: Mapping[str, Any] | None = None,
+        primitive: Any = None,
     ) -> Any:
         """Run the original and record the call.
 
@@ -62,14 +62,14 @@ class ApiHooks:
             args: its positional arguments.
             kwargs: its keyword arguments.
             inputs: the positional inputs, where they are not ``args`` (a Primitive's self is none).
-            attributes: those of a Primitive.
+            primitive: the Primitive that is called, if it is one.
         """
         context, inputs = self._context, args if inputs is None else tuple(inputs)
         opened = context.begin(key, inputs, kwargs, **self._flags)
         if opened is None:
             return original(*args, **kwargs)
-        if attributes and not opened.is_repeated:
-            opened.recorder.note_attributes(opened.call, attributes)
+        if primitive is not None and not opened.is_repeated:
+            opened.recorder.note_attributes(opened.call, primitive)
         try:
             result = original(*args, **kwargs)
             self._synchronize(opened.recorder, result)  # else reading the result would raise an error of the training

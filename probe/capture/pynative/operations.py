@@ -152,7 +152,7 @@ class OperationHooks:
                 if not (key and self._has_tensor(result)):
                     return result
                 original = _returning(result)
-            return self._apis.call(key, original, args, kwargs, inputs, getattr(primitive, "attrs", None))
+            return self._apis.call(key, original, args, kwargs, inputs, primitive)
         finally:
             state.in_recorded_call = False
 

@@ -65,7 +65,7 @@ class PrimitiveHooks:
         def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
             inside, state.in_recorded_call = state.in_recorded_call, True
             try:
-                return apis.call(key, original, (self, *args), kwargs, args, self.attrs)
+                return apis.call(key, original, (self, *args), kwargs, args, self)
             finally:
                 state.in_recorded_call = inside
 
