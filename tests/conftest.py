@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -53,6 +54,12 @@ def pytest_collection_modifyitems(config, items):
             reason = "needs --device Ascend (make ascend)"
         if reason:
             item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def pytest_collection_finish():
+    """Leave MindSpore and the collected tests out of later garbage collections: they took a fifth of the time."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import os
 import re
 import runpy
@@ -91,10 +92,7 @@ NAMED = re.compile(r"(?<![\w/.{%-])(?:_?[A-Z]\w+(?:\.\w+)*|_\w+)(?![\w/-])")
 
 def unknown(text: str) -> list[str]:
     """Return the classes, members and private names in the code spans of a text that the code does not have."""
-    members = {node.name: members_of(node) for module in read(ROOT) for node in module.classes}
-    members.pop("Tensor")  # that of MindSpore is meant
-    files = [path for name in ("probe", "tests/support") for path in (ROOT / name).rglob("*.py")]
-    words = set(re.findall(r"\w+", "\n".join(path.read_text("utf-8") for path in files)))
+    members, words = names_of_the_code()
     found = []
     for _, span in CODE.findall(text):
         for name in [] if re.search(r"\.(md|json|yaml|toml)$", span) else NAMED.findall(span):
@@ -102,6 +100,15 @@ def unknown(text: str) -> list[str]:
             known = rest[0] in members[owner] if owner in members and rest else words.issuperset([owner, *rest])
             found += [] if known else [name]
     return found
+
+
+@functools.cache
+def names_of_the_code():
+    """Return the members of each class, and all words of the code."""
+    members = {node.name: members_of(node) for module in read(ROOT) for node in module.classes}
+    members.pop("Tensor")  # that of MindSpore is meant
+    files = [path for name in ("probe", "tests/support") for path in (ROOT / name).rglob("*.py")]
+    return members, set(re.findall(r"\w+", "\n".join(path.read_text("utf-8") for path in files)))
 
 
 def members_of(node: ast.ClassDef) -> set[str]:

@@ -10,7 +10,7 @@ import re
 import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -127,5 +127,9 @@ def read(root: Path, package: str = "probe") -> list[Module]:
     for path in sorted((root / package).rglob("*.py")):
         relative = path.relative_to(root)
         name = ".".join(relative.with_suffix("").parts).removesuffix(".__init__")
-        found.append(Module(name, relative.as_posix(), path.read_text("utf-8")))
+        found.append(_module(name, relative.as_posix(), path.read_text("utf-8")))
     return found
+
+
+#: many tests read the same modules: each is parsed once in a process
+_module = lru_cache(maxsize=None)(Module)

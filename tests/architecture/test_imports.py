@@ -13,6 +13,8 @@ import pytest
 from tests.support import processes
 from tests.support.paths import ROOT
 
+pytestmark = pytest.mark.medium
+
 pytest.importorskip("importlinter", reason="import-linter is not installed: it needs Python 3.10")
 CHECK = "from importlinter.cli import lint_imports_command; lint_imports_command()"
 

@@ -201,6 +201,7 @@ def test_a_broken_limit_is_shown_with_its_places_and_fails_the_check(tmp_path, c
     assert shown.rstrip().endswith("probe/classes.py: Fat: 13")
 
 
+@pytest.mark.medium  # `make check` runs the program itself
 def test_this_repository_is_measured():
     found = values(ROOT)
     assert len(found) == 9

@@ -76,5 +76,6 @@ def test_what_is_counted(tmp_path, capsys):
     assert "README.md:1" in capsys.readouterr().out
 
 
+@pytest.mark.medium  # `make check` runs the program itself
 def test_the_texts_of_this_repository_are_measured():
     assert len(numbers(ROOT)) == 4

@@ -11,6 +11,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from probe.capture.patches import HookGroup
 
+pytestmark = pytest.mark.medium
+
 
 class Hooks:
     """Notes in a list that is shared what is done with it; both may be called twice."""

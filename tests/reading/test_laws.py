@@ -18,6 +18,8 @@ import probe
 
 from .builders import forward, value, write
 
+pytestmark = pytest.mark.medium
+
 LAW = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 APIS = ("tanh", "add", "mul", "matmul", "softmax", "gelu", "transpose")
 
