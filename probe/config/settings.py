@@ -55,6 +55,8 @@ class Settings:
         extra_info: whether stack.json and construct.json are written.
         support_ops: a file that replaces the shipped list of APIs, or None.
         early_names: whether functions are watched by their code, so also through names that were taken before start.
+        optimizer: "scalars" (each update of an optimizer is an entry with its gradients and numbers), "states" (its
+            states and results too), or "off".
         unlisted: whether operations that no listed API covers are recorded; None: unless support_ops is given.
         overwrite: whether another run's dump in dump_path is replaced instead of refused.
         synchronize: whether PyNative is made to run synchronously, which makes a dump of small operations cheaper.
@@ -92,6 +94,7 @@ class Settings:
     extra_info: bool = field(default=True, metadata=_row(validators.boolean))
     support_ops: str | None = field(default=None, metadata=_row(validators.path))
     early_names: bool = field(default=True, metadata=_row(validators.boolean))
+    optimizer: str = field(default="scalars", metadata=_row(validators.choice("off", "scalars", "states")))
     unlisted: bool | None = field(default=None, metadata=_row(validators.boolean))
     overwrite: bool = field(default=False, metadata=_row(validators.boolean))
     synchronize: bool = field(default=False, metadata=_row(validators.boolean))

@@ -110,6 +110,12 @@ class TensorReader:
             return False
 
 
+def to_number(tensor: Any) -> float | int | bool:
+    """Return the value of a tensor of one element. A float32 0.001 becomes 0.001, as its user wrote it."""
+    value = to_numpy(tensor).reshape(-1)[0]
+    return float(str(value)) if value.dtype.kind in "fV" else value.item()
+
+
 def to_storable(array: Array) -> Array:
     """Return an array that numpy.save can write: bfloat16 becomes float32 (exact), all else stays as it is."""
     return array.astype(np.float32) if array.dtype == ml_dtypes.bfloat16 else array

@@ -7,7 +7,7 @@ from __future__ import annotations
 import itertools
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
 from probe import naming
@@ -18,7 +18,7 @@ from probe.recording.call import Call
 from probe.recording.call_stacks import CallStacks
 from probe.recording.measurement_queue import MeasurementQueue
 from probe.recording.name_filter import NameFilter
-from probe.recording.task import GradientUse, Task
+from probe.recording.task import GradientUse, ReadNumber, Task
 from probe.store.dump_writer import DumpWriter
 from probe.store.error_log import ErrorGuard
 
@@ -142,6 +142,14 @@ class StepRecorder:
             attributes = getattr(primitive, "attrs", None)
             if call.recorded and isinstance(attributes, Mapping):
                 call.parts.update(self.task.attributes(attributes))
+
+    def note_scalars(self, call: Call, numbers: Callable[[ReadNumber], Mapping[str, Any]]) -> None:
+        """Record the numbers of an optimizer's update; ``numbers`` receives the function that reads a tensor."""
+        call.parts.update(self.task.scalars(call, numbers))
+
+    def note_states(self, call: Call, states: Mapping[str, Any]) -> None:
+        """Record the states of an optimizer as they are now."""
+        call.parts.update(self.task.states(call, states))
 
     def end(self, call: Call, result: Any, parameters: Mapping[str, Any] | None = None) -> None:
         """End a call: record its outputs, and a Cell's parameters, as they are now. Raises ``queue.pending_error``."""

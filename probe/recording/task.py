@@ -5,12 +5,15 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from probe.measure.gradient_sum import GradientSum
 from probe.pytree import Slot
 from probe.recording.call import Call
+
+#: tensor of one element -> its number, or its record
+ReadNumber = Callable[[Any], Any]
 
 
 class GradientUse(enum.Enum):
@@ -31,10 +34,12 @@ class Task:
     Attributes:
         records_forward: whether forward entries are recorded.
         gradients: the use of gradients.
+        records_updates: whether the updates of optimizers are entries.
         has_values: whether entries have parts; otherwise only construct.json and stack.json name the calls.
         needs_complete_entries: an entry is put only after its communication has finished.
     """
 
+    records_updates = True
     has_values = False
     needs_complete_entries = False
 
@@ -52,6 +57,14 @@ class Task:
 
     def model_parameters(self, call: Call, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Return the parts of a forward entry that hold the model's own parameters, which no Cell below it has."""
+        return {}
+
+    def scalars(self, call: Call, numbers: Callable[[ReadNumber], Mapping[str, Any]]) -> dict[str, Any]:
+        """Return the parts of an optimizer's entry that hold the numbers of this update."""
+        return {}
+
+    def states(self, call: Call, states: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the parts of an optimizer's entry that hold its states as they are now."""
         return {}
 
     def outputs(self, call: Call, result: Any, parameters: Mapping[str, Any] | None) -> dict[str, Any]:

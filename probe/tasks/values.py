@@ -11,11 +11,12 @@ from probe.measure.describe import ValueDescriber
 from probe.measure.gradient_sum import GradientSum
 from probe.measure.measurer import ArraySink, Role
 from probe.measure.records import unwritten_record
+from probe.measure.tensor_reader import to_number
 from probe.naming import reserved_outputs
 from probe.pytree import Slot, as_outputs
 from probe.recording.call import Call
 from probe.recording.measurement_queue import MeasurementQueue
-from probe.recording.task import GradientUse, Task
+from probe.recording.task import GradientUse, ReadNumber, Task
 
 #: attributes of a Primitive that change no number
 _NOT_NUMERIC = frozenset(("input_names", "output_names", "side_effect_mem", "side_effect_hidden", "side_effect_io"))
@@ -74,6 +75,21 @@ class ValuesTask(Task):
         return {
             part: {key: measure(value, f"{name}.{part}.{key}", sink, Role.INPUT) for key, value in parameters.items()}
         }
+
+    def scalars(self, call: Call, numbers: Callable[[ReadNumber], Mapping[str, Any]]) -> dict[str, Any]:
+        """Return the described numbers of an update; see ``Task``. On a device a tensor stays a record."""
+        if not self._has_inputs:
+            return {}
+        read = to_number if self._queue.may_read else lambda tensor: tensor
+        return {"input_kwargs": self._describe(dict(numbers(read)), call.forward, None, Role.INPUT)}
+
+    def states(self, call: Call, states: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the records of an optimizer's states; see ``Task``."""
+        if not self._has_inputs:
+            return {}
+        measure, name, sink = self._queue.measure, call.forward, self._sink_of(call.forward)
+        part = "parameters"
+        return {part: {key: measure(value, f"{name}.{part}.{key}", sink, Role.INPUT) for key, value in states.items()}}
 
     def outputs(self, call: Call, result: Any, parameters: Mapping[str, Any] | None) -> dict[str, Any]:
         """Return the described outputs and parameters; see ``Task``."""

@@ -45,22 +45,38 @@ def iter_cells(models: Any) -> Iterator[tuple[str, Any]]:
 
     The path of a model itself is "", or its index when several were given.
     """
-    from mindspore import nn
-
     if isinstance(models, ModelAndLoss):
         cells = dict(iter_cells(models.model))
         yield from cells.items()
         above = _LOSS if _LOSS not in cells else f"Model.{_LOSS}"
         yield from ((f"{above}.{path}" if path else above, cell) for path, cell in iter_cells(models.loss))
         return
+    hidden = {id(cell) for _, optimizer in find_optimizers(models) for _, cell in optimizer.cells_and_names()}
+    for path, cell in _all_cells(models):
+        if id(cell) not in hidden and type(cell).__module__ != RECOMPUTE_MODULE:
+            yield path, cell
+
+
+def find_optimizers(models: Any) -> list[tuple[str, Any]]:
+    """Return the optimizers below the models with their paths."""
+    kinds = optimizer_kinds()
+    return [(path, cell) for path, cell in _all_cells(models) if isinstance(cell, kinds)]
+
+
+def optimizer_kinds() -> tuple[type, type]:
+    """Return the classes that all optimizers of MindSpore are derived from."""
+    from mindspore import experimental, nn
+
+    return nn.Optimizer, experimental.optim.Optimizer
+
+
+def _all_cells(models: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(models, ModelAndLoss):
+        models = models.model
     several = isinstance(models, (list, tuple))
     for index, model in enumerate(models if several else [models]):
-        found = list(model.cells_and_names())
-        optimizers = [cell for _, cell in found if isinstance(cell, nn.Optimizer)]
-        hidden = {id(cell) for optimizer in optimizers for _, cell in optimizer.cells_and_names()}
-        for path, cell in found:
-            if id(cell) not in hidden and type(cell).__module__ != RECOMPUTE_MODULE:
-                yield ".".join(part for part in (str(index) if several else "", path) if part), cell
+        for path, cell in model.cells_and_names():
+            yield ".".join(part for part in (str(index) if several else "", path) if part), cell
 
 
 def named_cells(models: Any, cells: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from types import BuiltinFunctionType, FrameType
 from typing import Any
 
-from probe.capture.patches import Patch, around
+from probe.capture.patches import Patch
 from probe.capture.pynative.apis import ApiHooks
 from probe.capture.pynative.context import CaptureContext
 from probe.capture.pynative.recompute import RECOMPUTE_MODULE
@@ -91,13 +91,11 @@ class OperationHooks:
                     self._places.append((names, name, value, replacement))
 
     def _methods(self) -> Iterator[Patch]:
-        from mindspore import experimental, nn
+        from mindspore import nn
         from mindspore.common._grad_function import _Function
 
         yield Patch(nn.Cell, "_call_custom_bprop", self._around(self._run_custom_bprop))
         yield _ClassMethodPatch(_Function, "apply", self._around(self._run_function))
-        for optimizer in (nn.Optimizer, experimental.optim.Optimizer):
-            yield Patch(optimizer, "__call__", around(self._run_optimizer))
         executor = type(pynative_executor())
         for name in ("run_op_async", "real_run_op"):
             yield Patch(executor, name, self._around(self._run_by_executor))
@@ -167,15 +165,6 @@ class OperationHooks:
         """Record the node of a ``_Function``, which defines its backward."""
         key = clean(f"{PRIMITIVE}.fn:{function.__name__}.backward")
         return self._apis.call(key, original, (function, *args), kwargs, args)
-
-    def _run_optimizer(self, original: Any, *args: Any, **kwargs: Any) -> Any:
-        """Run an optimizer and record nothing inside it."""
-        state = self._context.state
-        inside, state.in_recorded_call = state.in_recorded_call, True
-        try:
-            return original(*args, **kwargs)
-        finally:
-            state.in_recorded_call = inside
 
     def _has_tensor(self, value: Any) -> bool:
         return any(isinstance(leaf, self._tensor) for leaf in leaves(value))

@@ -20,6 +20,7 @@ from probe.capture.pynative.context import CaptureContext
 from probe.capture.pynative.jit import jit_patches
 from probe.capture.pynative.listed import ListedFunctions
 from probe.capture.pynative.operations import OperationHooks
+from probe.capture.pynative.optimizers import OptimizerHooks
 from probe.capture.pynative.primitives import PrimitiveHooks, find_primitives
 from probe.capture.pynative.recompute import recompute_patches
 from probe.capture.pynative.token_range import TokenRange
@@ -69,6 +70,8 @@ class PyNativeCapture:
         listed = load_supported_apis(settings.support_ops) if settings.apis else []
         self._context.hooks.add(self._handles)
         self._context.hooks.add(ListedFunctions(self._context, self._handles, listed, settings.early_names))
+        self._optimizers = OptimizerHooks(self._context, settings.optimizer)
+        self._context.hooks.add(self._optimizers)
         if settings.operations:
             self._context.hooks.add(OperationHooks(self._context))
         self._custom: dict[tuple[int, str], ListedFunctions] = {}
@@ -98,6 +101,7 @@ class PyNativeCapture:
         if len(found) == len(old) and all(a[1] is b[1] and a[0] == b[0] for a, b in zip(found, old)):
             return
         self._parameters.forget()
+        self._optimizers.watch(models)
         self._context.hooks.discard(self._model_hooks)
         self._watched, self._model_hooks = found, HookGroup([PrimitiveHooks(self._context, held)])
         if self._settings.cells:

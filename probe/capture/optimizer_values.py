@@ -1,0 +1,160 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Reads an optimizer: the numbers of its update, its groups, its states. Nothing runs on the device for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from probe.capture.schedules import value_of
+from probe.measure.tensor_reader import to_number
+
+#: attributes of all optimizers and Cells that are no number of the update
+_NOT_OF_THE_UPDATE = frozenset(
+    "training requires_grad is_top_cell has_bprop grad_ops_label dynamic_lr dynamic_weight_decay is_group is_group_lr "
+    "is_group_params_ordered exec_weight_decay need_scale param_length use_parallel enable_tuple_broaden params "
+    "skip_auto_parallel_compile dynamic_decay_flags reciprocal_scale global_step_increase_tensor increase_tensor "
+    "init_learning_rate max_v_group use_fused_opt use_locking use_offload use_lazy dev_num device_ascend beta1_power "
+    "beta2_power".split()
+)
+#: the beginnings of such names
+_HIDDEN = ("_", "learning_rate_group_")
+#: the field's word for a number that some optimizers call otherwise
+_WORDS = {
+    "lr": "learning_rate",
+    "epsilon": "eps",
+    "nesterov": "use_nesterov",
+    "amsgrad": "use_amsgrad",
+    "state_step": "global_step",
+    "step": "global_step",
+}
+#: numbers that may change with the step, and may be lists with one item for each parameter
+_SCHEDULED = ("learning_rate", "weight_decay")
+#: turns a tensor of one element into a number, or into its record
+ReadNumber = Callable[[Any], Any]
+
+
+class OptimizerValues:
+    """The parts of one optimizer that its entry shows. MindSpore's two kinds of optimizers, and users' subclasses.
+
+    Args:
+        optimizer: the optimizer.
+        may_run: whether a schedule of the user's own may run for its number; see ``schedules``.
+
+    Attributes:
+        parameters: the parameters that it updates, by name, in the order of the gradients.
+        states: its state for each of them, such as "moments1.fc.weight".
+    """
+
+    def __init__(self, optimizer: Any, may_run: bool) -> None:
+        from mindspore import Parameter, Tensor
+
+        self._optimizer, self._tensor, self._parameter = optimizer, Tensor, Parameter
+        self._may_run = may_run
+        self._constants: dict[
+            tuple[str, int], tuple[Any, Any]
+        ] = {}  # tensors that no update changes, with their numbers
+        self._held: Sequence[Any] = getattr(optimizer, "parameters", ())
+        self.parameters: dict[str, Any] = {parameter.name: parameter for parameter in self._held}
+        self.states: dict[str, Any] = dict(self._find_states())
+
+    def is_of(self, optimizer: Any) -> bool:
+        """Return whether these are the values of this optimizer, and it has the same parameters as then."""
+        return optimizer is self._optimizer and getattr(optimizer, "parameters", ()) is self._held
+
+    def _find_states(self) -> Iterator[tuple[str, Any]]:
+        own = set(map(id, self.parameters.values()))
+        for name, value in vars(self._optimizer).items():
+            if isinstance(value, (tuple, list)) and len(value) == len(own) and not name.startswith("_"):
+                for parameter, state in zip(self.parameters, value):
+                    if isinstance(state, self._parameter) and id(state) not in own:
+                        yield f"{name}.{parameter}", state
+
+    def scalars(self, read: ReadNumber, used: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the numbers of this update.
+
+        Args:
+            read: turns a tensor of one element, which updates may change, into a number or into its record.
+            used: numbers that the optimizer has computed for this update, such as those of a schedule.
+
+        Returns:
+            The numbers by the field's words, and "parameters", the names of the parameters. If there are groups:
+            "groups", with the numbers of each.
+        """
+        optimizer = self._optimizer
+        own = {**vars(optimizer), **optimizer._params}
+        groups = getattr(optimizer, "param_groups", None)
+        if isinstance(groups, list) and groups and all(isinstance(group, dict) for group in groups):
+            found = dict(self._numbers(own, read))
+            each = [
+                {**dict(self._numbers(group, read, i)), "parameters": [parameter.name for parameter in group["params"]]}
+                for i, group in enumerate(groups, 1)
+            ]
+        else:
+            found = dict(self._numbers(own, read))
+            found.update(self._numbers(used, read, is_new=True))
+            each = self._groups_of_lists(used, read)
+        if len(each) == 1:
+            return {**found, **each[0]}
+        return {**{name: value for name, value in found.items() if name not in each[0]}, "groups": each}
+
+    def _numbers(
+        self, values: Mapping[str, Any], read: ReadNumber, group: int = 0, is_new: bool = False
+    ) -> Iterator[tuple[str, Any]]:
+        for name, value in values.items():
+            if name.startswith(_HIDDEN) or name in _NOT_OF_THE_UPDATE or name in self.parameters:
+                continue
+            if name == "betas":
+                yield from zip(("beta1", "beta2"), value)
+            elif isinstance(value, (bool, int, float)):
+                yield _WORDS.get(name, name), value
+            elif isinstance(value, self._tensor) and value.size == 1:
+                yield _WORDS.get(name, name), read(value) if is_new else self._number(name, value, read, group)
+
+    def _number(self, name: str, value: Any, read: ReadNumber, place: int) -> Any:
+        if isinstance(value, self._parameter):
+            return read(value)
+        known = self._constants.get((name, place))
+        if known is None or known[0] is not value:
+            known = self._constants[name, place] = value, to_number(value)
+        return known[1]
+
+    def _groups_of_lists(self, used: Mapping[str, Any], read: ReadNumber) -> list[dict[str, Any]]:
+        """Return the groups of an optimizer that holds lists with one item for each parameter; else one group.
+
+        A compiled optimizer does not show the number that its schedule gave: it is computed again.
+        """
+        count, columns = len(self.parameters), {}
+        step = getattr(self._optimizer, "global_step", None)
+        for name in _SCHEDULED:
+            value = used.get(name, getattr(self._optimizer, name, None))
+            if isinstance(value, (tuple, list)) and len(value) == count:
+                columns[name] = value
+            elif callable(value) and not isinstance(value, self._tensor):
+                columns[name] = [value] * count
+        groups: dict[tuple[Any, ...], dict[str, Any]] = {}
+        for place, parameter in enumerate(self.parameters):
+            cells = {name: values[place] for name, values in columns.items()}
+            key = tuple(cell if isinstance(cell, (bool, int, float)) else id(cell) for cell in cells.values())
+            if key not in groups:
+                groups[key] = {
+                    name: self._scheduled(cell, step)
+                    if callable(cell) and not isinstance(cell, self._tensor)
+                    else self._cell(name, cell, read, place, name in used)
+                    for name, cell in cells.items()
+                }
+            groups[key].setdefault("parameters", []).append(parameter)
+        same: dict[str, dict[str, Any]] = {}  # of other tensors, and yet of the same numbers
+        for group in groups.values():
+            numbers = {name: value for name, value in group.items() if name != "parameters"}
+            same.setdefault(repr(numbers), {**numbers, "parameters": []})["parameters"] += group["parameters"]
+        return list(same.values())
+
+    def _scheduled(self, schedule: Any, step: Any) -> float | None:
+        return None if step is None else value_of(schedule, int(to_number(step)), self._may_run)
+
+    def _cell(self, name: str, value: Any, read: ReadNumber, place: int, is_new: bool) -> Any:
+        if isinstance(value, self._tensor) and value.size == 1:
+            return read(value) if is_new else self._number(name, value, read, place)
+        return value if isinstance(value, (bool, int, float)) else None

@@ -1,0 +1,111 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Records each update of an optimizer as one entry of a Cell: its gradients, its numbers, its states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from probe.capture.optimizer_values import OptimizerValues
+from probe.capture.patches import HookGroup, Patch, around
+from probe.capture.pynative.cells import find_optimizers, optimizer_kinds
+from probe.capture.pynative.context import CaptureContext
+from probe.entry import Kind
+from probe.naming import CELL, clean
+from probe.recording.call import Call
+from probe.recording.step_recorder import StepRecorder
+
+
+class OptimizerHooks(HookGroup):
+    """Records the updates of all optimizers. Nothing inside an optimizer is recorded.
+
+    Args:
+        context: shared by the hooks of the capture.
+        mode: the setting ``optimizer``.
+    """
+
+    def __init__(self, context: CaptureContext, mode: str) -> None:
+        from mindspore import get_context, nn
+
+        super().__init__([Patch(kind, "__call__", around(self._run)) for kind in optimizer_kinds()])
+        for name, number in (("get_lr", "learning_rate"), ("get_weight_decay", "weight_decay")):
+            self.add(Patch(nn.Optimizer, name, around(self._noting(number))))
+        self._context, self._mode = context, mode
+        self._on_cpu = get_context("device_target") == "CPU"
+        self._paths: dict[int, str] = {}
+        self._values: dict[int, tuple[str, OptimizerValues]] = {}
+        self._used: dict[int, dict[str, Any]] = {}
+
+    def watch(self, models: Any) -> None:
+        """Name the optimizers below these models by their paths."""
+        self._paths = {id(cell): path for path, cell in find_optimizers(models)}
+        self._values.clear()
+
+    def _run(self, original: Callable[..., Any], optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        state, recorder = self._context.state, self._context.recorder
+        if recorder is None or state.in_recorded_call:
+            return original(optimizer, *args, **kwargs)
+        call = values = None
+        state.in_recorded_call = True
+        try:
+            if self._mode != "off" and recorder.task.records_updates:
+                key = ""
+                with recorder.guard("reading an optimizer", key=type(optimizer).__name__):
+                    key, values = self._of(optimizer)
+                call = recorder.begin(Kind.CELL, key, args, {}, state.cell) if key else None
+            if call is None or values is None or not call.recorded:
+                return original(optimizer, *args, **kwargs)
+            return self._record(recorder, call, values, original, optimizer, args, kwargs)
+        finally:
+            state.in_recorded_call = False
+
+    def _record(
+        self,
+        recorder: StepRecorder,
+        call: Call,
+        values: OptimizerValues,
+        original: Callable[..., Any],
+        optimizer: Any,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+    ) -> Any:
+        used = self._used[id(optimizer)] = {}
+        states = {**values.states} if self._mode == "states" else None
+        try:
+            with recorder.guard("reading an optimizer", call):
+                recorder.note_scalars(call, lambda read: values.scalars(read, {}))
+                if states is not None:
+                    recorder.note_states(call, states)
+            result = original(optimizer, *args, **kwargs)
+            recorder.synchronize()
+        except BaseException as error:
+            recorder.fail(call, error)
+            raise
+        finally:
+            del self._used[id(optimizer)]
+        if used:
+            with recorder.guard("reading the numbers of an optimizer", call):
+                recorder.note_scalars(call, lambda read: values.scalars(read, used))
+        recorder.end(call, {**values.parameters, **states} if states is not None else ())
+        return result
+
+    def _of(self, optimizer: Any) -> tuple[str, OptimizerValues]:
+        """Return the key of an optimizer and its values. One outside of the models is numbered by its first update."""
+        known = self._values.get(id(optimizer))
+        if known is None or not known[1].is_of(optimizer):
+            path = self._paths.get(id(optimizer)) or f"optimizer{len(self._values) or ''}"
+            key = clean(f"{CELL}.{path}.{type(optimizer).__name__}") if known is None else known[0]
+            known = self._values[id(optimizer)] = key, OptimizerValues(optimizer, may_run=self._on_cpu)
+        return known
+
+    def _noting(self, name: str) -> Callable[..., Any]:
+        """Return what runs instead of a method that computes a number of the update: it keeps the number."""
+
+        def run(original: Callable[..., Any], optimizer: Any) -> Any:
+            result, used = original(optimizer), self._used.get(id(optimizer))
+            if used is not None and result is not getattr(optimizer, name, None):
+                used[name] = result
+            return result
+
+        return run
