@@ -19,6 +19,8 @@ NEW_PIP := $(PIP) --upgrade 'pip>=25.1'
 WORKERS ?= 2
 PYTEST_SINGLY := -m pytest -q -n $(WORKERS)
 PYTEST := $(PYTEST_SINGLY) --dist loadfile
+#: the tests beside msprobe have a target of their own
+NO_PEER := --ignore tests/conformance
 CODE := probe tests examples benchmarks docs
 #: checks a page for people who cannot see or use a mouse; of the npm registry
 AXE := .axe/package/axe.min.js
@@ -68,12 +70,12 @@ coverage: $(VENV)/ready  ## the lines that unit tests run, with a floor
 	$(RUN) -m coverage report
 
 test: lint imports numbers  ## these and the tests that a change needs: ten minutes on two cores
-	$(RUN) $(PYTEST) -m "not thorough"
+	$(RUN) $(PYTEST) -m "not thorough" $(NO_PEER)
 
-test-all: test thorough  ## all tests (those beside msprobe where `make peer` was run)
+test-all: test thorough conformance  ## all tests; it makes the environment of msprobe (about 3 GB)
 
 thorough: $(VENV)/ready  ## the tests that `make test` leaves out: the same on more nets, layouts and modes
-	$(RUN) $(PYTEST) -m thorough
+	$(RUN) $(PYTEST) -m "thorough or whole" $(NO_PEER)
 
 conformance: $(VENV)/ready $(PEER)/ready  ## compare our dumps with msprobe's of the same trainings
 	$(RUN) $(PYTEST_SINGLY) tests/conformance

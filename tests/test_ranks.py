@@ -314,6 +314,7 @@ def test_the_dump_of_the_other_rank_is_complete(troubled, step):
     assert re.search(r"the disk (of .* )?is (nearly )?full", logs[0])
 
 
+@pytest.mark.thorough
 def test_a_killed_rank_is_recovered_under_its_name_and_a_rank_not_recorded_writes_nothing(tmp_path):
     launch("killed.py", 2, tmp_path, dies=True)
     assert (tmp_path / "rank0_has_stepped").exists()
@@ -332,6 +333,7 @@ def test_a_killed_rank_is_recovered_under_its_name_and_a_rank_not_recorded_write
     assert "nothing to recover" in again.stdout
 
 
+@pytest.mark.thorough
 def test_the_example_shows_inputs_and_outputs_of_each_rank(tmp_path, request):
     example = request.config.rootpath / "examples" / "train_ranks.py"
     command = [sys.executable, str(example), "--dump-path", str(tmp_path / "dump")]

@@ -25,6 +25,7 @@ from tests.support import interference, nets, processes
 from tests.support.dumps import Dump
 from tests.support.paths import ROOT, program
 from tests.support.tensors import tensor
+from tests.support.thorough import thorough_but
 
 X = tensor(np.arange(6.0).reshape(2, 3))
 
@@ -399,8 +400,8 @@ OURS = (BackwardEntry, Call, OpenCall, StepRecorder, JsonDocuments)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["digits", "gpt"])
-@pytest.mark.parametrize("task", ["statistics", "structure"])
+@pytest.mark.parametrize("name", thorough_but(["digits"], ["digits", "gpt"]))
+@pytest.mark.parametrize("task", thorough_but(["statistics"], ["statistics", "structure"]))
 def test_no_object_of_a_step_outlives_it(debug, name, task):
     net, train = nets.build(name)
     debugger = debug(level="mix", task=task)

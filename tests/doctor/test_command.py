@@ -70,6 +70,7 @@ sharing.two_processes = training.bits = training.time_per_call = lambda bench: F
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_a_check_that_crashes_or_hangs_takes_no_other_down(tmp_path):
     (tmp_path / "sitecustomize.py").write_text(CRASH_AND_HANG)

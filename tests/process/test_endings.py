@@ -14,6 +14,7 @@ import pytest
 
 from tests.support import processes
 from tests.support.paths import ROOT, program
+from tests.support.thorough import thorough_but
 
 pytestmark = pytest.mark.slow
 
@@ -21,8 +22,9 @@ pytestmark = pytest.mark.slow
 KILLS = int(os.environ.get("PROBE_KILLS", "50"))
 
 
-def test_sigkill_loses_no_call_that_had_returned(capsys):
-    command = program("kills", "--kills", KILLS)
+@pytest.mark.parametrize("kills", thorough_but([KILLS // 4], [KILLS // 4, KILLS]))
+def test_sigkill_loses_no_call_that_had_returned(kills, capsys):
+    command = program("kills", "--kills", kills)
     done = processes.run(command, capture_output=True, text=True, check=False, timeout=1200, cwd=ROOT)
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.splitlines()[-1])
@@ -32,8 +34,8 @@ def test_sigkill_loses_no_call_that_had_returned(capsys):
             f"\n{len(found)} killed, {len(cut)} of them before the end; {sum(one['returned'] for one in found)} calls "
             f"had returned, lost: {sum(len(one['lost']) for one in found)}"
         )
-    assert len(found) == KILLS
-    assert len(cut) > KILLS // 3
+    assert len(found) == kills
+    assert len(cut) > kills // 3
     assert [one for one in found if one["lost"] or one["wrong"]] == []
     assert [one["left"] for one in found if one["left"]] == []
     assert all("nothing to recover" in one["again"][0] for one in found)

@@ -60,6 +60,7 @@ def test_recover_shows_its_progress_on_a_terminal(crashed):
     assert "probe: reading the journal" in shown
 
 
+@pytest.mark.thorough
 def test_recover_shows_no_progress_in_a_pipe(crashed):
     out, shown = _recover(crashed, terminal=False)
     assert f"{MANY} entries recovered" in out

@@ -104,6 +104,7 @@ def in_one_call(debugger):
     debugger.step()
 
 
+@pytest.mark.thorough
 def test_several_runs_of_the_graph_in_one_call(debug, channel, monkeypatch):
     in_one_call(debug(level="L0", dump_path=str(debug.path / "files")))
     monkeypatch.undo()
@@ -147,6 +148,7 @@ def errors_of(debug):
     return "\n".join(texts)
 
 
+@pytest.mark.thorough
 def test_files_that_get_lost_leave_null(debug, channel):
     channel.drops = lambda path: "conv.Conv2d.leave" in path and path.endswith(".0")
     run_steps(debug(level="L0", step=[1]))

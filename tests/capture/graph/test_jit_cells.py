@@ -15,6 +15,7 @@ from tests.support import compiled_nets
 from tests.support.agreement import differences
 from tests.support.compiled_nets import Inner
 from tests.support.dumps import Dump
+from tests.support.thorough import thorough_but
 
 pytestmark = pytest.mark.slow
 
@@ -86,8 +87,8 @@ def tree(debug, name, step=1):
     return Dump(debug.dump_path / name / f"step{step}" / "rank")
 
 
-@pytest.mark.parametrize("level", ["L0", "mix"])
-@pytest.mark.parametrize("task", ["statistics", "tensor", "structure"])
+@pytest.mark.parametrize("level", thorough_but(["mix"], ["L0", "mix"]))
+@pytest.mark.parametrize("task", thorough_but(["statistics"], ["statistics", "tensor", "structure"]))
 def test_the_two_trees_hold_every_cell_and_the_training_its_bits(debug, level, task, tmp_path):
     expected = train()
     assert train(debug(level=level, task=task, step=[1])) == expected
@@ -231,7 +232,7 @@ def train_odd(name, debugger=None):
     return fit(Odd(name), debugger)
 
 
-@pytest.mark.parametrize("name", compiled_nets.NETS)
+@pytest.mark.parametrize("name", thorough_but(["branches", "sizes", "unknown"], list(compiled_nets.NETS)))
 def test_odd_compiled_cells_keep_their_numbers_and_have_their_entries(debug, name, caplog):
     expected = train_odd(name)
     found = train_odd(name, debug(level="L0", step=[1]))

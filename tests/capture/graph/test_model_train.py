@@ -14,6 +14,7 @@ from probe import MsprobeStep
 from tests.support import nets
 from tests.support.agreement import differences, without_model_parameters
 from tests.support.dumps import Dump
+from tests.support.thorough import thorough_but
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("graph_mode")]
 
@@ -33,7 +34,7 @@ def train(callbacks, sink):
     return accuracy, [parameter.asnumpy().tobytes() for parameter in net.get_parameters()]
 
 
-@pytest.mark.parametrize("sink", [False, True])
+@pytest.mark.parametrize("sink", thorough_but([True], [False, True]))
 def test_every_step_of_model_train_is_recorded(debug, sink):
     expected = train([], sink)
     assert train([MsprobeStep(debug(level="L0"))], sink) == expected
@@ -79,7 +80,7 @@ def fit(name, callbacks=()):
     return losses.values, [parameter.asnumpy().tobytes() for parameter in net.get_parameters()]
 
 
-@pytest.mark.parametrize("name", ["lenet", "digits", "gpt"])
+@pytest.mark.parametrize("name", thorough_but(["digits"], ["lenet", "digits", "gpt"]))
 def test_model_train_has_the_cells_of_pynative(debug, name, tmp_path):
     expected = fit(name)
     assert fit(name, [MsprobeStep(debug(level="L0", step=[1]))]) == expected

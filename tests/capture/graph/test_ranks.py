@@ -20,7 +20,7 @@ COMPILED = {f"Cell.part.{cell}" for cell in ("Compiled", "inner.Inner", "inner.d
 PLAIN = {f"Cell.{cell}" for cell in ("first.Dense", "end.Inner", "end.dense.Dense", "part.Compiled")}
 
 
-@pytest.fixture(scope="module", params=thorough_but(["PYNATIVE_MODE"], list(TREES)))
+@pytest.fixture(scope="module", params=thorough_but([], list(TREES)))
 def trained(request, tmp_path_factory):
     """Return the mode, the folder, and the digests of each rank."""
     folder = tmp_path_factory.mktemp(request.param)

@@ -12,6 +12,7 @@ from tests.support.launch import launch
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.thorough
 def test_each_rank_has_a_dump_of_its_own(tmp_path):
     launch("kernels.py", 2, tmp_path)
     run = probe.open(tmp_path / "dump")

@@ -83,7 +83,7 @@ def test_two_layouts_agree(dumps, a, b):
 
 
 @pytest.mark.parametrize("level", ["L0", "L1"])
-@pytest.mark.parametrize("layout", thorough_but(["tp=2,pp=2"], ["tp=2", "pp=2", "tp=2,pp=2"]))
+@pytest.mark.parametrize("layout", thorough_but(["tp=2"], ["tp=2", "pp=2", "tp=2,pp=2"]))
 def test_the_other_levels(dumps, layout, level):
     comparison = compare(dumps(level=level, task="statistics"), dumps(layout, "", "statistics", level), "", layout)
     assert comparison.ok, comparison
@@ -95,7 +95,7 @@ def test_the_other_levels(dumps, layout, level):
         )  # fmt: skip
 
 
-@pytest.mark.parametrize("layout", thorough_but(["pp=2"], ["tp=2", "pp=2", "tp=2,pp=4"]))
+@pytest.mark.parametrize("layout", thorough_but([], ["tp=2", "pp=2", "tp=2,pp=4"]))
 def test_several_micro_batches(dumps, layout):
     golden, mine = (dumps(side, task="statistics", micro=2) for side in ("", layout))
     for sides, layouts in (((golden, mine), ("", layout)), ((mine, golden), (layout, ""))):

@@ -43,6 +43,7 @@ def two(tmp_path_factory):
     return folder / "dump"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("fault", "cell"), [("weight", "layers.1.fc1.Column"), ("norm", "layers.1.norm.LayerNorm")])
 def test_a_fault_of_one_rank_is_named(one, tmp_path, fault, cell):
     launch("tensor_parallel.py", 2, tmp_path, fault)
