@@ -15,7 +15,7 @@ from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.medium
 
-pytest.importorskip("importlinter", reason="import-linter is not installed: it needs Python 3.10")
+pytest.importorskip("importlinter", reason="import-linter is not installed: it needs Python 3.11")
 CHECK = "from importlinter.cli import lint_imports_command; lint_imports_command()"
 
 
