@@ -20,11 +20,6 @@ from probe.window import wants_rank
 _log = logging.getLogger("probe")
 
 
-def new_session(settings: Settings, source: ConfigFile, before: Session | None) -> Session:
-    """Return the session of a level."""
-    return (KernelSession if settings.level == "L2" else Session)(settings, source, before)
-
-
 class KernelSession(Session):
     """Implements start, stop and step at level L2; see ``Session``."""
 

@@ -304,6 +304,14 @@ class Session:
             self._sigterm.install()
 
     @serialized
+    def log(self, name: Any, number: Any) -> None:
+        """Add a number to the row of a step; only the monitor has rows."""
+
+    @serialized
+    def set_alarm_function(self, function: Any) -> None:
+        """Set the function that is called for each alarm; only the monitor has alarms."""
+
+    @serialized
     def estimate(self) -> int:
         """Return the bytes that a step like the last one would take with arrays."""
         if not self._run.last_folder:
