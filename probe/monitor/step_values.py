@@ -74,6 +74,12 @@ class StepValues:
             if first is not None and first.size == 1 and all(first is not output for output in self._outputs):
                 self._outputs.append(first)
 
+    def scaled(self, scale: Any) -> None:
+        """Note the loss scale of the next step."""
+        self._wait()
+        with self._errors.guard("reading the loss scale"):
+            self._values["loss_scale"] = float(to_number(scale))
+
     def gradient(self, name: str, gradient: Any) -> None:
         """Measure a gradient as it arrives."""
         self._wait()

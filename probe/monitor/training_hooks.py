@@ -20,6 +20,9 @@ class Observer(Protocol):
     def differentiated(self, output: Any) -> None:
         """A function or Cell ended whose gradients are computed next."""
 
+    def scaled(self, scale: Any) -> None:
+        """A loss scaler has chosen its next scale."""
+
     def gradient(self, name: str, gradient: Any) -> None:
         """A parameter's gradient arrived."""
 
@@ -40,9 +43,12 @@ class TrainingHooks:
 
     def __init__(self, observer: Observer, on_cpu: bool) -> None:
         self._observer, self._on_cpu = observer, on_cpu
+        from mindspore.amp import DynamicLossScaler
+
         executor = type(pynative_executor())
         patches = [Patch(executor, "end_graph", around(self._end_graph))]
         patches += [Patch(kind, "__call__", around(self._update)) for kind in optimizer_kinds()]
+        patches.append(Patch(DynamicLossScaler, "adjust", around(self._adjust)))
         self._patches = HookGroup(patches)
         self._parameters: dict[str, Any] = {}
         self._handles: list[Any] = []
@@ -94,6 +100,11 @@ class TrainingHooks:
             self._observer.after_update(name, values)
         finally:
             self._inside = False
+        return result
+
+    def _adjust(self, original: Callable[..., Any], scaler: Any, *args: Any, **kwargs: Any) -> Any:
+        result = original(scaler, *args, **kwargs)
+        self._observer.scaled(scaler.scale_value)
         return result
 
     def _of(self, optimizer: Any) -> tuple[str, OptimizerValues]:

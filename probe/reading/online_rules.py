@@ -63,14 +63,18 @@ ONLINE_RULES = {
     "NaN/Inf": _rule(0.0, _STRANGE, 0, "NaN or Inf", "smdebug ExplodingTensor"),
     "spike": _rule(4.0, "loss total logged", 20, _FAR, "ZClip"),
     "gradient spike": _rule(30.0, "grad", 20, _FAR, "ZClip"),
-    "rising": _rule(2.0, "loss", 40, "the median of 10 steps is so many times the lowest before", "probe"),
-    "growing": _rule(10.0, "grad total", 20, "grows so many times over 5 steps, in each of them", "probe"),
+    "rising": _rule(
+        2.0, "loss", 40, "the median of 10 steps is so many times the lowest, and half of the first", "probe"
+    ),
+    "growing": _rule(
+        10.0, "grad total", 20, "grows so many times over 5 steps, in each, and above the first 20", "probe"
+    ),
     "vanishing": _rule(1e-4, "grad", 20, "so small a part of the median of its first 20 steps, in 5 steps", "probe"),
-    "zeros": _rule(3.0, "grad", 10, "zero in so many steps, but not before", "smdebug DeadRelu"),
+    "zeros": _rule(3.0, "grad grad_in", 2, "zero in so many steps, but not before", "smdebug DeadRelu"),
     "missing": _rule(3.0, "grad", 10, "not seen in so many steps, but in each before", "OLMo issue 266"),
     "unchanged": _rule(2.0, "update", 2, "zero in so many measured steps, but not before", "smdebug UnchangedTensor"),
     "update ratio": _rule(20.0, "update", 4, "so many times the median of its updates", "smdebug WeightUpdateRatio"),
-    "weight drift": _rule(3.0, "param", 4, "so many times the norm of its fourth measured step", "probe"),
+    "weight drift": _rule(2.0, "param", 10, "so many times the norm of ten measured steps before; no biases", "probe"),
     "collapse": _rule(64.0, "scale", 5, "falls so many times within 20 steps, or below 1", "probe"),
 }
 _Z = 6.0
@@ -89,7 +93,7 @@ def kind_of(name: str) -> str:
     """
     last = name.rpartition(".")[2]
     if last in _LAST:
-        return _LAST[last]
+        return "bias" if last == "param" and name.endswith((".bias.param", ".beta.param")) else _LAST[last]
     if "loss_scale" in name:
         return "scale"
     if name.startswith("optimizer"):
@@ -163,8 +167,6 @@ class OnlineRules:
             series.last, series.last_step = value, step
             if series.count == _WARM:
                 series.first = series.median
-            if series.kind == "param" and series.count == 4:
-                series.first = value
 
     def _missing(self, step: int, values: Mapping[str, float]) -> Iterator[Alarm]:
         limit, warm_up = int(self._limits["missing"]), ONLINE_RULES["missing"].warm_up
@@ -207,12 +209,16 @@ def _rising(series: _Series, value: float, limit: float) -> str:
     middle = statistics.median([*list(series.recent)[-9:], value])
     lowest = series.lowest
     series.lowest = min(lowest, middle)
-    return f"about {middle:.4g} in 10 steps, {lowest:.4g} at its lowest" if 0 < limit * lowest < middle else ""
+    if not 0 < limit * lowest < middle or not middle > 0.5 * series.first:
+        return ""
+    return f"about {middle:.4g} in 10 steps, {lowest:.4g} at its lowest"
 
 
 def _growing(series: _Series, value: float, limit: float) -> str:
     window = [*list(series.recent)[1 - LEAST_STEPS :], value]
-    if window[0] <= 0 or value < limit * window[0] or any(x >= y for x, y in zip(window, window[1:])):
+    if window[0] <= 0 or value < limit * window[0] or not value > series.first:
+        return ""
+    if any(x >= y for x, y in zip(window, window[1:])):
         return ""
     return f"from {window[0]:.4g} to {value:.4g} in {LEAST_STEPS} steps"
 
@@ -226,7 +232,7 @@ def _vanishing(series: _Series, value: float, limit: float) -> str:
 
 def _zeros(series: _Series, value: float, limit: float) -> str:
     last = [*list(series.recent)[1 - int(limit) :], value]
-    if any(last) or not any(series.recent):
+    if any(last) or not (any(series.recent) or series.kind == "grad_in"):
         return ""
     return f"zero in {int(limit)} steps"
 
@@ -237,7 +243,8 @@ def _update_ratio(series: _Series, value: float, limit: float) -> str:
 
 
 def _drift(series: _Series, value: float, limit: float) -> str:
-    return f"{value:.4g}, {series.first:.4g} at first" if series.first > 0 and value >= limit * series.first else ""
+    before = series.recent[-10]
+    return f"{value:.4g}, {before:.4g} ten measured steps before" if 0 < limit * before <= value else ""
 
 
 def _collapse(series: _Series, value: float, limit: float) -> str:
