@@ -14,11 +14,9 @@ from probe.monitor.alarms import Alarms
 from probe.monitor.step_values import StepValues
 from probe.monitor.training_hooks import TrainingHooks
 from probe.reading.online_rules import Alarm
+from probe.reading.series import FOLDER
 from probe.store.error_log import ErrorLog
 from probe.store.series_file import SeriesFile
-
-#: the folder beside those of the steps
-FOLDER = "monitor"
 
 
 class Monitor:

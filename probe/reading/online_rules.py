@@ -63,12 +63,8 @@ ONLINE_RULES = {
     "NaN/Inf": _rule(0.0, _STRANGE, 0, "NaN or Inf", "smdebug ExplodingTensor"),
     "spike": _rule(4.0, "loss total logged", 20, _FAR, "ZClip"),
     "gradient spike": _rule(30.0, "grad", 20, _FAR, "ZClip"),
-    "rising": _rule(
-        2.0, "loss", 40, "the median of 10 steps is so many times the lowest, and half of the first", "probe"
-    ),
-    "growing": _rule(
-        10.0, "grad total", 20, "grows so many times over 5 steps, in each, and above the first 20", "probe"
-    ),
+    "rising": _rule(2.0, "loss", 40, "the median of 10 steps is so many times the lowest, and near the first", "probe"),
+    "growing": _rule(10.0, "grad total", 20, "grows so many times over 5 steps, in each, beyond the first 20", "probe"),
     "vanishing": _rule(1e-4, "grad", 20, "so small a part of the median of its first 20 steps, in 5 steps", "probe"),
     "zeros": _rule(3.0, "grad grad_in", 2, "zero in so many steps, but not before", "smdebug DeadRelu"),
     "missing": _rule(3.0, "grad", 10, "not seen in so many steps, but in each before", "OLMo issue 266"),
