@@ -79,7 +79,7 @@ class PrecisionDebugger:
         before = self._living_session()
         is_open = before is not None and before.state is not State.CLOSED
         # only dump_enable differs: keep the session; the next start() reads the file again
-        if before and is_open and replace(before.settings, dump_enable=settings.dump_enable) == settings:
+        if before and is_open and replace(before.given, dump_enable=settings.dump_enable) == settings:
             self._session = before
             before.continue_again()
             return
@@ -96,7 +96,7 @@ class PrecisionDebugger:
         PrecisionDebugger._living = weakref.ref(self._session)
 
     def __repr__(self) -> str:
-        settings, state = self._session.settings, self._session.state.value
+        settings, state = self._session.given, self._session.state.value
         return (
             f"PrecisionDebugger(task={settings.task!r}, level={settings.level!r}, dump_path={settings.dump_path!r}, "
             f"{state})"

@@ -103,6 +103,11 @@ class Session:
         return self._run.settings
 
     @property
+    def given(self) -> Settings:
+        """The settings that the user gave; those in force may follow from them."""
+        return self.settings
+
+    @property
     def _capture(self) -> CaptureBackend | None:
         return self._backends.current
 
@@ -360,9 +365,9 @@ class Session:
         except SettingsError as error:
             _log.warning("config file changed but is invalid; keeping the previous settings: %s", error)
             return False
-        if settings is None or settings == self.settings:
+        old = self.given
+        if settings is None or settings == old:
             return False
-        old = self.settings
         edited = sorted(name for name in vars(old) if getattr(old, name) != getattr(settings, name))
         _log.warning("config file changed: %s", ", ".join(edited))
         self._run, self._backends.current = self._run.with_settings(settings), None

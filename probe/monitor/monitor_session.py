@@ -35,9 +35,9 @@ class MonitorSession(Session):
         self._choose()
 
     @property
-    def settings(self) -> Settings:
-        """The settings in force."""
-        return self._own if hasattr(self, "_own") else self._run.settings
+    def given(self) -> Settings:
+        """The settings that the user gave."""
+        return self._own
 
     def _choose(self) -> None:
         """Choose how this step is recorded: as a dump after an alarm, into memory, or not at all."""

@@ -62,15 +62,17 @@ _STRANGE = "loss grad grad_in param update state logged total"
 ONLINE_RULES = {
     "NaN/Inf": _rule(0.0, _STRANGE, 0, "NaN or Inf", "smdebug ExplodingTensor"),
     "spike": _rule(4.0, "loss total logged", 20, _FAR, "ZClip"),
-    "gradient spike": _rule(30.0, "grad", 20, _FAR, "ZClip"),
+    "gradient spike": _rule(30.0, "grad", 20, f"{_FAR}, and twice the highest before", "ZClip"),
     "rising": _rule(2.0, "loss", 40, "the median of 10 steps is so many times the lowest, and near the first", "probe"),
-    "growing": _rule(10.0, "grad total", 20, "grows so many times over 5 steps, in each, beyond the first 20", "probe"),
+    "growing": _rule(
+        10.0, "grad total", 20, "grows so many times over 5 steps, in each, and to twice the highest before", "probe"
+    ),
     "vanishing": _rule(1e-4, "grad", 20, "so small a part of the median of its first 20 steps, in 5 steps", "probe"),
     "zeros": _rule(3.0, "grad grad_in", 2, "zero in so many steps, but not before", "smdebug DeadRelu"),
     "missing": _rule(3.0, "grad", 10, "not seen in so many steps, but in each before", "OLMo issue 266"),
     "unchanged": _rule(2.0, "update", 2, "zero in so many measured steps, but not before", "smdebug UnchangedTensor"),
     "update ratio": _rule(20.0, "update", 4, "so many times the median of its updates", "smdebug WeightUpdateRatio"),
-    "weight drift": _rule(2.0, "param", 10, "so many times the norm of ten measured steps before; no biases", "probe"),
+    "weight drift": _rule(3.0, "param", 10, "so many times the norm of ten measured steps before; no biases", "probe"),
     "collapse": _rule(64.0, "scale", 5, "falls so many times within 20 steps, or below 1", "probe"),
 }
 _Z = 6.0
@@ -100,12 +102,13 @@ def kind_of(name: str) -> str:
 class _Series:
     """The last values of one series."""
 
-    __slots__ = ("active", "count", "first", "kind", "last", "last_step", "lowest", "recent", "streak")
+    __slots__ = ("active", "count", "first", "highest", "kind", "last", "last_step", "lowest", "recent", "streak")
 
     def __init__(self, name: str) -> None:
         self.kind, self.count, self.streak = kind_of(name), 0, 0
         self.recent: deque[float] = deque(maxlen=_WINDOW)
-        self.first, self.lowest, self.last = math.nan, math.inf, math.nan
+        self.first, self.last = math.nan, math.nan
+        self.lowest, self.highest = math.inf, 0.0  # the highest of the values before the last five
         self.last_step = -1
         self.active: set[str] = set()
 
@@ -158,6 +161,8 @@ class OnlineRules:
         if held or series.active:
             series.active = held | (series.active & {"missing"})
         if math.isfinite(value):
+            if series.count >= LEAST_STEPS:
+                series.highest = max(series.highest, series.recent[-LEAST_STEPS])
             series.recent.append(value)
             series.count += 1
             series.last, series.last_step = value, step
@@ -199,6 +204,10 @@ def _spike(series: _Series, value: float, limit: float) -> str:
     return f"{value:.4g}, about {middle:.4g} in the {len(recent)} steps before"
 
 
+def _gradient_spike(series: _Series, value: float, limit: float) -> str:
+    return _spike(series, value, limit) if value > 2 * series.highest else ""
+
+
 def _rising(series: _Series, value: float, limit: float) -> str:
     if len(series.recent) < 10 or not math.isfinite(value):
         return ""
@@ -212,7 +221,7 @@ def _rising(series: _Series, value: float, limit: float) -> str:
 
 def _growing(series: _Series, value: float, limit: float) -> str:
     window = [*list(series.recent)[1 - LEAST_STEPS :], value]
-    if window[0] <= 0 or value < limit * window[0] or not value > series.first:
+    if window[0] <= 0 or value < limit * window[0] or value < 2 * series.highest:
         return ""
     if any(x >= y for x, y in zip(window, window[1:])):
         return ""
@@ -251,7 +260,7 @@ def _collapse(series: _Series, value: float, limit: float) -> str:
 _CHECKS: Mapping[str, Callable[[_Series, float, float], str]] = {
     "NaN/Inf": _nan,
     "spike": _spike,
-    "gradient spike": _spike,
+    "gradient spike": _gradient_spike,
     "rising": _rising,
     "growing": _growing,
     "vanishing": _vanishing,
