@@ -9,6 +9,7 @@ import logging
 import os
 from collections.abc import Callable, Mapping
 
+from probe.monitor.neighbour import Neighbour
 from probe.reading.online_rules import Alarm, OnlineRules
 from probe.store import file_io
 from probe.store.error_log import ErrorLog
@@ -30,14 +31,14 @@ class Alarms:
 
     def __init__(self, folder: str, errors: ErrorLog) -> None:
         self._folder, self._errors = folder, errors
-        self._rules = OnlineRules()
+        self._rules, self._neighbour = OnlineRules(), Neighbour(folder)
         self.function: AlarmFunction | None = None
 
     def look(self, step: int, values: Mapping[str, float]) -> list[Alarm]:
         """Return the alarms of a step, after they were told."""
         found: list[Alarm] = []
         with self._errors.guard("looking at the numbers of a step"):
-            found = self._rules.feed(step, values)
+            found = [*self._rules.feed(step, values), *self._neighbour.compare(step, values)]
         for rule in dict.fromkeys(alarm.rule for alarm in found):
             first, *others = (alarm for alarm in found if alarm.rule == rule)
             more = f", and {len(others)} more series" if others else ""

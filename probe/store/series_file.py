@@ -157,3 +157,44 @@ def table(content: bytes, section: Section) -> Any:
     """Return the rows of a section."""
     count = len(section.names)
     return np.frombuffer(content, "<f4", section.rows * count, section.start).reshape(section.rows, count)
+
+
+class SeriesTail:
+    """Follows a file that another process writes: each call returns the rows that came since the last.
+
+    Args:
+        path: the file.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path, self._place = path, 0
+        self._names: tuple[str, ...] = ()
+
+    def new_rows(self) -> list[tuple[int, dict[str, float]]]:
+        """Return the new rows: step, and name -> value. None while the file is not there.
+
+        Raises:
+            OSError, ValueError: when it cannot be read.
+        """
+        with open(self._path, "rb") as file:
+            file.seek(self._place)
+            content = file.read()
+        found: list[tuple[int, dict[str, float]]] = []
+        place, size = 0, 4 * len(self._names)
+        while place < len(content):
+            if content.startswith(MARK, place):
+                end = content.find(b"\n", place)
+                if end < 0:
+                    break
+                self._names = tuple(json.loads(content[place:end])["names"])
+                place, size = end + 1, 4 * len(self._names)
+            elif size and place + size <= len(content):
+                row = np.frombuffer(content, "<f4", len(self._names), place)
+                known = row.view("<u4") != NOT_MEASURED_BITS
+                values = {self._names[i]: float(row[i]) for i in range(1, len(row)) if known[i]}
+                found.append((int(row[0]), values))
+                place += size
+            else:
+                break
+        self._place += place
+        return found

@@ -70,17 +70,19 @@ class Training:
         return loss
 
 
-def healthy():
-    """Yield (name, training): their monitor may say nothing."""
-    warm = nn.warmup_lr([0, 10], [0.1, 0.01]) if hasattr(nn, "no such name") else None
-    assert warm is None
-    rates = [1e-3 * min((step + 1) / 50, 0.5 * (1 + math.cos(math.pi * step / 500))) for step in range(501)]
-    yield "warm-up and cosine", Training(1, lambda p: nn.AdamWeightDecay(p, rates))
-    yield "momentum", Training(2, lambda p: nn.Momentum(p, 0.05, 0.9))
-    yield "dropout and augmentation", _augmented(Training(3, dropout=0.3))
-    yield "accumulation", Training(4, accumulate=4)
-    yield "AdamW of experimental", Training(5, lambda p: optim.AdamW(p, lr=3e-3))
-    yield "gan", Gan(6)
+def _rates():
+    return [1e-3 * min((step + 1) / 50, 0.5 * (1 + math.cos(math.pi * step / 500))) for step in range(501)]
+
+
+#: name -> a training of which the monitor may say nothing
+HEALTHY = {
+    "warm-up and cosine": lambda: Training(1, lambda parameters: nn.AdamWeightDecay(parameters, _rates())),
+    "momentum": lambda: Training(2, lambda parameters: nn.Momentum(parameters, 0.05, 0.9)),
+    "dropout and augmentation": lambda: _augmented(Training(3, dropout=0.3)),
+    "accumulation": lambda: Training(4, accumulate=4),
+    "AdamW of experimental": lambda: Training(5, lambda parameters: optim.AdamW(parameters, lr=3e-3)),
+    "gan": lambda: Gan(6),
+}
 
 
 def _augmented(training):
@@ -123,78 +125,102 @@ class Gan:
         return loss
 
 
-TROUBLE = 150
+TROUBLE = 60
+#: name -> (training, parts of series that may be named, steps that the alarm may be late)
+TROUBLES = {}
 
 
-def troubled():
-    """Yield (name, training, parts of the series that may be named, steps that it may take)."""
+def _trouble(name, parts, late):
+    def add(make):
+        TROUBLES[name] = lambda: (make(), parts, late)
+        return make
 
-    def bad_batch(step, x, y):
-        return (x * 100 if step == TROUBLE else x), y
+    return add
 
-    def nan_batch(step, x, y):
+
+@_trouble("bad batch", ("loss", "grad", "global_norm"), 2)
+def _bad_batch():
+    training = Training(11)
+    training.change = lambda step, x, y: (x * 100 if step == TROUBLE else x, y)
+    return training
+
+
+@_trouble("NaN in one batch", ("loss", "grad"), 2)
+def _nan_batch():
+    def change(step, x, y):
         if step == TROUBLE:
             x[3, 4] = np.nan
         return x, y
 
-    training = Training(11)
-    training.change = bad_batch
-    yield "bad batch", training, ("loss", "grad", "global_norm"), 2
-
     training = Training(12)
-    training.change = nan_batch
-    yield "NaN in one batch", training, ("loss", "grad"), 2
+    training.change = change
+    return training
 
-    training = Training(13)
 
+@_trouble("exploding layer", ("loss", "grad", "global_norm"), 20)
+def _exploding():
     def explode(step):
         if step >= TROUBLE:
             training.net.scales[2] *= 1.5
 
+    training = Training(13)
     training.after = explode
-    yield "exploding layer", training, ("loss", "grad", "global_norm"), 20
+    return training
 
-    other = Training(14)
 
+@_trouble("dying ReLUs", ("layers.0", "layers.1", "layers.2"), 20)
+def _dying():
     def die(step):
         if step == TROUBLE:
-            bias = other.net.layers[1].bias
+            bias = training.net.layers[1].bias
             bias.set_data(bias - 1000)
 
-    other.after = die
-    yield "dying ReLUs", other, ("layers.1", "layers.0", "layers.2"), 20
+    training = Training(14)
+    training.after = die
+    return training
 
-    frozen = Training(15)
-    frozen.gradients = lambda step, gradients: tuple(
+
+@_trouble("frozen layer", ("layers.2",), 20)
+def _frozen():
+    training = Training(15)
+    training.gradients = lambda step, gradients: tuple(
         ops.zeros_like(gradient) if step >= TROUBLE and place in (4, 5) else gradient
         for place, gradient in enumerate(gradients)
     )
-    yield "frozen layer", frozen, ("layers.2",), 20
+    return training
 
-    rate = Training(16, lambda p: nn.Momentum(p, [0.05] * TROUBLE + [0.5] * 200, 0.9))
-    yield "learning rate ten times too large", rate, ("loss", "grad", "update", "learning_rate", "global_norm"), 20
 
-    scaled = Scaled(17)
-    yield "loss scale collapsing", scaled, ("loss_scale",), 20
+@_trouble("learning rate ten times too large", ("loss", "grad", "update", "global_norm"), 20)
+def _rate():
+    return Training(16, lambda parameters: nn.Momentum(parameters, [0.02] * TROUBLE + [0.5] * 300, 0.9))
 
-    vanishing = Training(19)
 
+@_trouble("loss scale collapsing", ("loss_scale",), 20)
+def _collapsing():
+    return Scaled(17)
+
+
+@_trouble("a gradient that vanishes", ("layers.0", "layers.1", "layers.2", "loss"), 20)
+def _vanishing():
     def shrink(step):
         if step >= TROUBLE:
-            vanishing.net.scales[1] = max(vanishing.net.scales[1] * 0.3, 1e-9)
+            training.net.scales[1] = max(training.net.scales[1] * 0.3, 1e-9)
 
-    vanishing.after = shrink
-    yield "a gradient that vanishes", vanishing, ("layers.0", "layers.1"), 20
+    training = Training(19)
+    training.after = shrink
+    return training
 
-    drifting = Training(20)
 
+@_trouble("weights that drift", ("layers.3",), 20)
+def _drifting():
     def drift(step):
         if step >= TROUBLE:
-            weight = drifting.net.layers[3].weight
+            weight = training.net.layers[3].weight
             weight.set_data(weight * 1.1)
 
-    drifting.after = drift
-    yield "weights that drift", drifting, ("layers.3",), 20
+    training = Training(20)
+    training.after = drift
+    return training
 
 
 class Scaled(Training):
