@@ -71,7 +71,7 @@ class PrecisionDebugger:
         level: str | None = None,
         step: Any = None,
     ) -> None:
-        from probe.session import State
+        from probe.session_state import State
         from probe.sessions import new_session  # imports MindSpore
 
         source = ConfigFile(config_path, task=task, dump_path=dump_path, level=level, step=step)

@@ -18,7 +18,8 @@ from probe.measure.tensor_reader import to_number
 from probe.monitor.monitor import Monitor
 from probe.reading.online_rules import Alarm
 from probe.recording.step_recorder import StepRecorder
-from probe.session import Session, State, serialized
+from probe.session import Session
+from probe.session_state import State, serialized
 from probe.store.layout import rank_name
 
 _log = logging.getLogger("probe")
