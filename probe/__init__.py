@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from probe.callbacks import MsprobeInitStep, MsprobeStep
     from probe.debugger import PrecisionDebugger
-    from probe.errors import NonFiniteError, ProbeError, SettingsError, UsageError
+    from probe.errors import AlarmError, NonFiniteError, ProbeError, SettingsError, UsageError
     from probe.reading.compare.answer.comparison import compare
     from probe.reading.load import load
     from probe.reading.nan import first_nan
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from probe.seeding import seed_all
 
 __all__ = [
+    "AlarmError",
     "MsprobeInitStep",
     "MsprobeStep",
     "NonFiniteError",
@@ -41,6 +42,7 @@ __all__ = [
 __version__ = "0.1.0"
 
 _LAZY_IMPORTS = {
+    "AlarmError": "probe.errors",
     "MsprobeInitStep": "probe.callbacks",
     "MsprobeStep": "probe.callbacks",
     "NonFiniteError": "probe.errors",

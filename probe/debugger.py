@@ -15,8 +15,11 @@ from probe.config.settings import PathLike
 from probe.errors import UsageError, raised_at_caller
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mindspore import nn
 
+    from probe.reading.online_rules import Alarm
     from probe.session import Session
 
     #: the Cell whose calls are recorded, or several
@@ -34,7 +37,8 @@ class PrecisionDebugger:
 
     Args:
         config_path: a settings file in msprobe's form, .json or .yaml; without it the defaults apply.
-        task: "statistics", "tensor", "structure" or "nan_check". This and the arguments below override the file.
+        task: "statistics", "tensor", "structure", "nan_check" or "monitor". This and the arguments below override the
+            file.
         dump_path: the folder of the dump.
         level: "L0" for Cells, "L1" for APIs and Primitives, "mix" for both, "L2" for kernels by MindSpore's own dump,
             "debug" for values that ``save`` names.
@@ -67,15 +71,15 @@ class PrecisionDebugger:
         level: str | None = None,
         step: Any = None,
     ) -> None:
-        from probe.kernel_session import new_session  # imports MindSpore
-        from probe.session import State
+        from probe.session_state import State
+        from probe.sessions import new_session  # imports MindSpore
 
         source = ConfigFile(config_path, task=task, dump_path=dump_path, level=level, step=step)
         settings = source.load()
         before = self._living_session()
         is_open = before is not None and before.state is not State.CLOSED
         # only dump_enable differs: keep the session; the next start() reads the file again
-        if before and is_open and replace(before.settings, dump_enable=settings.dump_enable) == settings:
+        if before and is_open and replace(before.given, dump_enable=settings.dump_enable) == settings:
             self._session = before
             before.continue_again()
             return
@@ -92,7 +96,7 @@ class PrecisionDebugger:
         PrecisionDebugger._living = weakref.ref(self._session)
 
     def __repr__(self) -> str:
-        settings, state = self._session.settings, self._session.state.value
+        settings, state = self._session.given, self._session.state.value
         return (
             f"PrecisionDebugger(task={settings.task!r}, level={settings.level!r}, dump_path={settings.dump_path!r}, "
             f"{state})"
@@ -181,6 +185,38 @@ class PrecisionDebugger:
             PrecisionDebugger.step()
         """
         cls._session_of_process().save(variable, name, save_backward)
+
+    @classmethod
+    @raised_at_caller
+    def log(cls, name: str, number: float) -> None:
+        """Add a number of yours to this step's row of the monitor; with other tasks do nothing.
+
+        Args:
+            name: the name of the series.
+            number: its value in this step: a number, or a tensor of one element.
+
+        Raises:
+            UsageError: when ``name`` is no text, or ``number`` no number.
+
+        Example::
+
+            debugger.log("validation loss", 0.31)
+        """
+        cls._session_of_process().log(name, number)
+
+    @classmethod
+    @raised_at_caller
+    def on_alarm(cls, function: Callable[[Alarm], object] | None) -> None:
+        """Call a function for each alarm of the monitor, besides the setting ``on_alarm``; None calls none.
+
+        Args:
+            function: it takes the alarm, which has ``rule``, ``series``, ``step`` and ``sentence``.
+
+        Example::
+
+            debugger.on_alarm(lambda alarm: print(alarm.sentence))
+        """
+        cls._session_of_process().set_alarm_function(function)
 
     @classmethod
     @raised_at_caller

@@ -27,6 +27,10 @@ class NonFiniteError(ProbeError, ArithmeticError):
     """nan_check found NaN or Inf, and ``on_nan`` is "raise"."""
 
 
+class AlarmError(ProbeError, ArithmeticError):
+    """A rule of the monitor holds, and ``on_alarm`` is "raise"."""
+
+
 def raised_at_caller(method: Method) -> Method:
     """Let the traceback of a ``ProbeError`` end at the call of this method: the frames below are the tool's."""
 

@@ -14,15 +14,11 @@ from probe.capture.pynative.cells import iter_cells
 from probe.config.config_file import ConfigFile
 from probe.config.settings import Settings
 from probe.errors import SettingsError, UsageError
-from probe.session import Session, State, serialized
+from probe.session import Session
+from probe.session_state import State, serialized
 from probe.window import wants_rank
 
 _log = logging.getLogger("probe")
-
-
-def new_session(settings: Settings, source: ConfigFile, before: Session | None) -> Session:
-    """Return the session of a level."""
-    return (KernelSession if settings.level == "L2" else Session)(settings, source, before)
 
 
 class KernelSession(Session):

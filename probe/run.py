@@ -132,7 +132,7 @@ class Run:
         try:
             with recorder.guard("making the journal"):
                 recorder.open()
-                if is_new and settings.task != "nan_check":
+                if is_new and settings.journaled:
                     self.folders.lock(folder)
         except ProbeError:
             if is_new:
@@ -175,7 +175,7 @@ class Run:
             "run": run_header(self.ranks.rank()),
         }
         has_stacks = settings.extra_info and settings.level != "debug"
-        documents = JsonDocuments(folder, header, self._stacks.texts(), has_stacks, journal=not is_nan_check)
+        documents = JsonDocuments(folder, header, self._stacks.texts(), has_stacks, journal=settings.journaled)
         writer = DumpWriter(documents, arrays, ErrorLog(folder, self._logged_kinds))
         name_filter = NameFilter(settings)
         parts = StepParts(settings, measurers, capture.wait, writer, name_filter, self._stacks, self._hits)

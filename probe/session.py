@@ -5,14 +5,12 @@
 from __future__ import annotations
 
 import contextlib
-import enum
-import functools
 import logging
 import sys
 import threading
 import weakref
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any
 
 from probe.arguments import check_init_step, check_save, check_start, custom_api
 from probe.capture.backend import Backends, CaptureBackend
@@ -27,42 +25,12 @@ from probe.process.signals import SigtermHandler, call_in_forked_child
 from probe.recording.step_recorder import StepRecorder
 from probe.run import Run
 from probe.run_report import RunReport
+from probe.session_state import State, serialized
 from probe.store.run_folders import RunFolders
 from probe.tasks.debug import DebugTask
 from probe.window import StepWindow, wants_rank
 
 _log = logging.getLogger("probe")
-
-
-class State(enum.Enum):
-    """The states of a session."""
-
-    #: no step is open
-    IDLE = "idle"
-    #: a step is open, hooks are installed, calls are recorded
-    RECORDING = "recording"
-    #: a step is open, hooks are removed: between stop() and step()
-    PAUSED = "paused"
-    #: a forked child, or msrun's scheduler: nothing is ever recorded
-    DETACHED = "detached"
-    #: close() was called
-    CLOSED = "closed"
-
-
-Method = TypeVar("Method", bound=Callable[..., Any])
-
-
-def serialized(method: Method) -> Method:
-    """Serialize calls of a method. In a detached process it does nothing; after ``close`` it raises."""
-
-    @functools.wraps(method)
-    def run(self: Session, *args: Any) -> Any:
-        with self._lock:
-            if self.state is State.CLOSED:
-                raise UsageError("this PrecisionDebugger is closed. Make a new one: PrecisionDebugger(config_path=...)")
-            return None if self.state is State.DETACHED else method(self, *args)
-
-    return cast(Method, run)
 
 
 class Session:
@@ -101,6 +69,11 @@ class Session:
     def settings(self) -> Settings:
         """The settings in force."""
         return self._run.settings
+
+    @property
+    def given(self) -> Settings:
+        """The settings that the user gave; those in force may follow from them."""
+        return self.settings
 
     @property
     def _capture(self) -> CaptureBackend | None:
@@ -304,6 +277,14 @@ class Session:
             self._sigterm.install()
 
     @serialized
+    def log(self, name: Any, number: Any) -> None:
+        """Add a number to the row of a step; only the monitor has rows."""
+
+    @serialized
+    def set_alarm_function(self, function: Any) -> None:
+        """Set the function that is called for each alarm; only the monitor has alarms."""
+
+    @serialized
     def estimate(self) -> int:
         """Return the bytes that a step like the last one would take with arrays."""
         if not self._run.last_folder:
@@ -352,9 +333,9 @@ class Session:
         except SettingsError as error:
             _log.warning("config file changed but is invalid; keeping the previous settings: %s", error)
             return False
-        if settings is None or settings == self.settings:
+        old = self.given
+        if settings is None or settings == old:
             return False
-        old = self.settings
         edited = sorted(name for name in vars(old) if getattr(old, name) != getattr(settings, name))
         _log.warning("config file changed: %s", ", ".join(edited))
         self._run, self._backends.current = self._run.with_settings(settings), None

@@ -29,6 +29,8 @@ METHODS = {
     "step": lambda debugger: debugger.step(),
     "set_init_step": lambda debugger: debugger.set_init_step(3),
     "save": lambda debugger: debugger.save(X, "x"),
+    "log": lambda debugger: debugger.log("a series", 1.0),
+    "on_alarm": lambda debugger: debugger.on_alarm(None),
     "estimate": lambda debugger: debugger.estimate(),
     "register_custom_api": lambda debugger: debugger.register_custom_api(np, "sum"),
     "restore_custom_api": lambda debugger: debugger.restore_custom_api(np, "sum"),

@@ -46,7 +46,8 @@ class Settings:
 
     Attributes:
         task: "statistics", "tensor" (arrays too), "structure" (names, stacks and the tree of Cells only), or
-            "nan_check" (the first call that makes NaN/Inf, and the calls before it).
+            "nan_check" (the first call that makes NaN/Inf, and the calls before it), or "monitor" (a few numbers of
+            every step, and rules that start a dump).
         dump_path: absolute folder of the dump.
         rank: ranks that record; empty means all.
         step: steps that are recorded; empty means all.
@@ -84,6 +85,13 @@ class Settings:
         last_calls: task "nan_check": number of calls before the finding that are written.
         on_nan: task "nan_check": whether the training then goes on ("continue") or ends ("raise").
         max_hits: task "nan_check": number of findings after which watching ends, at most one per step; 0: no limit.
+        interval: task "monitor": every so many steps parameters, updates and states are measured too.
+        on_alarm: task "monitor": an alarm is logged ("log"), starts a dump too ("dump"), or ends the training
+            ("raise").
+        alarm_steps: task "monitor": number of steps after an alarm that are dumped.
+        alarm_level: task "monitor": the level of that dump.
+        max_alarms: task "monitor": number of alarms that start a dump; 0: no limit.
+        keep_steps: task "monitor": number of the last steps that are kept in memory, and written after an alarm.
     """
 
     task: str = field(default="statistics", metadata=_row(validators.task(KERNEL_TASKS, _MSPROBE_TASKS)))
@@ -122,11 +130,22 @@ class Settings:
     last_calls: int = field(default=10, metadata=_row(validators.count, "nan_check"))
     on_nan: str = field(default="continue", metadata=_row(validators.choice("continue", "raise"), "nan_check"))
     max_hits: int = field(default=1, metadata=_row(validators.count, "nan_check"))
+    interval: int = field(default=10, metadata=_row(validators.positive, "monitor"))
+    on_alarm: str = field(default="log", metadata=_row(validators.choice("log", "dump", "raise"), "monitor"))
+    alarm_steps: int = field(default=2, metadata=_row(validators.positive, "monitor"))
+    alarm_level: str = field(default="mix", metadata=_row(validators.choice("L0", "L1", "mix"), "monitor"))
+    max_alarms: int = field(default=3, metadata=_row(validators.count, "monitor"))
+    keep_steps: int = field(default=0, metadata=_row(validators.count, "monitor"))
 
     @property
     def checksums(self) -> bool:
         """Whether records carry a CRC-32."""
         return "md5" in ((self.summary_mode,) if isinstance(self.summary_mode, str) else self.summary_mode)
+
+    @property
+    def journaled(self) -> bool:
+        """Whether each entry is on disk at once. Steps that may never be written are not."""
+        return self.task != "nan_check" and not self.keep_steps
 
     @property
     def cells(self) -> bool:
@@ -236,6 +255,8 @@ def _combined(settings: Settings) -> Settings:
         refuse("nan_check.data_mode", sorted(settings.data_mode), "['all']: nan_check looks at every input and output")
     if settings.async_dump and settings.checksums:
         refuse("async_dump", True, 'false where summary_mode is or has "md5"')
+    if settings.task == "monitor" and settings.level not in ("L0", "L1"):
+        refuse("level", settings.level, '"L0" and "L1" for task "monitor"')
     if settings.level in ("debug", "L2") and settings.task in TASKS[2:]:
         refuse("task", settings.task, f'"statistics" and "tensor" at level "{settings.level}"')
     if settings.level != "L2" and settings.task in KERNEL_TASKS:

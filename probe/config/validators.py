@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from probe.config.messages import printable, refuse
 from probe.errors import SettingsError
 
-TASKS = ("statistics", "tensor", "structure", "nan_check")
+TASKS = ("statistics", "tensor", "structure", "nan_check", "monitor")
 DATA_MODES = ("all", "forward", "backward", "input", "output")
 #: a list of these may stand in place of the summary_mode "statistics"
 STATISTICS = tuple(
@@ -85,6 +85,7 @@ def _items(value: Any) -> Iterable[Any]:
 #: validators that need no more than one condition
 boolean = rule(lambda value: isinstance(value, bool), "true, false", ("true", "false"))
 mapping = rule(lambda value: isinstance(value, Mapping) and all(isinstance(key, str) for key in value), "an object")
+positive = rule(lambda value: _is_whole(value) and 1 <= value <= 100_000, "a whole number from 1 to 100000")
 count = rule(lambda value: _is_whole(value) and 0 <= value <= 100_000, "a whole number from 0 to 100000")
 sample_mode = rule(lambda value: _is_whole(value) and value in (0, 1), "0, 1")
 

@@ -126,12 +126,12 @@ def _spike(values: list[tuple[int, float]], limits: Mapping[str, float]) -> Iter
     for place in range(LEAST_STEPS - 1, len(values)):
         before = [math.log(value) for _, value in values[max(place - _WINDOW, 0) : place] if value > 0]
         step, value = values[place]
-        if len(before) >= LEAST_STEPS - 1 and value > 0 and _is_far(math.log(value), before, limits["spike"]):
+        if len(before) >= LEAST_STEPS - 1 and value > 0 and is_far(math.log(value), before, limits["spike"]):
             yield "spike", step, f"{value:.4g} in step {step}, about {math.exp(statistics.median(before)):.4g} before"
             return
 
 
-def _is_far(value: float, others: Sequence[float], limit: float) -> bool:
+def is_far(value: float, others: Sequence[float], limit: float) -> bool:
     """Return whether a logarithm is above others by a robust z, and by a factor of two."""
     middle = statistics.median(others)
     spread = max(statistics.median(abs(item - middle) for item in others) * 1.4826, 1e-3)
@@ -209,7 +209,7 @@ def layer_hits(trend: Trend, limits: Mapping[str, float]) -> Iterator[tuple[str,
                 continue
             for name, own in logs.items():
                 others = [value for other, value in logs.items() if other != name]
-                if name not in said and _is_far(own, others, limits["one layer apart"]):
+                if name not in said and is_far(own, others, limits["one layer apart"]):
                     said.add(name)
                     middle = math.exp(statistics.median(others))
                     text = f"{math.exp(own):.4g} in step {step}, about {middle:.4g} in {len(others)} layers of its kind"

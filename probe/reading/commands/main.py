@@ -18,6 +18,7 @@ from probe.reading.commands.merge import add_merge
 from probe.reading.commands.recover import add_recover
 from probe.reading.commands.report import add_report
 from probe.reading.commands.show import add_show
+from probe.reading.commands.watch import add_watch
 from probe.reading.text import safe
 
 
@@ -34,7 +35,7 @@ def run_command(
     parser = argparse.ArgumentParser(prog="probe", description="Read and compare dumps, and check this machine.")
     parser.add_argument("--version", action="version", version=f"probe {version}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for add in (add_show, add_compare, add_report, add_findings, add_merge, add_recover, *further):
+    for add in (add_show, add_compare, add_report, add_findings, add_watch, add_merge, add_recover, *further):
         add(commands)
     for stream in (sys.stdout, sys.stderr):  # a name that the terminal cannot show is no reason to fail
         if hasattr(stream, "reconfigure"):

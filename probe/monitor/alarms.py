@@ -1,0 +1,53 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Alarms of the monitor: on the log, in alarms.jsonl, and to the user's function."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Callable, Mapping
+
+from probe.monitor.neighbour import Neighbour
+from probe.reading.online_rules import Alarm, OnlineRules
+from probe.store import file_io
+from probe.store.error_log import ErrorLog
+
+_log = logging.getLogger("probe")
+
+NAME = "alarms.jsonl"
+#: takes an alarm
+AlarmFunction = Callable[[Alarm], object]
+
+
+class Alarms:
+    """Lets the rules look at each step, and tells what they say.
+
+    Args:
+        folder: the folder of alarms.jsonl.
+        errors: reports errors of the tool, and of the user's function.
+    """
+
+    def __init__(self, folder: str, errors: ErrorLog) -> None:
+        self._folder, self._errors = folder, errors
+        self._rules, self._neighbour = OnlineRules(), Neighbour(folder)
+        self.function: AlarmFunction | None = None
+
+    def look(self, step: int, values: Mapping[str, float]) -> list[Alarm]:
+        """Return the alarms of a step, after they were told."""
+        found: list[Alarm] = []
+        with self._errors.guard("looking at the numbers of a step"):
+            found = [*self._rules.feed(step, values), *self._neighbour.compare(step, values)]
+        for rule in dict.fromkeys(alarm.rule for alarm in found):
+            first, *others = (alarm for alarm in found if alarm.rule == rule)
+            more = f", and {len(others)} more series" if others else ""
+            _log.warning("alarm: %s: %s: %s%s", rule, first.series, first.sentence, more)
+        for alarm in found:
+            with self._errors.guard("writing an alarm"):
+                file_io.make_dirs(self._folder)
+                file_io.append(os.path.join(self._folder, NAME), json.dumps(alarm._asdict()) + "\n")
+            if self.function is not None:
+                with self._errors.guard("the function given to on_alarm()"):
+                    self.function(alarm)
+        return found

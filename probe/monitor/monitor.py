@@ -1,0 +1,94 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Watches the steps of one training: hooks, numbers, the file, the alarms."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from probe.capture.autograd.nodes import AutogradNodes
+from probe.capture.pynative.cells import ModelAndLoss
+from probe.monitor.alarms import Alarms
+from probe.monitor.step_values import StepValues
+from probe.monitor.training_hooks import TrainingHooks
+from probe.reading.online_rules import Alarm
+from probe.reading.series import FOLDER
+from probe.store.error_log import ErrorLog
+from probe.store.series_file import SeriesFile
+
+
+class Monitor:
+    """Measures each step.
+
+    Args:
+        dump_path: the folder of the run.
+        rank: the name of the rank's folder.
+        interval: every so many steps parameters, updates and states are measured too.
+
+    Attributes:
+        folder: the folder of its files.
+        alarms: tells what the rules say.
+        steps: the number of rows that were written.
+    """
+
+    def __init__(self, dump_path: str, rank: str, interval: int) -> None:
+        from mindspore import get_context
+
+        self.folder = os.path.join(dump_path, FOLDER, rank)
+        self._errors = ErrorLog(self.folder, set())
+        self._file = SeriesFile(self.folder)
+        self.alarms = Alarms(self.folder, self._errors)
+        self._values = StepValues(AutogradNodes().synchronize, self._errors)
+        self._hooks = TrainingHooks(self._values, get_context("device_target") == "CPU")
+        self._interval, self.steps = interval, 0
+        self._models: Any = None
+        self._is_open = False
+
+    def begin(self, step: int, models: Any) -> None:
+        """Begin to watch; also again within a step."""
+        if models is not self._models:
+            self._models = models
+            self._hooks.watch(_parameters(models))
+        if not self._is_open:
+            self._is_open = True
+            self._values.begin(step % self._interval == 0)
+        self._hooks.install()
+
+    def pause(self) -> None:
+        """Watch nothing but the gradients of a backward that may follow."""
+        self._hooks.remove()
+
+    def log(self, name: str, number: float) -> None:
+        """Add a number of the user's to this step."""
+        self._values.log(name, number)
+
+    def end_step(self, step: int) -> list[Alarm]:
+        """End the step: write its row, and return its alarms."""
+        self._hooks.end_step()
+        if not self._is_open:
+            return []
+        self._is_open = False
+        values = self._values.end()
+        with self._errors.guard("writing the row of a step"):
+            self._file.write(step, values)
+            self.steps += 1
+        return self.alarms.look(step, values)
+
+    def close(self) -> None:
+        """Release everything."""
+        self._hooks.end_step()
+        self._file.close()
+        self._models = None
+
+    def detach(self) -> None:
+        """Release everything in a forked child: the file is the parent's."""
+        self._hooks.end_step()
+        self._is_open, self._models = False, None
+
+
+def _parameters(models: Any) -> Mapping[str, Any]:
+    several = models if isinstance(models, (list, tuple)) and not isinstance(models, ModelAndLoss) else [models]
+    cells = [models.model, models.loss] if isinstance(models, ModelAndLoss) else several
+    return {parameter.name: parameter for cell in cells for parameter in cell.trainable_params()}

@@ -1,0 +1,179 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The life of a debugger of task "monitor": every step has a row, and an alarm starts a dump."""
+
+from __future__ import annotations
+
+import logging
+import shlex
+from collections import deque
+from dataclasses import replace
+from typing import Any
+
+from probe.capture.backend import is_graph_mode
+from probe.config.config_file import ConfigFile
+from probe.config.settings import Settings
+from probe.errors import AlarmError, UsageError
+from probe.measure.tensor_reader import to_number
+from probe.monitor.monitor import Monitor
+from probe.reading.online_rules import Alarm
+from probe.recording.step_recorder import StepRecorder
+from probe.session import Session
+from probe.session_state import State, serialized
+from probe.store.layout import rank_name
+
+_log = logging.getLogger("probe")
+
+
+class MonitorSession(Session):
+    """Implements start, stop and step of task "monitor"; see ``Session``, which makes the dumps after alarms."""
+
+    def __init__(self, settings: Settings, source: ConfigFile, before: Session | None = None) -> None:
+        super().__init__(settings, source, before)
+        self._own, self._monitor = settings, None  # type: tuple[Settings, Monitor | None]
+        self._kept: deque[StepRecorder] = deque(maxlen=settings.keep_steps)
+        self._dump = _DumpPlan()
+        self._choose()
+
+    @property
+    def given(self) -> Settings:
+        """The settings that the user gave."""
+        return self._own
+
+    def _choose(self) -> None:
+        """Choose how this step is recorded: as a dump after an alarm, into memory, or not at all."""
+        level = self._own.alarm_level if self._dump.steps else self._own.level
+        kept = 0 if self._dump.steps else self._own.keep_steps
+        chosen = replace(self._own, task="statistics", level=level, keep_steps=kept)
+        if chosen != self._run.settings:
+            self._run, self._backends.current = self._run.with_settings(chosen), None
+
+    def _reload(self) -> bool:
+        is_new = super()._reload()
+        if is_new:
+            self._own = self._run.settings
+            self._choose()
+        return is_new
+
+    def _start(self, token_range: Any) -> None:
+        if token_range is not None:
+            raise UsageError('start(): token_range is not allowed with task "monitor", which looks at whole steps')
+        if self._models is None:
+            raise UsageError('start(): task "monitor" needs the model: debugger.start(model)')
+        if is_graph_mode():
+            raise UsageError('task "monitor" needs PyNative mode: ms.set_context(mode=ms.PYNATIVE_MODE)')
+        rank = self._run.ranks.rank()
+        if not self._window.wants(self._own, rank):
+            return
+        self._report.is_reached = True
+        if self._dump.steps or self._own.keep_steps:
+            super()._start(None)
+        self._unless_disabled("monitoring", self._begin_monitor)  # last: the capture differentiates to test itself
+
+    def _begin_monitor(self) -> None:
+        if self._monitor is None:
+            rank = rank_name(self._run.ranks.rank())
+            self._monitor = Monitor(self._own.dump_path, rank, self._own.interval)
+            self._monitor.alarms.function = self._dump.function
+        self._monitor.begin(self._window.step, self._models)
+
+    @serialized
+    def stop(self) -> None:
+        """Watch no more."""
+        if self._monitor is not None:
+            self._monitor.pause()
+        super().stop()
+
+    def _write(self, recorder: StepRecorder) -> bool:
+        if not self._run.settings.keep_steps:
+            return super()._write(recorder)
+        return True
+
+    def _end_step(self, wait: bool = True) -> None:
+        recorder, step = self._recorder, self._window.step
+        super()._end_step(wait)
+        if recorder is not None and self._run.settings.keep_steps:
+            self._kept.append(recorder)
+        if self._dump.steps and recorder is not None:
+            self._dump.steps -= 1
+        alarms = [] if self._monitor is None else self._monitor.end_step(step)
+        if alarms:
+            self._act(step, alarms)
+        self._choose()
+
+    def _act(self, step: int, alarms: list[Alarm]) -> None:
+        for recorder in self._kept:
+            with recorder.guard("writing the documents"):
+                recorder.write(end_of_step=True)
+        self._kept.clear()
+        own = self._own
+        if own.on_alarm == "raise":
+            raise AlarmError(f"{alarms[0].rule}: {alarms[0].series}: {alarms[0].sentence}")
+        if (
+            own.on_alarm == "dump"
+            and not self._dump.steps
+            and (not own.max_alarms or self._dump.count < own.max_alarms)
+        ):
+            self._dump.steps, self._dump.count = own.alarm_steps, self._dump.count + 1
+            last = step + own.alarm_steps
+            steps = f"step {last} is" if last == step + 1 else f"steps {step + 1} to {last} are"
+            path = shlex.quote(self.folder)
+            _log.warning("%s recorded now; then look with: probe nan %s, probe trend %s", steps, path, path)
+
+    @serialized
+    def log(self, name: Any, number: Any) -> None:
+        """Add a number to the row of this step."""
+        if not isinstance(name, str) or not name:
+            raise UsageError(f"log(): name is {name!r}. Allowed: a text")
+        try:
+            value = float(to_number(number) if hasattr(number, "asnumpy") else number)
+        except (TypeError, ValueError):
+            raise UsageError(f"log(): {name!r} is {type(number).__name__}. Allowed: a number") from None
+        if self._monitor is not None:
+            self._monitor.log(name, value)
+
+    @serialized
+    def set_alarm_function(self, function: Any) -> None:
+        """Set the function that is called for each alarm."""
+        if function is not None and not callable(function):
+            raise UsageError(f"on_alarm(): {type(function).__name__} is no function")
+        self._dump.function = function
+        if self._monitor is not None:
+            self._monitor.alarms.function = function
+
+    def close(self) -> None:
+        """Complete the open step, release everything, and say where the rows are."""
+        monitor = self._monitor
+        if monitor is not None and monitor.steps and not self._report.said and not self._own.quiet:
+            self._report.said = True
+            if not self._run.ranks.rank():
+                path = shlex.quote(self._own.dump_path)
+                _log.info("%d steps in %s; look with: probe watch %s", monitor.steps, monitor.folder, path)
+        super().close()
+
+    def hand_over(self) -> None:
+        """Complete the open step: another session continues."""
+        is_open = self.state is not State.CLOSED
+        super().hand_over()
+        if is_open and self._monitor is not None:
+            self._monitor.close()
+
+    def _detach(self) -> None:
+        if self._monitor is not None:
+            self._monitor.detach()
+            self._monitor = None
+        super()._detach()
+
+
+class _DumpPlan:
+    """The dumps that alarms start.
+
+    Attributes:
+        steps: the number of steps that are still to be dumped.
+        count: the number of alarms that have started a dump.
+        function: the user's function, or None.
+    """
+
+    def __init__(self) -> None:
+        self.steps = self.count = 0
+        self.function: Any = None

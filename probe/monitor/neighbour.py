@@ -1,0 +1,67 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Compares the parameters of this rank with those of the next rank, whose file lies beside ours."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+
+from probe.reading.online_rules import Alarm
+from probe.store.series_file import NAME, SeriesTail
+
+RULE = "ranks apart"
+_RANK = re.compile(r"rank\d+")
+#: norms of equal parameters are equal on all ranks; this allows for other processors
+_SAME = 1e-5
+
+
+class Neighbour:
+    """The next rank. Parameters that differ from the first comparison on are shards, and not compared.
+
+    Args:
+        folder: the folder of this rank's file.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self._above, self._own = os.path.split(folder)
+        self._tail: SeriesTail | None = None
+        self._name = ""
+        self._waiting: dict[int, dict[str, float]] = {}  # step -> our norms of parameters
+        self._equal: dict[str, bool] = {}
+        self._said: set[str] = set()
+
+    def compare(self, step: int, values: Mapping[str, float]) -> Iterator[Alarm]:
+        """Yield the parameters that differ from those of the next rank, from the steps that both have written."""
+        own = {name: value for name, value in values.items() if name.endswith(".param")}
+        if not own or not self._find():
+            return
+        self._waiting[step] = own
+        while len(self._waiting) > 8:  # the other rank is gone
+            del self._waiting[min(self._waiting)]
+        for other_step, others in self._tail.new_rows() if self._tail else ():
+            ours = self._waiting.pop(other_step, None)
+            for name, value in ours.items() if ours else ():
+                other = others.get(name)
+                if other is None:
+                    continue
+                is_equal = abs(value - other) <= _SAME * abs(value)
+                if self._equal.setdefault(name, is_equal) and not is_equal and name not in self._said:
+                    self._said.add(name)
+                    text = f"{value:.6g}, but {other:.6g} on {self._name} in step {other_step}; equal before"
+                    yield Alarm(RULE, name, other_step, text)
+
+    def _find(self) -> bool:
+        if self._tail is None and _RANK.fullmatch(self._own):
+            ranks = sorted(
+                (name for name in os.listdir(self._above) if _RANK.fullmatch(name)), key=lambda it: int(it[4:])
+            )
+            there = [
+                name for name in ranks if os.path.isfile(os.path.join(self._above, name, NAME)) or name == self._own
+            ]
+            place = there.index(self._own) if self._own in there else 0
+            if len(there) > 1:
+                self._name = there[(place + 1) % len(there)]
+                self._tail = SeriesTail(os.path.join(self._above, self._name, NAME))
+        return self._tail is not None

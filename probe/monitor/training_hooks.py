@@ -1,0 +1,115 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Watches a training with few hooks: on what is differentiated, on gradients of parameters, on updates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from probe.capture.autograd.nodes import preserve_hook_version, remove_hooks
+from probe.capture.optimizer_values import OptimizerValues
+from probe.capture.patches import HookGroup, Patch, around
+from probe.capture.pynative.cells import optimizer_kinds
+from probe.executor import pynative_executor
+
+
+class Observer(Protocol):
+    """Receives what the hooks see. Its methods never raise errors of its own."""
+
+    def differentiated(self, output: Any) -> None:
+        """A function or Cell ended whose gradients are computed next."""
+
+    def scaled(self, scale: Any) -> None:
+        """A loss scaler has chosen its next scale."""
+
+    def gradient(self, name: str, gradient: Any) -> None:
+        """A parameter's gradient arrived."""
+
+    def before_update(self, name: str, optimizer: OptimizerValues, gradients: Any) -> None:
+        """An optimizer begins."""
+
+    def after_update(self, name: str, optimizer: OptimizerValues) -> None:
+        """An optimizer has ended."""
+
+
+class TrainingHooks:
+    """Installs the hooks between start and stop. Hooks on parameters stay until the end of the step.
+
+    Args:
+        observer: receives what they see.
+        on_cpu: whether the device is the CPU.
+    """
+
+    def __init__(self, observer: Observer, on_cpu: bool) -> None:
+        self._observer, self._on_cpu = observer, on_cpu
+        from mindspore.amp import DynamicLossScaler
+
+        executor = type(pynative_executor())
+        patches = [Patch(executor, "end_graph", around(self._end_graph))]
+        patches += [Patch(kind, "__call__", around(self._update)) for kind in optimizer_kinds()]
+        patches.append(Patch(DynamicLossScaler, "adjust", around(self._adjust)))
+        self._patches = HookGroup(patches)
+        self._parameters: dict[str, Any] = {}
+        self._handles: list[Any] = []
+        self._optimizers: dict[int, tuple[str, OptimizerValues]] = {}
+        self._inside = False
+
+    def watch(self, parameters: Mapping[str, Any]) -> None:
+        """Watch the gradients of these parameters, from the next ``install`` on."""
+        self._parameters = dict(parameters)
+
+    def install(self) -> None:
+        """Begin to watch."""
+        self._patches.install()
+        if self._handles:
+            return
+        with preserve_hook_version():
+            for name, parameter in self._parameters.items():
+                if parameter.requires_grad:
+                    self._handles.append(parameter.register_hook(self._hook(name)))
+
+    def remove(self) -> None:
+        """Restore MindSpore. The parameters' hooks stay: a backward may follow."""
+        self._patches.remove()
+
+    def end_step(self) -> None:
+        """Remove the parameters' hooks too."""
+        self._patches.remove()
+        handles, self._handles = self._handles, []
+        remove_hooks(handles)
+
+    def _hook(self, name: str) -> Callable[[Any], None]:
+        def hook(gradient: Any) -> None:
+            self._observer.gradient(name, gradient)
+
+        return hook
+
+    def _end_graph(self, original: Callable[..., Any], executor: Any, *args: Any, **kwargs: Any) -> Any:
+        self._observer.differentiated(args[1])  # behind the function or Cell
+        return original(executor, *args, **kwargs)
+
+    def _update(self, original: Callable[..., Any], optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        if self._inside:  # an optimizer inside another
+            return original(optimizer, *args, **kwargs)
+        name, values = self._of(optimizer)
+        self._inside = True
+        try:
+            self._observer.before_update(name, values, args[0] if args else ())
+            result = original(optimizer, *args, **kwargs)
+            self._observer.after_update(name, values)
+        finally:
+            self._inside = False
+        return result
+
+    def _adjust(self, original: Callable[..., Any], scaler: Any, *args: Any, **kwargs: Any) -> Any:
+        result = original(scaler, *args, **kwargs)
+        self._observer.scaled(scaler.scale_value)
+        return result
+
+    def _of(self, optimizer: Any) -> tuple[str, OptimizerValues]:
+        known = self._optimizers.get(id(optimizer))
+        if known is None or not known[1].is_of(optimizer):
+            name = f"optimizer{len(self._optimizers) or ''}" if known is None else known[0]
+            known = self._optimizers[id(optimizer)] = name, OptimizerValues(optimizer, may_run=self._on_cpu)
+        return known

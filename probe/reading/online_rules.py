@@ -1,0 +1,272 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The rules of the monitor: they see one step after the other, and keep only the last values of each series.
+
+``probe trend`` and ``probe watch`` feed the rows of a file into the same rules.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import statistics
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+from probe.reading.trend_rules import LEAST_STEPS, is_far
+
+_WINDOW = 20
+
+
+class Alarm(NamedTuple):
+    """A rule holds for a series from now on.
+
+    Attributes:
+        rule: the rule's name.
+        series: the name of the series.
+        step: the step.
+        sentence: the numbers, and since when.
+    """
+
+    rule: str
+    series: str
+    step: int
+    sentence: str
+
+
+class OnlineRule(NamedTuple):
+    """A rule.
+
+    Attributes:
+        threshold: its default.
+        kinds: the kinds of series that it looks at; see ``kind_of``.
+        warm_up: the number of values of a series before it looks.
+        meaning: the condition.
+        source: the origin of rule and threshold.
+    """
+
+    threshold: float
+    kinds: frozenset[str]
+    warm_up: int
+    meaning: str
+    source: str
+
+
+def _rule(threshold: float, kinds: str, warm_up: int, meaning: str, source: str) -> OnlineRule:
+    return OnlineRule(threshold, frozenset(kinds.split()), warm_up, meaning, source)
+
+
+_FAR = "so many times the median of the last 20 steps, robust z above 6"
+_STRANGE = "loss grad grad_in param update state logged total"
+ONLINE_RULES = {
+    "NaN/Inf": _rule(0.0, _STRANGE, 0, "NaN or Inf", "smdebug ExplodingTensor"),
+    "spike": _rule(4.0, "loss total logged", 20, _FAR, "ZClip"),
+    "gradient spike": _rule(30.0, "grad", 20, f"{_FAR}, and twice the highest before", "ZClip"),
+    "rising": _rule(2.0, "loss", 40, "the median of 10 steps is so many times the lowest, and near the first", "probe"),
+    "growing": _rule(
+        10.0, "grad total", 20, "grows so many times over 5 steps, in each, and to twice the highest before", "probe"
+    ),
+    "vanishing": _rule(1e-4, "grad", 20, "so small a part of the median of its first 20 steps, in 5 steps", "probe"),
+    "zeros": _rule(3.0, "grad grad_in", 2, "zero in so many steps, but not before", "smdebug DeadRelu"),
+    "missing": _rule(3.0, "grad", 10, "not seen in so many steps, but in each before", "OLMo issue 266"),
+    "unchanged": _rule(2.0, "update", 2, "zero in so many measured steps, but not before", "smdebug UnchangedTensor"),
+    "update ratio": _rule(20.0, "update", 4, "so many times the median of its updates", "smdebug WeightUpdateRatio"),
+    "weight drift": _rule(3.0, "param", 10, "so many times the norm of ten measured steps before; no biases", "probe"),
+    "collapse": _rule(64.0, "scale", 5, "falls so many times within 20 steps, or below 1", "probe"),
+}
+_Z = 6.0
+
+
+_LAST = {"grad": "grad", "grad_in": "grad_in", "param": "param", "update": "update", "global_norm": "total",
+         "max": "end", "min": "end", "seconds": "seconds"}  # fmt: skip
+_LOSS = re.compile(r"loss\d*")
+
+
+def kind_of(name: str) -> str:
+    """Return the kind of a series by its name.
+
+    >>> kind_of("fc.weight.grad"), kind_of("loss"), kind_of("optimizer.global_norm"), kind_of("optimizer.learning_rate")
+    ('grad', 'loss', 'total', 'scalar')
+    """
+    last = name.rpartition(".")[2]
+    if last in _LAST:
+        return "bias" if last == "param" and name.endswith((".bias.param", ".beta.param")) else _LAST[last]
+    if "loss_scale" in name:
+        return "scale"
+    if name.startswith("optimizer"):
+        return "scalar" if name.count(".") == 1 else "state"
+    return "loss" if _LOSS.fullmatch(name) else "logged"
+
+
+class _Series:
+    """The last values of one series."""
+
+    __slots__ = ("active", "count", "first", "highest", "kind", "last", "last_step", "lowest", "recent", "streak")
+
+    def __init__(self, name: str) -> None:
+        self.kind, self.count, self.streak = kind_of(name), 0, 0
+        self.recent: deque[float] = deque(maxlen=_WINDOW)
+        self.first, self.last = math.nan, math.nan
+        self.lowest, self.highest = math.inf, 0.0  # the highest of the values before the last five
+        self.last_step = -1
+        self.active: set[str] = set()
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.recent) if self.recent else math.nan
+
+
+class OnlineRules:
+    """Looks at the numbers of each step.
+
+    Args:
+        thresholds: rule -> another threshold; a rule with None does not look.
+    """
+
+    def __init__(self, thresholds: Mapping[str, float | None] | None = None) -> None:
+        limits = {**{name: rule.threshold for name, rule in ONLINE_RULES.items()}, **(thresholds or {})}
+        self._limits = {name: limit for name, limit in limits.items() if limit is not None}
+        self._series: dict[str, _Series] = {}
+        self._of_kind: dict[str, list[str]] = {}
+        for name, rule in ONLINE_RULES.items():
+            for kind in rule.kinds if name in self._limits else ():
+                self._of_kind.setdefault(kind, []).append(name)
+        self._steps = 0
+
+    def feed(self, step: int, values: Mapping[str, float]) -> list[Alarm]:
+        """Take the numbers of a step; return the rules that hold from this step on."""
+        found: list[Alarm] = []
+        self._steps += 1
+        for name, value in values.items():
+            series = self._series.get(name)
+            if series is None:
+                series = self._series[name] = _Series(name)
+            rules = self._of_kind.get(series.kind)
+            if rules:
+                found += self._look(name, series, rules, step, value)
+        if "missing" in self._limits:
+            found += self._missing(step, values)
+        return found
+
+    def _look(self, name: str, series: _Series, rules: list[str], step: int, value: float) -> Iterator[Alarm]:
+        held = set()
+        for rule in rules:
+            if rule in _CHECKS and series.count >= ONLINE_RULES[rule].warm_up:
+                text = _CHECKS[rule](series, value, self._limits[rule])
+                if text:
+                    held.add(rule)
+                    if rule not in series.active:
+                        yield Alarm(rule, name, step, f"{text} in step {step}")
+        if held or series.active:
+            series.active = held | (series.active & {"missing"})
+        if math.isfinite(value):
+            if series.count >= LEAST_STEPS:
+                series.highest = max(series.highest, series.recent[-LEAST_STEPS])
+            series.recent.append(value)
+            series.count += 1
+            series.last, series.last_step = value, step
+            if series.count == _WARM:
+                series.first = series.median
+
+    def _missing(self, step: int, values: Mapping[str, float]) -> Iterator[Alarm]:
+        limit, warm_up = int(self._limits["missing"]), ONLINE_RULES["missing"].warm_up
+        for name, series in self._series.items():
+            if series.kind != "grad":
+                continue
+            if name in values:
+                series.active.discard("missing")
+                series.streak = series.streak + 1 if series.last_step >= step - 1 else 0
+            elif series.streak >= warm_up and step - series.last_step == limit and "missing" not in series.active:
+                series.active.add("missing")
+                yield Alarm(
+                    "missing", name, step, f"no gradient since step {series.last_step}, but in each step before"
+                )
+
+
+_WARM = 20
+
+
+def _nan(series: _Series, value: float, limit: float) -> str:
+    if math.isfinite(value):
+        return ""
+    return f"{'NaN' if math.isnan(value) else 'Inf'} after {series.last:.4g}" if series.count else "NaN/Inf"
+
+
+def _spike(series: _Series, value: float, limit: float) -> str:
+    recent = series.recent
+    if value <= 0 or value <= max(recent):
+        return ""
+    positive = [math.log(item) for item in recent if item > 0]
+    middle = math.exp(statistics.median(positive)) if positive else math.inf
+    if len(positive) < LEAST_STEPS or value < limit * middle or not is_far(math.log(value), positive, _Z):
+        return ""
+    return f"{value:.4g}, about {middle:.4g} in the {len(recent)} steps before"
+
+
+def _gradient_spike(series: _Series, value: float, limit: float) -> str:
+    return _spike(series, value, limit) if value > 2 * series.highest else ""
+
+
+def _rising(series: _Series, value: float, limit: float) -> str:
+    if len(series.recent) < 10 or not math.isfinite(value):
+        return ""
+    middle = statistics.median([*list(series.recent)[-9:], value])
+    lowest = series.lowest
+    series.lowest = min(lowest, middle)
+    if not 0 < limit * lowest < middle or not middle > 0.5 * series.first:
+        return ""
+    return f"about {middle:.4g} in 10 steps, {lowest:.4g} at its lowest"
+
+
+def _growing(series: _Series, value: float, limit: float) -> str:
+    window = [*list(series.recent)[1 - LEAST_STEPS :], value]
+    if window[0] <= 0 or value < limit * window[0] or value < 2 * series.highest:
+        return ""
+    if any(x >= y for x, y in zip(window, window[1:])):
+        return ""
+    return f"from {window[0]:.4g} to {value:.4g} in {LEAST_STEPS} steps"
+
+
+def _vanishing(series: _Series, value: float, limit: float) -> str:
+    last = [*list(series.recent)[1 - LEAST_STEPS :], value]
+    if not series.first > 0 or not all(0 < item < limit * series.first for item in last):
+        return ""
+    return f"{value:.3g}, about {series.first:.3g} at first"
+
+
+def _zeros(series: _Series, value: float, limit: float) -> str:
+    last = [*list(series.recent)[1 - int(limit) :], value]
+    if any(last) or not (any(series.recent) or series.kind == "grad_in"):
+        return ""
+    return f"zero in {int(limit)} steps"
+
+
+def _update_ratio(series: _Series, value: float, limit: float) -> str:
+    middle = series.median
+    return f"{value:.4g}, about {middle:.4g} before" if 0 < limit * middle < value else ""
+
+
+def _drift(series: _Series, value: float, limit: float) -> str:
+    before = series.recent[-10]
+    return f"{value:.4g}, {before:.4g} ten measured steps before" if 0 < limit * before <= value else ""
+
+
+def _collapse(series: _Series, value: float, limit: float) -> str:
+    highest = max(series.recent)
+    return f"{value:.4g}, {highest:.4g} before" if value * limit <= highest or (value < 1 <= highest) else ""
+
+
+_CHECKS: Mapping[str, Callable[[_Series, float, float], str]] = {
+    "NaN/Inf": _nan,
+    "spike": _spike,
+    "gradient spike": _gradient_spike,
+    "rising": _rising,
+    "growing": _growing,
+    "vanishing": _vanishing,
+    "zeros": _zeros,
+    "unchanged": _zeros,
+    "update ratio": _update_ratio,
+    "weight drift": _drift,
+    "collapse": _collapse,
+}

@@ -1,0 +1,200 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The file of the monitor: sections of rows, append only. A killed process loses at most the last row.
+
+A section begins with one line of JSON, whose "names" are the columns. Rows of little-endian float32 follow, one a step.
+The first column is the step. A new column begins a new section. The first four bytes of a section are no step, so a
+reader knows where the rows end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from probe.store import file_io
+
+NAME = "series.bin"
+#: the first bytes of a section
+MARK = b'{"probe series": '
+_VERSION = 1
+#: stands where a series was not measured: a NaN of these bits, which no operation makes
+NOT_MEASURED_BITS = 0x7FC00001
+_EMPTY = np.array([NOT_MEASURED_BITS], "<u4").view("<f4")[0]
+
+
+class Section(NamedTuple):
+    """One section of a file.
+
+    Attributes:
+        names: the columns; the first is "step".
+        start: the place of its first row.
+        rows: the number of its complete rows.
+    """
+
+    names: tuple[str, ...]
+    start: int
+    rows: int
+
+    @property
+    def end(self) -> int:
+        """The place behind its last complete row."""
+        return self.start + 4 * len(self.names) * self.rows
+
+
+def sections(content: bytes | memoryview) -> Iterator[Section]:
+    """Yield the sections of a file.
+
+    Raises:
+        ValueError: when the content is no such file.
+    """
+    place = 0
+    while place < len(content):
+        line = bytes(content[place : place + 65536]).partition(b"\n")[0]
+        if len(line) == 65536:
+            line = bytes(content[place:]).partition(b"\n")[0]
+        if place + len(line) >= len(content):
+            return  # its line is cut
+        if not line.startswith(MARK):
+            raise ValueError(f"no section begins at byte {place}")
+        names = tuple(json.loads(line)["names"])
+        start = place + len(line) + 1
+        size = 4 * len(names)
+        first = np.frombuffer(content, np.uint8, offset=start)
+        count = len(first) // size
+        marks = np.flatnonzero(_words(content, start, count, size) == np.frombuffer(MARK[:4], "<u4")[0])
+        rows = next((int(row) for row in marks if _is_mark(content, start + int(row) * size)), None)
+        section = Section(names, start, count if rows is None else rows)
+        yield section
+        if rows is None:
+            tail = start + count * size
+            place = tail if _is_mark(content, tail) else len(content)
+        else:
+            place = section.end
+
+
+def _words(content: bytes | memoryview, start: int, count: int, size: int) -> Any:
+    if not count:
+        return np.empty(0, np.uint32)
+    return np.frombuffer(content, "<u4", count * size // 4, start)[:: size // 4]
+
+
+def _is_mark(content: bytes | memoryview, place: int) -> bool:
+    return bytes(content[place : place + len(MARK)]) == MARK
+
+
+class SeriesFile:
+    """Appends rows. A file that another process left is continued behind its last complete row.
+
+    Args:
+        folder: the folder of the file; it is made with the first row.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self._folder, self._names, self._file = folder, ["step"], -1
+
+    @property
+    def path(self) -> str:
+        """The path of the file."""
+        return os.path.join(self._folder, NAME)
+
+    def write(self, step: int, values: Mapping[str, float]) -> None:
+        """Append the row of a step. A value that is missing is written as not measured.
+
+        Raises:
+            OSError: when it cannot be written. The file then ends with its last complete row.
+        """
+        if self._file < 0:
+            self._open()
+        new = [name for name in values if name not in self._names]
+        head = b""
+        if new or len(self._names) == 1:
+            self._names += new
+            head = MARK + f'{_VERSION}, "names": {json.dumps(self._names)}}}\n'.encode()
+        row = np.array([step, *(values.get(name, _EMPTY) for name in self._names[1:])], np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            cells = row.astype("<f4")
+        for place, name in enumerate(self._names[1:], 1):
+            if name not in values:
+                cells[place] = _EMPTY
+        self._append(head + cells.tobytes())
+
+    def _open(self) -> None:
+        file_io.make_dirs(self._folder)
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
+        self._file = os.open(self.path, flags, file_io.FILE_MODE)
+        size = os.fstat(self._file).st_size
+        if size:
+            with open(self.path, "rb") as file:
+                ends = [section.end for section in sections(file.read())]
+            os.ftruncate(self._file, ends[-1] if ends else 0)
+        os.lseek(self._file, 0, os.SEEK_END)
+
+    def _append(self, content: bytes) -> None:
+        before = os.lseek(self._file, 0, os.SEEK_CUR)
+        try:
+            written = os.write(self._file, content)
+            if written < len(content):
+                os.write(self._file, content[written:])
+        except OSError:
+            os.ftruncate(self._file, before)
+            os.lseek(self._file, before, os.SEEK_SET)
+            self._names = ["step"]  # the next row begins a section
+            raise
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+
+def table(content: bytes, section: Section) -> Any:
+    """Return the rows of a section."""
+    count = len(section.names)
+    return np.frombuffer(content, "<f4", section.rows * count, section.start).reshape(section.rows, count)
+
+
+class SeriesTail:
+    """Follows a file that another process writes: each call returns the rows that came since the last.
+
+    Args:
+        path: the file.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path, self._place = path, 0
+        self._names: tuple[str, ...] = ()
+
+    def new_rows(self) -> list[tuple[int, dict[str, float]]]:
+        """Return the new rows: step, and name -> value. None while the file is not there.
+
+        Raises:
+            OSError, ValueError: when it cannot be read.
+        """
+        with open(self._path, "rb") as file:
+            file.seek(self._place)
+            content = file.read()
+        found: list[tuple[int, dict[str, float]]] = []
+        place, size = 0, 4 * len(self._names)
+        while place < len(content):
+            if content.startswith(MARK, place):
+                end = content.find(b"\n", place)
+                if end < 0:
+                    break
+                self._names = tuple(json.loads(content[place:end])["names"])
+                place, size = end + 1, 4 * len(self._names)
+            elif size and place + size <= len(content):
+                row = np.frombuffer(content, "<f4", len(self._names), place)
+                known = row.view("<u4") != NOT_MEASURED_BITS
+                values = {self._names[i]: float(row[i]) for i in range(1, len(row)) if known[i]}
+                found.append((int(row[0]), values))
+                place += size
+            else:
+                break
+        self._place += place
+        return found

@@ -1,0 +1,317 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Task "monitor": the rows hold what the training had, alarms start dumps, and nothing harms the training."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+
+import mindspore as ms
+import numpy as np
+import pytest
+from mindspore import nn, ops
+
+import probe
+from probe import AlarmError, SettingsError, UsageError
+from probe.reading.series import open_series
+from tests.support import processes
+
+BAD = 24
+
+
+class Loop:
+    """A small training under the monitor."""
+
+    def __init__(self, tmp_path, optimizer=lambda parameters: nn.SGD(parameters, 0.001), **monitor):
+        ms.set_seed(1)
+        self.random = np.random.default_rng(0)
+        self.net = nn.SequentialCell(nn.Dense(3, 4), nn.ReLU(), nn.Dense(4, 2))
+        self.optimizer = optimizer(self.net.trainable_params())
+        self.grad = ms.value_and_grad(lambda x, y: ((self.net(x) - y) ** 2).mean(), None, self.optimizer.parameters)
+        self.path = tmp_path / "watched"
+        config = tmp_path / "config.json"
+        top = {key: monitor.pop(key) for key in ("level", "step", "snapshot") if key in monitor}
+        config.write_text(json.dumps({"task": "monitor", "dump_path": str(self.path), **top, "monitor": monitor}))
+        self.config = config
+        self.debugger = probe.PrecisionDebugger(config_path=str(config))
+        self.losses, self.gradients, self.steps = [], [], 0
+
+    def batch(self):
+        x = self.random.normal(size=(16, 3)).astype(np.float32)
+        return ms.Tensor(x), ms.Tensor(x[:, :2] * 2)
+
+    def run(self, steps, bad=None, between=lambda gradients: gradients, debugger=True):
+        for _ in range(steps):
+            x, y = self.batch()
+            if self.steps == bad:
+                x = x * 20
+            if debugger:
+                self.debugger.start(self.net)
+            loss, gradients = self.grad(x, y)
+            gradients = between(gradients)
+            self.optimizer(gradients)
+            if debugger:
+                self.debugger.stop()
+                self.debugger.step()
+            self.losses.append(float(loss.asnumpy()))
+            self.gradients.append([gradient.asnumpy() for gradient in gradients])
+            self.steps += 1
+        return self
+
+    def series(self):
+        (series,) = open_series(str(self.path))
+        return series
+
+    def dumped(self):
+        return sorted(int(name[4:]) for name in os.listdir(self.path) if name.startswith("step"))
+
+
+@pytest.fixture
+def loop(tmp_path, debug):
+    return lambda **settings: Loop(tmp_path, **settings)
+
+
+def norms(arrays):
+    return [float(np.linalg.norm(array.astype(np.float64))) for array in arrays]
+
+
+def test_a_row_has_the_loss_the_gradients_and_the_numbers_of_the_optimizer(loop):
+    ran = loop(interval=4).run(9)
+    series = ran.series()
+    assert series.steps == list(range(9))
+    steps, losses = series["loss"]
+    assert steps.tolist() == list(range(9))
+    np.testing.assert_allclose(losses, ran.losses, rtol=1e-6)
+    names = [parameter.name for parameter in ran.net.trainable_params()]
+    for place, name in enumerate(names):
+        expected = [norms(gradients)[place] for gradients in ran.gradients]
+        np.testing.assert_allclose(series[f"{name}.grad"].values, expected, rtol=1e-5)
+        assert series[f"{name}.grad.max"].steps.tolist() == [0, 4, 8]
+        assert series[f"{name}.param"].steps.tolist() == [0, 4, 8]
+        assert f"{name}.grad_in" not in series.names  # equal to those that arrived
+    total = [np.sqrt(sum(norm**2 for norm in norms(gradients))) for gradients in ran.gradients]
+    np.testing.assert_allclose(series["optimizer.global_norm"].values, total, rtol=1e-5)
+    np.testing.assert_allclose(series["optimizer.learning_rate"].values, 0.001, rtol=1e-6)
+    after = float(np.linalg.norm(ran.net[0].weight.asnumpy()))
+    assert series["0.weight.param"].values[-1] == pytest.approx(after, rel=1e-5)
+    assert (series["0.weight.update"].values > 0).all()
+    assert (series["seconds"].values > 0).all()
+    assert series["optimizer.accum.0.weight"].steps.tolist() == [0, 4, 8]
+
+
+def test_gradients_that_are_clipped_on_their_way_are_seen_as_they_enter(loop):
+    ran = loop().run(3, between=lambda gradients: ops.clip_by_global_norm(gradients, 0.01))
+    series = ran.series()
+    assert (series["0.weight.grad_in"].values < series["0.weight.grad"].values).all()
+    np.testing.assert_allclose(series["optimizer.global_norm"].values, 0.01, rtol=1e-4)
+
+
+def test_the_training_keeps_its_bits(tmp_path, debug, loop):
+    watched = loop(interval=3).run(12)
+    bare = Loop(tmp_path).run(12, debugger=False)
+    assert watched.losses == bare.losses
+    for one, other in zip(watched.net.trainable_params(), bare.net.trainable_params()):
+        assert one.asnumpy().tobytes() == other.asnumpy().tobytes()
+
+
+def test_numbers_of_the_user_are_series(loop):
+    ran = loop()
+    for step in range(3):
+        ran.debugger.start(ran.net)
+        ran.debugger.log("validation loss", ms.Tensor(0.5 * step))
+        ran.debugger.stop()
+        ran.debugger.step()
+    assert probe.open(ran.path).series("validation loss").values.tolist() == [0.0, 0.5, 1.0]
+    with pytest.raises(UsageError, match="number"):
+        ran.debugger.log("name", "text")
+    with pytest.raises(UsageError, match="text"):
+        ran.debugger.log(3, 3)
+
+
+def test_an_alarm_is_logged_written_and_given_to_the_users_function(loop, caplog):
+    ran, given = loop(), []
+    ran.debugger.on_alarm(given.append)
+    ran.run(BAD + 3, bad=BAD)
+    assert {alarm.step for alarm in given} == {BAD}
+    assert {"loss", "optimizer.global_norm"} <= {alarm.series for alarm in given}
+    written = [json.loads(line) for line in (ran.path / "monitor" / "rank" / "alarms.jsonl").read_text().splitlines()]
+    assert written == [alarm._asdict() for alarm in given]
+    lines = [record.getMessage() for record in caplog.records if record.getMessage().startswith("alarm:")]
+    assert len(lines) == len({alarm.rule for alarm in given})
+    assert ran.dumped() == []
+
+
+def test_an_error_in_the_users_function_is_reported_and_the_training_goes_on(loop, caplog):
+    ran = loop()
+
+    def fail(alarm):
+        raise ValueError("mine")
+
+    ran.debugger.on_alarm(fail)
+    ran.run(BAD + 3, bad=BAD)
+    assert ran.series().steps == list(range(BAD + 3))
+    log = ran.path / "monitor" / "rank" / "dump_error_info.log"
+    assert "mine" in log.read_text()
+    log.unlink()
+
+
+def test_an_alarm_starts_a_dump_of_the_next_steps(loop, caplog):
+    ran = loop(on_alarm="dump", alarm_steps=3).run(BAD + 6, bad=BAD)
+    assert ran.dumped() == [BAD + 1, BAD + 2, BAD + 3]
+    dump = json.loads((ran.path / f"step{BAD + 1}" / "rank" / "dump.json").read_text())
+    assert (dump["task"], dump["level"]) == ("statistics", "mix")
+    assert "Cell.0.Dense.parameters_grad.0" in dump["data"]
+    assert any(f"steps {BAD + 1} to {BAD + 3} are recorded now" in record.getMessage() for record in caplog.records)
+    assert ran.series().steps == list(range(BAD + 6))
+
+
+def test_kept_steps_are_those_before_the_alarm(loop):
+    ran = loop(on_alarm="dump", alarm_steps=1, keep_steps=2).run(BAD + 4, bad=BAD)
+    assert ran.dumped() == [BAD - 1, BAD, BAD + 1]
+    of_before = json.loads((ran.path / f"step{BAD}" / "rank" / "dump.json").read_text())
+    assert of_before["level"] == "L1"
+    assert any(name.endswith(".backward") for name in of_before["data"])
+    assert not list(ran.path.rglob("*.journal"))
+
+
+def test_steps_that_are_kept_leave_nothing_without_an_alarm(loop):
+    ran = loop(keep_steps=2).run(5)
+    ran.debugger.close()
+    assert ran.dumped() == []
+
+
+def test_max_alarms_limits_the_dumps(loop):
+    ran = loop(on_alarm="dump", alarm_steps=1, max_alarms=1)
+    ran.run(BAD + 2, bad=BAD)
+    ran.run(30, bad=BAD + 28)
+    assert ran.dumped() == [BAD + 1]
+
+
+def test_an_alarm_may_end_the_training(loop):
+    ran = loop(on_alarm="raise")
+    with pytest.raises(AlarmError, match="spike"):
+        ran.run(BAD + 3, bad=BAD)
+    assert ran.series().steps == list(range(BAD + 1))
+
+
+def test_a_resumed_training_continues_the_file(tmp_path, loop):
+    ran = loop().run(4)
+    ran.debugger.close()
+    path = ran.path / "monitor" / "rank" / "series.bin"
+    with path.open("ab") as file:
+        file.write(b"\x00" * 7)  # a row that a kill has cut
+    again = Loop(tmp_path)
+    again.debugger.set_init_step(4)
+    again.run(3)
+    series = again.series()
+    assert series.steps == list(range(7))
+    np.testing.assert_allclose(series["loss"].values, ran.losses + again.losses, rtol=1e-6)
+
+
+def test_three_lines_of_numpy_read_the_file(loop):
+    ran = loop(interval=100).run(5)
+    content = (ran.path / "monitor" / "rank" / "series.bin").read_bytes()
+    head, rows = content.split(b"\n", 1)
+    names = json.loads(head)["names"]
+    table = np.frombuffer(rows, "<f4").reshape(-1, len(names))
+    np.testing.assert_allclose(table[:, names.index("loss")], ran.losses, rtol=1e-6)
+
+
+def test_a_layer_that_appears_later_begins_a_section(loop):
+    ran = loop()
+    weight = ran.net[0].weight
+    weight.requires_grad = False
+    ran.run(2)
+    ran.debugger.log("late", 1.0)
+    ran.run(2)
+    series = ran.series()
+    assert series.steps == [0, 1, 2, 3]
+    assert series["late"].steps.tolist() == [2]
+
+
+def test_what_the_monitor_does_not_know_is_refused(loop, tmp_path):
+    ran = loop()
+    with pytest.raises(UsageError, match="needs the model"):
+        ran.debugger.start()
+    with pytest.raises(UsageError, match="token_range"):
+        ran.debugger.start(ran.net, token_range=[0, 1])
+    with pytest.raises(SettingsError, match="monitor"):
+        Loop(tmp_path, level="mix")
+    with pytest.raises(SettingsError, match="interval"):
+        Loop(tmp_path, interval=0)
+
+
+def test_a_full_disk_costs_rows_and_no_step(loop, monkeypatch):
+    ran = loop().run(2)
+    real, fails = os.write, [True]
+
+    def write(file, content):
+        if fails[0] and len(content) > 40:
+            raise OSError(28, "No space left on device")
+        return real(file, content)
+
+    monkeypatch.setattr(os, "write", write)
+    ran.run(2)
+    fails[0] = False
+    ran.run(2)
+    monkeypatch.undo()
+    assert ran.series().steps == [0, 1, 4, 5]
+    for log in ran.path.rglob("dump_error_info.log"):
+        assert "No space left" in log.read_text()
+        log.unlink()
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from tests.monitor.test_monitor import Loop
+loop = Loop(Path(sys.argv[1]))
+loop.run(int(sys.argv[2]))
+print("ran", flush=True)
+loop.debugger.start(loop.net)
+loop.grad(*loop.batch())
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("steps", [1, 7])
+def test_a_killed_process_has_all_rows(tmp_path, steps):
+    done = processes.run(
+        [sys.executable, "-c", KILLED, str(tmp_path), str(steps)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr[-2000:]
+    (series,) = open_series(str(tmp_path / "watched"))
+    assert series.steps == list(range(steps))
+
+
+def test_watch_shows_the_series_and_the_alarms(loop, capsys):
+    from probe.__main__ import main
+
+    ran = loop().run(BAD + 3, bad=BAD)
+    assert main(["watch", str(ran.path)]) == 1
+    shown = capsys.readouterr().out
+    assert f"{BAD + 3} steps, the newest is {BAD + 2}" in shown
+    assert "look here: spike: loss: " in shown and f"in step {BAD}" in shown
+    assert main(["watch", str(ran.path), "--csv", "--like", "loss"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) > BAD
+    assert main(["watch", str(ran.path.parent / "nothing")]) == 2
+
+
+def test_gradients_of_two_optimizers_have_their_own_numbers(loop):
+    ran = loop()
+    first = nn.SGD(ran.net[0].trainable_params(), 0.1)
+    second = nn.Adam(ran.net[2].trainable_params(), 0.02)
+    for _ in range(3):
+        ran.debugger.start(ran.net)
+        _, gradients = ran.grad(*ran.batch())
+        first(gradients[:2])
+        second(gradients[2:])
+        ran.debugger.stop()
+        ran.debugger.step()
+    series = ran.series()
+    np.testing.assert_allclose(series["optimizer.learning_rate"].values, 0.1, rtol=1e-6)
+    np.testing.assert_allclose(series["optimizer1.learning_rate"].values, 0.02, rtol=1e-6)

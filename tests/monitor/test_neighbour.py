@@ -1,0 +1,51 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks that hold the same parameters are compared while they train; shards are not."""
+
+from __future__ import annotations
+
+from probe.monitor.neighbour import Neighbour
+from probe.store.series_file import SeriesFile
+
+
+def ranks(tmp_path, count=2):
+    folders = [str(tmp_path / f"rank{rank}") for rank in range(count)]
+    return folders, [SeriesFile(folder) for folder in folders]
+
+
+def row(step, value):
+    return step, {"loss": 0.5, "w.param": value, "shard.param": 1.0 + value}
+
+
+def test_a_rank_whose_parameter_drifts_is_named_with_the_step(tmp_path):
+    folders, files = ranks(tmp_path)
+    one = Neighbour(folders[0])
+    found = []
+    for step in range(0, 60, 10):
+        mine, other = row(step, 2.0), row(step, 2.0 if step < 30 else 2.01)
+        other[1]["shard.param"] = 9.0
+        files[0].write(*mine)
+        files[1].write(*other)
+        found += one.compare(*mine)
+    assert [(alarm.series, alarm.step) for alarm in found] == [("w.param", 30)]
+    assert "2.01 on rank1" in found[0].sentence
+
+
+def test_a_rank_that_lags_is_compared_when_its_row_comes(tmp_path):
+    folders, files = ranks(tmp_path)
+    files[1].write(*row(0, 2.0))
+    one, found = Neighbour(folders[0]), []
+    for step in (0, 10, 20):
+        files[0].write(*row(step, 2.0))
+        found += one.compare(*row(step, 2.0))
+    files[1].write(*row(10, 3.0))
+    files[0].write(*row(30, 2.0))
+    found += one.compare(*row(30, 2.0))
+    assert [(alarm.series, alarm.step) for alarm in found] == [("w.param", 10), ("shard.param", 10)]
+
+
+def test_one_rank_alone_is_compared_with_nobody(tmp_path):
+    folders, files = ranks(tmp_path, 1)
+    files[0].write(*row(0, 1.0))
+    assert list(Neighbour(folders[0]).compare(*row(0, 1.0))) == []
+    assert list(Neighbour(str(tmp_path / "rank")).compare(*row(0, 1.0))) == []
