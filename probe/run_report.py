@@ -21,13 +21,14 @@ class RunReport:
         steps: the number of calls of step().
         is_reached: whether start() was called in a step of the setting step.
         has_model: whether start() was given a model.
+        is_made_again: the program has made its debugger again, as a notebook does.
         token_range: the last one that start() was given, or None.
         said: the line was said, or is not needed.
     """
 
     def __init__(self) -> None:
         self.starts = self.steps = 0
-        self.is_reached = self.has_model = self.said = False
+        self.is_reached = self.has_model = self.is_made_again = self.said = False
         self.token_range: object = None
         self._folders: dict[str, int] = {}
         self._lost: list[int] = []

@@ -53,7 +53,7 @@ class Session:
         self._report: RunReport = before._report if before and continues else RunReport()
         self._run: Run = Run(settings, RunFolders() if before is None else before._run.folders)
         self.state: State = State.DETACHED if is_scheduler() else State.IDLE
-        self._window, self._is_made_again = StepWindow(), False
+        self._window = StepWindow()
         self._models: Any = None
         self._backends: Backends = Backends(before._backends if before else None)
         self._recorder: StepRecorder | None = None
@@ -86,7 +86,7 @@ class Session:
 
     def continue_again(self) -> None:
         """Log warnings once more: the program makes its debugger again, as a notebook does."""
-        self._is_made_again = True
+        self._report.is_made_again = True
         self._run.logged.clear()
 
     # -- start, stop, step ----------------------------------------------------------------------------------------
@@ -118,7 +118,7 @@ class Session:
             self._backends.prepare(self.settings, self._models, token_range)
         wanted = self.settings.step
         self._report.is_reached |= self.settings.dump_enable and (not wanted or self._window.step in wanted)
-        runs_again = self._is_made_again or "ipykernel" in sys.modules
+        runs_again = self._report.is_made_again or "ipykernel" in sys.modules
         if runs_again and isinstance(wanted, frozenset) and wanted and self._window.step > max(wanted):
             self._log_once(f"the setting step ends with {max(wanted)}: no more is recorded. set_init_step(n) goes back")
         self._unless_disabled("recording", lambda: self._begin(token_range))

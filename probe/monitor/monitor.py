@@ -6,11 +6,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from probe.capture.autograd.nodes import AutogradNodes
 from probe.capture.pynative.cells import ModelAndLoss
+from probe.config.settings import Settings
 from probe.monitor.alarms import Alarms
+from probe.monitor.cell_values import CellValues
 from probe.monitor.step_values import StepValues
 from probe.monitor.training_hooks import TrainingHooks
 from probe.reading.online_rules import Alarm
@@ -25,7 +28,7 @@ class Monitor:
     Args:
         dump_path: the folder of the run.
         rank: the name of the rank's folder.
-        interval: every so many steps parameters, updates and states are measured too.
+        settings: the settings.
 
     Attributes:
         folder: the folder of its files.
@@ -33,7 +36,7 @@ class Monitor:
         steps: the number of rows that were written.
     """
 
-    def __init__(self, dump_path: str, rank: str, interval: int) -> None:
+    def __init__(self, dump_path: str, rank: str, settings: Settings) -> None:
         from mindspore import get_context
 
         self.folder = os.path.join(dump_path, FOLDER, rank)
@@ -42,7 +45,11 @@ class Monitor:
         self.alarms = Alarms(self.folder, self._errors)
         self._values = StepValues(AutogradNodes().synchronize, self._errors)
         self._hooks = TrainingHooks(self._values, get_context("device_target") == "CPU")
-        self._interval, self.steps = interval, 0
+        self._interval, self.steps = settings.interval, 0
+        self._cells: CellValues | None = None
+        if settings.list:
+            of_cells = replace(settings, task="statistics", level="L0", extra_info=False, keep_steps=0)
+            self._cells = CellValues(of_cells, self.folder, self._errors, self._values.note)
         self._models: Any = None
         self._is_open = False
 
@@ -54,11 +61,15 @@ class Monitor:
         if not self._is_open:
             self._is_open = True
             self._values.begin(step % self._interval == 0)
+        if self._cells is not None:
+            self._cells.install(models)
         self._hooks.install()
 
     def pause(self) -> None:
         """Watch nothing but the gradients of a backward that may follow."""
         self._hooks.remove()
+        if self._cells is not None:
+            self._cells.remove()
 
     def log(self, name: str, number: float) -> None:
         """Add a number of the user's to this step."""
@@ -67,6 +78,9 @@ class Monitor:
     def end_step(self, step: int) -> list[Alarm]:
         """End the step: write its row, and return its alarms."""
         self._hooks.end_step()
+        if self._cells is not None:
+            for name in self._cells.end_step():
+                self._errors.note(name, f"no Cell has matched {name!r} of the setting list")
         if not self._is_open:
             return []
         self._is_open = False

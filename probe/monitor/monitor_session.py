@@ -30,28 +30,26 @@ class MonitorSession(Session):
 
     def __init__(self, settings: Settings, source: ConfigFile, before: Session | None = None) -> None:
         super().__init__(settings, source, before)
-        self._own, self._monitor = settings, None  # type: tuple[Settings, Monitor | None]
-        self._kept: deque[StepRecorder] = deque(maxlen=settings.keep_steps)
-        self._dump = _DumpPlan()
+        self._watch = _Watch(settings)
         self._choose()
 
     @property
     def given(self) -> Settings:
         """The settings that the user gave."""
-        return self._own
+        return self._watch.given
 
     def _choose(self) -> None:
         """Choose how this step is recorded: as a dump after an alarm, into memory, or not at all."""
-        level = self._own.alarm_level if self._dump.steps else self._own.level
-        kept = 0 if self._dump.steps else self._own.keep_steps
-        chosen = replace(self._own, task="statistics", level=level, keep_steps=kept)
+        level = self._watch.given.alarm_level if self._watch.steps else self._watch.given.level
+        kept = 0 if self._watch.steps else self._watch.given.keep_steps
+        chosen = replace(self._watch.given, task="statistics", level=level, keep_steps=kept)
         if chosen != self._run.settings:
             self._run, self._backends.current = self._run.with_settings(chosen), None
 
     def _reload(self) -> bool:
         is_new = super()._reload()
         if is_new:
-            self._own = self._run.settings
+            self._watch.given = self._run.settings
             self._choose()
         return is_new
 
@@ -63,25 +61,25 @@ class MonitorSession(Session):
         if is_graph_mode():
             raise UsageError('task "monitor" needs PyNative mode: ms.set_context(mode=ms.PYNATIVE_MODE)')
         rank = self._run.ranks.rank()
-        if not self._window.wants(self._own, rank):
+        if not self._window.wants(self._watch.given, rank):
             return
         self._report.is_reached = True
-        if self._dump.steps or self._own.keep_steps:
+        if self._watch.steps or self._watch.given.keep_steps:
             super()._start(None)
         self._unless_disabled("monitoring", self._begin_monitor)  # last: the capture differentiates to test itself
 
     def _begin_monitor(self) -> None:
-        if self._monitor is None:
+        if self._watch.monitor is None:
             rank = rank_name(self._run.ranks.rank())
-            self._monitor = Monitor(self._own.dump_path, rank, self._own.interval)
-            self._monitor.alarms.function = self._dump.function
-        self._monitor.begin(self._window.step, self._models)
+            self._watch.monitor = Monitor(self._watch.given.dump_path, rank, self._watch.given)
+            self._watch.monitor.alarms.function = self._watch.function
+        self._watch.monitor.begin(self._window.step, self._models)
 
     @serialized
     def stop(self) -> None:
         """Watch no more."""
-        if self._monitor is not None:
-            self._monitor.pause()
+        if self._watch.monitor is not None:
+            self._watch.monitor.pause()
         super().stop()
 
     def _write(self, recorder: StepRecorder) -> bool:
@@ -93,28 +91,28 @@ class MonitorSession(Session):
         recorder, step = self._recorder, self._window.step
         super()._end_step(wait)
         if recorder is not None and self._run.settings.keep_steps:
-            self._kept.append(recorder)
-        if self._dump.steps and recorder is not None:
-            self._dump.steps -= 1
-        alarms = [] if self._monitor is None else self._monitor.end_step(step)
+            self._watch.kept.append(recorder)
+        if self._watch.steps and recorder is not None:
+            self._watch.steps -= 1
+        alarms = [] if self._watch.monitor is None else self._watch.monitor.end_step(step)
         if alarms:
             self._act(step, alarms)
         self._choose()
 
     def _act(self, step: int, alarms: list[Alarm]) -> None:
-        for recorder in self._kept:
+        for recorder in self._watch.kept:
             with recorder.guard("writing the documents"):
                 recorder.write(end_of_step=True)
-        self._kept.clear()
-        own = self._own
+        self._watch.kept.clear()
+        own = self._watch.given
         if own.on_alarm == "raise":
             raise AlarmError(f"{alarms[0].rule}: {alarms[0].series}: {alarms[0].sentence}")
         if (
             own.on_alarm == "dump"
-            and not self._dump.steps
-            and (not own.max_alarms or self._dump.count < own.max_alarms)
+            and not self._watch.steps
+            and (not own.max_alarms or self._watch.count < own.max_alarms)
         ):
-            self._dump.steps, self._dump.count = own.alarm_steps, self._dump.count + 1
+            self._watch.steps, self._watch.count = own.alarm_steps, self._watch.count + 1
             last = step + own.alarm_steps
             steps = f"step {last} is" if last == step + 1 else f"steps {step + 1} to {last} are"
             path = shlex.quote(self.folder)
@@ -129,25 +127,25 @@ class MonitorSession(Session):
             value = float(to_number(number) if hasattr(number, "asnumpy") else number)
         except (TypeError, ValueError):
             raise UsageError(f"log(): {name!r} is {type(number).__name__}. Allowed: a number") from None
-        if self._monitor is not None:
-            self._monitor.log(name, value)
+        if self._watch.monitor is not None:
+            self._watch.monitor.log(name, value)
 
     @serialized
     def set_alarm_function(self, function: Any) -> None:
         """Set the function that is called for each alarm."""
         if function is not None and not callable(function):
             raise UsageError(f"on_alarm(): {type(function).__name__} is no function")
-        self._dump.function = function
-        if self._monitor is not None:
-            self._monitor.alarms.function = function
+        self._watch.function = function
+        if self._watch.monitor is not None:
+            self._watch.monitor.alarms.function = function
 
     def close(self) -> None:
         """Complete the open step, release everything, and say where the rows are."""
-        monitor = self._monitor
-        if monitor is not None and monitor.steps and not self._report.said and not self._own.quiet:
+        monitor = self._watch.monitor
+        if monitor is not None and monitor.steps and not self._report.said and not self._watch.given.quiet:
             self._report.said = True
             if not self._run.ranks.rank():
-                path = shlex.quote(self._own.dump_path)
+                path = shlex.quote(self._watch.given.dump_path)
                 _log.info("%d steps in %s; look with: probe watch %s", monitor.steps, monitor.folder, path)
         super().close()
 
@@ -155,25 +153,31 @@ class MonitorSession(Session):
         """Complete the open step: another session continues."""
         is_open = self.state is not State.CLOSED
         super().hand_over()
-        if is_open and self._monitor is not None:
-            self._monitor.close()
+        if is_open and self._watch.monitor is not None:
+            self._watch.monitor.close()
 
     def _detach(self) -> None:
-        if self._monitor is not None:
-            self._monitor.detach()
-            self._monitor = None
+        if self._watch.monitor is not None:
+            self._watch.monitor.detach()
+            self._watch.monitor = None
         super()._detach()
 
 
-class _DumpPlan:
-    """The dumps that alarms start.
+class _Watch:
+    """The parts of a session that only the monitor has.
 
     Attributes:
+        given: the settings that the user gave.
+        monitor: measures the steps; None until the first start().
+        kept: the recorders of the last steps, whose documents are written after an alarm.
         steps: the number of steps that are still to be dumped.
         count: the number of alarms that have started a dump.
         function: the user's function, or None.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Settings) -> None:
+        self.given = settings
+        self.monitor: Monitor | None = None
+        self.kept: deque[StepRecorder] = deque(maxlen=settings.keep_steps)
         self.steps = self.count = 0
         self.function: Any = None

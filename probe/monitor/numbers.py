@@ -21,7 +21,7 @@ class FastNumbers:
 
     def norm(self, tensor: Any) -> float:
         """Return the L2 norm of a tensor; NaN or Inf if an element is."""
-        array = self._read(tensor)
+        array = tensor if isinstance(tensor, np.ndarray) else self._read(tensor)
         if array.dtype == np.float32 and array.size:
             flat = array.reshape(-1)
             square = float(np.dot(flat, flat))
@@ -31,7 +31,7 @@ class FastNumbers:
 
     def ends(self, tensor: Any) -> tuple[float, float, float]:
         """Return Norm, Max and Min of a tensor."""
-        numbers = statistics(self._read(tensor))
+        numbers = statistics(tensor if isinstance(tensor, np.ndarray) else self._read(tensor))
         norm, high, low = (numbers.get(key) for key in ("Norm", "Max", "Min"))
         return _number(norm), _number(high), _number(low)
 

@@ -67,6 +67,10 @@ class StepValues:
 
     # -- the hooks ------------------------------------------------------------------------------------------------
 
+    def note(self, name: str, tensor: Any) -> None:
+        """Measure a tensor of a Cell, or the array of a sum of gradients."""
+        self._measure(name, tensor)
+
     def differentiated(self, output: Any) -> None:
         """Keep the loss until the end of the step: the first output, if it is one number."""
         with self._errors.guard("noting the loss"):

@@ -58,7 +58,7 @@ def _rule(threshold: float, kinds: str, warm_up: int, meaning: str, source: str)
 
 
 _FAR = "so many times the median of the last 20 steps, robust z above 6"
-_STRANGE = "loss grad grad_in param update state logged total"
+_STRANGE = "cell loss grad grad_in param update state logged total"
 ONLINE_RULES = {
     "NaN/Inf": _rule(0.0, _STRANGE, 0, "NaN or Inf", "smdebug ExplodingTensor"),
     "spike": _rule(4.0, "loss total logged", 20, _FAR, "ZClip"),
@@ -92,6 +92,8 @@ def kind_of(name: str) -> str:
     last = name.rpartition(".")[2]
     if last in _LAST:
         return "bias" if last == "param" and name.endswith((".bias.param", ".beta.param")) else _LAST[last]
+    if name.startswith("Cell."):
+        return "cell"
     if "loss_scale" in name:
         return "scale"
     if name.startswith("optimizer"):

@@ -10,7 +10,18 @@ from tests.architecture.source import read
 from tests.support.paths import ROOT
 
 #: every room may import these; the picture leaves them out
-GROUND = {"config", "process", "window", "entry", "pytree", "naming", "errors", "executor", "private_names", "session_state"}
+GROUND = {
+    "config",
+    "process",
+    "window",
+    "entry",
+    "pytree",
+    "naming",
+    "errors",
+    "executor",
+    "private_names",
+    "session_state",
+}
 
 
 def _room(module: str) -> str:

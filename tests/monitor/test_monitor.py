@@ -117,6 +117,25 @@ def test_the_training_keeps_its_bits(tmp_path, debug, loop):
         assert one.asnumpy().tobytes() == other.asnumpy().tobytes()
 
 
+def test_the_cells_of_the_list_have_their_inputs_outputs_and_gradients(loop):
+    ran = loop(list=["Cell.2.Dense"]).run(3)
+    series = ran.series()
+    names = [name for name in series.names if name.startswith("Cell.") and not name.endswith((".max", ".min"))]
+    forward, backward = "Cell.2.Dense.forward.0", "Cell.2.Dense.backward.0"
+    assert sorted(names) == [f"{backward}.input.0", f"{backward}.output.0", f"{forward}.input.0", f"{forward}.output.0"]
+    assert all(series[name].steps.tolist() == [0, 1, 2] for name in names)
+    x, y = ran.batch()
+    hidden = ops.relu(ran.net[0](x))
+    ran.debugger.start(ran.net)
+    ran.grad(x, y)
+    ran.debugger.stop()
+    ran.debugger.step()
+    series = ran.series()
+    assert series[f"{forward}.input.0"].values[-1] == pytest.approx(norms([hidden.asnumpy()])[0], rel=1e-5)
+    difference = 2 * (ran.net(x) - y).asnumpy() / y.size
+    assert series[f"{backward}.input.0"].values[-1] == pytest.approx(norms([difference])[0], rel=1e-4)
+
+
 def test_numbers_of_the_user_are_series(loop):
     ran = loop()
     for step in range(3):

@@ -1,0 +1,113 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Measures the inputs, outputs and gradients of the Cells that the setting ``list`` names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from probe.capture.pynative.pynative_capture import PyNativeCapture
+from probe.config.settings import Settings
+from probe.measure.gradient_sum import GradientSum
+from probe.measure.select import select_measurers
+from probe.pytree import Slot, as_outputs, leaves
+from probe.recording.call import Call
+from probe.recording.call_stacks import CallStacks
+from probe.recording.measurement_queue import MeasurementQueue
+from probe.recording.name_filter import NameFilter
+from probe.recording.step_recorder import StepRecorder
+from probe.recording.task import GradientUse, Task
+from probe.store.arrays import ArrayWriter
+from probe.store.disk_budget import DiskBudget
+from probe.store.documents import JsonDocuments
+from probe.store.dump_writer import DumpWriter
+from probe.store.error_log import ErrorLog
+
+#: takes the name of a series and the values of a tensor
+Note = Callable[[str, Any], None]
+
+
+class CellTask(Task):
+    """Passes tensors on, and keeps no entry.
+
+    Args:
+        modes: the setting ``data_mode``.
+        tensor: the class of tensors.
+        note: receives a tensor as it is now, or the array of a sum.
+    """
+
+    has_values = True
+    records_updates = False
+
+    def __init__(self, modes: frozenset[str], tensor: type, note: Note) -> None:
+        super().__init__(modes, GradientUse.VALUES)
+        self._tensor, self._note = tensor, note
+
+    def inputs(self, call: Call, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Note the inputs; see ``Task``."""
+        self._note_all(f"{call.forward}.input", (args, dict(kwargs)))
+        return {}
+
+    def outputs(self, call: Call, result: Any, parameters: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Note the outputs; see ``Task``."""
+        self._note_all(f"{call.forward}.output", as_outputs(result))
+        return {}
+
+    def _note_all(self, name: str, values: Any) -> None:
+        tensors = (leaf for leaf in leaves(values) if isinstance(leaf, self._tensor))
+        for place, tensor in enumerate(tensors):
+            self._note(f"{name}.{place}", tensor)
+
+    def gradient(self, call: Call, slot: Slot, tensor: Any) -> Any:
+        """Note a gradient; see ``Task``."""
+        self._note(f"{call.backward}.{slot.place}", tensor)
+
+    def gradient_sum(self, call: Call, slot: Slot, total: GradientSum) -> Any:
+        """Note a gradient that was summed; see ``Task``."""
+        if total.resolve() and total.array is not None:
+            self._note(f"{call.backward}.{slot.place}", total.array)
+
+
+class CellValues:
+    """Watches the Cells of one training.
+
+    Args:
+        settings: the settings; ``list`` names the Cells.
+        folder: the folder of the log of errors.
+        errors: reports errors of the tool.
+        note: receives the tensors.
+    """
+
+    def __init__(self, settings: Settings, folder: str, errors: ErrorLog, note: Note) -> None:
+        from mindspore import Tensor
+
+        self._settings, self._folder, self._errors, self._note = settings, folder, errors, note
+        self._tensor, self._stacks = Tensor, CallStacks()
+        self._capture = PyNativeCapture(settings)
+        self._measurers = select_measurers(settings)
+        self._recorder: StepRecorder | None = None
+
+    def install(self, models: Any) -> None:
+        """Begin to watch; also again within a step."""
+        if self._recorder is None:
+            self._recorder = self._new_recorder()
+        self._capture.watch(models)
+        self._capture.install(self._recorder)
+
+    def remove(self) -> None:
+        """Watch nothing but gradients of a backward that may follow."""
+        self._capture.remove()
+
+    def end_step(self) -> list[str]:
+        """End the step; return the names in ``list`` that no Cell has matched."""
+        recorder, self._recorder = self._recorder, None
+        self._capture.end_step()
+        return [] if recorder is None else recorder.close()
+
+    def _new_recorder(self) -> StepRecorder:
+        documents = JsonDocuments(self._folder, {}, (), extra=False, journal=False)
+        writer = DumpWriter(documents, ArrayWriter(self._folder, DiskBudget(None), False), self._errors)
+        queue = MeasurementQueue(*self._measurers, self._capture.wait, lambda entry: None, self._errors.guard, False)
+        task = CellTask(self._settings.data_mode, self._tensor, self._note)
+        return StepRecorder(self._settings, task, queue, writer, self._stacks, NameFilter(self._settings))
