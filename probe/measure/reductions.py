@@ -12,9 +12,7 @@ from probe.measure.tensor_reader import Array
 #: the divisors of a tensor of zeros, and of one with Inf, in place of the largest magnitude
 _SCALES = 1e-37, 3.4e38
 #: instances of our own, as the listed functions may be patched; older Primitives wait for pending operations
-_NEW = (
-    "Max Min MeanExt SumExt LinalgVectorNorm Square Abs Maximum ClampScalar Div NotEqual Equal Less Greater Reshape Add"
-)
+_NEW = "Max Min MeanExt SumExt LinalgVectorNorm Square Abs Maximum ClampScalar Div NotEqual Equal Less Greater Reshape Add Sub"
 
 Scalars = list[Any]
 
@@ -67,10 +65,7 @@ class Reductions:
             largest, smallest = (ops.Abs(self.values(end, kind)) for end in ends)
             scale = [ops.ClampScalar(ops.Maximum(largest, smallest), *_SCALES)]
             values = ops.Div(values, scale[0])
-        if self.norm_is_square:
-            norm = self._sum(ops.Square(values), self._ms.float32)
-        else:
-            norm = ops.LinalgVectorNorm(values, 2.0, None, False, self._ms.float32)
+        norm = self.norm(values)
         sums = [ops.MeanExt(values, None, False, self._ms.float32), norm, *scale]
         return ([*ends, *sums], []) if kind == "float" else (sums, ends)
 
@@ -79,6 +74,21 @@ class Reductions:
         if comparison:
             values = getattr(self._ops, comparison)(values, *(operand or (values,)))
         return self._sum(values, self._ms.int64)
+
+    def norm(self, tensor: Any) -> Any:
+        """Return the norm of a tensor of floats, or its square, as ``norm_is_square`` says; it is on the device."""
+        values = self.values(tensor, "float")
+        if self.norm_is_square:
+            return self._sum(self._ops.Square(values), self._ms.float32)
+        return self._ops.LinalgVectorNorm(values, 2.0, None, False, self._ms.float32)
+
+    def copy(self, tensor: Any) -> Any:
+        """Return a copy of a tensor."""
+        return self._ops.Add(tensor, 0)
+
+    def subtract(self, tensor: Any, other: Any) -> Any:
+        """Return the difference of two tensors of one shape and dtype."""
+        return self._ops.Sub(tensor, other)
 
     def add(self, tensor: Any, other: Any) -> Any:
         """Return the sum of two tensors of one shape and dtype."""

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -14,7 +15,8 @@ from probe.capture.pynative.cells import ModelAndLoss
 from probe.config.settings import Settings
 from probe.monitor.alarms import Alarms
 from probe.monitor.cell_values import CellValues
-from probe.monitor.step_values import StepValues
+from probe.monitor.numbers import DeviceNumbers, HostNumbers
+from probe.monitor.step_values import Row, StepValues
 from probe.monitor.training_hooks import TrainingHooks
 from probe.reading.online_rules import Alarm
 from probe.reading.series import FOLDER
@@ -43,8 +45,12 @@ class Monitor:
         self._errors = ErrorLog(self.folder, set())
         self._file = SeriesFile(self.folder)
         self.alarms = Alarms(self.folder, self._errors)
-        self._values = StepValues(AutogradNodes().synchronize, self._errors)
-        self._hooks = TrainingHooks(self._values, get_context("device_target") == "CPU")
+        on_cpu, wait = get_context("device_target") == "CPU", AutogradNodes().synchronize
+        on_host = settings.measure == "host" or (settings.measure == "auto" and on_cpu)
+        self._numbers = HostNumbers(wait) if on_host else DeviceNumbers(wait, on_cpu)
+        self._values = StepValues(self._numbers, self._errors)
+        self._hooks = TrainingHooks(self._values, on_cpu)
+        self._rows: deque[tuple[int, Row]] = deque()  # those whose numbers are still on the device
         self._interval, self.steps = settings.interval, 0
         self._cells: CellValues | None = None
         if settings.list:
@@ -84,15 +90,30 @@ class Monitor:
         if not self._is_open:
             return []
         self._is_open = False
-        values = self._values.end()
-        with self._errors.guard("writing the row of a step"):
-            self._file.write(step, values)
-            self.steps += 1
-        return self.alarms.look(step, values)
+        self._rows.append((step, self._values.end()))
+        return self._write(keep=bool(self._rows[-1][1].scalars))
+
+    def _write(self, keep: bool) -> list[Alarm]:
+        """Write the rows; return their alarms.
+
+        Args:
+            keep: leave the last one: its numbers are fetched when the next step has ended, so that nothing waits.
+        """
+        found: list[Alarm] = []
+        while len(self._rows) > keep:
+            step, row = self._rows.popleft()
+            values: dict[str, float] = {}
+            with self._errors.guard("writing the row of a step"):
+                values = row.finish(self._numbers)
+                self._file.write(step, values)
+                self.steps += 1
+            found += self.alarms.look(step, values)
+        return found
 
     def close(self) -> None:
         """Release everything."""
         self._hooks.end_step()
+        self._write(keep=False)
         self._file.close()
         self._models = None
 

@@ -1,43 +1,130 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""The numbers of one tensor, read as fast as possible: the norm in one pass, the ends where they are asked for."""
+"""The numbers of tensors: on the host at once, on a device by one operation each and one fetch a step later."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple, Union
 
 import numpy as np
 
+from probe.executor import OwnOperations
+from probe.measure.reductions import Reductions
 from probe.measure.statistics import statistics
-from probe.measure.tensor_reader import TensorReader
+from probe.measure.tensor_reader import TensorReader, to_number
 
 
-class FastNumbers:
-    """Reads norms on the host. On CPU they are read straight from the memory of the tensor."""
+class Later(NamedTuple):
+    """A number that is still on the device.
 
-    def __init__(self) -> None:
-        self._read = TensorReader()
+    Attributes:
+        place: its place among the numbers of the step.
+        is_square: whether it is the square of the number.
+    """
 
-    def norm(self, tensor: Any) -> float:
-        """Return the L2 norm of a tensor; NaN or Inf if an element is."""
+    place: int
+    is_square: bool
+
+
+Number = Union[float, Later]
+
+
+class HostNumbers:
+    """Reads tensors at once. On CPU they are read straight from their memory.
+
+    Args:
+        wait: waits for asynchronous work; raises a pending error of the training.
+    """
+
+    def __init__(self, wait: Callable[[], None]) -> None:
+        self._read, self.ready = TensorReader(), wait
+
+    def norm(self, tensor: Any) -> Number:
+        """Return the L2 norm of a tensor or an array; NaN or Inf if an element is."""
         array = tensor if isinstance(tensor, np.ndarray) else self._read(tensor)
         if array.dtype == np.float32 and array.size:
             flat = array.reshape(-1)
             square = float(np.dot(flat, flat))
             if 1e-30 < square < math.inf:
                 return math.sqrt(square)
-        return self.ends(tensor)[0]
+        return _number(statistics(array).get("Norm"))
 
-    def ends(self, tensor: Any) -> tuple[float, float, float]:
-        """Return Norm, Max and Min of a tensor."""
+    def ends(self, tensor: Any) -> dict[str, Number]:
+        """Return Max and Min of a tensor or an array."""
         numbers = statistics(tensor if isinstance(tensor, np.ndarray) else self._read(tensor))
-        norm, high, low = (numbers.get(key) for key in ("Norm", "Max", "Min"))
-        return _number(norm), _number(high), _number(low)
+        return {"max": _number(numbers.get("Max")), "min": _number(numbers.get("Min"))}
 
-    def copy(self, tensor: Any) -> np.ndarray[Any, Any]:
-        """Return a copy of the values of a tensor."""
+    def number(self, tensor: Any) -> Number:
+        """Return the value of a tensor of one element."""
+        return float(to_number(tensor))
+
+    def copy(self, tensor: Any) -> Any:
+        """Return a copy of the values of a tensor, for ``change``."""
         return np.array(self._read(tensor), copy=True)
+
+    def change(self, tensor: Any, before: Any) -> Number:
+        """Return the norm of the difference of a tensor and its copy."""
+        return float(np.linalg.norm(np.subtract(self._read(tensor), before, dtype=np.float32)))
+
+    def take(self) -> list[Any]:
+        """Return the numbers of the step that are still on the device."""
+        return []
+
+    def fetch(self, scalars: list[Any]) -> list[float]:
+        """Return their values."""
+        return []
+
+
+class DeviceNumbers(HostNumbers):
+    """Adds one operation a tensor to MindSpore's pipeline, and waits for nothing but ``fetch``.
+
+    Args:
+        wait: waits for asynchronous work.
+        on_cpu: whether the device is the CPU, which lacks the kernel of the norm.
+    """
+
+    def __init__(self, wait: Callable[[], None], on_cpu: bool) -> None:
+        super().__init__(wait)
+        self.ready = lambda: None
+        self._reductions, self._own = Reductions(on_cpu, scaled=False), OwnOperations()
+        self._scalars: list[Any] = []
+
+    def norm(self, tensor: Any) -> Number:
+        """Return the L2 norm; see ``HostNumbers``."""
+        if isinstance(tensor, np.ndarray):
+            return super().norm(tensor)
+        return self._later(self._own.run(self._reductions.norm, tensor), self._reductions.norm_is_square)
+
+    def ends(self, tensor: Any) -> dict[str, Number]:
+        """Return nothing: Max and Min would be two more operations."""
+        return {}
+
+    def number(self, tensor: Any) -> Number:
+        """Return the value of a tensor of one element, from a copy."""
+        return self._later(self._own.run(self._reductions.copy, tensor), False)
+
+    def copy(self, tensor: Any) -> Any:
+        """Return a copy of a tensor on the device."""
+        return self._own.run(self._reductions.copy, tensor)
+
+    def change(self, tensor: Any, before: Any) -> Number:
+        """Return the norm of the difference of a tensor and its copy."""
+        return self.norm(self._own.run(self._reductions.subtract, tensor, before))
+
+    def take(self) -> list[Any]:
+        """Return the numbers of the step; see ``HostNumbers``."""
+        scalars, self._scalars = self._scalars, []
+        return scalars
+
+    def fetch(self, scalars: list[Any]) -> list[float]:
+        """Return their values, by one fetch."""
+        return [float(found.reshape(-1)[0]) for found in self._own.run(self._reductions.fetch, scalars, "float")]
+
+    def _later(self, scalar: Any, is_square: bool) -> Later:
+        self._scalars.append(scalar)
+        return Later(len(self._scalars) - 1, is_square)
 
 
 def _number(value: float | None) -> float:

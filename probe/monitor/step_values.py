@@ -6,14 +6,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
-
-import numpy as np
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from probe.capture.optimizer_values import OptimizerValues
-from probe.measure.tensor_reader import to_number
-from probe.monitor.numbers import FastNumbers
+from probe.monitor.numbers import HostNumbers, Later, Number
 from probe.pytree import leaves
 from probe.store.error_log import ErrorLog
 
@@ -22,20 +19,56 @@ _NO_SERIES = frozenset(("global_step", "parameters", "groups"))
 _SAME = 1e-6
 
 
+class Row(NamedTuple):
+    """The numbers of a step that has ended; some may still be on the device.
+
+    Attributes:
+        values: series -> number.
+        entered: optimizer -> parameter -> norm of the gradient that entered.
+        scalars: those on the device.
+    """
+
+    values: dict[str, Number]
+    entered: dict[str, dict[str, Number]]
+    scalars: list[Any]
+
+    def finish(self, numbers: HostNumbers) -> dict[str, float]:
+        """Fetch the numbers, and return all with those that follow from them."""
+        fetched = numbers.fetch(self.scalars)
+        found = {name: _known(value, fetched) for name, value in self.values.items()}
+        for optimizer, gradients in self.entered.items():
+            total = 0.0
+            for parameter, number in gradients.items():
+                norm, name = _known(number, fetched), f"{parameter}.grad"
+                total += norm * norm
+                arrived = found.setdefault(name, norm)
+                if not abs(norm - arrived) <= _SAME * arrived and not (math.isnan(norm) and math.isnan(arrived)):
+                    found[f"{parameter}.grad_in"] = norm
+            found[f"{optimizer}.global_norm"] = math.sqrt(total)
+        return found
+
+
+def _known(value: Number, fetched: list[float]) -> float:
+    if not isinstance(value, Later):
+        return value
+    number = fetched[value.place]
+    return math.sqrt(number) if value.is_square else number
+
+
 class StepValues:
     """The numbers of the step that is open; see ``training_hooks.Observer``.
 
     Args:
-        wait: waits for asynchronous work; raises a pending error of the training.
+        numbers: reads tensors.
         errors: reports errors of the tool.
     """
 
-    def __init__(self, wait: Callable[[], None], errors: ErrorLog) -> None:
+    def __init__(self, numbers: HostNumbers, errors: ErrorLog) -> None:
         from mindspore import Tensor
 
-        self._tensor, self._wait, self._errors = Tensor, wait, errors
-        self._numbers = FastNumbers()
-        self._values: dict[str, float] = {}
+        self._tensor, self._numbers, self._errors = Tensor, numbers, errors
+        self._values: dict[str, Number] = {}
+        self._entered: dict[str, dict[str, Number]] = {}
         self._outputs: list[Any] = []
         self._before: dict[str, Any] = {}
         self._has_parameters, self._began = False, 0.0
@@ -52,24 +85,27 @@ class StepValues:
         """Add a number of the user's."""
         self._values[name] = number
 
-    def end(self) -> dict[str, float]:
+    def end(self) -> Row:
         """End the step and return its numbers."""
         values, self._values = self._values, {}
+        entered, self._entered = self._entered, {}
         outputs, self._outputs, self._before = self._outputs, [], {}
-        losses: dict[str, float] = {}
+        losses: dict[str, Number] = {}
         if outputs:
-            self._wait()
+            self._numbers.ready()
         with self._errors.guard("reading the loss"):
             for place, output in enumerate(outputs):
-                losses[f"loss{place or ''}"] = float(to_number(output))
+                losses[f"loss{place or ''}"] = self._numbers.number(output)
         losses["seconds"] = time.perf_counter() - self._began
-        return {**losses, **values}
+        return Row({**losses, **values}, entered, self._numbers.take())
 
     # -- the hooks ------------------------------------------------------------------------------------------------
 
     def note(self, name: str, tensor: Any) -> None:
         """Measure a tensor of a Cell, or the array of a sum of gradients."""
-        self._measure(name, tensor)
+        self._values[name] = self._numbers.norm(tensor)
+        if self._has_parameters:
+            self._values.update((f"{name}.{end}", value) for end, value in self._numbers.ends(tensor).items())
 
     def differentiated(self, output: Any) -> None:
         """Keep the loss until the end of the step: the first output, if it is one number."""
@@ -80,70 +116,51 @@ class StepValues:
 
     def scaled(self, scale: Any) -> None:
         """Note the loss scale of the next step."""
-        self._wait()
+        self._numbers.ready()
         with self._errors.guard("reading the loss scale"):
-            self._values["loss_scale"] = float(to_number(scale))
+            self._values["loss_scale"] = self._numbers.number(scale)
 
     def gradient(self, name: str, gradient: Any) -> None:
         """Measure a gradient as it arrives."""
-        self._wait()
+        self._numbers.ready()
         with self._errors.guard("reading a parameter's gradient", name):
-            self._measure(f"{name}.grad", gradient)
-
-    def _measure(self, name: str, tensor: Any) -> None:
-        if self._has_parameters:
-            norm, self._values[f"{name}.max"], self._values[f"{name}.min"] = self._numbers.ends(tensor)
-        else:
-            norm = self._numbers.norm(tensor)
-        self._values[name] = norm
+            self.note(f"{name}.grad", gradient)
 
     def before_update(self, name: str, optimizer: OptimizerValues, gradients: Any) -> None:
         """Measure the gradients that enter an optimizer, and note its numbers."""
-        self._wait()
+        self._numbers.ready()
         with self._errors.guard("reading the gradients of an optimizer", name):
             given = [leaf for leaf in leaves(gradients) if isinstance(leaf, self._tensor)]
-            self._enter(name, zip(optimizer.parameters, given))
+            entered = self._entered[name] = {}
+            for parameter, gradient in zip(optimizer.parameters, given):
+                entered[parameter] = self._numbers.norm(gradient)
         with self._errors.guard("reading the numbers of an optimizer", name):
-            self._values.update(_flat(name, optimizer.scalars(to_number, {})))
+            self._values.update(_flat(name, optimizer.scalars(self._numbers.number, {})))
         if self._has_parameters:
             with self._errors.guard("copying parameters", name):
                 self._before = {key: self._numbers.copy(value) for key, value in optimizer.parameters.items()}
-
-    def _enter(self, name: str, gradients: Iterable[tuple[str, Any]]) -> None:
-        total = 0.0
-        for parameter, gradient in gradients:
-            norm = self._numbers.norm(gradient)
-            total += norm * norm
-            arrived = self._values.get(f"{parameter}.grad")
-            if arrived is None:
-                self._values[f"{parameter}.grad"] = norm
-            elif not abs(norm - arrived) <= _SAME * arrived and not (math.isnan(norm) and math.isnan(arrived)):
-                self._values[f"{parameter}.grad_in"] = norm
-        self._values[f"{name}.global_norm"] = math.sqrt(total)
 
     def after_update(self, name: str, optimizer: OptimizerValues) -> None:
         """Measure parameters, their updates and states."""
         if not self._has_parameters:
             return
-        self._wait()
+        self._numbers.ready()
         with self._errors.guard("reading the parameters of an optimizer", name):
             for key, parameter in optimizer.parameters.items():
                 self._values[f"{key}.param"] = self._numbers.norm(parameter)
                 before = self._before.pop(key, None)
                 if before is not None:
-                    after = self._numbers.copy(parameter)
-                    difference = np.subtract(after, before, dtype=np.float32)
-                    self._values[f"{key}.update"] = float(np.linalg.norm(difference))
+                    self._values[f"{key}.update"] = self._numbers.change(parameter, before)
             for key, state in optimizer.states.items():
                 self._values[f"{name}.{key}"] = self._numbers.norm(state)
 
 
-def _flat(name: str, scalars: Mapping[str, Any]) -> dict[str, float]:
-    found = {f"{name}.{key}": float(value) for key, value in scalars.items() if _is_series(key, value)}
+def _flat(name: str, scalars: Mapping[str, Any]) -> dict[str, Number]:
+    found = {f"{name}.{key}": value for key, value in scalars.items() if _is_series(key, value)}
     for place, group in enumerate(scalars.get("groups", ())):
-        found.update((f"{name}.{key}.{place}", float(value)) for key, value in group.items() if _is_series(key, value))
+        found.update((f"{name}.{key}.{place}", value) for key, value in group.items() if _is_series(key, value))
     return found
 
 
 def _is_series(key: str, value: Any) -> bool:
-    return key not in _NO_SERIES and isinstance(value, (int, float)) and not isinstance(value, bool)
+    return key not in _NO_SERIES and isinstance(value, (int, float, Later)) and not isinstance(value, bool)

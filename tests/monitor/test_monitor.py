@@ -31,9 +31,10 @@ class Loop:
         self.net = nn.SequentialCell(nn.Dense(3, 4), nn.ReLU(), nn.Dense(4, 2))
         self.optimizer = optimizer(self.net.trainable_params())
         self.grad = ms.value_and_grad(lambda x, y: ((self.net(x) - y) ** 2).mean(), None, self.optimizer.parameters)
+        tmp_path.mkdir(exist_ok=True)
         self.path = tmp_path / "watched"
         config = tmp_path / "config.json"
-        top = {key: monitor.pop(key) for key in ("level", "step", "snapshot") if key in monitor}
+        top = {key: monitor.pop(key) for key in ("level", "step", "snapshot", "measure") if key in monitor}
         config.write_text(json.dumps({"task": "monitor", "dump_path": str(self.path), **top, "monitor": monitor}))
         self.config = config
         self.debugger = probe.PrecisionDebugger(config_path=str(config))
@@ -100,6 +101,19 @@ def test_a_row_has_the_loss_the_gradients_and_the_numbers_of_the_optimizer(loop)
     assert (series["0.weight.update"].values > 0).all()
     assert (series["seconds"].values > 0).all()
     assert series["optimizer.accum.0.weight"].steps.tolist() == [0, 4, 8]
+
+
+def test_on_a_device_the_row_has_the_same_numbers_a_step_later(tmp_path, debug, loop):
+    on_host = loop(interval=2).run(5).series()
+    ran = Loop(tmp_path / "device", measure="device", interval=2).run(5)
+    assert ran.series().steps == [0, 1, 2, 3]
+    ran.debugger.close()
+    series = ran.series()
+    assert series.steps == [0, 1, 2, 3, 4]
+    assert set(on_host.names) - set(series.names) == {n for n in on_host.names if n.endswith((".max", ".min"))}
+    for name in set(series.names) - {"seconds"}:
+        assert series[name].steps.tolist() == on_host[name].steps.tolist(), name
+        np.testing.assert_allclose(series[name].values, on_host[name].values, rtol=1e-5, err_msg=name)
 
 
 def test_gradients_that_are_clipped_on_their_way_are_seen_as_they_enter(loop):
