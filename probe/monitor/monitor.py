@@ -35,7 +35,6 @@ class Monitor:
     Attributes:
         folder: the folder of its files.
         alarms: tells what the rules say.
-        steps: the number of rows that were written.
     """
 
     def __init__(self, dump_path: str, rank: str, settings: Settings) -> None:
@@ -51,13 +50,18 @@ class Monitor:
         self._values = StepValues(self._numbers, self._errors)
         self._hooks = TrainingHooks(self._values, on_cpu)
         self._rows: deque[tuple[int, Row]] = deque()  # those whose numbers are still on the device
-        self._interval, self.steps = settings.interval, 0
+        self._interval = settings.interval
         self._cells: CellValues | None = None
         if settings.list:
             of_cells = replace(settings, task="statistics", level="L0", extra_info=False, keep_steps=0)
             self._cells = CellValues(of_cells, self.folder, self._errors, self._values.note)
         self._models: Any = None
         self._is_open = False
+
+    @property
+    def steps(self) -> int:
+        """The number of rows that were written."""
+        return self._file.count
 
     def begin(self, step: int, models: Any) -> None:
         """Begin to watch; also again within a step."""
@@ -106,7 +110,6 @@ class Monitor:
             with self._errors.guard("writing the row of a step"):
                 values = row.finish(self._numbers)
                 self._file.write(step, values)
-                self.steps += 1
             found += self.alarms.look(step, values)
         return found
 

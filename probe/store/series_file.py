@@ -92,10 +92,13 @@ class SeriesFile:
 
     Args:
         folder: the folder of the file; it is made with the first row.
+
+    Attributes:
+        count: the number of rows that were written.
     """
 
     def __init__(self, folder: str) -> None:
-        self._folder, self._names, self._file = folder, ["step"], -1
+        self._folder, self._names, self._file, self.count = folder, ["step"], -1, 0
 
     @property
     def path(self) -> str:
@@ -122,6 +125,7 @@ class SeriesFile:
             if name not in values:
                 cells[place] = _EMPTY
         self._append(head + cells.tobytes())
+        self.count += 1
 
     def _open(self) -> None:
         file_io.make_dirs(self._folder)
