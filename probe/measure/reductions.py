@@ -13,8 +13,8 @@ from probe.measure.tensor_reader import Array
 _SCALES = 1e-37, 3.4e38
 #: instances of our own, as the listed functions may be patched; older Primitives wait for pending operations
 _NEW = (
-    "Max Min MeanExt SumExt LinalgVectorNorm Square Abs Maximum ClampScalar Div NotEqual Equal Less Greater Reshape Add "
-    "Sub"
+    "Max Min MeanExt SumExt LinalgVectorNorm Square Abs Maximum ClampScalar Div NotEqual Equal Less Greater Reshape "
+    "Add Sub"
 )
 
 Scalars = list[Any]
