@@ -7,8 +7,8 @@ from __future__ import annotations
 import copy
 import logging
 import os
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
 
 from probe.config.settings import Settings
 from probe.errors import ProbeError, SettingsError
@@ -18,6 +18,7 @@ from probe.process.run_header import run_header
 from probe.recording.call_stacks import CallStacks
 from probe.recording.name_filter import NameFilter
 from probe.recording.step_recorder import StepRecorder
+from probe.snapshot.snapshot import Snapshot
 from probe.store import file_io, layout
 from probe.store.arrays import ArrayWriter
 from probe.store.disk_budget import DiskBudget
@@ -141,6 +142,32 @@ class Run:
             _log.exception("step %d is not recorded", step)
             return None
         return recorder
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The snapshot of this process."""
+        if self.folders.snapshot is None:
+            self.folders.snapshot = Snapshot()
+        found: Snapshot = self.folders.snapshot
+        return found
+
+    def begin_snapshot(
+        self, recorder: StepRecorder, step: int, capture: Watcher, cells: Iterable[tuple[str, Any]]
+    ) -> None:
+        """Note the circumstances of the run, unless they are on disk. Task nan_check has written nothing yet.
+
+        Args:
+            recorder: the recorder of the step.
+            step: the number of the step.
+            capture: watches the training.
+            cells: the Cells of the model with their paths.
+        """
+        if self.settings.snapshot and self.settings.task != "nan_check":
+            with recorder.guard("writing run.json"):
+                read = self._measurers[capture.select_measurers].measurer.read
+                header, folder = lambda: run_header(self.ranks.rank()), recorder.writer.folder
+                self.snapshot.begin(folder, step, recorder.queue, read, header, cells)
+                recorder.snapshot = self.snapshot
 
     def end_step(self, recorder: StepRecorder) -> None:
         """Close the recorder of a step, and log the names of settings that matched no call."""

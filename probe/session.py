@@ -16,7 +16,7 @@ from typing import Any, TypeVar, cast
 
 from probe.arguments import check_init_step, check_save, check_start, custom_api
 from probe.capture.backend import Backends, CaptureBackend
-from probe.capture.pynative.cells import with_loss
+from probe.capture.pynative.cells import iter_cells, with_loss
 from probe.capture.pynative.synchronous import enable_synchronous_execution
 from probe.capture.support_ops import SupportedApi
 from probe.config.config_file import ConfigFile
@@ -37,16 +37,11 @@ _log = logging.getLogger("probe")
 class State(enum.Enum):
     """The states of a session."""
 
-    #: no step is open
-    IDLE = "idle"
-    #: a step is open, hooks are installed, calls are recorded
-    RECORDING = "recording"
-    #: a step is open, hooks are removed: between stop() and step()
-    PAUSED = "paused"
-    #: a forked child, or msrun's scheduler: nothing is ever recorded
-    DETACHED = "detached"
-    #: close() was called
-    CLOSED = "closed"
+    IDLE = "idle"  #: no step is open
+    RECORDING = "recording"  #: a step is open, hooks are installed, calls are recorded
+    PAUSED = "paused"  #: a step is open, hooks are removed: between stop() and step()
+    DETACHED = "detached"  #: a forked child, or msrun's scheduler: nothing is ever recorded
+    CLOSED = "closed"  #: close() was called
 
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -160,6 +155,8 @@ class Session:
             undo.callback(setattr, self, "state", State.PAUSED)
             if self._models is not None:
                 self._capture.watch(self._models)
+            cells = iter_cells(self._models) if self._models is not None else ()
+            self._run.begin_snapshot(recorder, self._window.step, self._capture, cells)
             first = self._models[0] if isinstance(self._models, (list, tuple)) else self._models
             self._capture.install(recorder, first, token_range and (int(token_range[0]), int(token_range[1])))
             self._sigterm.install()
@@ -249,11 +246,7 @@ class Session:
                     self._backends.close()
 
     def _end_step(self, wait: bool = True) -> None:
-        """End the step.
-
-        Args:
-            wait: wait also for communications in flight.
-        """
+        """End the step; ``wait`` waits also for communications in flight."""
         recorder, self._recorder = self._recorder, None
         if recorder is None or self._capture is None:
             return
@@ -302,6 +295,11 @@ class Session:
     def _open_debug_step(self) -> None:
         if self._open_step() is not None:
             self._sigterm.install()
+
+    @serialized
+    def note(self, values: dict[str, Any]) -> None:
+        """Note values of the user's own."""
+        self._run.snapshot.note(values)
 
     @serialized
     def estimate(self) -> int:

@@ -1,0 +1,161 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Writes run.json at the first start, and a line of run.jsonl for each step's inputs, optimizer and note."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from probe.errors import UsageError
+from probe.measure.measurer import Role
+from probe.measure.statistics import crc32
+from probe.measure.tensor_reader import Array, to_number, to_numpy
+from probe.pytree import tree_map
+from probe.snapshot.secrets import to_json
+from probe.snapshot.surroundings import surroundings
+from probe.store import file_io, layout
+from probe.store.documents import encode
+
+#: most characters of all notes of a run
+_MOST_NOTES = 1_000_000
+
+
+class Snapshot:
+    """The snapshot of one process.
+
+    Attributes:
+        wants_inputs: the inputs of the model were not noted yet in this step.
+    """
+
+    def __init__(self) -> None:
+        self.wants_inputs = False
+        self._folder, self._step = "", -1
+        self._queue: Any = None
+        self._read: Callable[[Any], Array] = to_numpy
+        self._notes: list[dict[str, Any]] = []
+        self._size = 0
+        self._optimizers: set[int] = set()
+
+    def begin(
+        self, folder: str, step: int, queue: Any, read: Callable[[Any], Array], header: Callable[[], Mapping[str, Any]],
+        cells: Iterable[tuple[str, Any]],
+    ) -> None:  # fmt: skip
+        """Begin a step. The first one writes run.json.
+
+        Args:
+            folder: the rank folder of the step.
+            step: its number.
+            queue: the ``MeasurementQueue`` of the step.
+            read: reads a tensor.
+            header: returns the keys of the header ``run``.
+            cells: the Cells of the model with their paths.
+        """
+        if queue is self._queue:
+            return
+        self._queue, self._read, self._step, self.wants_inputs = queue, read, step, True
+        if self._folder and os.path.exists(os.path.join(self._folder, layout.RUN)):
+            return
+        self._folder = ""
+        cells = list(cells)
+        parameters = self._parameters(cells)
+        found = {
+            **header(), **surroundings(), "first_step": step, "dump_path": os.path.dirname(os.path.dirname(folder)),
+            "cells": [[path, type(cell).__name__] for path, cell in cells], "parameters": parameters,
+        }  # fmt: skip
+        self._complete()
+        file_io.make_dirs(folder)
+        file_io.write(os.path.join(folder, layout.RUN_LINES))  # another run's lines go
+        with file_io.atomic_write(os.path.join(folder, layout.RUN)) as file:
+            file.write(encode(found, ""))
+        self._folder = folder
+        self._optimizers.clear()
+        for note in self._notes:
+            self._append({"note": note})
+
+    def _parameters(self, cells: list[tuple[str, Any]]) -> dict[str, Any]:
+        """Return a description of each parameter, by its name in a checkpoint."""
+        found: dict[str, Any] = {}
+        seen: set[int] = set()
+        for path, cell in cells:
+            for name, parameter in cell._params.items():
+                if parameter is None or id(parameter) in seen:
+                    continue
+                seen.add(id(parameter))
+                key = parameter.name if parameter.name not in found else f"{path}.{name}"
+                is_made = not getattr(parameter, "has_init", False)
+                values = self._tensor(parameter, key) if is_made else {"shape": list(parameter.shape)}
+                found[key] = {"cell": path, "trainable": bool(parameter.requires_grad), "values": values}
+        return found
+
+    def _tensor(self, tensor: Any, place: str) -> Any:
+        """Return dtype, shape and checksums of a tensor; where it cannot be read now, its record."""
+        if not self._queue.may_read:
+            return self._queue.measure(tensor, place, None, Role.INPUT)
+        array = self._read(tensor)
+        return {"dtype": str(tensor.dtype), "shape": list(array.shape), "crc": crc32(array), "sum": sum_of_bits(array)}
+
+    def _complete(self) -> None:
+        """Wait for records of tensors that could not be read at once."""
+        if not self._queue.may_read:
+            self._queue.flush()
+
+    def inputs(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Note the values that enter the model, once in a step."""
+        from mindspore import Tensor
+
+        self.wants_inputs = False
+
+        def describe(leaf: Any, place: str) -> Any:
+            return self._tensor(leaf, place) if isinstance(leaf, Tensor) else to_json(leaf)
+
+        named = {**{str(place): value for place, value in enumerate(args)}, **kwargs}
+        inputs = {key: tree_map(describe, value, key, Tensor) for key, value in named.items()}
+        self._complete()
+        self._append({"step": self._step, "inputs": inputs})
+
+    def optimizer(self, optimizer: Any, key: str, numbers: Callable[[Callable[[Any], Any]], Mapping[str, Any]]) -> None:
+        """Note the numbers of an optimizer at its first update; ``numbers`` receives the function that reads one."""
+        self._append({"step": self._step, "optimizer": key, "numbers": to_json(numbers(to_number))})
+        self._optimizers.add(id(optimizer))
+
+    def knows(self, optimizer: Any) -> bool:
+        """Return whether an optimizer was noted."""
+        return not self._folder or id(optimizer) in self._optimizers
+
+    def note(self, values: Mapping[str, Any]) -> None:
+        """Note values of the user's own.
+
+        Raises:
+            UsageError: without values.
+        """
+        if not values:
+            raise UsageError("note(): give it values by name, as debugger.note(learning_rate=3e-4)")
+        for name, value in values.items():
+            note = {name: to_json(value, name)}
+            size = len(json.dumps(note))
+            if self._size + size > _MOST_NOTES:
+                note, size = {name: f"cut: {size} characters; all notes may have {_MOST_NOTES}"}, 0
+            self._size += size
+            self._notes.append(note)
+            self._append({"note": note})
+
+    def _append(self, line: Mapping[str, Any]) -> None:
+        if self._folder:
+            text = "".join(map(str.strip, encode(dict(line), "").split("\n")))
+            file_io.append(os.path.join(self._folder, layout.RUN_LINES), f"{text}\n")
+
+
+def sum_of_bits(array: Array) -> int:
+    """Return the sum of the elements' bits, without overflow bits: equal for the same elements in another order.
+
+    >>> sum_of_bits(np.array([1, 2], np.int8)), sum_of_bits(np.array([2, 1], np.int8))
+    (3, 3)
+    """
+    width = min(array.dtype.itemsize, 8)
+    words = np.ascontiguousarray(array).reshape(-1).view(f"u{width}")
+    return int(np.add.reduce(words, dtype=np.uint32 if width < 8 else np.uint64))
