@@ -167,7 +167,7 @@ def differences(a: RunSnapshot, b: RunSnapshot) -> list[Difference]:
     return [*values, *data, *structure, *rest]
 
 
-def first_lines(a: str, b: str, most: int = 3) -> list[str]:
+def first_lines(a: str, b: str, most: int = 2) -> list[str]:
     """Return the first differences of two rank folders, if both have a snapshot; else nothing.
 
     Args:
