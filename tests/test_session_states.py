@@ -29,6 +29,7 @@ METHODS = {
     "step": lambda debugger: debugger.step(),
     "set_init_step": lambda debugger: debugger.set_init_step(3),
     "save": lambda debugger: debugger.save(X, "x"),
+    "note": lambda debugger: debugger.note(learning_rate=0.1),
     "estimate": lambda debugger: debugger.estimate(),
     "register_custom_api": lambda debugger: debugger.register_custom_api(np, "sum"),
     "restore_custom_api": lambda debugger: debugger.restore_custom_api(np, "sum"),

@@ -57,7 +57,12 @@ def words_without_secrets(words: list[str]) -> list[str]:
     ['train.py', '--token', '***', '--lr', '1']
     """
     follows = [word.startswith("-") and "=" not in word and is_secret(word) for word in ["", *words]]
-    return [CUT if cut and word[:1] != "-" else without_secrets(word) for cut, word in zip(follows, words)]
+    return [CUT if cut and word[:1] != "-" else _word(word) for cut, word in zip(follows, words)]
+
+
+def _word(word: str) -> str:
+    name, sign, _ = word.partition("=")
+    return f"{name}={CUT}" if sign and word.startswith("-") and is_secret(name) else without_secrets(word)
 
 
 def to_json(value: Any, name: str = "", depth: int = 0) -> Any:

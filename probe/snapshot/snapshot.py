@@ -58,13 +58,14 @@ class Snapshot:
         if queue is self._queue:
             return
         self._queue, self._read, self._step, self.wants_inputs = queue, read, step, True
-        if self._folder and os.path.exists(os.path.join(self._folder, layout.RUN)):
+        root = os.path.dirname(os.path.dirname(folder))
+        if self._folder.startswith(f"{root}{os.sep}") and os.path.exists(os.path.join(self._folder, layout.RUN)):
             return
         self._folder = ""
         cells = list(cells)
         parameters = self._parameters(cells)
         found = {
-            **header(), **surroundings(), "first_step": step, "dump_path": os.path.dirname(os.path.dirname(folder)),
+            **header(), **surroundings(), "first_step": step, "dump_path": root,
             "cells": [[path, type(cell).__name__] for path, cell in cells], "parameters": parameters,
         }  # fmt: skip
         self._complete()

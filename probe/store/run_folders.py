@@ -92,6 +92,7 @@ class RunFolders:
 
     def release(self) -> None:
         """Release all locks: the run is over."""
+        self.snapshot = None
         while self._locks:
             os.close(self._locks.pop())
 

@@ -75,7 +75,7 @@ def test_a_process_that_ends_leaves_complete_documents(tmp_path, how, status):
     data = json.loads((rank / "dump.json").read_text())["data"]
     assert list(data) == ["Functional.relu.0.forward", "Functional.exp.0.forward"]
     assert "output" in data["Functional.exp.0.forward"]
-    assert sorted(path.name for path in rank.iterdir()) == ["construct.json", "dump.json", "stack.json"]
+    assert sorted(path.name for path in rank.iterdir()) == ["construct.json", "dump.json", "run.json", "run.jsonl", "stack.json"]
     assert "went on" not in done.stdout
 
 
@@ -145,7 +145,7 @@ def test_a_training_that_goes_on_after_sigterm_is_recorded_to_its_end(tmp_path, 
     data = json.loads((rank / "dump.json").read_text())["data"]
     apis = [name.split(".")[1] for name in data]
     assert apis == ["relu", "exp", "tanh", "exp", "tanh"]
-    assert sorted(path.name for path in rank.iterdir()) == ["construct.json", "dump.json", "stack.json"]
+    assert sorted(path.name for path in rank.iterdir()) == ["construct.json", "dump.json", "run.json", "run.jsonl", "stack.json"]
 
 
 FORKING = """
@@ -178,7 +178,7 @@ def test_a_forked_child_writes_nothing(tmp_path):
         [sys.executable, "-c", FORKING, str(tmp_path)], capture_output=True, text=True, check=False, timeout=100
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == "['dump.journal'] ['step0']"
+    assert done.stdout.splitlines()[-1] == "['dump.journal', 'run.json', 'run.jsonl'] ['step0']"
     data = json.loads((tmp_path / "step0" / "rank" / "dump.json").read_text())["data"]
     assert list(data) == ["Functional.relu.0.forward", "Functional.exp.0.forward"]
 

@@ -161,7 +161,12 @@ def differences(a: RunSnapshot, b: RunSnapshot) -> list[Difference]:
     values = list(parameters.values())
     structure = [*check_cells(a, b), *parameters.structure()]
     data = list(check_data(a, b))
-    rest = [*check_optimizers(a, b), *check_notes(a, b), *check_seeds(a, b), *check_circumstances(a, b)]
+    rest = [
+        *check_optimizers(a, b, parameters.renamed),
+        *check_notes(a, b),
+        *check_seeds(a, b),
+        *check_circumstances(a, b),
+    ]
     if structure and parameters.share_of_other_values > _MANY:
         return [*structure, *values, *data, *rest]
     return [*values, *data, *structure, *rest]

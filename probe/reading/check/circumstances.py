@@ -38,8 +38,14 @@ def check_cells(a: RunSnapshot, b: RunSnapshot) -> Iterator[Difference]:
         yield Difference(Importance.STRUCTURE, "Cells", f"stand in another order, first {pair(*first)}")
 
 
-def check_optimizers(a: RunSnapshot, b: RunSnapshot) -> Iterator[Difference]:
-    """Yield how the optimizers differ, in the order of their first update."""
+def check_optimizers(a: RunSnapshot, b: RunSnapshot, renamed: Mapping[str, str]) -> Iterator[Difference]:
+    """Yield how the optimizers differ, in the order of their first update.
+
+    Args:
+        a: the snapshot of A.
+        b: that of B.
+        renamed: name of a parameter in A -> another one in B.
+    """
     if not a.optimizers or not b.optimizers:
         for side, mine in (("A", a.optimizers), ("B", b.optimizers)):
             if mine:
@@ -50,18 +56,19 @@ def check_optimizers(a: RunSnapshot, b: RunSnapshot) -> Iterator[Difference]:
     for (name, x), (other, y) in zip(a.optimizers.items(), b.optimizers.items()):
         if _kind(name) != _kind(other):
             yield Difference(Importance.OPTIMIZER, "optimizer", pair(_kind(name), _kind(other)))
-        yield from _numbers(_kind(name), x, y)
+        yield from _numbers(_kind(name), x, y, renamed)
 
 
 def _kind(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-def _numbers(kind: str, x: dict[str, Any], y: dict[str, Any]) -> Iterator[Difference]:
+def _numbers(kind: str, x: dict[str, Any], y: dict[str, Any], renamed: Mapping[str, str]) -> Iterator[Difference]:
     """Yield which numbers of one optimizer differ; all of them in one line."""
     names = [
         [str(name) for group in (item, *_groups(item)) for name in group.get("parameters") or ()] for item in (x, y)
     ]
+    names[0] = [renamed.get(name, name) for name in names[0]]
     left, right = (
         {key: value for key, value in flat(item).items() if ".parameters" not in f".{key}"} for item in (x, y)
     )
@@ -154,9 +161,11 @@ def check_circumstances(a: RunSnapshot, b: RunSnapshot) -> Iterator[Difference]:
 
 
 def _machine(snapshot: RunSnapshot) -> dict[str, Any]:
-    context = {key: value for key, value in mapping(snapshot.run.get("context")).items() if key not in _REPEATS}
-    if context.get("device_target") == snapshot.run.get("device"):
-        context.pop("device_target", None)
+    context = {
+        key: value
+        for key, value in mapping(snapshot.run.get("context")).items()
+        if key not in (*_REPEATS, "device_target")
+    }
     return {**{key: snapshot.run.get(key) for key in ("device", "world_size", "jit")}, **context}
 
 

@@ -22,9 +22,10 @@ def describe(snapshots: list[RunSnapshot]) -> str:
     trainable = sum(item.get("trainable") is True for item in parameters.values())
     versions = ", ".join(f"{name} {version}" for name, version in mapping(run.get("versions")).items())
     context = mapping(run.get("context"))
+    words = run.get("command")
     lines = [
         f"run: {first.path}" + (f", and {len(snapshots) - 1} more ranks" if len(snapshots) > 1 else ""),
-        f"command: {' '.join(map(str, run.get('command') or []))}",
+        f"command: {' '.join(map(str, words)) if isinstance(words, list) else ''}",
         f"folder: {run.get('folder')} on {run.get('host')}, process {run.get('process')}",
         f"code: commit {code['commit']}{changed}" if code.get("commit") else "code: no git repository",
         f"versions: python {run.get('python')}, {versions}, and {len(mapping(run.get('packages')))} packages",

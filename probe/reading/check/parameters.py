@@ -121,7 +121,7 @@ class ParameterCheck:
         if len(names) > 1 and len(names) >= len(total):
             cause = f"another seed ({pair(*seeds)})" if seeds[0] != seeds[1] else "another seed or another checkpoint"
             return f"all {len(names)} differ: {cause}; first {where}"
-        layers = _layers(names)
+        layers = _layers(names) if len(names) > 1 else ""
         if layers:
             return f"{len(names)} of {len(self._pairs)} differ, only {layers}; first {where}"
         return f"{len(names)} of {len(self._pairs)} differ, first {where}"
@@ -143,6 +143,11 @@ class ParameterCheck:
             names = [name for name, x, y in self._pairs if (x.get("trainable"), y.get("trainable")) == (before, after)]
             if names:
                 yield Difference(Importance.STRUCTURE, "trainable", f"only in {word}: {listed(names)}")
+
+    @property
+    def renamed(self) -> dict[str, str]:
+        """The names in A of parameters that have another one in B -> that one."""
+        return self._matched.renamed
 
     @property
     def share_of_other_values(self) -> float:

@@ -49,7 +49,7 @@ def test_every_value_whose_report_had_returned_is_recovered(whole, when, tmp_pat
     assert run(tmp_path, when) == -signal.SIGKILL
     step = tmp_path / "step1" / "rank"
     assert os.listdir(step) == ["dump.journal"]
-    assert sorted(os.listdir(tmp_path / "step0" / "rank")) == ["construct.json", "dump.json", "stack.json"]
+    assert sorted(os.listdir(tmp_path / "step0" / "rank")) == ["construct.json", "dump.json", "run.json", "run.jsonl", "stack.json"]
     unrecovered = JournalSource().read(str(step))
     command = [sys.executable, "-m", "probe", "recover", str(tmp_path)]
     processes.run(command, check=True, cwd=ROOT)

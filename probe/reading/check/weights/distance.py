@@ -14,6 +14,7 @@ from probe.reading.check.weights.weight import Array, Weight
 
 #: bytes of a parameter that is held as a whole: to look at its rows
 _WHOLE = 50_000_000
+_SAME = "the same elements in another order"
 
 
 class Distance(NamedTuple):
@@ -86,24 +87,28 @@ def order(a: Weight, b: Weight) -> str:
         a: the parameter of A, with its checksums.
         b: that of B, likewise.
     """
-    if a.sum < 0 or a.sum != b.sum or a.size != b.size or a.crc == b.crc:
+    if a.sum < 0 or a.sum != b.sum or a.size != b.size:
         return ""
+    if a.crc == b.crc:
+        return "the same elements in another shape" if a.shape != b.shape else ""
     can_look = a.pieces is not None and b.pieces is not None and a.bytes <= _WHOLE and a.dtype == b.dtype
     is_turned = len(a.shape) > 1 and b.shape == a.shape[::-1]
     if not can_look:
-        return "transposed" if is_turned and a.shape != b.shape else "the same elements in another order"
-    left, right = _bits(a), _bits(b)
-    if is_turned and np.array_equal(left.T, right):
+        return "transposed" if is_turned and a.shape != b.shape else _SAME
+    return _order_of(_bits(a), _bits(b))
+
+
+def _order_of(left: Array, right: Array) -> str:
+    """Return the same for the bits of two parameters."""
+    if left.ndim > 1 and np.array_equal(left.T, right):
         return "transposed"
-    if a.shape != b.shape:
-        same = np.array_equal(np.sort(left, axis=None), np.sort(right, axis=None))
-        return "the same elements in another shape and order" if same else ""
-    rows = [[zlib.crc32(np.ascontiguousarray(row).tobytes()) for row in side] for side in (left, right)]
-    if len(a.shape) > 1 and sorted(rows[0]) == sorted(rows[1]):
-        row = next(place for place, key in enumerate(rows[0]) if rows[1][place] != key)
-        return f"rows in another order: row {row} of A is row {rows[1].index(rows[0][row])} of B"
+    if left.ndim > 1 and left.shape == right.shape:
+        rows = [[zlib.crc32(np.ascontiguousarray(row).tobytes()) for row in side] for side in (left, right)]
+        if sorted(rows[0]) == sorted(rows[1]):
+            row = next(place for place, key in enumerate(rows[0]) if rows[1][place] != key)
+            return f"rows in another order: row {row} of A is row {rows[1].index(rows[0][row])} of B"
     same = np.array_equal(np.sort(left, axis=None), np.sort(right, axis=None))
-    return "the same elements in another order" if same else ""
+    return _SAME if same else ""
 
 
 def _bits(weight: Weight) -> Array:

@@ -16,7 +16,7 @@ from probe.errors import UsageError
 Array = np.ndarray[Any, Any]
 
 #: bytes that are read at once
-PIECE = 1 << 23
+PIECE = 1 << 22
 #: most dimensions of a parameter; more is a broken file
 _MOST_DIMENSIONS = 32
 #: dtype in words -> numpy's; those of ml_dtypes by their name
