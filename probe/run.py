@@ -7,8 +7,8 @@ from __future__ import annotations
 import copy
 import logging
 import os
-from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Protocol
 
 from probe.config.settings import Settings
 from probe.errors import ProbeError, SettingsError
@@ -18,7 +18,7 @@ from probe.process.run_header import run_header
 from probe.recording.call_stacks import CallStacks
 from probe.recording.name_filter import NameFilter
 from probe.recording.step_recorder import StepRecorder
-from probe.snapshot.snapshot import Snapshot
+from probe.snapshot.snapshot import Cells, Snapshot
 from probe.store import file_io, layout
 from probe.store.arrays import ArrayWriter
 from probe.store.disk_budget import DiskBudget
@@ -72,6 +72,7 @@ class Run:
     def __init__(self, settings: Settings, folders: RunFolders) -> None:
         self.settings, self.root = settings, settings.dump_path
         self.ranks, self.folders = RankResolver(), folders
+        folders.snapshot = folders.snapshot or Snapshot()
         self.finished, self.last_folder, self._hits = False, "", 0
         self.logged: set[str] = set()
         self._stacks, self._budget = CallStacks(), DiskBudget(settings.max_disk)
@@ -143,17 +144,7 @@ class Run:
             return None
         return recorder
 
-    @property
-    def snapshot(self) -> Snapshot:
-        """The snapshot of this process."""
-        if self.folders.snapshot is None:
-            self.folders.snapshot = Snapshot()
-        found: Snapshot = self.folders.snapshot
-        return found
-
-    def begin_snapshot(
-        self, recorder: StepRecorder, step: int, capture: Watcher, cells: Iterable[tuple[str, Any]]
-    ) -> None:
+    def begin_snapshot(self, recorder: StepRecorder, step: int, capture: Watcher, cells: Cells) -> None:
         """Note the circumstances of the run, unless they are on disk. Task nan_check has written nothing yet.
 
         Args:
@@ -165,9 +156,8 @@ class Run:
         if self.settings.snapshot and self.settings.task != "nan_check":
             with recorder.guard("writing run.json"):
                 read = self._measurers[capture.select_measurers].measurer.read
-                header, folder = lambda: run_header(self.ranks.rank()), recorder.writer.folder
-                self.snapshot.begin(folder, step, recorder.queue, read, header, cells)
-                recorder.snapshot = self.snapshot
+                self.folders.snapshot.begin(recorder, step, read, lambda: run_header(self.ranks.rank()), cells)
+                recorder.snapshot = self.folders.snapshot
 
     def end_step(self, recorder: StepRecorder) -> None:
         """Close the recorder of a step, and log the names of settings that matched no call."""

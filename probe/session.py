@@ -299,7 +299,7 @@ class Session:
     @serialized
     def note(self, values: dict[str, Any]) -> None:
         """Note values of the user's own."""
-        self._run.snapshot.note(values)
+        self._unless_disabled("noting", lambda: self._run.folders.snapshot.note(values))
 
     @serialized
     def estimate(self) -> int:

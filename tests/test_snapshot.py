@@ -21,6 +21,8 @@ import pytest
 from mindspore import Parameter, Tensor, nn, ops
 
 import probe
+from probe.__main__ import main
+from probe.reading.report.report import Wishes, make_content
 from probe.snapshot.secrets import CUT, to_json, without_secrets, words_without_secrets
 from probe.snapshot.surroundings import surroundings
 from tests.support import processes
@@ -165,14 +167,12 @@ def test_a_difference_of_two_trainings_is_named_first(tmp_path, debug, change, w
 
 
 def test_a_comparison_and_a_report_begin_with_the_check(tmp_path, debug, capsys):
-    from probe.__main__ import main
-
     for name, seed in (("a", 1), ("b", 2)):
         train(debug(level="mix", dump_path=str(tmp_path / name)), seed=seed)
     assert main(["compare", str(tmp_path / "a"), str(tmp_path / "b")]) == 1
     assert "the runs differ: parameters: all 4 differ: another seed (1 / 2)" in capsys.readouterr().out
-    main(["report", str(tmp_path / "a"), str(tmp_path / "b"), "-o", str(tmp_path / "page.html")])
-    assert "all 4 differ: another seed" in (tmp_path / "page.html").read_text()
+    content = make_content(str(tmp_path / "b"), str(tmp_path / "a"), Wishes())
+    assert "parameters: all 4 differ: another seed (1 / 2)" in content.description["remarks"][0]
 
 
 # -- notes and secrets ------------------------------------------------------------------------------------------------

@@ -21,6 +21,8 @@ from probe.snapshot.surroundings import surroundings
 from probe.store import file_io, layout
 from probe.store.documents import encode
 
+Header = Callable[[], Mapping[str, Any]]
+Cells = Iterable[tuple[str, Any]]
 #: most characters of all notes of a run
 _MOST_NOTES = 1_000_000
 
@@ -41,56 +43,47 @@ class Snapshot:
         self._size = 0
         self._optimizers: set[int] = set()
 
-    def begin(
-        self, folder: str, step: int, queue: Any, read: Callable[[Any], Array], header: Callable[[], Mapping[str, Any]],
-        cells: Iterable[tuple[str, Any]],
-    ) -> None:  # fmt: skip
+    def begin(self, recorder: Any, step: int, read: Callable[[Any], Array], header: Header, cells: Cells) -> None:
         """Begin a step. The first one writes run.json.
 
         Args:
-            folder: the rank folder of the step.
+            recorder: the ``StepRecorder`` of the step.
             step: its number.
-            queue: the ``MeasurementQueue`` of the step.
             read: reads a tensor.
             header: returns the keys of the header ``run``.
             cells: the Cells of the model with their paths.
         """
+        queue, folder = recorder.queue, recorder.writer.folder
         if queue is self._queue:
             return
         self._queue, self._read, self._step, self.wants_inputs = queue, read, step, True
         root = os.path.dirname(os.path.dirname(folder))
         if self._folder.startswith(f"{root}{os.sep}") and os.path.exists(os.path.join(self._folder, layout.RUN)):
             return
-        self._folder = ""
-        cells = list(cells)
-        parameters = self._parameters(cells)
+        self._folder, cells = "", list(cells)
         found = {
             **header(), **surroundings(), "first_step": step, "dump_path": root,
-            "cells": [[path, type(cell).__name__] for path, cell in cells], "parameters": parameters,
+            "cells": [[path, type(cell).__name__] for path, cell in cells], "parameters": self._parameters(cells),
         }  # fmt: skip
-        self._complete()
         file_io.make_dirs(folder)
         file_io.write(os.path.join(folder, layout.RUN_LINES))  # another run's lines go
         with file_io.atomic_write(os.path.join(folder, layout.RUN)) as file:
-            file.write(encode(found, ""))
+            file.write(self._text(found))
         self._folder = folder
         self._optimizers.clear()
         for note in self._notes:
             self._append({"note": note})
 
-    def _parameters(self, cells: list[tuple[str, Any]]) -> dict[str, Any]:
+    def _parameters(self, cells: Cells) -> dict[str, Any]:
         """Return a description of each parameter, by its name in a checkpoint."""
         found: dict[str, Any] = {}
-        seen: set[int] = set()
         for path, cell in cells:
-            for name, parameter in cell._params.items():
-                if parameter is None or id(parameter) in seen:
-                    continue
-                seen.add(id(parameter))
-                key = parameter.name if parameter.name not in found else f"{path}.{name}"
-                is_made = not getattr(parameter, "has_init", False)
-                values = self._tensor(parameter, key) if is_made else {"shape": list(parameter.shape)}
-                found[key] = {"cell": path, "trainable": bool(parameter.requires_grad), "values": values}
+            for parameter in cell._params.values():
+                if parameter is not None and parameter.name not in found:
+                    is_made = not getattr(parameter, "has_init", False)
+                    values = self._tensor(parameter, parameter.name) if is_made else {"shape": list(parameter.shape)}
+                    known = {"cell": path, "trainable": bool(parameter.requires_grad), "values": values}
+                    found[parameter.name] = known
         return found
 
     def _tensor(self, tensor: Any, place: str) -> Any:
@@ -100,10 +93,11 @@ class Snapshot:
         array = self._read(tensor)
         return {"dtype": str(tensor.dtype), "shape": list(array.shape), "crc": crc32(array), "sum": sum_of_bits(array)}
 
-    def _complete(self) -> None:
-        """Wait for records of tensors that could not be read at once."""
-        if not self._queue.may_read:
+    def _text(self, found: dict[str, Any]) -> str:
+        """Return the text of a document, when the records in it are complete."""
+        if self._queue is not None and not self._queue.may_read:
             self._queue.flush()
+        return encode(found, "")
 
     def inputs(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Note the values that enter the model, once in a step."""
@@ -116,17 +110,16 @@ class Snapshot:
 
         named = {**{str(place): value for place, value in enumerate(args)}, **kwargs}
         inputs = {key: tree_map(describe, value, key, Tensor) for key, value in named.items()}
-        self._complete()
         self._append({"step": self._step, "inputs": inputs})
 
-    def optimizer(self, optimizer: Any, key: str, numbers: Callable[[Callable[[Any], Any]], Mapping[str, Any]]) -> None:
-        """Note the numbers of an optimizer at its first update; ``numbers`` receives the function that reads one."""
-        self._append({"step": self._step, "optimizer": key, "numbers": to_json(numbers(to_number))})
+    def optimizer(self, optimizer: Any, key: str, values: Any) -> None:
+        """Note the numbers of an optimizer at its first update; ``values`` are its ``OptimizerValues``."""
+        self._append({"step": self._step, "optimizer": key, "numbers": to_json(values.scalars(to_number, {}))})
         self._optimizers.add(id(optimizer))
 
-    def knows(self, optimizer: Any) -> bool:
-        """Return whether an optimizer was noted."""
-        return not self._folder or id(optimizer) in self._optimizers
+    def lacks(self, optimizer: Any) -> bool:
+        """Return whether an optimizer was not noted."""
+        return bool(self._folder) and id(optimizer) not in self._optimizers
 
     def note(self, values: Mapping[str, Any]) -> None:
         """Note values of the user's own.
@@ -145,9 +138,9 @@ class Snapshot:
             self._notes.append(note)
             self._append({"note": note})
 
-    def _append(self, line: Mapping[str, Any]) -> None:
+    def _append(self, line: dict[str, Any]) -> None:
         if self._folder:
-            text = "".join(map(str.strip, encode(dict(line), "").split("\n")))
+            text = "".join(map(str.strip, self._text(line).split("\n")))
             file_io.append(os.path.join(self._folder, layout.RUN_LINES), f"{text}\n")
 
 

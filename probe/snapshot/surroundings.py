@@ -27,9 +27,9 @@ _PATIENCE = 1
 
 def surroundings() -> dict[str, Any]:
     """Return the circumstances of this process; without secrets."""
-    variables = {
-        name: value for name, value in os.environ.items() if name.startswith(_PREFIXES) and not is_secret(name)
-    }
+    import mindspore
+
+    names = [name for name in sorted(os.environ) if name.startswith(_PREFIXES) and not is_secret(name)]
     return {
         "command": words_without_secrets(sys.argv),
         "folder": without_secrets(os.getcwd()),
@@ -38,8 +38,8 @@ def surroundings() -> dict[str, Any]:
         "python": platform.python_version(),
         "code": _code(os.path.dirname(os.path.abspath(sys.argv[0] or "."))),
         "packages": _packages(),
-        "context": _context(),
-        "environment": {name: without_secrets(value) for name, value in sorted(variables.items())},
+        "context": {key: mindspore.get_context(key) for key in _CONTEXT},
+        "environment": {name: without_secrets(os.environ[name]) for name in names},
     }
 
 
@@ -55,19 +55,7 @@ def _code(folder: str) -> dict[str, Any] | None:
 def _packages() -> dict[str, str]:
     """Return package -> version of all that is installed. The names of folders tell them, so that none is opened."""
     found: dict[str, str] = {}
-    for folder in sys.path:
-        with contextlib.suppress(OSError):
-            for match in filter(None, map(_PACKAGE.fullmatch, os.listdir(folder or "."))):
-                found.setdefault(match[1].lower().replace("_", "-"), match[2])
+    for folder in filter(os.path.isdir, sys.path):
+        for match in filter(None, map(_PACKAGE.fullmatch, os.listdir(folder))):
+            found.setdefault(match[1].lower().replace("_", "-"), match[2])
     return dict(sorted(found.items()))
-
-
-def _context() -> dict[str, Any]:
-    import mindspore
-
-    found: dict[str, Any] = {}
-    for key in _CONTEXT:
-        with contextlib.suppress(ValueError, KeyError, RuntimeError):  # a version without this key
-            value = mindspore.get_context(key)
-            found[key] = value if isinstance(value, (bool, int, float, str)) else str(value)
-    return found

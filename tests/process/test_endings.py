@@ -20,6 +20,9 @@ pytestmark = pytest.mark.slow
 #: how many children are killed; `make test-force` kills more
 KILLS = int(os.environ.get("PROBE_KILLS", "50"))
 
+#: the files of the first step
+FILES = ["construct.json", "dump.json", "run.json", "run.jsonl", "stack.json"]
+
 
 def test_sigkill_loses_no_call_that_had_returned(capsys):
     command = program("kills", "--kills", KILLS)
@@ -75,7 +78,7 @@ def test_a_process_that_ends_leaves_complete_documents(tmp_path, how, status):
     data = json.loads((rank / "dump.json").read_text())["data"]
     assert list(data) == ["Functional.relu.0.forward", "Functional.exp.0.forward"]
     assert "output" in data["Functional.exp.0.forward"]
-    assert sorted(path.name for path in rank.iterdir()) == ["construct.json", "dump.json", "run.json", "run.jsonl", "stack.json"]
+    assert sorted(path.name for path in rank.iterdir()) == FILES
     assert "went on" not in done.stdout
 
 
@@ -145,7 +148,7 @@ def test_a_training_that_goes_on_after_sigterm_is_recorded_to_its_end(tmp_path, 
     data = json.loads((rank / "dump.json").read_text())["data"]
     apis = [name.split(".")[1] for name in data]
     assert apis == ["relu", "exp", "tanh", "exp", "tanh"]
-    assert sorted(path.name for path in rank.iterdir()) == ["construct.json", "dump.json", "run.json", "run.jsonl", "stack.json"]
+    assert sorted(path.name for path in rank.iterdir()) == FILES
 
 
 FORKING = """

@@ -49,7 +49,9 @@ class OptimizerHooks(HookGroup):
         call = values = None
         state.in_recorded_call = True
         try:
-            self._note(recorder, optimizer)
+            if recorder.snapshot is not None and recorder.snapshot.lacks(optimizer):
+                with recorder.guard("noting an optimizer", key=type(optimizer).__name__):
+                    recorder.snapshot.optimizer(optimizer, *self._of(optimizer))
             if self._mode != "off" and recorder.task.records_updates:
                 key = ""
                 with recorder.guard("reading an optimizer", key=type(optimizer).__name__):
@@ -60,14 +62,6 @@ class OptimizerHooks(HookGroup):
             return self._record(recorder, call, values, original, optimizer, args, kwargs)
         finally:
             state.in_recorded_call = False
-
-    def _note(self, recorder: StepRecorder, optimizer: Any) -> None:
-        """Note an optimizer that the snapshot of the run lacks."""
-        snapshot = recorder.snapshot
-        if snapshot is not None and not snapshot.knows(optimizer):
-            with recorder.guard("noting an optimizer", key=type(optimizer).__name__):
-                key, values = self._of(optimizer)
-                snapshot.optimizer(optimizer, key, lambda read: values.scalars(read, {}))
 
     def _record(
         self,
