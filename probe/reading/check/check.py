@@ -155,7 +155,7 @@ def _agreed(pairs: list[tuple[RunSnapshot, RunSnapshot]]) -> str:
 def differences(a: RunSnapshot, b: RunSnapshot) -> list[Difference]:
     """Return how two runs differ, the most important first.
 
-    Where the structure differs and with it most values, the structure comes first: no other values could be expected.
+    If the structure differs and with it most values, the structure comes first: no other values could be expected.
     """
     parameters = ParameterCheck(a, b)
     values = list(parameters.values())

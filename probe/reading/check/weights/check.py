@@ -42,7 +42,7 @@ _LINES = 18
 
 
 class Found(NamedTuple):
-    """What differs between two checkpoints.
+    """The differences of two checkpoints.
 
     Attributes:
         differences: the most important first.
