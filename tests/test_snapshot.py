@@ -13,6 +13,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import types
 import zlib
 
 import mindspore as ms
@@ -207,7 +208,7 @@ def test_notes_are_cut_at_a_megabyte_and_an_empty_note_is_refused(debug):
     debugger.note(
         small=1,
         large=["words of a text " * 30] * 1000,
-        larger={str(n): ["words of a text " * 30] * 200 for n in range(9)},
+        larger={str(n): ["words of a text " * 30] * 200 for n in range(14)},
         after=2,
     )
     with pytest.raises(probe.UsageError, match="by name"):
@@ -333,18 +334,28 @@ def test_numbers_of_tokens_and_keys_stay():
 # -- the process ------------------------------------------------------------------------------------------------------
 
 
-def test_the_commit_of_the_code_and_its_changes_are_noted(tmp_path, monkeypatch):
+def test_the_commit_and_the_files_of_the_code_are_noted(tmp_path, monkeypatch):
     git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b"]
-    script = tmp_path / "train.py"
+    script = tmp_path / "code" / "train.py"
+    script.parent.mkdir()
     script.write_text("x = 1\n")
     monkeypatch.setattr(sys, "argv", [str(script)])
-    assert surroundings()["code"] is None
+    monkeypatch.setitem(sys.modules, "__main__", types.ModuleType("__main__"))
+    sys.modules["__main__"].__file__ = str(script)
+    files = {"train.py": f"{zlib.crc32(script.read_bytes()):08x}"}
+    assert surroundings()["code"] == {"commit": None, "files": files}
     for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "x"]):
         subprocess.run([*git, *words], check=True)
     commit = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
-    assert surroundings()["code"] == {"commit": commit, "changed": False}
+    assert surroundings()["code"] == {"commit": commit, "files": files}
+    subprocess.run([*git, "pack-refs", "--all"], check=True)
+    assert surroundings()["code"]["commit"] == commit
+    subprocess.run([*git, "worktree", "add", "-q", "--detach", str(tmp_path / "second")], check=True)
+    monkeypatch.setattr(sys, "argv", [str(tmp_path / "second" / "code" / "train.py")])
+    assert surroundings()["code"]["commit"] == commit
     script.write_text("x = 2\n")
-    assert surroundings()["code"] == {"commit": commit, "changed": True}
+    monkeypatch.setattr(sys, "argv", [str(script)])
+    assert surroundings()["code"]["files"] != files
 
 
 KILLED = """

@@ -27,8 +27,10 @@ _IN_TEXTS = re.compile(
 )  # fmt: skip
 #: name=value and name: value inside of a text, as in an option or the query of an address
 _NAMED = re.compile(
-    rf"""([\w.-]*(?:{_NAME.pattern}|(?<=[?&])sig)[\w.-]*\s*["']?[=:]\s*["']?)([^\s&"',;]+)""", re.IGNORECASE
+    rf"""([\w.-]*(?:{_NAME.pattern}|(?<=[?&])sig)[\w.-]*\s*["']?[=:]\s*["']?)([^\s&"',;\0]+)""", re.IGNORECASE
 )
+#: an option and its value, in words that are joined by null
+_OPTION = re.compile(rf"((?:^|\0)-[^\0=]*(?:{_NAME.pattern})[^\0=]*[=\0])(?!-)[^\0]+", re.IGNORECASE)
 _MOST_DEPTH = 20
 
 
@@ -56,13 +58,7 @@ def words_without_secrets(words: list[str]) -> list[str]:
     >>> words_without_secrets(["train.py", "--token", "abc", "--lr", "1"])
     ['train.py', '--token', '***', '--lr', '1']
     """
-    follows = [word.startswith("-") and "=" not in word and is_secret(word) for word in ["", *words]]
-    return [CUT if cut and word[:1] != "-" else _word(word) for cut, word in zip(follows, words)]
-
-
-def _word(word: str) -> str:
-    name, sign, _ = word.partition("=")
-    return f"{name}={CUT}" if sign and word.startswith("-") and is_secret(name) else without_secrets(word)
+    return _OPTION.sub(rf"\1{CUT}", "\0".join(map(without_secrets, words))).split("\0")
 
 
 def to_json(value: Any, name: str = "", depth: int = 0) -> Any:

@@ -23,8 +23,8 @@ from probe.store.documents import encode
 
 Header = Callable[[], Mapping[str, Any]]
 Cells = Iterable[tuple[str, Any]]
-#: most characters of all notes of a run
-_MOST_NOTES = 1_000_000
+#: most characters of a note
+_MOST_NOTE = 1_000_000
 
 
 class Snapshot:
@@ -40,7 +40,6 @@ class Snapshot:
         self._queue: Any = None
         self._read: Callable[[Any], Array] = to_numpy
         self._notes: list[dict[str, Any]] = []
-        self._size = 0
         self._optimizers: set[int] = set()
 
     def begin(self, recorder: Any, step: int, read: Callable[[Any], Array], header: Header, cells: Cells) -> None:
@@ -131,10 +130,8 @@ class Snapshot:
             raise UsageError("note(): give it values by name, as debugger.note(learning_rate=3e-4)")
         for name, value in values.items():
             note = {name: to_json(value, name)}
-            size = len(json.dumps(note))
-            if self._size + size > _MOST_NOTES:
-                note, size = {name: f"cut: {size} characters; all notes may have {_MOST_NOTES}"}, 0
-            self._size += size
+            if (size := len(json.dumps(note))) > _MOST_NOTE:
+                note = {name: f"cut: it has {size} characters, and a note may have {_MOST_NOTE}"}
             self._notes.append(note)
             self._append({"note": note})
 

@@ -8,8 +8,10 @@ import contextlib
 import os
 import platform
 import re
-import subprocess
 import sys
+import zlib
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from probe.snapshot.secrets import is_secret, without_secrets, words_without_secrets
@@ -20,9 +22,8 @@ _PREFIXES = tuple(
 )
 _CONTEXT = "mode device_target jit_level deterministic pynative_synchronize".split()
 _PACKAGE = re.compile(r"(.+?)-(.+?)(?:-py\d[\d.]*)?\.(?:dist-info|egg-info)")
-_GIT = "git --no-optional-locks -c core.fsmonitor=false status --porcelain=v2 --branch --untracked-files=no".split()
-#: seconds after which the state of the code is not waited for
-_PATIENCE = 1
+#: at most so many files of the training's code have a checksum
+_MOST_FILES = 300
 
 
 def surroundings() -> dict[str, Any]:
@@ -31,24 +32,32 @@ def surroundings() -> dict[str, Any]:
 
     names = [name for name in sorted(os.environ) if name.startswith(_PREFIXES) and not is_secret(name)]
     return {
-        "command": words_without_secrets(sys.argv),
-        "folder": without_secrets(os.getcwd()),
-        "host": platform.node(),
-        "process": os.getpid(),
-        "python": platform.python_version(),
+        "command": words_without_secrets(sys.argv), "folder": without_secrets(os.getcwd()), "host": platform.node(),
+        "process": os.getpid(), "python": platform.python_version(), "packages": _packages(),
         "code": _code(os.path.dirname(os.path.abspath(sys.argv[0] or "."))),
-        "packages": _packages(),
         "context": {key: mindspore.get_context(key) for key in _CONTEXT},
         "environment": {name: without_secrets(os.environ[name]) for name in names},
-    }
+    }  # fmt: skip
 
 
-def _code(folder: str) -> dict[str, Any] | None:
-    """Return the commit of the training's code, and whether files of it were changed since; None without git."""
-    with contextlib.suppress(OSError, subprocess.SubprocessError):
-        said = subprocess.run(_GIT, cwd=folder, capture_output=True, text=True, timeout=_PATIENCE, check=True).stdout
-        commits = [line.split()[-1] for line in said.splitlines() if line.startswith("# branch.oid ")]
-        return {"commit": commits[0], "changed": any(not line.startswith("#") for line in said.splitlines())}
+def _code(folder: str) -> dict[str, Any]:
+    """Return the commit of the training's code, and a checksum of each of its files that was imported."""
+    files = (
+        str(vars(module).get("__file__")) for module in list(sys.modules.values()) if isinstance(module, ModuleType)
+    )
+    own = sorted(file for file in files if file.startswith(f"{folder}{os.sep}") and "site-packages" not in file)
+    paths = {os.path.relpath(file, folder): Path(file) for file in own[:_MOST_FILES] if os.path.isfile(file)}
+    sums = {name: f"{zlib.crc32(path.read_bytes()):08x}" for name, path in paths.items()}
+    return {"commit": next(filter(None, map(_commit, (Path(folder), *Path(folder).parents))), None), "files": sums}
+
+
+def _commit(folder: Path) -> str | None:
+    """Return the commit that is checked out in a folder, by the end of git's log of it; None if it is no repository."""
+    git = folder / ".git"
+    with contextlib.suppress(OSError, IndexError):
+        if git.is_file():  # a further worktree
+            git = folder / git.read_text().split(":", 1)[1].strip()
+        return (git / "logs" / "HEAD").read_text(errors="replace").splitlines()[-1].split()[1]
     return None
 
 

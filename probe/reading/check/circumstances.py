@@ -152,9 +152,11 @@ def check_circumstances(a: RunSnapshot, b: RunSnapshot) -> Iterator[Difference]:
                   if name not in _REPEATS and not _PLACE.search(name)} for run in (a, b)]  # fmt: skip
     yield from _values(kind, "environment", *variables)
     code = [mapping(run.run.get("code")) for run in (a, b)]
-    yield from _values(
-        kind, "code", *({"commit": it.get("commit"), "uncommitted changes": it.get("changed")} for it in code)
-    )
+    yield from _values(kind, "code", *({"commit": it.get("commit")} for it in code))
+    files = [mapping(it.get("files")) for it in code]
+    other = [name for name in {**files[0], **files[1]} if files[0].get(name) != files[1].get(name)]
+    if other:
+        yield Difference(kind, "code", f"files differ: {listed(other)}")
     commands = [_command(run) for run in (a, b)]
     if commands[0] != commands[1]:
         yield Difference(kind, "command", _words(*commands))

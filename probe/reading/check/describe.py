@@ -17,7 +17,6 @@ def describe(snapshots: list[RunSnapshot]) -> str:
     first = snapshots[0]
     run, parameters = first.run, first.parameters
     code = mapping(run.get("code"))
-    changed = ", with uncommitted changes" if code.get("changed") else ""
     sizes = [math.prod(item["shape"]) for item in parameters.values() if _is_shape(item.get("shape"))]
     trainable = sum(item.get("trainable") is True for item in parameters.values())
     versions = ", ".join(f"{name} {version}" for name, version in mapping(run.get("versions")).items())
@@ -27,7 +26,8 @@ def describe(snapshots: list[RunSnapshot]) -> str:
         f"run: {first.path}" + (f", and {len(snapshots) - 1} more ranks" if len(snapshots) > 1 else ""),
         f"command: {' '.join(map(str, words)) if isinstance(words, list) else ''}",
         f"folder: {run.get('folder')} on {run.get('host')}, process {run.get('process')}",
-        f"code: commit {code['commit']}{changed}" if code.get("commit") else "code: no git repository",
+        f"code: {len(mapping(code.get('files')))} files, "
+        + (f"commit {code['commit']}" if code.get("commit") else "no git repository"),
         f"versions: python {run.get('python')}, {versions}, and {len(mapping(run.get('packages')))} packages",
         f"device: {run.get('device')}, world size {run.get('world_size')}, "
         f"{'GRAPH_MODE' if context.get('mode') == 0 else 'PyNative mode'}",

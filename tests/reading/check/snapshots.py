@@ -56,7 +56,7 @@ class Experiment:
             "tool": "probe", "format": 1, "world_size": 1, "rank": None, "device": "CPU",
             "versions": {"probe": "0.1.0", "mindspore": "2.10.0", "numpy": "1.26.4"}, "seed": 1, "deterministic": False,
             "command": ["/home/me/train.py", "--out", "golden", "--lr", "0.01"], "folder": "/home/me", "host": "one",
-            "process": 7, "python": "3.11.7", "code": {"commit": "a" * 40, "changed": False},
+            "process": 7, "python": "3.11.7", "code": {"commit": "a" * 40, "files": {"train.py": "01", "model.py": "12"}},
             "packages": {"numpy": "1.26.4", "mindspore": "2.10.0", "pillow": "13.0.0"},
             "context": {"mode": 1, "device_target": "CPU", "jit_level": "", "deterministic": "OFF",
                         "pynative_synchronize": False},

@@ -182,7 +182,12 @@ PLANTED = [
     ("package", set_in("packages", "12.0.0", "pillow"), 6, "packages: pillow 13.0.0 / 12.0.0"),
     ("environment", set_in("environment", "4", "OMP_NUM_THREADS"), 6, "environment OMP_NUM_THREADS: 2 / 4"),
     ("commit", set_in("code", "b" * 40, "commit"), 6, "code commit: aaaa"),
-    ("changed code", set_in("code", True, "changed"), 6, "code uncommitted changes: false / true"),
+    (
+        "changed code",
+        set_in("code", {"train.py": "01", "model.py": "0"}, "files"),
+        6,
+        "code: files differ: model.py",
+    ),
     ("command", set_in("command", ["train.py", "--out", "golden", "--lr", "0.1"]), 6, "command: --lr 0.01 / 0.1"),
     ("mode", set_in("context", 0, "mode"), 6, "mode: 1 / 0"),
     ("device", set_in("device", "Ascend"), 6, "device: CPU / Ascend"),
