@@ -324,6 +324,11 @@ def test_texts_that_are_no_secrets_stay(text):
     assert without_secrets(text) == text
 
 
+@pytest.mark.parametrize("part", ["1,", "a", "aB3", ":", "://a:", "key", "-", "a b=", "sk-", "\0--key"])
+def test_long_texts_are_searched_once(part):
+    assert without_secrets(part * 100_000)  # with a search for each place it would take hours
+
+
 def test_numbers_of_tokens_and_keys_stay():
     values = {"max_tokens": 4096, "num_key_value_heads": 8, "tokenizer": "llama", "key_dims": [64, 64]}
     assert to_json(values) == values

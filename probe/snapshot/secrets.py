@@ -15,7 +15,7 @@ CUT = "***"
 _STRICT = "SECRET|PASSW|PASSPHRASE|CREDENTIAL"
 _NAME = re.compile(rf"{_STRICT}|KEY|TOKEN(?!IZER)", re.IGNORECASE)
 _IN_TEXTS = re.compile(
-    r"(?<=://)[^/\s@]*:[^/\s]*@"  # user:password@ in an address
+    r"(?<=://)[^/\s@:]*:[^/\s]*@"  # user:password@ in an address
     r"|(?i:(?<=bearer )|(?<=basic ))\S{6,}"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*"
     # the beginnings that well-known services give to their tokens
@@ -23,11 +23,12 @@ _IN_TEXTS = re.compile(
     r"[\w.=/+-]{10,}"
     r"|\b(?=[a-z0-9]*\d)(?=[a-z0-9]*[a-z])[a-z0-9]{32,}\b|\b(?=[A-F0-9]*[A-F])[A-F0-9]{32,}\b"
     r"|\b(?=\w*[a-z])(?=\w*[A-Z])(?=[A-Za-z]*\d)[A-Za-z0-9]{20,}\b"
-    r"|(?<![\w/.~+-])(?=\S*[a-z])(?=\S*[A-Z])(?=\S*\d)[A-Za-z0-9+/]{40}=*(?![\w/.+])"
+    r"|(?<![\w/.~+-])(?=[A-Za-z0-9+/]*[a-z])(?=[a-z0-9+/]*[A-Z])(?=[A-Za-z+/]*\d)[A-Za-z0-9+/]{40}=*(?![\w/.+])"
 )  # fmt: skip
 #: name=value and name: value inside of a text, as in an option or the query of an address
 _NAMED = re.compile(
-    rf"""([\w.-]*(?:{_NAME.pattern}|(?<=[?&])sig)[\w.-]*\s*["']?[=:]\s*["']?)([^\s&"',;\0]+)""", re.IGNORECASE
+    rf"""((?<![\w.-])[\w.-]{{0,60}}(?:{_NAME.pattern}|(?<=[?&])sig)[\w.-]{{0,60}}\s{{0,3}}["']?[=:]\s*["']?)([^\s&"',;\0]+)""",
+    re.IGNORECASE,
 )
 #: an option and its value, in words that are joined by null
 _OPTION = re.compile(rf"((?:^|\0)-[^\0=]*(?:{_NAME.pattern})[^\0=]*[=\0])(?!-)[^\0]+", re.IGNORECASE)

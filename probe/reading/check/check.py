@@ -140,7 +140,7 @@ def check_snapshots(paths: tuple[str, str], a: list[RunSnapshot], b: list[RunSna
     for side, run in zip("AB", (a, b)):
         has_model, has_batches = any(item.parameters for item in run), any(item.inputs for item in run)
         if has_model and not has_batches:
-            remarks.append(f"{side} has no batches: the model was not called between start and stop")
+            remarks.append(f"{side} has no batches: GRAPH_MODE, or the model was not called between start and stop")
     return Check(paths, found, remarks, _agreed(pairs))
 
 
