@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import weakref
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -37,7 +38,7 @@ class Snapshot:
     def __init__(self) -> None:
         self.wants_inputs = False
         self._folder, self._step = "", -1
-        self._queue: Any = None
+        self._queue: Callable[[], Any] = type(None)  # the snapshot outlives the step
         self._read: Callable[[Any], Array] = to_numpy
         self._notes: list[dict[str, Any]] = []
         self._optimizers: set[int] = set()
@@ -53,9 +54,9 @@ class Snapshot:
             cells: the Cells of the model with their paths.
         """
         queue, folder = recorder.queue, recorder.writer.folder
-        if queue is self._queue:
+        if queue is self._queue():
             return
-        self._queue, self._read, self._step, self.wants_inputs = queue, read, step, True
+        self._queue, self._read, self._step, self.wants_inputs = weakref.ref(queue), read, step, True
         root = os.path.dirname(os.path.dirname(folder))
         if self._folder.startswith(f"{root}{os.sep}") and os.path.exists(os.path.join(self._folder, layout.RUN)):
             return
@@ -87,15 +88,16 @@ class Snapshot:
 
     def _tensor(self, tensor: Any, place: str) -> Any:
         """Return dtype, shape and checksums of a tensor; where it cannot be read now, its record."""
-        if not self._queue.may_read:
-            return self._queue.measure(tensor, place, None, Role.INPUT)
+        if not self._queue().may_read:
+            return self._queue().measure(tensor, place, None, Role.INPUT)
         array = self._read(tensor)
         return {"dtype": str(tensor.dtype), "shape": list(array.shape), "crc": crc32(array), "sum": sum_of_bits(array)}
 
     def _text(self, found: dict[str, Any]) -> str:
         """Return the text of a document, when the records in it are complete."""
-        if self._queue is not None and not self._queue.may_read:
-            self._queue.flush()
+        queue = self._queue()
+        if queue is not None and not queue.may_read:
+            queue.flush()
         return encode(found, "")
 
     def inputs(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
