@@ -132,10 +132,15 @@ def _read(path: str) -> RunSnapshot:
 def _take(snapshot: RunSnapshot, text: str) -> bool:
     """Add a line to a snapshot; return False for a cut one, which a process leaves that was killed."""
     try:
-        line = json.loads(text)
-        assert isinstance(line, dict)
-    except (ValueError, RecursionError, AssertionError):
+        _add(snapshot, json.loads(text))
+    except (ValueError, RecursionError):
         return False
+    return True
+
+
+def _add(snapshot: RunSnapshot, line: Any) -> None:
+    if not isinstance(line, dict):
+        raise ValueError("no object")
     step = line.get("step")
     if mapping(line.get("note")):
         snapshot.notes.update(flat(line["note"]))
@@ -143,7 +148,6 @@ def _take(snapshot: RunSnapshot, text: str) -> bool:
         snapshot.inputs[step] = tensors_and_values(line["inputs"])
     elif isinstance(line.get("optimizer"), str):
         snapshot.optimizers[line["optimizer"]] = mapping(line.get("numbers"))
-    return True
 
 
 def flat(value: Any, place: str = "") -> dict[str, Any]:

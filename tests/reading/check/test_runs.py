@@ -311,6 +311,13 @@ def test_a_line_that_a_kill_has_cut_is_left_out_and_said(tmp_path):
     assert [item.subject for item in result.differences] == ["optimizer"]
 
 
+def test_a_line_that_is_nested_deeply_is_left_out(tmp_path):
+    golden, mine = pair(tmp_path)
+    with (mine / "step0" / "rank" / "run.jsonl").open("a") as file:
+        file.writelines('{"note": ' + '{"a": ' * depth + "1" + "}" * depth + "}\n" for depth in (900, 980, 100_000))
+    assert "is cut or broken" in str(probe.check(golden, mine).remarks)
+
+
 HOSTILE = ["", "[]", "{", '{"parameters": 3}', '{"a": ' * 5000, "\x00\xff", '{"parameters": {"a": 1}, "cells": 7}']
 
 

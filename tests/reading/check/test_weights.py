@@ -191,6 +191,13 @@ def test_the_reader_of_torch_executes_nothing(tmp_path, capsys):
     assert "holds no tensors" in capsys.readouterr().err
 
 
+def test_a_dict_that_holds_itself_is_looked_into_once(tmp_path):
+    itself = b"".join(archives.text(f"k{n}") + b"h\x00" for n in range(40))
+    archives.write(tmp_path / "a.pt", b"}q\x00(" + itself + archives.text("w") + archives.tensor() + b"u", bytes(24))
+    write_ckpt(tmp_path / "b.ckpt", {"w": np.zeros((2, 3), np.float32)})
+    assert probe.check(tmp_path / "a.pt", tmp_path / "b.ckpt").ok
+
+
 def test_objects_of_python_in_an_npz_are_refused(tmp_path, capsys):
     np.savez(tmp_path / "a.npz", w=np.array([{}], dtype=object))
     assert main(["check", str(tmp_path / "a.npz")]) == 2

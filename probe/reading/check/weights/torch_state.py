@@ -20,7 +20,7 @@ from probe.reading.check.weights.weight import Array, Weight, in_file, numpy_dty
 from probe.reading.torch_arrays import _BROKEN, Archive, open_archive, storage_of, tensor_of
 from probe.reading.torch_pickle import Layout, NotATensor
 
-_MOST_MEMBERS, _MOST_DESCRIPTION, _MOST_DEPTH = 1 << 20, 1 << 28, 30
+_MOST_MEMBERS, _MOST_DESCRIPTION, _MOST_DEPTH = 1 << 20, 1 << 28, 100
 #: dtype of torch -> MindSpore's word
 _WORDS = {
     "float64": "Float64", "float32": "Float32", "float16": "Float16", "bfloat16": "BFloat16", "int64": "Int64",
@@ -135,7 +135,7 @@ def read_torch(path: str) -> dict[str, Weight]:
             if begin != b"PK":
                 raise NotATensor("it is no file of torch.save")
             archive = open_archive(file, _MOST_MEMBERS, _MOST_DESCRIPTION)
-            layouts = dict(_tensors(_follow(archive.description), ""))
+            layouts = dict(_tensors(_follow(archive.description), "", set()))
             found = {name: _weight(file, path, layout, archive) for name, layout in layouts.items()}
     except NotATensor as error:
         raise UsageError(f"{path} is not read: {error}") from None
@@ -158,12 +158,14 @@ def _follow(description: bytes) -> Any:
     raise NotATensor("its data.pkl is broken")
 
 
-def _tensors(value: Any, place: str, depth: int = 0) -> Iterator[tuple[str, Layout]]:
+def _tensors(value: Any, place: str, seen: set[int]) -> Iterator[tuple[str, Layout]]:
+    """Yield the tensors of nested containers; one that is inside of itself, or stands twice, is looked into once."""
     if type(value) is Layout:
         yield place or "tensor", value
-    elif isinstance(value, (dict, list, tuple)) and depth < _MOST_DEPTH:
+    elif isinstance(value, (dict, list, tuple)) and id(value) not in seen and place.count(".") < _MOST_DEPTH:
+        seen.add(id(value))
         for key, item in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _tensors(item, f"{place}.{key}" if place else str(key), depth + 1)
+            yield from _tensors(item, f"{place}.{key}" if place else str(key), seen)
 
 
 def _without_wrapper(found: dict[str, Weight]) -> dict[str, Weight]:
