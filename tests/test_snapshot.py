@@ -176,6 +176,19 @@ def test_a_comparison_and_a_report_begin_with_the_check(tmp_path, debug, capsys)
     assert "parameters: all 4 differ: another seed (1 / 2)" in content.description["remarks"][0]
 
 
+@pytest.mark.parametrize("settings", [{"task": "tensor"}, {"summary_mode": "md5"}])
+def test_a_checkpoint_is_compared_with_a_dump_without_a_snapshot(tmp_path, debug, settings):
+    ms.set_seed(1)
+    net = Net()
+    ms.save_checkpoint(net, str(tmp_path / "same.ckpt"))
+    net.hidden.weight[0, 0] = 9.0
+    ms.save_checkpoint(net, str(tmp_path / "other.ckpt"))
+    train(debug(level="mix", snapshot=False, **settings), steps=1)
+    assert probe.check(tmp_path / "same.ckpt", debug.dump_path).ok
+    [line] = probe.check(tmp_path / "other.ckpt", debug.dump_path).lines()
+    assert line.startswith("hidden.weight: ")
+
+
 # -- notes and secrets ------------------------------------------------------------------------------------------------
 
 

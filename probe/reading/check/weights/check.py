@@ -20,6 +20,7 @@ from probe.reading.check.snapshot import read_snapshots
 from probe.reading.check.weights.archives import read_npz, read_safetensors
 from probe.reading.check.weights.ckpt import read_ckpt
 from probe.reading.check.weights.distance import distance, order
+from probe.reading.check.weights.dumped import read_dumped
 from probe.reading.check.weights.torch_state import read_torch
 from probe.reading.check.weights.weight import Weight, numpy_dtype
 
@@ -61,7 +62,7 @@ def is_checkpoint(path: str) -> bool:
 
 
 def read_weights(path: str) -> Weights:
-    """Return the parameters of a checkpoint, or those that the snapshot of a run describes.
+    """Return the parameters of a checkpoint, or those of a run: of its snapshot, or of its first dump without one.
 
     Raises:
         UsageError: when it cannot be read.
@@ -71,7 +72,11 @@ def read_weights(path: str) -> Weights:
             raise UsageError(f"{path}: no such file")
         return _READERS[os.path.splitext(path)[1].lower()](path)
     found: Weights = {}
-    for name, item in read_snapshots(path)[0].parameters.items():
+    try:
+        snapshot = read_snapshots(path)[0]
+    except UsageError:
+        return read_dumped(path)
+    for name, item in snapshot.parameters.items():
         shape = item.get("shape")
         if isinstance(shape, list):
             total = item.get("sum")
