@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from probe.callbacks import MsprobeInitStep, MsprobeStep
     from probe.debugger import PrecisionDebugger
     from probe.errors import AlarmError, NonFiniteError, ProbeError, SettingsError, UsageError
+    from probe.reading.check.check import check
     from probe.reading.compare.answer.comparison import compare
     from probe.reading.load import load
     from probe.reading.nan import first_nan
@@ -31,6 +32,7 @@ __all__ = [
     "SettingsError",
     "UsageError",
     "__version__",
+    "check",
     "check_ranks",
     "compare",
     "first_nan",
@@ -50,6 +52,7 @@ _LAZY_IMPORTS = {
     "ProbeError": "probe.errors",
     "SettingsError": "probe.errors",
     "UsageError": "probe.errors",
+    "check": "probe.reading.check.check",
     "check_ranks": "probe.reading.rank_checks",
     "compare": "probe.reading.compare.answer.comparison",
     "first_nan": "probe.reading.nan",

@@ -220,6 +220,22 @@ class PrecisionDebugger:
 
     @classmethod
     @raised_at_caller
+    def note(cls, **values: Any) -> None:
+        """Note hyper-parameters of your own in run.jsonl, for ``probe check``: numbers, texts, dicts, argparse's.
+
+        Secrets are cut: values with such a name, and texts that look like tokens or carry a password.
+
+        Raises:
+            UsageError: without values.
+
+        Example::
+
+            PrecisionDebugger.note(learning_rate=3e-4, config=args)
+        """
+        cls._session_of_process().note(values)
+
+    @classmethod
+    @raised_at_caller
     def estimate(cls) -> int:
         """Return the bytes on disk that a step like the last one would take with task "tensor", on this rank.
 

@@ -18,6 +18,7 @@ from probe.process.run_header import run_header
 from probe.recording.call_stacks import CallStacks
 from probe.recording.name_filter import NameFilter
 from probe.recording.step_recorder import StepRecorder
+from probe.snapshot.snapshot import Cells, Snapshot
 from probe.store import file_io, layout
 from probe.store.arrays import ArrayWriter
 from probe.store.disk_budget import DiskBudget
@@ -71,6 +72,7 @@ class Run:
     def __init__(self, settings: Settings, folders: RunFolders) -> None:
         self.settings, self.root = settings, settings.dump_path
         self.ranks, self.folders = RankResolver(), folders
+        folders.snapshot = folders.snapshot or Snapshot()
         self.finished, self.last_folder, self._hits = False, "", 0
         self.logged: set[str] = set()
         self._stacks, self._budget = CallStacks(), DiskBudget(settings.max_disk)
@@ -141,6 +143,21 @@ class Run:
             _log.exception("step %d is not recorded", step)
             return None
         return recorder
+
+    def begin_snapshot(self, recorder: StepRecorder, step: int, capture: Watcher, cells: Cells) -> None:
+        """Note the circumstances of the run, unless they are on disk. Task nan_check has written nothing yet.
+
+        Args:
+            recorder: the recorder of the step.
+            step: the number of the step.
+            capture: watches the training.
+            cells: the Cells of the model with their paths.
+        """
+        if self.settings.snapshot and self.settings.task != "nan_check":
+            with recorder.guard("writing run.json"):
+                read = self._measurers[capture.select_measurers].measurer.read
+                self.folders.snapshot.begin(recorder, step, read, lambda: run_header(self.ranks.rank()), cells)
+                recorder.snapshot = self.folders.snapshot
 
     def end_step(self, recorder: StepRecorder) -> None:
         """Close the recorder of a step, and log the names of settings that matched no call."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from probe.arguments import check_init_step, check_save, check_start, custom_api
 from probe.capture.backend import Backends, CaptureBackend
-from probe.capture.pynative.cells import with_loss
+from probe.capture.pynative.cells import iter_cells, with_loss
 from probe.capture.pynative.synchronous import enable_synchronous_execution
 from probe.capture.support_ops import SupportedApi
 from probe.config.config_file import ConfigFile
@@ -133,6 +133,8 @@ class Session:
             undo.callback(setattr, self, "state", State.PAUSED)
             if self._models is not None:
                 self._capture.watch(self._models)
+            cells = iter_cells(self._models) if self._models is not None else ()
+            self._run.begin_snapshot(recorder, self._window.step, self._capture, cells)
             first = self._models[0] if isinstance(self._models, (list, tuple)) else self._models
             self._capture.install(recorder, first, token_range and (int(token_range[0]), int(token_range[1])))
             self._sigterm.install()
@@ -222,11 +224,7 @@ class Session:
                     self._backends.close()
 
     def _end_step(self, wait: bool = True) -> None:
-        """End the step.
-
-        Args:
-            wait: wait also for communications in flight.
-        """
+        """End the step; ``wait`` waits also for communications in flight."""
         recorder, self._recorder = self._recorder, None
         if recorder is None or self._capture is None:
             return
@@ -283,6 +281,11 @@ class Session:
     @serialized
     def set_alarm_function(self, function: Any) -> None:
         """Set the function that is called for each alarm; only the monitor has alarms."""
+
+    @serialized
+    def note(self, values: dict[str, Any]) -> None:
+        """Note values of the user's own."""
+        self._unless_disabled("noting", lambda: self._run.folders.snapshot.note(values))
 
     @serialized
     def estimate(self) -> int:

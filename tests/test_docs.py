@@ -176,7 +176,9 @@ def test_the_readme_finds_a_planted_nan_and_compares_two_runs(tmp_path):
     assert status == 1
     assert any("Functional.sqrt.0.forward" in row for row in found)
     assert any(line in row for row in found)
-    compare, report = block("probe compare golden mine").strip().splitlines()
+    check, compare, report = block("probe compare golden mine").strip().splitlines()
+    found, status, _ = command(check, tmp_path)
+    assert (status, found[2:]) == (1, ["command: 1.0 / 1.5"])
     found, status, _ = command(compare, tmp_path)
     assert status == 1
     assert any(row.startswith("first difference: step 0, Tensor.__mul__.0.forward: argument") for row in found)

@@ -31,6 +31,7 @@ METHODS = {
     "save": lambda debugger: debugger.save(X, "x"),
     "log": lambda debugger: debugger.log("a series", 1.0),
     "on_alarm": lambda debugger: debugger.on_alarm(None),
+    "note": lambda debugger: debugger.note(learning_rate=0.1),
     "estimate": lambda debugger: debugger.estimate(),
     "register_custom_api": lambda debugger: debugger.register_custom_api(np, "sum"),
     "restore_custom_api": lambda debugger: debugger.restore_custom_api(np, "sum"),

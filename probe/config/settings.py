@@ -70,6 +70,7 @@ class Settings:
         exact_dtypes: whether bfloat16 arrays are stored as bfloat16 instead of as float32.
         kernel_dump: level "L2": keys of MindSpore's dump configuration that are set directly; None for none.
         keep_arrays: level "L2", task "statistics": whether the arrays stay that MindSpore wrote to be measured.
+        snapshot: whether run.json and run.jsonl are written, which ``probe check`` compares.
         dump_enable: whether anything is recorded now; the settings file is read again after an edit.
         quiet: whether the line at the end of the process is left out, which says where the dump is.
         scope: no names, or the two full names that begin and end the recording.
@@ -114,6 +115,7 @@ class Settings:
     exact_dtypes: bool = field(default=False, metadata=_row(validators.boolean))
     kernel_dump: Mapping[str, Any] | None = field(default=None, metadata=_row(validators.mapping))
     keep_arrays: bool = field(default=False, metadata=_row(validators.boolean))
+    snapshot: bool = field(default=True, metadata=_row(validators.boolean))
     dump_enable: bool = field(default=True, metadata=_row(validators.boolean))
     quiet: bool = field(default=False, metadata=_row(validators.boolean))
 

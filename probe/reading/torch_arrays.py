@@ -41,11 +41,27 @@ _BROKEN = (
 _ORDERS = {b"little": "<", b"big": ">"}
 
 
-class _Member(NamedTuple):
+class Member(NamedTuple):
     """The bytes of one member of the archive: where they begin in the file, and how many they are."""
 
     start: int
     size: int
+
+
+class Archive(NamedTuple):
+    """An archive of ``torch.save``.
+
+    Attributes:
+        description: the content of ``data.pkl``.
+        members: its members by name.
+        prefix: the folder of all members.
+        order: the order of bytes, as numpy writes it.
+    """
+
+    description: bytes
+    members: dict[str, Member]
+    prefix: str
+    order: str
 
 
 def read_tensor(path: str, mapped: bool = False) -> np.ndarray[Any, Any]:
@@ -73,26 +89,56 @@ def _read(file: BinaryIO, path: str, mapped: bool) -> np.ndarray[Any, Any]:
         raise NotATensor("it has the form of torch 1.5 and older; torch.load and torch.save write it anew")
     if begin != _ZIP:
         raise NotATensor("it is no file of torch.save")
-    members = _members(file)
+    archive = open_archive(file)
+    layout = read_layout(archive.description)
+    return tensor_of(file, path, layout, archive, mapped)
+
+
+def open_archive(file: BinaryIO, most_members: int = _MOST_MEMBERS, most: int = _MOST_DESCRIPTION) -> Archive:
+    """Return the parts of an archive of ``torch.save``.
+
+    Raises:
+        NotATensor: when it is none, or larger than the given limits.
+    """
+    members = _members(file, most_members)
     heads = [name for name in members if name.count("/") == 1 and name.endswith("/data.pkl")]
     if len(heads) != 1:
         raise NotATensor(f"it has {len(heads)} members data.pkl in place of one")
     prefix = heads[0].partition("/")[0]
-    layout = read_layout(_content(file, members[heads[0]]))
     order = _order(file, members.get(f"{prefix}/byteorder"))
-    member = members.get(f"{prefix}/data/{layout.storage.key}")
+    return Archive(_content(file, members[heads[0]], most), members, prefix, order)
+
+
+def tensor_of(
+    file: BinaryIO, path: str, layout: Layout, archive: Archive, mapped: bool = False
+) -> np.ndarray[Any, Any]:
+    """Return a tensor of an archive.
+
+    Raises:
+        NotATensor: when it is not there, or does not fit its storage.
+    """
+    return _tensor(file, path, layout, storage_of(layout, archive), archive.order, mapped)
+
+
+def storage_of(layout: Layout, archive: Archive) -> Member:
+    """Return the bytes of the storage of a tensor.
+
+    Raises:
+        NotATensor: when the archive lacks it.
+    """
+    member = archive.members.get(f"{archive.prefix}/data/{layout.storage.key}")
     if member is None:
         raise NotATensor(f"it has no member data/{layout.storage.key}")
-    return _tensor(file, path, layout, member, order, mapped)
+    return member
 
 
-def _members(file: BinaryIO) -> dict[str, _Member]:
+def _members(file: BinaryIO, most: int) -> dict[str, Member]:
     """Return the members of the archive; one that is compressed, encrypted, or larger than its bytes is refused."""
     size = file.seek(0, os.SEEK_END)
-    found: dict[str, _Member] = {}
+    found: dict[str, Member] = {}
     with zipfile.ZipFile(file) as archive:
         infos = archive.infolist()
-        if len(infos) > _MOST_MEMBERS:
+        if len(infos) > most:
             raise NotATensor(f"it has {len(infos)} members; a tensor has a few")
         for info in infos:
             name = _short(info.filename)
@@ -103,7 +149,7 @@ def _members(file: BinaryIO) -> dict[str, _Member]:
             start = _start(file, info)
             if info.file_size != info.compress_size or start + info.file_size > size:
                 raise NotATensor(f"its member {name} says {info.file_size} bytes, more than there are")
-            found[info.filename] = _Member(start, info.file_size)
+            found[info.filename] = Member(start, info.file_size)
     return found
 
 
@@ -116,14 +162,14 @@ def _start(file: BinaryIO, info: zipfile.ZipInfo) -> int:
     return info.header_offset + _LOCAL_HEADER + lengths
 
 
-def _content(file: BinaryIO, member: _Member) -> bytes:
-    if member.size > _MOST_DESCRIPTION:
+def _content(file: BinaryIO, member: Member, most: int = _MOST_DESCRIPTION) -> bytes:
+    if member.size > most:
         raise NotATensor(f"its data.pkl has {member.size} bytes; that of a tensor has a few hundred")
     file.seek(member.start)
     return file.read(member.size)
 
 
-def _order(file: BinaryIO, member: _Member | None) -> str:
+def _order(file: BinaryIO, member: Member | None) -> str:
     """Return the order of bytes; torch 2.0 and older do not say it, and write the little end first."""
     if member is None:
         return "<"
@@ -134,7 +180,7 @@ def _order(file: BinaryIO, member: _Member | None) -> str:
 
 
 def _tensor(
-    file: BinaryIO, path: str, layout: Layout, member: _Member, order: str, mapped: bool
+    file: BinaryIO, path: str, layout: Layout, member: Member, order: str, mapped: bool
 ) -> np.ndarray[Any, Any]:
     base = np.dtype(order + _base(layout.dtype))
     stored = _stored(layout.storage, member, base.itemsize)
@@ -168,7 +214,7 @@ def _named(array: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
     return array.view(np.dtype(getattr(ml_dtypes, dtype)))
 
 
-def _stored(storage: Storage, member: _Member, itemsize: int) -> int:
+def _stored(storage: Storage, member: Member, itemsize: int) -> int:
     """Return how many elements the storage holds; its size in the archive and in the description must agree."""
     size = storage.size if storage.dtype is None else storage.size * itemsize
     if size != member.size:

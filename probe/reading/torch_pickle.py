@@ -107,9 +107,9 @@ def read_layout(description: bytes) -> Layout:
     Raises:
         NotATensor: when it describes anything else, or is broken.
     """
-    machine = _Machine()
+    machine = Machine()
     try:
-        for opcode, argument in _opcodes(description):
+        for opcode, argument in opcodes(description):
             if opcode == "STOP":
                 return machine.result()
             machine.step(opcode, argument)
@@ -118,7 +118,8 @@ def read_layout(description: bytes) -> Layout:
     raise NotATensor("its data.pkl is broken")
 
 
-def _opcodes(description: bytes) -> Iterator[tuple[str, Any]]:
+def opcodes(description: bytes) -> Iterator[tuple[str, Any]]:
+    """Yield the opcodes of a pickle with their arguments."""
     try:
         for opcode, argument, _ in pickletools.genops(description):
             yield opcode.name, argument
@@ -126,7 +127,7 @@ def _opcodes(description: bytes) -> Iterator[tuple[str, Any]]:
         raise NotATensor(f"its data.pkl is broken: {' '.join(str(error).split())[:120]}") from None
 
 
-class _Machine:
+class Machine:
     """A stack and a memo, as the reader of pickles has them, for the opcodes of a tensor."""
 
     def __init__(self) -> None:

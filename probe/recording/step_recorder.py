@@ -19,6 +19,7 @@ from probe.recording.call_stacks import CallStacks
 from probe.recording.measurement_queue import MeasurementQueue
 from probe.recording.name_filter import NameFilter
 from probe.recording.task import GradientUse, ReadNumber, Task
+from probe.snapshot.snapshot import Snapshot
 from probe.store.dump_writer import DumpWriter
 from probe.store.error_log import ErrorGuard
 
@@ -42,6 +43,7 @@ class StepRecorder:
         task: see above.
         writer: see above.
         companion: records the compiled Cells of the same step into a tree of its own, or None.
+        snapshot: notes the inputs of the model and its optimizers, or None.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class StepRecorder:
         name_filter: NameFilter,
     ) -> None:
         self.closed, self.companion = False, cast("StepRecorder | None", None)
+        self.snapshot: Snapshot | None = None
         self.task, self.queue, self.writer = task, queue, writer
         self._stacks, self._filter = stacks, name_filter
         self._counters: defaultdict[str | tuple[str, str], Iterator[int]] = defaultdict(itertools.count)
@@ -135,6 +138,13 @@ class StepRecorder:
             parameters: its own parameters, which no Cell below it has.
         """
         self._models.setdefault(path, parameters)
+
+    def note_inputs(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Note the inputs of a model that begins to run: once in a step."""
+        if self.snapshot is not None and self.snapshot.wants_inputs:
+            self.synchronize()
+            with self.guard("noting the inputs of the model"):
+                self.snapshot.inputs(args, kwargs)
 
     def note_attributes(self, call: Call, primitive: Any) -> None:
         """Record the attributes of the Primitive that is called. A user's class may call anything `attrs`."""

@@ -9,7 +9,9 @@ import os
 DUMP, STACK, CONSTRUCT, ERRORS = "dump.json", "stack.json", "construct.json", "dump_error_info.log"
 DEBUG = "debug.json"
 ARRAYS, MAPPING, JOURNAL = "dump_tensor_data", "mapping.csv", "dump.journal"
-DUMP_FILES = (DUMP, DEBUG, STACK, CONSTRUCT, ERRORS, ARRAYS, JOURNAL)
+#: the snapshot of the run, in the folder of its first step
+RUN, RUN_LINES = "run.json", "run.jsonl"
+DUMP_FILES = (DUMP, DEBUG, STACK, CONSTRUCT, ERRORS, ARRAYS, JOURNAL, RUN, RUN_LINES)
 
 #: folders above those of the steps, where a training in PyNative mode has compiled Cells
 PYNATIVE, GRAPH = TREES = ("pynative", "graph")

@@ -23,10 +23,12 @@ class RunFolders:
 
     Attributes:
         kernels: the kernel dump of this process, or None: MindSpore reads its dump configuration once.
+        snapshot: the snapshot of this process, or None: further sessions continue it.
     """
 
     def __init__(self) -> None:
         self.kernels: Any = None
+        self.snapshot: Any = None
         self._roots: dict[tuple[str, str], str] = {}  # dump_path, name of the rank folder -> where this run writes
         self._written: set[str] = set()
         self._locks: list[int] = []
@@ -90,6 +92,7 @@ class RunFolders:
 
     def release(self) -> None:
         """Release all locks: the run is over."""
+        self.snapshot = None
         while self._locks:
             os.close(self._locks.pop())
 

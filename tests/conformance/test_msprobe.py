@@ -305,6 +305,12 @@ def test_msprobe_compare_reads_every_rank_of_a_step(ranks, case, tmp_path):
         assert reduced == {f"MintDistributed.all_reduce.0.forward.{place}.0" for place in ("input", "output")}
 
 
+def test_msprobe_graph_visualize_reads_a_whole_run_beside_its_snapshot(ranks, tmp_path):
+    run_folder = ranks / "by_hand-mix-statistics"
+    assert len(list(run_folder.rglob("run.json"))) == 2
+    assert visualize(run_folder, tmp_path / "graph")
+
+
 def test_msprobe_graph_visualize_reads_every_rank_of_a_step(ranks, tmp_path):
     import sqlite3
 

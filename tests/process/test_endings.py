@@ -21,6 +21,9 @@ pytestmark = pytest.mark.slow
 #: how many children are killed; `make test-force` kills more
 KILLS = int(os.environ.get("PROBE_KILLS", "50"))
 
+#: the files of the first step
+FILES = ["construct.json", "dump.json", "run.json", "run.jsonl", "stack.json"]
+
 
 @pytest.mark.parametrize("kills", thorough_but([KILLS // 4], [KILLS // 4, KILLS]))
 def test_sigkill_loses_no_call_that_had_returned(kills, capsys):
@@ -77,7 +80,7 @@ def test_a_process_that_ends_leaves_complete_documents(tmp_path, how, status):
     data = json.loads((rank / "dump.json").read_text())["data"]
     assert list(data) == ["Functional.relu.0.forward", "Functional.exp.0.forward"]
     assert "output" in data["Functional.exp.0.forward"]
-    assert sorted(path.name for path in rank.iterdir()) == ["construct.json", "dump.json", "stack.json"]
+    assert sorted(path.name for path in rank.iterdir()) == FILES
     assert "went on" not in done.stdout
 
 
@@ -147,7 +150,7 @@ def test_a_training_that_goes_on_after_sigterm_is_recorded_to_its_end(tmp_path, 
     data = json.loads((rank / "dump.json").read_text())["data"]
     apis = [name.split(".")[1] for name in data]
     assert apis == ["relu", "exp", "tanh", "exp", "tanh"]
-    assert sorted(path.name for path in rank.iterdir()) == ["construct.json", "dump.json", "stack.json"]
+    assert sorted(path.name for path in rank.iterdir()) == FILES
 
 
 FORKING = """
@@ -180,7 +183,7 @@ def test_a_forked_child_writes_nothing(tmp_path):
         [sys.executable, "-c", FORKING, str(tmp_path)], capture_output=True, text=True, check=False, timeout=100
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == "['dump.journal'] ['step0']"
+    assert done.stdout.splitlines()[-1] == "['dump.journal', 'run.json', 'run.jsonl'] ['step0']"
     data = json.loads((tmp_path / "step0" / "rank" / "dump.json").read_text())["data"]
     assert list(data) == ["Functional.relu.0.forward", "Functional.exp.0.forward"]
 

@@ -57,7 +57,7 @@ def test_a_launched_process_without_communication_has_the_rank_of_its_environmen
     dump = Dump(tmp_path / "dump" / "step0" / "rank1")
     names = ["Functional.relu.0.forward"] + ["Functional.exp.0.forward"] * (how == "again")
     assert list(dump.data) == names
-    assert sorted(os.listdir(dump.folder)) == ["construct.json", "dump.json", "stack.json"]
+    assert sorted(os.listdir(dump.folder)) == ["construct.json", "dump.json", "run.json", "run.jsonl", "stack.json"]
     assert [name for some, _ in dump.stack.values() for name in some] == names
 
 

@@ -83,7 +83,7 @@ def kill_one(folder, generator):
         if name in data
         and (data[name]["output"][0]["Max"], data[name]["input_args"][1]["value"]) != (i + 7.0, float(i))
     ]
-    left = sorted(name for name in os.listdir(rank) if not name.endswith(".json"))
+    left = sorted(name for name in os.listdir(rank) if not name.endswith((".json", ".jsonl")))
     whole = heard.endswith(b"e")
     return {"count": count, "returned": returned, "lost": lost, "wrong": wrong, "left": left, "whole": whole,
             "said": said, "again": again}  # fmt: skip

@@ -45,6 +45,10 @@ TOOL = [
     "probe.recording.step_recorder.StepRecorder.parameter_gradient",
     "probe.store.documents.JsonDocuments.entry",
     "probe.store.documents.JsonDocuments.stack",
+    "probe.snapshot.snapshot.Snapshot.begin",
+    "probe.snapshot.snapshot.Snapshot.inputs",
+    "probe.snapshot.snapshot.Snapshot.optimizer",
+    "probe.snapshot.surroundings._packages",
 ]
 
 

@@ -15,7 +15,8 @@ CODE = re.compile(r"(`+)(.+?)\1")
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
 #: documents of which the Chinese ones are in docs/zh/ under the same name
 MIRRORED = (
-    "choosing", "doctor", "files", "from-msprobe", "glossary", "guide", "large-runs", "levels", "monitor", "pytorch",
+    "check", "choosing", "doctor", "files", "from-msprobe", "glossary", "guide", "large-runs", "levels", "monitor",
+    "pytorch",
     "reading", "settings", "symptoms",
 )  # fmt: skip
 #: English document: its Chinese one

@@ -97,7 +97,7 @@ class CellHooks(HookGroup):
         context: shared by the hooks of the capture.
         parameters: watches the gradients of parameters.
         models: a Cell, or a list or tuple of Cells; they themselves are not recorded, only the Cells below them.
-        cells: the Cells that ``iter_cells`` found in them.
+        cells: the Cells that ``iter_cells`` found in them; the models alone at a level without Cells.
     """
 
     def __init__(
@@ -128,6 +128,7 @@ class CellHooks(HookGroup):
             recorder = context.recorder
             if key is None or recorder is None:
                 if recorder is not None and id(self) in models:
+                    recorder.note_inputs(args, kwargs)
                     note_model(recorder, self)
                 return original(self, *args, **kwargs)
             depth = len(state.cells)
@@ -167,6 +168,8 @@ class CellHooks(HookGroup):
 
     def _note_model(self, recorder: StepRecorder, model: Any) -> None:
         path = self._models[id(model)][0]
+        if not self._keys:
+            return  # no Cell is recorded, only the inputs of the model are noted
         with recorder.guard("recording the model's parameters", key=path):
             recorder.note_model(path, self._own_parameters(model, f"model {path}"))
 

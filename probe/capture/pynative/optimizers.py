@@ -49,6 +49,9 @@ class OptimizerHooks(HookGroup):
         call = values = None
         state.in_recorded_call = True
         try:
+            if recorder.snapshot is not None and recorder.snapshot.lacks(optimizer):
+                with recorder.guard("noting an optimizer", key=type(optimizer).__name__):
+                    recorder.snapshot.optimizer(optimizer, *self._of(optimizer))
             if self._mode != "off" and recorder.task.records_updates:
                 key = ""
                 with recorder.guard("reading an optimizer", key=type(optimizer).__name__):

@@ -104,7 +104,8 @@ class PyNativeCapture:
         self._optimizers.watch(models)
         self._context.hooks.discard(self._model_hooks)
         self._watched, self._model_hooks = found, HookGroup([PrimitiveHooks(self._context, held)])
-        if self._settings.cells:
+        if self._settings.cells or self._settings.snapshot:
+            cells = cells if self._settings.cells else cells[:1]  # the model
             self._model_hooks.add(CellHooks(self._context, self._parameters, models, cells))
         self._context.hooks.add(self._model_hooks)
 

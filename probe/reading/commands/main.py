@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from probe.errors import ProbeError
+from probe.reading.commands.check import add_check
 from probe.reading.commands.compare import add_compare
 from probe.reading.commands.findings import add_findings
 from probe.reading.commands.merge import add_merge
@@ -35,7 +36,8 @@ def run_command(
     parser = argparse.ArgumentParser(prog="probe", description="Read and compare dumps, and check this machine.")
     parser.add_argument("--version", action="version", version=f"probe {version}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for add in (add_show, add_compare, add_report, add_findings, add_watch, add_merge, add_recover, *further):
+    reading = (add_show, add_check, add_compare, add_report, add_findings, add_watch, add_merge, add_recover)
+    for add in (*reading, *further):
         add(commands)
     for stream in (sys.stdout, sys.stderr):  # a name that the terminal cannot show is no reason to fail
         if hasattr(stream, "reconfigure"):

@@ -24,6 +24,9 @@ from tests.support.thorough import thorough_but
 
 pytestmark = pytest.mark.slow
 
+#: the files of the first step
+FILES = ["construct.json", "dump.json", "run.json", "run.jsonl", "stack.json"]
+
 
 def run(folder, when, kind="graph"):
     """Return the exit status of the training."""
@@ -50,7 +53,7 @@ def test_every_value_whose_report_had_returned_is_recovered(whole, when, tmp_pat
     assert run(tmp_path, when) == -signal.SIGKILL
     step = tmp_path / "step1" / "rank"
     assert os.listdir(step) == ["dump.journal"]
-    assert sorted(os.listdir(tmp_path / "step0" / "rank")) == ["construct.json", "dump.json", "stack.json"]
+    assert sorted(os.listdir(tmp_path / "step0" / "rank")) == FILES
     unrecovered = JournalSource().read(str(step))
     command = [sys.executable, "-m", "probe", "recover", str(tmp_path)]
     processes.run(command, check=True, cwd=ROOT)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from probe.errors import UsageError
 from probe.reading import entry_name
+from probe.reading.check.check import first_lines
 from probe.reading.compare.answer.sentences import Describer
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
@@ -66,7 +67,7 @@ def _compare(
 ) -> None:
     try:
         summary.notes = [*a.notes, *b.notes]
-        summary.header = header_differences(a, b)
+        summary.header = [*first_lines(a.folder.path, b.folder.path), *header_differences(a, b)]
         comparing = JudgedPairs(a, b, options)
         summary.counts = _count(comparing)
         summary.origins = _find_origins(summary.counts, comparing)

@@ -1,0 +1,178 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Finds and reads the snapshots of a run: run.json and run.jsonl of each rank."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+from probe.errors import UsageError
+from probe.reading.document import read_document
+from probe.store import layout
+
+#: the value of a place: dtype, shape and checksums of a tensor, or a plain value
+Described = dict[str, Any]
+
+
+@dataclass
+class RunSnapshot:
+    """The snapshot of one rank of one run.
+
+    Attributes:
+        path: its run.json.
+        run: the content of run.json.
+        notes: the user's own values: dotted name -> value.
+        optimizers: the first numbers of each optimizer, by the name of its entry, in the order of their updates.
+        inputs: step -> place -> the value that entered the model.
+        damage: a remark about lines that cannot be read, or "".
+    """
+
+    path: str
+    run: dict[str, Any]
+    notes: dict[str, Any] = field(default_factory=dict)
+    optimizers: dict[str, dict[str, Any]] = field(default_factory=dict)
+    inputs: dict[int, Described] = field(default_factory=dict)
+    damage: str = ""
+
+    @property
+    def rank(self) -> int | None:
+        """The rank, None where there is one process only."""
+        rank = self.run.get("rank")
+        return rank if isinstance(rank, int) else None
+
+    @property
+    def parameters(self) -> dict[str, dict[str, Any]]:
+        """The parameters by name: dtype, shape, checksums, Cell, trainable."""
+        found = {}
+        for name, item in mapping(self.run.get("parameters")).items():
+            if isinstance(item, dict):
+                found[name] = {
+                    **mapping(item.get("values")),
+                    "cell": item.get("cell"),
+                    "trainable": item.get("trainable"),
+                }
+        return found
+
+    @property
+    def cells(self) -> dict[str, str]:
+        """The Cells: path -> class."""
+        cells = self.run.get("cells")
+        pairs = [item for item in cells if isinstance(item, list) and len(item) == 2] if isinstance(cells, list) else []
+        return {str(path): str(kind) for path, kind in pairs}
+
+
+def mapping(value: Any) -> dict[str, Any]:
+    """Return a value if it is an object, else {}."""
+    return value if isinstance(value, dict) else {}
+
+
+def read_snapshots(path: str | os.PathLike[str]) -> list[RunSnapshot]:
+    """Return the snapshots of a run, one for each rank.
+
+    Args:
+        path: a dump_path, a step or rank folder in it, or a run.json.
+
+    Raises:
+        UsageError: when there is none, or one cannot be read.
+    """
+    path = os.fspath(path)
+    if os.path.isfile(path):
+        return [_read(path)]
+    if not os.path.isdir(path):
+        raise UsageError(f"{path}: no such folder")
+    files: list[str] = []
+    for root in (path, os.path.dirname(os.path.abspath(path)), os.path.dirname(os.path.dirname(os.path.abspath(path)))):
+        is_inside = root == path or os.path.basename(os.path.abspath(path)).startswith(("step", "rank"))
+        files = files or (_find(root) if is_inside else [])
+    if not files:
+        raise UsageError(f'{path}: no {layout.RUN} in it. Recorded with "snapshot": false, or by another tool?')
+    found: dict[int | None, RunSnapshot] = {}
+    for file in files:
+        snapshot = _read(file)
+        before = found.get(snapshot.rank)
+        if before is None or _first_step(snapshot) < _first_step(before):
+            found[snapshot.rank] = snapshot
+    wanted = os.path.basename(os.path.abspath(path))
+    return [found[rank] for rank in sorted(found, key=lambda rank: -1 if rank is None else rank)
+            if not wanted.startswith("rank") or layout.rank_name(rank) == wanted]  # fmt: skip
+
+
+def _first_step(snapshot: RunSnapshot) -> int:
+    step = snapshot.run.get("first_step")
+    return step if isinstance(step, int) else 0
+
+
+def _find(root: str) -> list[str]:
+    found = []
+    for folder, folders, files in os.walk(root):
+        folders[:] = sorted(name for name in folders if name != layout.ARRAYS)
+        if layout.RUN in files:
+            found.append(os.path.join(folder, layout.RUN))
+    return found
+
+
+def _read(path: str) -> RunSnapshot:
+    run = read_document(path)
+    if not isinstance(run.get("parameters"), dict):
+        raise UsageError(f"{path} is no {layout.RUN} of probe: it has no parameters")
+    snapshot = RunSnapshot(path, run)
+    lines = os.path.join(os.path.dirname(path), layout.RUN_LINES)
+    try:
+        with open(lines, encoding="utf-8", errors="replace") as file:
+            if False in [_take(snapshot, line) for line in file]:
+                snapshot.damage = f"a line of {lines} is cut or broken, and left out"
+    except OSError:
+        snapshot.damage = f"{lines} cannot be read"
+    return snapshot
+
+
+def _take(snapshot: RunSnapshot, text: str) -> bool:
+    """Add a line to a snapshot; return False for a cut one, which a process leaves that was killed."""
+    try:
+        _add(snapshot, json.loads(text))
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _add(snapshot: RunSnapshot, line: Any) -> None:
+    if not isinstance(line, dict):
+        raise ValueError("no object")
+    step = line.get("step")
+    if mapping(line.get("note")):
+        snapshot.notes.update(flat(line["note"]))
+    if isinstance(step, int) and isinstance(line.get("inputs"), dict):
+        snapshot.inputs[step] = tensors_and_values(line["inputs"])
+    elif isinstance(line.get("optimizer"), str):
+        snapshot.optimizers[line["optimizer"]] = mapping(line.get("numbers"))
+
+
+def flat(value: Any, place: str = "") -> dict[str, Any]:
+    """Return the leaves of nested objects and lists by their dotted places.
+
+    >>> flat({"a": {"b": 1}, "c": [2, 3]})
+    {'a.b': 1, 'c.0': 2, 'c.1': 3}
+    """
+    if isinstance(value, (dict, list)) and value:
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        found: dict[str, Any] = {}
+        for key, item in items:
+            found.update(flat(item, f"{place}.{key}" if place else str(key)))
+        return found
+    return {place: value}
+
+
+def tensors_and_values(value: Any, place: str = "") -> Described:
+    """Return the same, with the descriptions of tensors as leaves."""
+    if isinstance(value, dict) and "dtype" in value and "shape" in value:
+        return {place: value}
+    if isinstance(value, (dict, list)) and value:
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        found: Described = {}
+        for key, item in items:
+            found.update(tensors_and_values(item, f"{place}.{key}" if place else str(key)))
+        return found
+    return {place: value}

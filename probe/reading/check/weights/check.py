@@ -1,0 +1,278 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Two checkpoints, or a checkpoint and a run: names, shapes, dtypes, and every parameter that differs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from probe.errors import UsageError
+from probe.reading import text
+from probe.reading.check.difference import Difference, Importance, listed, only, pair
+from probe.reading.check.names import Matched, match_names, renaming
+from probe.reading.check.snapshot import read_snapshots
+from probe.reading.check.weights.archives import read_npz, read_safetensors
+from probe.reading.check.weights.ckpt import read_ckpt
+from probe.reading.check.weights.distance import distance, order
+from probe.reading.check.weights.dumped import read_dumped
+from probe.reading.check.weights.torch_state import read_torch
+from probe.reading.check.weights.weight import Weight, numpy_dtype
+
+Weights = dict[str, Weight]
+_READERS: dict[str, Callable[[str], Weights]] = {
+    ".ckpt": read_ckpt, ".safetensors": read_safetensors, ".npz": read_npz, ".pt": read_torch, ".pth": read_torch,
+    ".bin": read_torch,
+}  # fmt: skip
+#: the first part of the names of an optimizer's states, and the names of its numbers
+_STATE = re.compile(
+    r"(moments?\d?|adam_[mv]|exp_avg(_sq)?|accum(ulation)?|stat|velocity|mean_square|mean_gradient|linear|"
+    r"optimizer|state|hidden_state|.*_(m|v|moment\d?))\."
+)
+_NUMBERS = re.compile(
+    r"(global_step|learning_rate|beta[12]_power|weight_decay|momentum|loss_scale|scale_sense|current_iterator_step|"
+    r"last_overflow_iterator_step|step_num|epoch_num|learning_rate_group_\d+)$"
+)
+#: a part of the differences has a line of its own
+_LINES = 18
+
+
+class Found(NamedTuple):
+    """The differences of two checkpoints.
+
+    Attributes:
+        differences: the most important first.
+        remarks: what the reader should know besides.
+        agreed: the words for no difference.
+    """
+
+    differences: list[Difference]
+    remarks: list[str]
+    agreed: str
+
+
+def is_checkpoint(path: str) -> bool:
+    """Return whether a path names a checkpoint, by its ending."""
+    return os.path.splitext(path)[1].lower() in _READERS and not os.path.isdir(path)
+
+
+def read_weights(path: str) -> Weights:
+    """Return the parameters of a checkpoint, or those of a run: of its snapshot, or of its first dump without one.
+
+    Raises:
+        UsageError: when it cannot be read.
+    """
+    if is_checkpoint(path):
+        if not os.path.exists(path):
+            raise UsageError(f"{path}: no such file")
+        return _READERS[os.path.splitext(path)[1].lower()](path)
+    found: Weights = {}
+    try:
+        snapshot = read_snapshots(path)[0]
+    except UsageError:
+        return read_dumped(path)
+    for name, item in snapshot.parameters.items():
+        shape = item.get("shape")
+        if isinstance(shape, list):
+            total = item.get("sum")
+            found[name] = Weight(
+                str(item.get("dtype")), tuple(shape), None, str(item.get("crc") or ""),
+                total if isinstance(total, int) else -1,
+            )  # fmt: skip
+    return found
+
+
+def describe_weights(path: str, as_json: bool) -> str:
+    """Return the parameters of a checkpoint as text."""
+    weights = read_weights(path)
+    if as_json:
+        rows = {
+            name: {"dtype": item.dtype, "shape": item.shape, "crc": item.digest().crc} for name, item in weights.items()
+        }
+        return json.dumps(rows, indent=1)
+    size = sum(weight.bytes for weight in weights.values())
+    lines = [[text.shorten(text.safe(name), 70), item.dtype, text.shape(item.shape)] for name, item in weights.items()]
+    table = text.columns([["parameter", "dtype", "shape"], *lines[:40]])
+    rest = [f"  ... and {len(lines) - 40} more"] if len(lines) > 40 else []
+    return "\n".join([f"{path}: {len(weights)} parameters, {text.size(size)}", table, *rest])
+
+
+def check_weights(a: str, b: str) -> Found:
+    """Compare two checkpoints, or a checkpoint and a run."""
+    comparing = WeightCheck(read_weights(a), read_weights(b))
+    return Found(list(comparing.differences()), comparing.remarks, comparing.agreed)
+
+
+class WeightCheck:
+    """Compares the parameters of two checkpoints.
+
+    Args:
+        a: the parameters of A.
+        b: those of B.
+
+    Attributes:
+        remarks: what the reader should know besides.
+    """
+
+    def __init__(self, a: Weights, b: Weights) -> None:
+        self._a, self._b = ({name: weight.digest() for name, weight in side.items()} for side in (a, b))
+        self._matched: Matched = match_names(
+            self._a, self._b, *({name: (item.shape, item.crc) for name, item in side.items() if item.crc}
+                                for side in (self._a, self._b)),
+            *({name: item.shape for name, item in side.items()} for side in (self._a, self._b)),
+        )  # fmt: skip
+        self._pairs = [(name, self._a[name], self._b[other]) for name, other in self._matched.pairs.items()]
+        self.remarks: list[str] = []
+        unknown = [name for name, x, y in self._pairs if not (x.crc and y.crc)]
+        if unknown:
+            self.remarks.append(f"the values of {listed(unknown)} are not known: the run was recorded on a device")
+
+    @property
+    def agreed(self) -> str:
+        """The words for no difference."""
+        return f"the same weights: all {len(self._pairs)} parameters have equal bytes"
+
+    def differences(self) -> Iterator[Difference]:
+        """Yield what differs."""
+        values, others = self._values()
+        yield from self._exchanged(values)
+        yield from others
+        yield from self._dtypes()
+        lines = sorted(values, key=lambda item: -item[0])
+        for _, name, sentence in lines[:_LINES]:
+            yield Difference(Importance.PARAMETERS, name, sentence)
+        if len(lines) > _LINES:
+            said = f"{len(lines) - _LINES} more differ"
+            yield Difference(Importance.PARAMETERS, "parameters", said)
+        yield from self._names()
+
+    def _names(self) -> Iterator[Difference]:
+        if self._matched.renamed:
+            yield Difference(Importance.STRUCTURE, "names", renaming(self._matched.renamed))
+        for side, names, weights in zip("AB", self._matched.only, (self._a, self._b)):
+            kinds: dict[str, int] = {}
+            for name in names:
+                if state := self._state_of(name, weights):
+                    kinds[state] = kinds.get(state, 0) + 1
+            plain = [name for name in names if not self._state_of(name, weights)]
+            if kinds:
+                said = (
+                    f"{kind} of {count} parameters" if not _NUMBERS.match(kind) else kind
+                    for kind, count in kinds.items()
+                )
+                yield Difference(Importance.OPTIMIZER, "optimizer state", f"only in {side}: {listed(said, 6)}")
+            if plain:
+                yield Difference(Importance.STRUCTURE, "parameters", only(plain, side))
+
+    def _state_of(self, name: str, weights: Weights) -> str:
+        """Return the kind of an optimizer's state, "" for a parameter."""
+        if _NUMBERS.match(name):
+            return name
+        match = _STATE.match(name)
+        if match is None:
+            return ""
+        rest = name[match.end() :]
+        return match[0][:-1] if rest in weights or match[1].startswith(("optimizer", "state")) else ""
+
+    def _dtypes(self) -> Iterator[Difference]:
+        other = [(name, x, y) for name, x, y in self._pairs if x.dtype != y.dtype]
+        if not other:
+            return
+        name, x, y = other[0]
+        rounded = [_rounded(one, two) for _, one, two in other]
+        said = f"{len(other)} of {len(self._pairs)} have another dtype, first {name}: {pair(x.dtype, y.dtype)}"
+        if all(rounded):
+            said += "; the values agree after rounding"
+        elif any(rounded):
+            said += f"; the values of {sum(rounded)} agree after rounding"
+        yield Difference(Importance.PARAMETERS, "dtype", said)
+
+    def _exchanged(self, values: list[tuple[float, str, str]]) -> Iterator[Difference]:
+        """Yield which parameters have each other's values, and take them out of the others."""
+        names = {name for _, name, _ in values}
+        owners = {(item.shape, item.crc): name for name, item in self._a.items() if name in names}
+        found = {}
+        for name in names:
+            item = self._b[self._matched.pairs[name]]
+            owner = owners.get((item.shape, item.crc))
+            if owner is not None and owner != name:
+                found[name] = owner
+        if found:
+            said = listed((f"{name} has the values of {found[name]}" for name in self._a if name in found), 4)
+            yield Difference(Importance.PARAMETERS, "exchanged", f"in B {said}")
+            values[:] = [item for item in values if item[1] not in found]
+
+    def _values(self) -> tuple[list[tuple[float, str, str]], list[Difference]]:
+        """Return the distance, name and sentence of all whose values differ, and what is said of shapes and orders."""
+        values: list[tuple[float, str, str]] = []
+        others: list[Difference] = []
+        for name, x, y in self._pairs:
+            if x.crc and x.crc == y.crc and x.shape == y.shape and x.dtype == y.dtype:
+                continue
+            moved = order(x, y) if x.dtype == y.dtype else ""
+            if moved:
+                shapes = f" ({text.shape(x.shape)} / {text.shape(y.shape)})" if x.shape != y.shape else ""
+                others.append(Difference(Importance.PARAMETERS, name, f"{moved}{shapes}"))
+            elif x.shape != y.shape:
+                others.append(Difference(Importance.STRUCTURE, name, _shapes(x, y)))
+            elif x.pieces is None or y.pieces is None:
+                if x.crc and y.crc and x.dtype == y.dtype:
+                    values.append(
+                        (0.0, name, f"other values ({x.dtype} {text.shape(x.shape)}); a run has checksums only")
+                    )
+            elif x.dtype == y.dtype or not _rounded(x, y):
+                far = distance(x, y)
+                if far.others:
+                    values.append((far.relative if far.relative == far.relative else 1e300, name, _sentence(x, far)))
+                elif x.dtype == y.dtype:
+                    values.append((0.0, name, "equal numbers of other bits: zeros of other signs, or other NaN"))
+        return values, others
+
+
+def _sentence(x: Weight, far: object) -> str:
+    from probe.reading.check.weights.distance import Distance
+
+    assert isinstance(far, Distance)
+    place = list(map(int, np.unravel_index(far.first, x.shape))) if x.shape else []
+    many = f"{far.others} of {x.size} elements differ" if far.others > 1 else f"1 of {x.size} elements differs"
+    return (
+        f"{many}, first {place}: {far.values[0]:.6g} / {far.values[1]:.6g}; "
+        f"greatest difference {far.largest:.3g}, relative {far.relative:.2g}"
+    )
+
+
+def _shapes(x: Weight, y: Weight) -> str:
+    """Return how shapes differ; for more rows, whether those of both agree."""
+    said = f"shape {text.shape(x.shape)} / {text.shape(y.shape)}"
+    if (
+        len(x.shape) != len(y.shape)
+        or not x.shape
+        or x.shape[1:] != y.shape[1:]
+        or x.pieces is None
+        or y.pieces is None
+    ):
+        return said
+    rows = abs(x.shape[0] - y.shape[0])
+    side, least = ("A", y) if x.shape[0] > y.shape[0] else ("B", x)
+    far = distance(x, y, least.size)
+    agree = f"the first {least.shape[0]} agree" if not far.others else f"{far.others} of the other elements differ"
+    return f"{said}: {side} has {rows} rows more, {agree}"
+
+
+def _rounded(x: Weight, y: Weight) -> bool:
+    """Return whether the parameter of more digits, rounded to the other's dtype, is the other."""
+    from probe.reading.check.weights.distance import aligned
+
+    if x.pieces is None or y.pieces is None or x.shape != y.shape:
+        return False
+    narrow = min((x.dtype, y.dtype), key=lambda word: numpy_dtype(word).itemsize)
+    with np.errstate(all="ignore"):
+        return all(
+            np.array_equal(one.astype(numpy_dtype(narrow)), two.astype(numpy_dtype(narrow)))
+            for one, two in aligned(x.pieces(), y.pieces())
+        )

@@ -1,0 +1,202 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the tensors of a PyTorch checkpoint, .pt or .bin, without torch. Nothing is imported, called or executed.
+
+The description is followed opcode by opcode, as for one tensor (``torch_pickle``), with dicts and lists besides. An
+object of any other class becomes a placeholder without content.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+
+from probe.errors import UsageError
+from probe.reading import torch_pickle
+from probe.reading.check.weights.weight import Array, Weight, in_file, numpy_dtype
+from probe.reading.torch_arrays import _BROKEN, Archive, open_archive, storage_of, tensor_of
+from probe.reading.torch_pickle import Layout, NotATensor
+
+_MOST_MEMBERS, _MOST_DESCRIPTION, _MOST_DEPTH = 1 << 20, 1 << 28, 100
+#: dtype of torch -> MindSpore's word
+_WORDS = {
+    "float64": "Float64", "float32": "Float32", "float16": "Float16", "bfloat16": "BFloat16", "int64": "Int64",
+    "int32": "Int32", "int16": "Int16", "int8": "Int8", "uint8": "UInt8", "uint16": "UInt16", "uint32": "UInt32",
+    "uint64": "UInt64", "bool": "Bool", "complex64": "Complex64", "complex128": "Complex128",
+    "float8_e4m3fn": "Float8E4M3FN", "float8_e5m2": "Float8E5M2",
+}  # fmt: skip
+
+
+class _Other:
+    """An object of a class that no tensor needs; it was not made."""
+
+
+class _Dict(dict[Any, Any]):
+    """A dict or OrderedDict."""
+
+
+class StateMachine(torch_pickle.Machine):
+    """A stack and a memo, for the opcodes of nested dicts and lists of tensors."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        put = self._stack.append
+        more: dict[str, Callable[[Any], None]] = {
+            "EMPTY_DICT": lambda _: put(_Dict()),
+            "EMPTY_LIST": lambda _: put([]),
+            "EMPTY_SET": lambda _: put([]),
+            "BINFLOAT": put,
+            "SETITEM": lambda _: self._set([self._stack.pop(-2), self._stack.pop()]),
+            "SETITEMS": lambda _: self._set(self._marked()),
+            "APPEND": lambda _: self._extend([self._stack.pop()]),
+            "APPENDS": lambda _: self._extend(self._marked()),
+            "ADDITEMS": lambda _: self._extend(self._marked()),
+            "BUILD": lambda _: self._stack.pop() and None,
+            "NEWOBJ": self._new,
+            "NEWOBJ_EX": self._new,
+            "POP": lambda _: self._stack.pop() and None,
+            "DICT": lambda _: self._made(self._marked()),
+            "LIST": lambda _: put(self._marked()),
+        }
+        self._others.update(more)
+        for opcode in "LONG4 SHORT_BINBYTES BINBYTES BINBYTES8 BINUNICODE8 BINSTRING SHORT_BINSTRING INT FLOAT".split():
+            self._others[opcode] = put
+
+    def whole(self) -> Any:
+        """Return the one value that is left."""
+        if len(self._stack) != 1:
+            raise NotATensor("its data.pkl is broken")
+        return self._stack[0]
+
+    def _marked(self) -> list[Any]:
+        items: list[Any] = []
+        while type(item := self._stack.pop()) is not torch_pickle._Mark:
+            items.append(item)
+        return items[::-1]
+
+    def _made(self, items: list[Any]) -> None:
+        self._stack.append(_Dict())
+        self._set(items)
+
+    def _set(self, items: list[Any]) -> None:
+        if isinstance(self._stack[-1], _Dict):
+            for key, value in zip(items[::2], items[1::2]):
+                with contextlib.suppress(TypeError):  # a key that cannot be one
+                    self._stack[-1][key] = value
+
+    def _extend(self, items: list[Any]) -> None:
+        if isinstance(self._stack[-1], list):
+            self._stack[-1].extend(items)
+
+    def _new(self, _: Any) -> None:
+        del self._stack[-2:]
+        self._stack.append(_Other())
+
+    def _name(self, argument: str) -> None:
+        try:
+            super()._name(argument)
+        except NotATensor:
+            self._stack.append(_Other())
+
+    def _call(self, _: Any) -> None:
+        arguments, name = self._stack[-2:][::-1]
+        if type(name) is _Other or type(arguments) is not tuple:
+            self._new(None)
+        elif name.text == torch_pickle._HOOKS:
+            del self._stack[-2:]
+            pairs = arguments[0] if arguments and isinstance(arguments[0], list) else []
+            self._made([item for pair in pairs if isinstance(pair, (list, tuple)) and len(pair) == 2 for item in pair])
+        else:
+            is_plain = arguments and isinstance(arguments[-1], _Dict) and not arguments[-1]
+            if is_plain and name.text != torch_pickle._TYPED_TENSOR:
+                self._stack[-1] = (*arguments[:-1], torch_pickle._Hooks())
+            elif len(arguments) == 7:
+                self._stack[-1] = (*arguments[:5], torch_pickle._Hooks(), arguments[6])
+            try:
+                super()._call(None)
+            except NotATensor:
+                self._stack.append(_Other())
+
+
+def read_torch(path: str) -> dict[str, Weight]:
+    """Return the tensors of a checkpoint by their dotted places; a state dict alone gives its own names.
+
+    Raises:
+        UsageError: when it is cut, has the form of torch 1.5 and older, or holds no tensors.
+    """
+    try:
+        with open(path, "rb") as file:
+            begin = file.read(2)
+            if begin[:1] == b"\x80":
+                raise NotATensor("it has the form of torch 1.5 and older; torch.load and torch.save write it anew")
+            if begin != b"PK":
+                raise NotATensor("it is no file of torch.save")
+            archive = open_archive(file, _MOST_MEMBERS, _MOST_DESCRIPTION)
+            layouts = dict(_tensors(_follow(archive.description), "", set()))
+            found = {name: _weight(file, path, layout, archive) for name, layout in layouts.items()}
+    except NotATensor as error:
+        raise UsageError(f"{path} is not read: {error}") from None
+    except _BROKEN as error:
+        raise UsageError(f"{path} cannot be read: {' '.join(str(error).split()) or type(error).__name__}") from None
+    if not found:
+        raise UsageError(f"{path} is not read: it holds no tensors")
+    return _without_wrapper(found)
+
+
+def _follow(description: bytes) -> Any:
+    machine = StateMachine()
+    try:
+        for opcode, argument in torch_pickle.opcodes(description):
+            if opcode == "STOP":
+                return machine.whole()
+            machine.step(opcode, argument)
+    except (IndexError, KeyError, AttributeError, TypeError):
+        pass
+    raise NotATensor("its data.pkl is broken")
+
+
+def _tensors(value: Any, place: str, seen: set[int]) -> Iterator[tuple[str, Layout]]:
+    """Yield the tensors of nested containers; one that is inside of itself, or stands twice, is looked into once."""
+    if type(value) is Layout:
+        yield place or "tensor", value
+    elif isinstance(value, (dict, list, tuple)) and id(value) not in seen and place.count(".") < _MOST_DEPTH:
+        seen.add(id(value))
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _tensors(item, f"{place}.{key}" if place else str(key), seen)
+
+
+def _without_wrapper(found: dict[str, Weight]) -> dict[str, Weight]:
+    """Return the names without "model." or "state_dict.", under which trainers keep the state dict."""
+    for word in ("state_dict.", "model_state_dict.", "model.", "module."):
+        if all(name.startswith(word) for name in found):
+            return {name[len(word) :]: weight for name, weight in found.items()}
+    return found
+
+
+def _weight(file: BinaryIO, path: str, layout: Layout, archive: Archive) -> Weight:
+    """Return one tensor; one that lies in order in its storage is read piece by piece."""
+    word = _WORDS.get(layout.dtype, layout.dtype)
+    dtype = numpy_dtype(word)
+    member, expected = storage_of(layout, archive), 1
+    is_plain = True
+    for length, stride in zip(reversed(layout.shape), reversed(layout.strides)):
+        is_plain &= length == 1 or stride == expected
+        expected *= length
+    size, start = expected * dtype.itemsize, layout.offset * dtype.itemsize
+    if not is_plain or archive.order == ">" or min(layout.shape, default=0) < 0:
+        tensor_of(file, path, layout, archive, mapped=True)  # is refused now, if it does not fit
+        return Weight(word, layout.shape, lambda: _loaded(path, layout, archive))
+    if start < 0 or start + size > member.size:
+        raise NotATensor(f"a tensor of shape {list(layout.shape)[:9]} does not fit its storage")
+    return Weight(word, layout.shape, in_file(path, [(member.start + start, size)], dtype))
+
+
+def _loaded(path: str, layout: Layout, archive: Archive) -> Iterator[Array]:
+    try:
+        with open(path, "rb") as file:
+            yield cast("Array", np.ascontiguousarray(tensor_of(file, path, layout, archive))).reshape(-1)
+    except _BROKEN as error:
+        raise UsageError(f"{path} cannot be read: {error}") from None

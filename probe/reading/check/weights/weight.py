@@ -1,0 +1,145 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""One parameter of a checkpoint, read piece by piece: a file of any size needs little memory."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from probe.errors import UsageError
+
+Array = np.ndarray[Any, Any]
+
+#: bytes that are read at once
+PIECE = 1 << 22
+#: most dimensions of a parameter; more is a broken file
+_MOST_DIMENSIONS = 32
+#: dtype in words -> numpy's; those of ml_dtypes by their name
+_DTYPES = {
+    "Float64": "<f8", "Float32": "<f4", "Float16": "<f2", "Int64": "<i8", "Int32": "<i4", "Int16": "<i2", "Int8": "<i1",
+    "UInt64": "<u8", "UInt32": "<u4", "UInt16": "<u2", "UInt8": "<u1", "Bool": "?", "Complex64": "<c8",
+    "Complex128": "<c16",
+}  # fmt: skip
+_NAMED = {"BFloat16": "bfloat16", "Float8E4M3FN": "float8_e4m3fn", "Float8E5M2": "float8_e5m2"}
+
+
+class Weight(NamedTuple):
+    """One parameter.
+
+    Attributes:
+        dtype: its dtype in MindSpore's words.
+        shape: its shape.
+        pieces: yields its elements in C order, as flat arrays; None where only checksums are known.
+        crc: the CRC-32 of its bytes, where it is known without reading.
+        sum: the sum of its bits, likewise.
+    """
+
+    dtype: str
+    shape: tuple[int, ...]
+    pieces: Callable[[], Iterator[Array]] | None
+    crc: str = ""
+    sum: int = -1
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def bytes(self) -> int:
+        """The number of bytes."""
+        return self.size * numpy_dtype(self.dtype).itemsize
+
+    def array(self) -> Array:
+        """Return all elements: for a parameter that is small enough."""
+        pieces = list(self.pieces()) if self.pieces is not None else []
+        flat = np.concatenate(pieces) if pieces else np.zeros(0, numpy_dtype(self.dtype))
+        return flat.reshape(self.shape)
+
+    def digest(self) -> Weight:
+        """Return it with its checksums."""
+        if self.crc or self.pieces is None:
+            return self
+        crc, total, width = 0, 0, min(numpy_dtype(self.dtype).itemsize, 8)
+        for piece in self.pieces():
+            crc = zlib.crc32(piece.view(np.uint8).data, crc)
+            total += int(np.add.reduce(piece.view(f"u{width}"), dtype=np.uint32 if width < 8 else np.uint64))
+        return self._replace(crc=f"{crc:08x}", sum=total % (2**32 if width < 8 else 2**64))
+
+
+def numpy_dtype(word: str) -> np.dtype[Any]:
+    """Return numpy's dtype.
+
+    Raises:
+        UsageError: for one that is not known.
+    """
+    if word in _NAMED:
+        import ml_dtypes
+
+        return np.dtype(getattr(ml_dtypes, _NAMED[word]))
+    if word not in _DTYPES:
+        raise UsageError(f"its dtype {word[:40]!r} is not read")
+    return np.dtype(_DTYPES[word])
+
+
+def word_of(dtype: np.dtype[Any]) -> str:
+    """Return MindSpore's word for a dtype of numpy.
+
+    Raises:
+        UsageError: for one that is not known.
+
+    >>> word_of(np.dtype("f4"))
+    'Float32'
+    """
+    for word, name in _DTYPES.items():
+        if np.dtype(name) == dtype.newbyteorder("<"):
+            return word
+    found = next((word for word, name in _NAMED.items() if name == dtype.name), "")
+    if not found:
+        raise UsageError(f"its dtype {str(dtype)[:40]} is not read")
+    return found
+
+
+def in_file(path: str, parts: list[tuple[int, int]], dtype: np.dtype[Any]) -> Callable[[], Iterator[Array]]:
+    """Return the pieces of a parameter whose bytes lie in parts of a file: (offset, size)."""
+
+    def pieces() -> Iterator[Array]:
+        rest = b""
+        with open(path, "rb") as file:
+            for offset, size in parts:
+                file.seek(offset)
+                left = size
+                while left > 0:
+                    data = rest + file.read(min(left, PIECE))
+                    left -= len(data) - len(rest)
+                    if len(data) == len(rest):
+                        raise UsageError(f"{path} is cut: {left} bytes are missing")
+                    whole = len(data) - len(data) % dtype.itemsize
+                    rest = data[whole:]
+                    if whole:
+                        yield np.frombuffer(data[:whole] if rest else data, dtype)
+
+    return pieces
+
+
+def checked(path: str, name: str, word: str, shape: Any, size: int) -> tuple[int, ...]:
+    """Return a shape; a parameter whose bytes do not fit its shape is refused.
+
+    Raises:
+        UsageError: when they do not.
+    """
+    is_shape = isinstance(shape, (list, tuple)) and len(shape) <= _MOST_DIMENSIONS
+    if not is_shape or any(type(length) is not int or length < 0 for length in shape):
+        raise UsageError(f"{path} cannot be read: {name[:80]!r} has no shape")
+    try:
+        wanted = math.prod(shape) * numpy_dtype(word).itemsize
+    except UsageError as error:
+        raise UsageError(f"{path} cannot be read: {name[:80]!r}: {error}") from None
+    if wanted != size:
+        raise UsageError(f"{path} cannot be read: {name[:80]!r} has {size} bytes in place of {wanted}")
+    return tuple(shape)

@@ -1,0 +1,84 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Values as JSON, without secrets: those with names of secrets, and texts that look like tokens or carry a password."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+from probe.pytree import MAX_ITEMS, is_mapping, items_of
+
+CUT = "***"
+#: names of secrets that may be numbers, and of those that are texts: "tokenizer" is no secret, nor are 512 tokens
+_STRICT = "SECRET|PASSW|PASSPHRASE|CREDENTIAL"
+_NAME = re.compile(rf"{_STRICT}|KEY|TOKEN(?!IZER)", re.IGNORECASE)
+_IN_TEXTS = re.compile(
+    r"(?<=://)[^/\s@:]*:[^/\s]*@"  # user:password@ in an address
+    r"|(?i:(?<=bearer )|(?<=basic ))\S{6,}"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*"
+    # the beginnings that well-known services give to their tokens
+    r"|\b(?:gh[a-z]_|github_pat_|glpat-|sk-|sk_|pk_|rk_|hf_|npm_|pypi-|dckr_pat_|xox[a-z]-|AKIA|ASIA|AIza|ya29\.|SG\.|eyJ|dop_v1_|key-)"
+    r"[\w.=/+-]{10,}"
+    r"|\b(?=[a-z0-9]*\d)(?=[a-z0-9]*[a-z])[a-z0-9]{32,}\b|\b(?=[A-F0-9]*[A-F])[A-F0-9]{32,}\b"
+    r"|\b(?=\w*[a-z])(?=\w*[A-Z])(?=[A-Za-z]*\d)[A-Za-z0-9]{20,}\b"
+    r"|(?<![\w/.~+-])(?=[A-Za-z0-9+/]*[a-z])(?=[a-z0-9+/]*[A-Z])(?=[A-Za-z+/]*\d)[A-Za-z0-9+/]{40}=*(?![\w/.+])"
+)  # fmt: skip
+#: name=value and name: value inside of a text, as in an option or the query of an address
+_NAMED = re.compile(
+    rf"""((?<![\w.-])[\w.-]{{0,60}}(?:{_NAME.pattern}|(?<=[?&])sig)[\w.-]{{0,60}}\s{{0,3}}["']?[=:]\s*["']?)([^\s&"',;\0]+)""",
+    re.IGNORECASE,
+)
+#: an option and its value, in words that are joined by null
+_OPTION = re.compile(rf"((?:^|\0)-[^\0=]*(?:{_NAME.pattern})[^\0=]*[=\0])(?!-)[^\0]+", re.IGNORECASE)
+_MOST_DEPTH = 20
+
+
+def is_secret(name: str) -> bool:
+    """Return whether a name is that of a secret.
+
+    >>> is_secret("HF_TOKEN"), is_secret("tokenizer")
+    (True, False)
+    """
+    return _NAME.search(name) is not None
+
+
+def without_secrets(text: str) -> str:
+    """Return a text in which secrets are cut.
+
+    >>> without_secrets("http://me:1234@host/x"), without_secrets("--lr=0.1 --api-key=abc")
+    ('http://***host/x', '--lr=0.1 --api-key=***')
+    """
+    return _NAMED.sub(rf"\1{CUT}", _IN_TEXTS.sub(CUT, text))
+
+
+def words_without_secrets(words: list[str]) -> list[str]:
+    """Return the words of a command line; the word after an option that names a secret is cut.
+
+    >>> words_without_secrets(["train.py", "--token", "abc", "--lr", "1"])
+    ['train.py', '--token', '***', '--lr', '1']
+    """
+    return _OPTION.sub(rf"\1{CUT}", "\0".join(map(without_secrets, words))).split("\0")
+
+
+def to_json(value: Any, name: str = "", depth: int = 0) -> Any:
+    """Return a value as JSON without secrets. An object of an unknown kind becomes its text.
+
+    >>> to_json({"lr": 0.1, "password": 7, "max_tokens": 512, "betas": (0.9, 0.99)})
+    {'lr': 0.1, 'password': '***', 'max_tokens': 512, 'betas': [0.9, 0.99]}
+    """
+    if type(value).__module__ == "numpy" and getattr(value, "size", 0) == 1:
+        value = value.item()
+    for kind in (bool, int, float):
+        if isinstance(value, kind):
+            return CUT if re.search(_STRICT, name, re.IGNORECASE) else kind(value)
+    if value is None or isinstance(value, str) or depth > _MOST_DEPTH:
+        return value if value is None else CUT if is_secret(name) else without_secrets(str(value))
+    value = vars(value) if type(value).__name__ == "Namespace" else value
+    items = items_of(sorted(value, key=str) if isinstance(value, (set, frozenset)) else value)
+    if items is not None:
+        made = [(key, to_json(item, f"{name} {key}", depth + 1)) for key, item in items[:MAX_ITEMS]]
+        return dict(made) if is_mapping(value) else [item for _, item in made]
+    text = os.fspath(value) if isinstance(value, os.PathLike) else getattr(value, "__qualname__", None) or str(value)
+    return to_json(re.sub(r" at 0x[0-9a-f]+", "", str(text)), name)

@@ -1,0 +1,154 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Writes run.json at the first start, and a line of run.jsonl for each step's inputs, optimizer and note."""
+
+from __future__ import annotations
+
+import json
+import os
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from probe.errors import UsageError
+from probe.measure.measurer import Role
+from probe.measure.statistics import crc32
+from probe.measure.tensor_reader import Array, to_number, to_numpy
+from probe.pytree import tree_map
+from probe.snapshot.secrets import to_json
+from probe.snapshot.surroundings import surroundings
+from probe.store import file_io, layout
+from probe.store.documents import encode
+
+Header = Callable[[], Mapping[str, Any]]
+Cells = Iterable[tuple[str, Any]]
+#: most characters of a note
+_MOST_NOTE = 1_000_000
+
+
+class Snapshot:
+    """The snapshot of one process.
+
+    Attributes:
+        wants_inputs: the inputs of the model were not noted yet in this step.
+    """
+
+    def __init__(self) -> None:
+        self.wants_inputs = False
+        self._folder, self._step = "", -1
+        self._queue: Callable[[], Any] = type(None)  # the snapshot outlives the step
+        self._read: Callable[[Any], Array] = to_numpy
+        self._notes: list[dict[str, Any]] = []
+        self._optimizers: set[int] = set()
+
+    def begin(self, recorder: Any, step: int, read: Callable[[Any], Array], header: Header, cells: Cells) -> None:
+        """Begin a step. The first one writes run.json.
+
+        Args:
+            recorder: the ``StepRecorder`` of the step.
+            step: its number.
+            read: reads a tensor.
+            header: returns the keys of the header ``run``.
+            cells: the Cells of the model with their paths.
+        """
+        queue, folder = recorder.queue, recorder.writer.folder
+        if queue is self._queue():
+            return
+        self._queue, self._read, self._step, self.wants_inputs = weakref.ref(queue), read, step, True
+        root = os.path.dirname(os.path.dirname(folder))
+        if self._folder.startswith(f"{root}{os.sep}") and os.path.exists(os.path.join(self._folder, layout.RUN)):
+            return
+        self._folder, cells = "", list(cells)
+        found = {
+            **header(), **surroundings(), "first_step": step, "dump_path": root,
+            "cells": [[path, type(cell).__name__] for path, cell in cells], "parameters": self._parameters(cells),
+        }  # fmt: skip
+        file_io.make_dirs(folder)
+        file_io.write(os.path.join(folder, layout.RUN_LINES))  # another run's lines go
+        with file_io.atomic_write(os.path.join(folder, layout.RUN)) as file:
+            file.write(self._text(found))
+        self._folder = folder
+        self._optimizers.clear()
+        for note in self._notes:
+            self._append({"note": note})
+
+    def _parameters(self, cells: Cells) -> dict[str, Any]:
+        """Return a description of each parameter, by its name in a checkpoint."""
+        found: dict[str, Any] = {}
+        for path, cell in cells:
+            for parameter in cell._params.values():
+                if parameter is not None and parameter.name not in found:
+                    is_made = not getattr(parameter, "has_init", False)
+                    values = self._tensor(parameter, parameter.name) if is_made else {"shape": list(parameter.shape)}
+                    known = {"cell": path, "trainable": bool(parameter.requires_grad), "values": values}
+                    found[parameter.name] = known
+        return found
+
+    def _tensor(self, tensor: Any, place: str) -> Any:
+        """Return dtype, shape and checksums of a tensor; where it cannot be read now, its record."""
+        if not self._queue().may_read:
+            return self._queue().measure(tensor, place, None, Role.INPUT)
+        array = self._read(tensor)
+        return {"dtype": str(tensor.dtype), "shape": list(array.shape), "crc": crc32(array), "sum": sum_of_bits(array)}
+
+    def _text(self, found: dict[str, Any]) -> str:
+        """Return the text of a document, when the records in it are complete."""
+        queue = self._queue()
+        if queue is not None and not queue.may_read:
+            queue.flush()
+        return encode(found, "")
+
+    def inputs(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Note the values that enter the model, once in a step."""
+        from mindspore import Tensor
+
+        self.wants_inputs = False
+
+        def describe(leaf: Any, place: str) -> Any:
+            return self._tensor(leaf, place) if isinstance(leaf, Tensor) else to_json(leaf)
+
+        named = {**{str(place): value for place, value in enumerate(args)}, **kwargs}
+        inputs = {key: tree_map(describe, value, key, Tensor) for key, value in named.items()}
+        self._append({"step": self._step, "inputs": inputs})
+
+    def optimizer(self, optimizer: Any, key: str, values: Any) -> None:
+        """Note the numbers of an optimizer at its first update; ``values`` are its ``OptimizerValues``."""
+        self._append({"step": self._step, "optimizer": key, "numbers": to_json(values.scalars(to_number, {}))})
+        self._optimizers.add(id(optimizer))
+
+    def lacks(self, optimizer: Any) -> bool:
+        """Return whether an optimizer was not noted."""
+        return bool(self._folder) and id(optimizer) not in self._optimizers
+
+    def note(self, values: Mapping[str, Any]) -> None:
+        """Note values of the user's own.
+
+        Raises:
+            UsageError: without values.
+        """
+        if not values:
+            raise UsageError("note(): give it values by name, as debugger.note(learning_rate=3e-4)")
+        for name, value in values.items():
+            note = {name: to_json(value, name)}
+            if (size := len(json.dumps(note))) > _MOST_NOTE:
+                note = {name: f"cut: it has {size} characters, and a note may have {_MOST_NOTE}"}
+            self._notes.append(note)
+            self._append({"note": note})
+
+    def _append(self, line: dict[str, Any]) -> None:
+        if self._folder:
+            text = "".join(map(str.strip, self._text(line).split("\n")))
+            file_io.append(os.path.join(self._folder, layout.RUN_LINES), f"{text}\n")
+
+
+def sum_of_bits(array: Array) -> int:
+    """Return the sum of the elements' bits, without overflow bits: equal for the same elements in another order.
+
+    >>> sum_of_bits(np.array([1, 2], np.int8)), sum_of_bits(np.array([2, 1], np.int8))
+    (3, 3)
+    """
+    width = min(array.dtype.itemsize, 8)
+    words = np.ascontiguousarray(array).reshape(-1).view(f"u{width}")
+    return int(np.add.reduce(words, dtype=np.uint32 if width < 8 else np.uint64))

@@ -1,0 +1,350 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""probe check of two runs: each planted difference is named first, in one line."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import numpy as np
+import pytest
+
+import probe
+from probe.__main__ import main
+from probe.reading.check.difference import Importance
+from tests.reading.check.snapshots import Experiment, arrays, batches, pair
+
+
+def weight(it, name, change):
+    array, dtype, trainable = it.parameters[name]
+    array = array.copy()
+    it.parameters[name] = [change(array), dtype, trainable]
+
+
+def plus(array):
+    array.flat[0] += 1
+    return array
+
+
+def exchange(it, one, other):
+    it.parameters[one], it.parameters[other] = it.parameters[other], it.parameters[one]
+
+
+def reseed(it):
+    it.run["seed"] = 2
+    for name, array in arrays(1).items():
+        it.parameters[name][0] = array
+
+
+def other_checkpoint(it):
+    for name, array in arrays(1).items():
+        it.parameters[name][0] = array
+
+
+def upper_layers(it):
+    for block in (2, 3):
+        weight(it, f"blocks.{block}.fc.weight", plus)
+        weight(it, f"blocks.{block}.norm.gamma", plus)
+
+
+def half(it):
+    for item in it.parameters.values():
+        item[0], item[1] = item[0].astype(np.float16), "Float16"
+
+
+def turned(it):
+    weight(it, "head.weight", lambda array: np.ascontiguousarray(array.T))
+
+
+def renamed(it):
+    it.parameters = {f"net.{name}": item for name, item in it.parameters.items()}
+    it.numbers["parameters"] = list(it.parameters)
+
+
+def drop(it, name):
+    del it.parameters[name]
+
+
+def add_cell(it):
+    it.run["cells"].append(["head2", "Dense"])
+
+
+def set_in(key, value, inner=None):
+    def change(it):
+        if inner is None:
+            it.run[key] = value
+        else:
+            it.run[key][inner] = value
+
+    return change
+
+
+def batch(it, step, change):
+    it.steps[step] = change(it.steps[step].copy())
+
+
+def shuffled(it):
+    random.Random(1).shuffle(it.steps)
+
+
+def freeze(it):
+    it.parameters["head.weight"][2] = False
+
+
+def other_class(it):
+    it.run["cells"][3] = ["blocks.0.fc", "MyDense"]
+
+
+def more_rows(it):
+    weight(it, "head.weight", lambda array: np.concatenate([array, array[:1]]))
+
+
+def number(it, name, value):
+    it.numbers[name] = value
+
+
+#: name, change of B, importance, words of the first line
+PLANTED = [
+    (
+        "one element of one layer",
+        lambda it: weight(it, "blocks.1.fc.weight", plus),
+        1,
+        "1 of 13 differ, first blocks.1.fc.weight in Cell blocks.1.fc (Dense)",
+    ),
+    ("seed", reseed, 1, "all 5 differ: another seed (1 / 2)"),
+    ("checkpoint", other_checkpoint, 1, "all 5 differ: another seed or another checkpoint"),
+    ("some layers", upper_layers, 1, "4 of 13 differ, only blocks.2 to blocks.3"),
+    (
+        "exchanged layers",
+        lambda it: exchange(it, "blocks.0.fc.weight", "blocks.3.fc.weight"),
+        1,
+        "exchanged: in B blocks.0.fc.weight has the values of blocks.3.fc.weight",
+    ),
+    ("dtype", half, 1, "13 of 13 have another dtype, first blocks.0.norm.gamma: Float32 / Float16"),
+    ("transposed", turned, 1, "transposed in B, the elements are the same: head.weight"),
+    (
+        "rows in another order",
+        lambda it: weight(it, "head.weight", lambda array: array[::-1].copy()),
+        1,
+        "the same elements in another order: head.weight",
+    ),
+    (
+        "one batch",
+        lambda it: batch(it, 3, lambda array: array * 2),
+        2,
+        "step 3, input 0 (Int32 4x8) differs; only step 3 differs",
+    ),
+    ("one element of one batch", lambda it: batch(it, 5, plus), 2, "step 5, input 0 (Int32 4x8) differs"),
+    (
+        "all batches",
+        lambda it: setattr(it, "steps", batches(6, 9)),
+        2,
+        "step 0, input 0 (Int32 4x8) differs; 6 of 6 steps differ",
+    ),
+    ("batches in another order", shuffled, 2, "the same batches in another order: step 0 of A is step"),
+    (
+        "batches one step later",
+        lambda it: setattr(it, "steps", [batches(1, 8)[0], *it.steps[:-1]]),
+        2,
+        "the same batches in another order: step n of A is step n+1 of B",
+    ),
+    ("batch size", lambda it: batch(it, 0, lambda array: array[:2]), 2, "step 0, input 0 has another shape: 4x8 / 2x8"),
+    (
+        "order inside of a batch",
+        lambda it: batch(it, 1, lambda array: array[::-1].copy()),
+        2,
+        "the same elements in another order; only step 1",
+    ),
+    ("Cell added", add_cell, 3, "Cells: only in B: head2 (Dense)"),
+    ("Cell replaced", other_class, 3, "Cells: replaced: blocks.0.fc Dense / MyDense"),
+    ("shape", more_rows, 3, "head.weight 4x8 / 5x8"),
+    ("frozen parameter", freeze, 3, "trainable: only in A: head.weight"),
+    ("missing parameter", lambda it: drop(it, "blocks.3.fc.bias"), 3, "parameters: only in A: blocks.3.fc.bias"),
+    ("prefix", renamed, 3, '13 names have the prefix "net." in B'),
+    ("learning rate", lambda it: number(it, "learning_rate", 0.02), 4, "optimizer Adam: learning_rate 0.01 / 0.02"),
+    (
+        "optimizer",
+        lambda it: setattr(it, "optimizer", "Cell.optimizer.AdamWeightDecay"),
+        4,
+        "optimizer: Adam / AdamWeightDecay",
+    ),
+    (
+        "parameters of the optimizer",
+        lambda it: number(it, "parameters", list(arrays())[:-1]),
+        4,
+        "optimizer Adam: updates only in A: head.weight",
+    ),
+    ("note", lambda it: it.notes["config"].update(epochs=4), 4, "note config.epochs: 3 / 4"),
+    ("determinism", set_in("context", "ON", "deterministic"), 5, "deterministic: OFF / ON"),
+    ("seed without an effect", set_in("seed", 3), 5, "seed: 1 / 3"),
+    ("MindSpore", set_in("versions", "2.9.0", "mindspore"), 6, "version mindspore: 2.10.0 / 2.9.0"),
+    ("package", set_in("packages", "12.0.0", "pillow"), 6, "packages: pillow 13.0.0 / 12.0.0"),
+    ("environment", set_in("environment", "4", "OMP_NUM_THREADS"), 6, "environment OMP_NUM_THREADS: 2 / 4"),
+    ("commit", set_in("code", "b" * 40, "commit"), 6, "code commit: aaaa"),
+    (
+        "changed code",
+        set_in("code", {"train.py": "01", "model.py": "0"}, "files"),
+        6,
+        "code: files differ: model.py",
+    ),
+    ("command", set_in("command", ["train.py", "--out", "golden", "--lr", "0.1"]), 6, "command: --lr 0.01 / 0.1"),
+    ("mode", set_in("context", 0, "mode"), 6, "mode: 1 / 0"),
+    ("device", set_in("device", "Ascend"), 6, "device: CPU / Ascend"),
+]
+
+
+@pytest.mark.parametrize(("change", "importance", "words"), [it[1:] for it in PLANTED], ids=[it[0] for it in PLANTED])
+def test_a_planted_difference_is_named_first(tmp_path, change, importance, words):
+    result = probe.check(*pair(tmp_path, change))
+    assert words in str(result.differences[0])
+    assert result.differences[0].importance == importance
+    assert not result.ok
+    assert len(result.lines()) == 1 or words in {"all 5 differ: another seed (1 / 2)"}, result.lines()
+
+
+def test_there_are_thirty_planted_differences_over_all_ranks_of_importance():
+    assert len(PLANTED) >= 30
+    assert {it[2] for it in PLANTED} == set(map(int, Importance))
+
+
+def combinations():
+    """Return three at once, of three kinds each, chosen from all but those that change most of the model."""
+    whole = {"seed", "checkpoint", "dtype", "prefix"}
+    single = [it for it in PLANTED if it[0] not in whole]
+    rng = random.Random(3)
+    for _ in range(20):
+        kinds = rng.sample(range(1, 7), 3)
+        yield [rng.choice([it for it in single if it[2] == kind]) for kind in kinds]
+
+
+@pytest.mark.parametrize("chosen", list(combinations()), ids=lambda chosen: ", ".join(it[0] for it in chosen))
+def test_several_planted_differences_come_in_the_order_of_importance(tmp_path, chosen):
+    def change(it):
+        for _, one, _, _ in chosen:
+            one(it)
+
+    for count in (2, 3):
+        some = chosen[:count]
+        result = probe.check(*pair(tmp_path / str(count), lambda it, some=some: [one(it) for _, one, _, _ in some]))
+        kinds = [int(item.importance) for item in result.differences]
+        assert kinds == sorted(kinds)
+        assert set(kinds) == {importance for _, _, importance, _ in some}
+        for _, _, _, words in some:
+            assert any(words in line for line in result.lines()), (words, result.lines())
+
+
+def elsewhere(it):
+    it.run.update(host="two", process=99, folder="/other", dump_path="/other/mine", rank=None)
+    it.run["command"] = ["/other/train.py", "--out", "mine", "--lr", "0.01"]
+    it.run["environment"]["MS_SCHED_PORT"] = "9999"
+    it.notes["config"]["out"] = "mine"
+
+
+def test_the_same_run_elsewhere_agrees(tmp_path, capsys):
+    paths = pair(tmp_path, elsewhere)
+    result = probe.check(*paths)
+    assert result.ok, result
+    assert main(["check", *map(str, paths)]) == 0
+    assert "the same experiment: 13 parameters, the batches of 6 steps" in capsys.readouterr().out
+
+
+def test_the_structure_comes_first_where_it_explains_the_values(tmp_path):
+    def change(it):
+        other_checkpoint(it)
+        add_cell(it)
+
+    lines = probe.check(*pair(tmp_path, change)).lines()
+    assert lines[0] == "Cells: only in B: head2 (Dense)"
+    assert lines[1].startswith("parameters: all 5 differ")
+
+
+def test_the_exit_status_and_the_json_tell_the_same(tmp_path, capsys):
+    paths = pair(tmp_path, PLANTED[0][1])
+    assert main(["check", *map(str, paths), "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert not found["ok"]
+    assert found["differences"][0]["kind"] == "parameters"
+    assert main(["check", str(paths[0])]) == 0
+    assert "13 parameters with 352 elements" in capsys.readouterr().out
+    assert main(["check", str(paths[0]), str(tmp_path / "none")]) == 2
+    assert main(["check", str(tmp_path)] * 3) == 2
+
+
+def test_many_differences_have_at_most_25_lines(tmp_path):
+    def change(it):
+        it.notes.update({f"note{n}": n for n in range(50)})
+        for _, one, _, _ in PLANTED:
+            if one is not renamed:
+                one(it)
+
+    assert len(str(probe.check(*pair(tmp_path, change))).split("\n")) <= 25
+
+
+@pytest.mark.parametrize("part", ["step0", "step0/rank", "step0/rank/run.json", "step3/rank"])
+def test_any_folder_of_a_run_leads_to_its_snapshot(tmp_path, part):
+    golden, mine = pair(tmp_path)
+    (golden / "step3" / "rank").mkdir(parents=True)
+    assert probe.check(golden / part, mine).ok
+
+
+def test_ranks_are_compared_with_each_other(tmp_path):
+    for side in ("golden", "mine"):
+        for rank in range(3):
+            it = Experiment(tmp_path / side)
+            it.run.update(rank=rank, world_size=3)
+            it.steps = batches(4, rank)
+            if side == "mine" and rank:
+                number(it, "learning_rate", 0.5)
+            it.write()
+    result = probe.check(tmp_path / "golden", tmp_path / "mine")
+    assert result.lines() == ["optimizer Adam: learning_rate 0.01 / 0.5 (ranks 1, 2)"]
+
+
+def test_a_line_that_a_kill_has_cut_is_left_out_and_said(tmp_path):
+    golden, mine = pair(tmp_path)
+    lines = mine / "step0" / "rank" / "run.jsonl"
+    text = lines.read_text()
+    lines.write_text(text[: text.index('"optimizer"') - 3] + "\n" + text[text.index('{"step": 0, "optimizer"') :][:40])
+    result = probe.check(golden, mine)
+    assert any("is cut or broken" in line for line in result.remarks)
+    assert [item.subject for item in result.differences] == ["optimizer"]
+
+
+def test_a_line_that_is_nested_deeply_is_left_out(tmp_path):
+    golden, mine = pair(tmp_path)
+    with (mine / "step0" / "rank" / "run.jsonl").open("a") as file:
+        file.writelines('{"note": ' + '{"a": ' * depth + "1" + "}" * depth + "}\n" for depth in (900, 980, 100_000))
+    assert "is cut or broken" in str(probe.check(golden, mine).remarks)
+
+
+HOSTILE = ["", "[]", "{", '{"parameters": 3}', '{"a": ' * 5000, "\x00\xff", '{"parameters": {"a": 1}, "cells": 7}']
+
+
+@pytest.mark.parametrize("content", HOSTILE, ids=range(len(HOSTILE)))
+def test_a_wrong_file_is_one_clear_line(tmp_path, capsys, content):
+    golden, mine = pair(tmp_path)
+    (mine / "step0" / "rank" / "run.json").write_text(content)
+    status = main(["check", str(golden), str(mine)])
+    said = capsys.readouterr()
+    assert status == 2 and len(said.err.splitlines()) == 1 if said.err else status == 1
+
+
+def test_odd_values_at_every_place_raise_nothing(tmp_path):
+    odd = [None, 3, "x", [], {}, [[]], {"a": None}, True, 1e400, "\x1b[2J"]
+    golden, mine = pair(tmp_path)
+    file = mine / "step0" / "rank" / "run.json"
+    content = json.loads(file.read_text())
+    for key in content:
+        for value in odd:
+            if key == "parameters" and not isinstance(value, dict):
+                continue
+            file.write_text(json.dumps({**content, key: value}))
+            assert "\x1b" not in str(probe.check(golden, mine))
+            main(["check", str(mine)])
+
+
+def test_a_failed_assertion_shows_the_differences(tmp_path, capsys):
+    result = probe.check(*pair(tmp_path, reseed))
+    assert not result.ok
+    assert "all 5 differ" in capsys.readouterr().out
