@@ -79,8 +79,8 @@ class OptimizerValues:
             used: numbers that the optimizer has computed for this update, such as those of a schedule.
 
         Returns:
-            The numbers by the field's words, and "parameters", the names of the parameters. If there are groups:
-            "groups", with the numbers of each.
+            The numbers by the field's words, and "parameters", the names in the order of the gradients. If there are
+            groups: "groups", with the numbers and names of each.
         """
         optimizer = self._optimizer
         own = {**vars(optimizer), **optimizer._params}
@@ -95,9 +95,10 @@ class OptimizerValues:
             found = dict(self._numbers(own, read))
             found.update(self._numbers(used, read, is_new=True))
             each = self._groups_of_lists(used, read)
+        names = list(self.parameters)
         if len(each) == 1:
-            return {**found, **each[0]}
-        return {**{name: value for name, value in found.items() if name not in each[0]}, "groups": each}
+            return {**found, **each[0], "parameters": names}
+        return {**{name: value for name, value in found.items() if name not in each[0]}, "groups": each, "parameters": names}
 
     def _numbers(
         self, values: Mapping[str, Any], read: ReadNumber, group: int = 0, is_new: bool = False

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from probe.reading import entry_name
 from probe.reading.entry_name import BACKWARD, CELL, FORWARD, GRADIENT, EntryName
 from probe.reading.source import Contents
+from probe.reading.updates import is_update
 from probe.reading.values import TENSORS, Record, element_count, is_tensor, leaves
 
 #: content that this many calls of a step have made is no evidence, but within one Cell
@@ -121,8 +122,9 @@ class Flow:
 
     def _find_parameters(self) -> dict[tuple[Any, ...], tuple[str, str]]:
         found: dict[tuple[Any, ...], tuple[str, str]] = {}
-        for name, entry in self._dump.data.items():
-            for part in ("parameters", "model_parameters") if type(entry) is dict else ():
+        for (name, entry), parts in zip(self._dump.data.items(), self.parts):
+            has_states = is_update(parts, entry)  # which are no parameters
+            for part in ("parameters", "model_parameters") if type(entry) is dict and not has_states else ():
                 parameters = entry.get(part)
                 for key, record in parameters.items() if type(parameters) is dict else ():
                     content = content_key(record) if is_tensor(record) else None

@@ -16,6 +16,9 @@ from probe.naming import CELL, clean
 from probe.recording.call import Call
 from probe.recording.step_recorder import StepRecorder
 
+#: numbers that the update itself changes
+_COUNTED = ("global_step",)
+
 
 class OptimizerHooks(HookGroup):
     """Records the updates of all optimizers. Nothing inside an optimizer is recorded.
@@ -54,7 +57,7 @@ class OptimizerHooks(HookGroup):
                 with recorder.guard("reading an optimizer", key=type(optimizer).__name__):
                     key, values = self._of(optimizer)
                 call = recorder.begin(Kind.CELL, key, args, {}, state.cell) if key else None
-            if call is None or values is None or not call.recorded:
+            if call is None or values is None:
                 return original(optimizer, *args, **kwargs)
             return self._record(recorder, call, values, original, optimizer, args, kwargs)
         finally:
@@ -71,7 +74,7 @@ class OptimizerHooks(HookGroup):
         kwargs: Mapping[str, Any],
     ) -> Any:
         used = self._used[id(optimizer)] = {}
-        states = {**values.states} if self._mode == "states" else None
+        states = {**values.states} if self._mode == "states" and call.recorded else None
         try:
             with recorder.guard("reading an optimizer", call):
                 recorder.note_scalars(call, lambda read: values.scalars(read, {}))
@@ -86,7 +89,9 @@ class OptimizerHooks(HookGroup):
             del self._used[id(optimizer)]
         if used:
             with recorder.guard("reading the numbers of an optimizer", call):
+                before = call.parts.get("input_kwargs", {})
                 recorder.note_scalars(call, lambda read: values.scalars(read, used))
+                call.parts.get("input_kwargs", {}).update({key: before[key] for key in _COUNTED if key in before})
         recorder.end(call, {**values.parameters, **states} if states is not None else ())
         return result
 

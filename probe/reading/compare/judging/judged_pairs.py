@@ -11,11 +11,13 @@ from probe.reading.compare.distances.bounds import Distance
 from probe.reading.compare.distances.tolerance import Tolerances, of_dtype
 from probe.reading.compare.frameworks.words import PYTORCH, are_two
 from probe.reading.compare.judging.judge import Judge
+from probe.reading.compare.judging.updates import judge_numbers
 from probe.reading.compare.judging.verdicts import Slot
 from probe.reading.compare.pairing.alignment import NONE, Alignment, Pair
 from probe.reading.compare.pairing.operands import order_operands
 from probe.reading.compare.pairing.rewiring import Rewiring
 from probe.reading.compare.pairing.torch_arguments import fit, spell_dtypes
+from probe.reading.compare.pairing.updates import fit_updates
 from probe.reading.dump import Dump
 from probe.reading.entry_name import FORWARD
 from probe.reading.flow import Flow
@@ -68,6 +70,7 @@ class JudgedPairs:
         else:
             Rewiring(self.alignment, a, b).run()
         order_operands(self.alignment, b, a)
+        self._updates = frozenset(fit_updates(self.alignment, a, b))
         self.pairs = self.alignment.pairs()
         arrays = self._arrays()
         turned = arrays.turned if arrays else _unknown_arrays
@@ -91,9 +94,16 @@ class JudgedPairs:
         name = flow_a.names[pair.a]
         entries = self.a.data[name], self.b.data[flow_b.names[pair.b]]
         if floors is None:
-            return judge.follow(name, judge.slots(name, flow_a.parts[pair.a], *entries))
-        floor = floors[0][pair.a], floors[1][pair.b]
-        return judge.follow(name, judge.slots(name, flow_a.parts[pair.a], *entries, floor))
+            slots = judge.follow(name, judge.slots(name, flow_a.parts[pair.a], *entries))
+        else:
+            floor = floors[0][pair.a], floors[1][pair.b]
+            slots = judge.follow(name, judge.slots(name, flow_a.parts[pair.a], *entries, floor))
+        return judge_numbers(slots) if pair.a in self._updates else slots
+
+    @property
+    def has_updates(self) -> bool:
+        """Whether both dumps have the update of an optimizer."""
+        return bool(self._updates)
 
     def _floors(self) -> tuple[list[float], list[float]] | None:
         """Return for each call the tolerance of the least exact dtype before it; None where all have one dtype."""
