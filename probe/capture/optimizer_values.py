@@ -98,7 +98,8 @@ class OptimizerValues:
         names = list(self.parameters)
         if len(each) == 1:
             return {**found, **each[0], "parameters": names}
-        return {**{name: value for name, value in found.items() if name not in each[0]}, "groups": each, "parameters": names}
+        common = {name: value for name, value in found.items() if name not in each[0]}
+        return {**common, "groups": each, "parameters": names}
 
     def _numbers(
         self, values: Mapping[str, Any], read: ReadNumber, group: int = 0, is_new: bool = False

@@ -141,7 +141,7 @@ class Flow:
                 continue
             if parts.direction == BACKWARD:  # calls after it may be given gradients: reductions, clipping
                 if goes_on and parts.kind != CELL:
-                    self._make(place, entry if parts.kind == GRADIENT else entry.get("output"), made, only_new=False)
+                    self._make_gradients(place, entry if parts.kind == GRADIENT else entry.get("output"), made)
                 continue
             self.links[place] = links = tuple(self._inputs(place, entry, made))
             if parts.kind == CELL and name in self.containers:
@@ -208,6 +208,21 @@ class Flow:
                     made[key] = [(place, record)]
                 elif not only_new:
                     known.append((place, record))
+
+    def _make_gradients(self, place: int, part: Any, made: _Made) -> None:
+        """Note who made gradients: that of a parameter is the parameter's, in whichever order their entries stand."""
+        is_parameter = self.parts[place].kind == GRADIENT
+        for _, record in leaves(part):
+            key = content_key(record) if is_tensor(record) else None
+            if key is None:
+                continue
+            self.dtypes.add(str(record.get("dtype")))
+            known = made.setdefault(key, [])
+            kinds = {self.parts[maker].kind for maker, _ in known}
+            if is_parameter and GRADIENT not in kinds and known and self.parts[known[0][0]].direction == BACKWARD:
+                known.clear()
+            if is_parameter or GRADIENT not in kinds:
+                known.append((place, record))
 
     def loose_root(self, link: Link) -> int:
         """Return the first call that made a tensor of this size with this greatest and least element; -1 for none.

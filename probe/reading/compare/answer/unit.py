@@ -119,7 +119,7 @@ def _count(comparing: JudgedPairs) -> UnitCounts:
 def _find_origins(counts: UnitCounts, judged: JudgedPairs) -> UnitOrigins:
     changed = any(how not in ("exact",) for how in counts.pairs) or counts.verdicts.keys() & {"argument", OTHER_BITS}
     if not counts.differs and not changed:
-        return UnitOrigins()
+        return UnitOrigins(updates=judged.has_updates)
     graph = Graph(judged.alignment, judged.pairs, judged.slots, (judged.a, judged.b))
     finder, describer = OriginFinder(graph), Describer(graph, judged.a, judged.b)
     findings = finder.origins()
@@ -146,6 +146,7 @@ def _find_origins(counts: UnitCounts, judged: JudgedPairs) -> UnitOrigins:
         collectives=tuple(_collectives(graph, findings)),
         exact=exact,
         parameters=_parameters(judged) if first else (0, 0),
+        updates=judged.has_updates,
     )
 
 

@@ -12,15 +12,17 @@ from probe.reading.compare.distances.tolerance import Tolerances, of_dtype
 from probe.reading.compare.frameworks.words import PYTORCH, are_two
 from probe.reading.compare.judging.judge import Judge
 from probe.reading.compare.judging.updates import judge_numbers
-from probe.reading.compare.judging.verdicts import Slot
+from probe.reading.compare.judging.verdicts import HARD, UNKNOWN_VALUE, Slot
 from probe.reading.compare.pairing.alignment import NONE, Alignment, Pair
 from probe.reading.compare.pairing.operands import order_operands
+from probe.reading.compare.pairing.reductions import pair_reductions
 from probe.reading.compare.pairing.rewiring import Rewiring
 from probe.reading.compare.pairing.torch_arguments import fit, spell_dtypes
 from probe.reading.compare.pairing.updates import fit_updates
 from probe.reading.dump import Dump
 from probe.reading.entry_name import FORWARD
 from probe.reading.flow import Flow
+from probe.reading.updates import GRADIENTS
 from probe.reading.values import is_tensor
 
 if TYPE_CHECKING:
@@ -68,6 +70,7 @@ class JudgedPairs:
         if is_foreign:
             fit(self.alignment, a, b)
         else:
+            pair_reductions(self.alignment, a, b)
             Rewiring(self.alignment, a, b).run()
         order_operands(self.alignment, b, a)
         self._updates = frozenset(fit_updates(self.alignment, a, b))
@@ -77,6 +80,7 @@ class JudgedPairs:
         judge = Judge(self.tolerances, arrays.refine if arrays else None, turned if is_foreign else None)
         floors = self._floors()
         self.slots = [self._judged(judge, pair, floors) for pair in self.pairs]
+        self._separate_before_updates()
 
     def _arrays(self) -> Arrays | None:
         if self._options.arrays == "none" or not (
@@ -100,6 +104,28 @@ class JudgedPairs:
             slots = judge.follow(name, judge.slots(name, flow_a.parts[pair.a], *entries, floor))
         return judge_numbers(slots) if pair.a in self._updates else slots
 
+    def _separate_before_updates(self) -> None:
+        """Take apart calls between gradients and optimizer that differ though what enters the optimizer agrees.
+
+        They do one thing by other calls: a / 2 + b / 2, and (a + b) / 2.
+        """
+        wrong: list[int] = []
+        for place, pair in enumerate(self.pairs):
+            if pair.a not in self._updates or NONE in pair[:2] or not _enters_equal(self.slots[place]):
+                continue
+            for before in range(place - 1, -1, -1):
+                a, b, _ = self.pairs[before]
+                if self.alignment.flows[int(a == NONE)].parts[b if a == NONE else a].direction != FORWARD:
+                    break
+                if a not in self._updates and any(slot.verdict in HARD for slot in self.slots[before]):
+                    wrong.append(a)
+        for a in wrong:
+            self.alignment.separate(a)
+        if wrong:
+            known = {(pair.a, pair.b): slots for pair, slots in zip(self.pairs, self.slots)}
+            self.pairs = self.alignment.pairs()
+            self.slots = [known.get((pair.a, pair.b), []) for pair in self.pairs]
+
     @property
     def has_updates(self) -> bool:
         """Whether both dumps have the update of an optimizer."""
@@ -119,6 +145,12 @@ class JudgedPairs:
                 yield pair, None
             for slot in slots:
                 yield pair, slot
+
+
+def _enters_equal(slots: list[Slot]) -> bool:
+    """Return whether the gradients that enter an update are known to agree."""
+    given = [slot.verdict for slot in slots if slot.place.startswith(GRADIENTS)]
+    return bool(given) and HARD.isdisjoint(given) and UNKNOWN_VALUE not in given
 
 
 def _unknown_arrays(a: Any, b: Any, found: Distance) -> Distance:
