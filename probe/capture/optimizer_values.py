@@ -29,6 +29,8 @@ _WORDS = {
     "state_step": "global_step",
     "step": "global_step",
 }
+#: lists of parameters that are no states
+_NO_STATES = frozenset(("params", "lrs"))
 #: numbers that may change with the step, and may be lists with one item for each parameter
 _SCHEDULED = ("learning_rate", "weight_decay")
 #: turns a tensor of one element into a number, or into its record
@@ -66,7 +68,8 @@ class OptimizerValues:
     def _find_states(self) -> Iterator[tuple[str, Any]]:
         own = set(map(id, self.parameters.values()))
         for name, value in vars(self._optimizer).items():
-            if isinstance(value, (tuple, list)) and len(value) == len(own) and not name.startswith("_"):
+            is_held = isinstance(value, (tuple, list)) and len(value) == len(own)
+            if is_held and not name.startswith("_") and name not in _NO_STATES:
                 for parameter, state in zip(self.parameters, value):
                     if isinstance(state, self._parameter) and id(state) not in own:
                         yield f"{name}.{parameter}", state

@@ -171,8 +171,8 @@ def train(kind, variant, change, debugger):
 
 def reset(optimizer):
     """Set all states to zero."""
-    for held in vars(optimizer).values():
-        for state in held if isinstance(held, (tuple, list)) else ():
+    for name, held in vars(optimizer).items():
+        for state in held if isinstance(held, (tuple, list)) and name != "lrs" else ():
             if isinstance(state, Parameter) and all(state is not own for own in optimizer.parameters):
                 ops.assign(state, ops.zeros_like(state))
 
