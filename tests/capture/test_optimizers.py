@@ -192,7 +192,9 @@ def test_groups_have_numbers_and_names_of_their_own(debug):
 def test_groups_of_the_other_kind_of_optimizers(debug):
     def make(parameters):
         weight, bias = parameters
-        return experimental.optim.AdamW([{"params": [bias], "lr": 0.1}, {"params": [weight], "weight_decay": 0.0}], 0.01)
+        return experimental.optim.AdamW(
+            [{"params": [bias], "lr": 0.1}, {"params": [weight], "weight_decay": 0.0}], 0.01
+        )
 
     net, _, train = trainer(make)
     ((entry,),) = record(debug, net, train)

@@ -21,7 +21,7 @@ from mindspore import Parameter, Tensor, experimental, mint, nn, ops
 
 import probe
 
-STEPS, SCALE, CLIP, RATE, DECAY = 4, 128.0, 0.05, 1e-2, 1e-2
+STEPS, LONG, SCALE, CLIP, RATE, DECAY = 2, 4, 128.0, 0.05, 1e-2, 1e-2
 RATES = [1e-2, 8e-3, 6e-3, 4e-3, 2e-3, 1e-3]
 
 
@@ -43,7 +43,7 @@ class Fault(NamedTuple):
     """A planted fault.
 
     Attributes:
-        variant: the training that is right: "plain", "schedule", "decay groups" or "rate groups".
+        variant: the training that is right: "plain", "long", "schedule", "decay groups" ….
         named: a regular expression for the kind and the sentence of the first origin.
         kinds: the kinds of optimizers that have it; () for all.
     """
@@ -58,18 +58,31 @@ FAULTS = {
     "learning rate": Fault("plain", r"optimizer learning_rate 0\.01 / 0\.02 in step 0"),
     "schedule off by one": Fault("schedule", r"optimizer learning_rate 0\.01 / 0\.008 in step 0"),
     "weight decay": Fault("plain", r"optimizer weight_decay 0\.01 / 0\.1 in step 0"),
-    "decay on a bias": Fault("decay groups", r"optimizer weight_decay of fc1\.bias and 1 more of 4 parameters 0 / 0\.01"),
+    "decay on a bias": Fault(
+        "decay groups", r"optimizer weight_decay of fc1\.bias and 1 more of 4 parameters 0 / 0\.01"
+    ),
     "beta2": Fault("plain", r"optimizer beta2 0\.999 / 0\.99 in step 0", _ADAMS),
     "eps": Fault("plain", r"optimizer eps 1e-08 / 0\.001 in step 0", _ADAMS),
     "momentum": Fault("plain", r"optimizer (momentum|beta1) 0\.9 / 0\.5 in step 0"),
     "clip norm": Fault("plain", r"argument \S*clip_by_global_norm\S*, .*0\.05 in A, 0\.1 in B"),
-    "clip missing": Fault("plain", r"optimizer the gradients that entered have Norm \S+ / \S+ in step 0, .*only A has \S*clip_by_global_norm"),
-    "averaged twice": Fault("late average", r"optimizer the gradients that entered have Norm \S+ / \S+ in step 0, .*only B has \S*div"),
-    "unscale missing": Fault("no clip", r"optimizer the gradients that entered have Norm \S+ / \S+ in step 0, .*only A has \S*mul"),
+    "clip missing": Fault(
+        "plain",
+        r"optimizer the gradients that entered have Norm \S+ / \S+ in step 0, .*only A has \S*clip_by_global_norm",
+    ),
+    "averaged twice": Fault(
+        "late average", r"optimizer the gradients that entered have Norm \S+ / \S+ in step 0, .*only B has \S*div"
+    ),
+    "unscale missing": Fault(
+        "no clip", r"optimizer the gradients that entered have Norm \S+ / \S+ in step 0, .*only A has \S*mul"
+    ),
     "parameter missing": Fault("plain", r"optimizer fc1\.bias is missing in the optimizer of B"),
-    "states reset": Fault("plain", r"optimizer (all of step 2 agrees, and so do .* of step 3|(moment|exp_avg)\S+ .*step 2)"),
-    "optimizer made again": Fault("plain", r"optimizer global_step 2 / 0 in step 2"),
-    "groups exchanged": Fault("rate groups", r"optimizer learning_rate of fc1\.weight and 3 more of 4 parameters 0\.01 / 0\.001"),
+    "states reset": Fault(
+        "plain", r"optimizer (all of step 2 agrees, and so do .* of step 3|(moment|exp_avg)\S+ .*step 2)"
+    ),
+    "optimizer made again": Fault("long", r"optimizer global_step 2 / 0 in step 2"),
+    "groups exchanged": Fault(
+        "rate groups", r"optimizer learning_rate of fc1\.weight and 3 more of 4 parameters 0\.01 / 0\.001"
+    ),
 }
 HARMLESS = {
     "parameters in another order": "plain",
@@ -128,7 +141,9 @@ def make(kind, variant, change, parameters):
     def move(step):
         for group in made.param_groups:
             value = RATE - 2e-3 * (step + 1) if variant == "computed schedule" and not change else rate[step + 1]
-            group["lr"] = value if kind == "mint.AdamW" else ops.assign(group["lr"], Tensor(value, ms.float32)) and group["lr"]
+            group["lr"] = (
+                value if kind == "mint.AdamW" else ops.assign(group["lr"], Tensor(value, ms.float32)) and group["lr"]
+            )
 
     return made, move
 
@@ -139,13 +154,16 @@ def train(kind, variant, change, debugger):
     net = Net()
     optimizer, move = make(kind, variant, change, net.trainable_params())
     rng = np.random.RandomState(5)
-    data = [(Tensor(rng.randn(8, 8).astype(np.float32)), Tensor(rng.randint(0, 4, 8).astype(np.int32))) for _ in range(2 * STEPS)]
+    data = [
+        (Tensor(rng.randn(8, 8).astype(np.float32)), Tensor(rng.randint(0, 4, 8).astype(np.int32)))
+        for _ in range(2 * LONG)
+    ]
     of = ms.value_and_grad(lambda x, y: ops.cross_entropy(net(x), y) * SCALE, None, list(optimizer.parameters))
-    for step in range(STEPS):
+    for step in range(LONG if variant == "long" else STEPS):
         debugger.start(net)
         _, gradients = of(*data[step])
         if variant == "accumulated":
-            _, more = of(*data[STEPS + step])
+            _, more = of(*data[LONG + step])
             if change:
                 gradients = [(a + b) / 2 for a, b in zip(gradients, more)]
             else:
@@ -197,7 +215,9 @@ class Bench:
             path = self._known[key] = self._folder / "_".join(key).replace(" ", "-")
             own = {"optimizer": "states"} if self._states else {}
             config = Path(f"{path}.json")
-            config.write_text(json.dumps({"task": "statistics", "level": self._level, "dump_path": str(path), "quiet": True, **own}))
+            config.write_text(
+                json.dumps({"task": "statistics", "level": self._level, "dump_path": str(path), "quiet": True, **own})
+            )
             debugger = probe.PrecisionDebugger(config_path=str(config))
             train(kind, variant, change, debugger)
             debugger.close()
@@ -238,7 +258,10 @@ def main():
                     continue
                 comparison = bench.compare(kind, fault.variant, change)
                 wrong += not is_named(fault, comparison)
-                print(f"{kind} | {change} | {'yes' if is_named(fault, comparison) else 'NO'} | {said(comparison)}", flush=True)
+                print(
+                    f"{kind} | {change} | {'yes' if is_named(fault, comparison) else 'NO'} | {said(comparison)}",
+                    flush=True,
+                )
             for change, variant in HARMLESS.items():
                 if given.only not in change:
                     continue
