@@ -307,7 +307,9 @@ def test_two_optimizers_have_two_paths_in_the_order_of_their_first_updates(debug
     for step in range(2):
         data = debug.dump(step).data
         assert [name for name in data if "optimizer" in name] == [
-            "Cell.optimizer.Momentum.forward.0", "Cell.optimizer1.Momentum.forward.0", "Cell.optimizer.Momentum.forward.1",
+            "Cell.optimizer.Momentum.forward.0",
+            "Cell.optimizer1.Momentum.forward.0",
+            "Cell.optimizer.Momentum.forward.1",
         ]  # fmt: skip
         assert numbers(data["Cell.optimizer1.Momentum.forward.0"])["learning_rate"] == pytest.approx(0.1)
 

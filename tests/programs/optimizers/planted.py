@@ -1,6 +1,8 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Plants faults behind the backward and compares: ``python -m tests.programs.optimizers.planted [--kinds Adam] [--level L0]``.
+"""Plants faults behind the backward of a training, and compares.
+
+    python -m tests.programs.optimizers.planted [--kinds Adam,Momentum] [--level L0] [--states]
 
 One process records all trainings. Exit status 1 if a fault is not named, or a harmless change is blamed.
 """
@@ -77,7 +79,7 @@ FAULTS = {
     ),
     "parameter missing": Fault("plain", r"optimizer fc1\.bias is missing in the optimizer of B"),
     "states reset": Fault(
-        "plain", r"optimizer (all of step 2 agrees, and so do .* of step 3|(moment|exp_avg)\S+ .*step 2)"
+        "long", r"optimizer (all of step 2 agrees, and so do .* of step 3|(moment|exp_avg)\S+ .*step 2)"
     ),
     "optimizer made again": Fault("long", r"optimizer global_step 2 / 0 in step 2"),
     "groups exchanged": Fault(
