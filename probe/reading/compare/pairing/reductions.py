@@ -26,7 +26,7 @@ def pair_reductions(alignment: Alignment, a: Dump, b: Dump) -> None:
         a: A.
         b: B; its entries are changed in memory.
     """
-    sides = [_Side(flow, dump) for flow, dump in zip(alignment.flows, (a, b))]
+    sides = [_Side(alignment, number, dump) for number, dump in enumerate((a, b))]
     keys_a, keys_b = (side.keys for side in sides)
     if [*keys_a.values()] != [*keys_b.values()] or any(alignment.b_of.get(x) != y for x, y in zip(keys_a, keys_b)):
         _pair(alignment, keys_a, keys_b)
@@ -67,17 +67,25 @@ def _order(sides: list[_Side], place_a: int, place_b: int) -> None:
 class _Side:
     """The calls between gradients and optimizer on one side.
 
+    Args:
+        alignment: the pairs.
+        number: 0 for A, 1 for B.
+        dump: the dump.
+
     Attributes:
         keys: place -> API, and the parameters whose gradients the call is given.
     """
 
-    def __init__(self, flow: Flow, dump: Dump) -> None:
+    def __init__(self, alignment: Alignment, number: int, dump: Dump) -> None:
+        flow: Flow = alignment.flows[number]
         self._flow, self._dump = flow, dump
         self._names: dict[Hashable, Hashable] = {}
-        for name, parts in zip(flow.names, flow.parts):
+        for place, (name, parts) in enumerate(zip(flow.names, flow.parts)):
             for key, record in leaves(dump.data[name]) if parts.kind == GRADIENT else ():
+                partner = alignment.a_of.get(place) if number else place
+                path = parts.path if partner is None else alignment.flows[0].parts[partner].path
                 if is_tensor(record):
-                    self._names.setdefault(content_key(record), f"{parts.path}.{key}")
+                    self._names.setdefault(content_key(record), f"{path}.{key}")
         self.keys: dict[int, Hashable] = {}
         for place in self._places() if self._names else ():
             self.keys[place] = self._key(place)
