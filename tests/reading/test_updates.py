@@ -67,7 +67,7 @@ def test_a_change_that_no_entry_shows_is_said_at_the_update(tmp_path, level):
     comparison = Bench(tmp_path, level).compare("AdamW", "no clip", "unscale missing")
     first = comparison.first
     assert first.kind == "optimizer"
-    assert ("level mix" in first.sentence) == (level == "L0")
+    assert ("level mix records" in first.sentence) == (level == "L0")
     assert ("only A has" in first.sentence) == (level == "L1")
 
 

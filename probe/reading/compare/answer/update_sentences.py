@@ -11,6 +11,7 @@ from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.judging.verdicts import HARD, Slot
 from probe.reading.compare.origins.updates import is_missing, number_name
 from probe.reading.compare.pairing.alignment import NONE
+from probe.reading.entry_name import API, GRADIENT
 from probe.reading.updates import GRADIENTS, NUMBERS, STATES, number
 from probe.reading.values import is_tensor, real
 
@@ -38,9 +39,10 @@ def update_sentence(graph: Graph, node: int, slot: Slot, change: str, step: int 
         return f"{_parameters(missing)} {verb} missing in the optimizer of {side}, or without a gradient{when}: {name}"
     if slot.place.startswith(GRADIENTS):
         left, right = (text.number(_norm(slots, side)) for side in (0, 1))
-        has_gradients = any(graph.parts(other).kind == "parameters_grad" for other in range(node))
+        has_gradients = any(graph.parts(other).kind == GRADIENT for other in range(node))
         agree = "parameters_grad agree" if has_gradients else "the backward agrees"
-        cause = change or "something that no entry shows changes them in A or in B; level mix records the calls between"
+        hint = "" if any(graph.parts(other).kind == API for other in range(node)) else "; level mix records such calls"
+        cause = change or f"something that no entry shows changes them in A or in B{hint}"
         return f"the gradients that entered have Norm {left} / {right}{when}, {agree}: {cause}: {name}"
     if slot.place.startswith(STATES):
         state = slot.place[len(STATES) :]
