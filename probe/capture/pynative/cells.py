@@ -52,7 +52,7 @@ def iter_cells(models: Any) -> Iterator[tuple[str, Any]]:
         yield from ((f"{above}.{path}" if path else above, cell) for path, cell in iter_cells(models.loss))
         return
     found, kinds = list(_all_cells(models)), optimizer_kinds()
-    optimizers = [cell for _, cell in found if isinstance(cell, kinds)]
+    optimizers: list[Any] = [cell for _, cell in found if isinstance(cell, kinds)]
     hidden = {id(cell) for optimizer in optimizers for _, cell in optimizer.cells_and_names()}
     for path, cell in found:
         if id(cell) not in hidden and type(cell).__module__ != RECOMPUTE_MODULE:
