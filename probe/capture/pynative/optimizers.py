@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -26,9 +27,10 @@ class OptimizerHooks(HookGroup):
     Args:
         context: shared by the hooks of the capture.
         mode: the setting ``optimizer``.
+        models: optimizers below them are named by their paths; () for none.
     """
 
-    def __init__(self, context: CaptureContext, mode: str) -> None:
+    def __init__(self, context: CaptureContext, mode: str, models: Any = ()) -> None:
         from mindspore import get_context, nn
 
         super().__init__([Patch(kind, "__call__", around(self._run)) for kind in optimizer_kinds()])
@@ -36,14 +38,10 @@ class OptimizerHooks(HookGroup):
             self.add(Patch(nn.Optimizer, name, around(self._noting(number))))
         self._context, self._mode = context, mode
         self._on_cpu = get_context("device_target") == "CPU"
-        self._paths: dict[int, str] = {}
+        self._below = find_optimizers(models)  # held: identities stay unique
+        self._paths = {id(cell): path for path, cell in self._below}
         self._values: dict[int, tuple[str, OptimizerValues]] = {}
         self._used: dict[int, dict[str, Any]] = {}
-
-    def watch(self, models: Any) -> None:
-        """Name the optimizers below these models by their paths."""
-        self._paths = {id(cell): path for path, cell in find_optimizers(models)}
-        self._values.clear()
 
     def _run(self, original: Callable[..., Any], optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         state, recorder = self._context.state, self._context.recorder
@@ -73,7 +71,8 @@ class OptimizerHooks(HookGroup):
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
     ) -> Any:
-        used = self._used[id(optimizer)] = {}
+        used: dict[str, Any] = {}
+        self._used[id(optimizer)], has_ended = used, False
         states = {**values.states} if self._mode == "states" and call.recorded else None
         try:
             with recorder.guard("reading an optimizer", call):
@@ -82,11 +81,12 @@ class OptimizerHooks(HookGroup):
                     recorder.note_states(call, states)
             result = original(optimizer, *args, **kwargs)
             recorder.synchronize()
-        except BaseException as error:
-            recorder.fail(call, error)
-            raise
+            has_ended = True
         finally:
             del self._used[id(optimizer)]
+            error = sys.exc_info()[1]
+            if not has_ended and error is not None:
+                recorder.fail(call, error)
         if used:
             with recorder.guard("reading the numbers of an optimizer", call):
                 before = call.parts.get("input_kwargs", {})
