@@ -58,6 +58,9 @@ class JudgedPairs:
         a: A (golden).
         b: B.
         options: the settings.
+
+    Attributes:
+        updates: the places in A of updates of optimizers that have a partner.
     """
 
     def __init__(self, a: Dump, b: Dump, options: Options) -> None:
@@ -73,7 +76,7 @@ class JudgedPairs:
             pair_reductions(self.alignment, a, b)
             Rewiring(self.alignment, a, b).run()
         order_operands(self.alignment, b, a)
-        self._updates = frozenset(fit_updates(self.alignment, a, b))
+        self.updates = frozenset(fit_updates(self.alignment, a, b))
         self.pairs = self.alignment.pairs()
         arrays = self._arrays()
         turned = arrays.turned if arrays else _unknown_arrays
@@ -102,7 +105,7 @@ class JudgedPairs:
         else:
             floor = floors[0][pair.a], floors[1][pair.b]
             slots = judge.follow(name, judge.slots(name, flow_a.parts[pair.a], *entries, floor))
-        return judge_numbers(slots) if pair.a in self._updates else slots
+        return judge_numbers(slots) if pair.a in self.updates else slots
 
     def _separate_before_updates(self) -> None:
         """Take apart calls between gradients and optimizer that differ though what enters the optimizer agrees.
@@ -111,13 +114,13 @@ class JudgedPairs:
         """
         wrong: list[int] = []
         for place, pair in enumerate(self.pairs):
-            if pair.a not in self._updates or NONE in pair[:2] or not _enters_equal(self.slots[place]):
+            if pair.a not in self.updates or NONE in pair[:2] or not _enters_equal(self.slots[place]):
                 continue
             for before in range(place - 1, -1, -1):
                 a, b, _ = self.pairs[before]
                 if self.alignment.flows[int(a == NONE)].parts[b if a == NONE else a].direction != FORWARD:
                     break
-                if a not in self._updates and any(slot.verdict in HARD for slot in self.slots[before]):
+                if a not in self.updates and any(slot.verdict in HARD for slot in self.slots[before]):
                     wrong.append(a)
         for a in wrong:
             self.alignment.separate(a)
@@ -125,11 +128,6 @@ class JudgedPairs:
             known = {(pair.a, pair.b): slots for pair, slots in zip(self.pairs, self.slots)}
             self.pairs = self.alignment.pairs()
             self.slots = [known.get((pair.a, pair.b), []) for pair in self.pairs]
-
-    @property
-    def has_updates(self) -> bool:
-        """Whether both dumps have the update of an optimizer."""
-        return bool(self._updates)
 
     def _floors(self) -> tuple[list[float], list[float]] | None:
         """Return for each call the tolerance of the least exact dtype before it; None where all have one dtype."""
