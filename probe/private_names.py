@@ -54,6 +54,11 @@ PRIVATE_PARTS = (
         *(f"mindspore._c_expression:TensorPy.{name}" for name in "_data_ptr stride is_contiguous".split()),
     ),
     _part(
+        "schedules",
+        "the learning rate of a compiled optimizer with a list of rates is null on a device",
+        *(f"mindspore.nn.optim.optimizer:{name}" for name in ("_IteratorLearningRate", "_ConvertToCell")),
+    ),
+    _part(
         "own operations",
         "nothing is recorded",
         "mindspore._c_expression:MixedPrecisionType.NOTSET",

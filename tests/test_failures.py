@@ -243,7 +243,7 @@ def test_a_full_disk_leaves_the_statistics_complete(tmp_path, size, message):
     assert len(said) == 1
     assert message in said[0]
     records = [record for entry in dump.data.values() for record in records_of(entry)]
-    assert len(dump.data) == 297
+    assert len(dump.data) == 298
     assert all(record["Norm"] is not None for record in records if record["dtype"].startswith("Float"))
     assert 10 < arrays == sum("data_name" in record for record in records) < len(records)
     assert len(dump.stack) > 10

@@ -29,6 +29,8 @@ _WORDS = {
     "state_step": "global_step",
     "step": "global_step",
 }
+#: lists of parameters that are no states
+_NO_STATES = frozenset(("params", "lrs"))
 #: numbers that may change with the step, and may be lists with one item for each parameter
 _SCHEDULED = ("learning_rate", "weight_decay")
 #: turns a tensor of one element into a number, or into its record
@@ -66,7 +68,8 @@ class OptimizerValues:
     def _find_states(self) -> Iterator[tuple[str, Any]]:
         own = set(map(id, self.parameters.values()))
         for name, value in vars(self._optimizer).items():
-            if isinstance(value, (tuple, list)) and len(value) == len(own) and not name.startswith("_"):
+            is_held = isinstance(value, (tuple, list)) and len(value) == len(own)
+            if is_held and not name.startswith("_") and name not in _NO_STATES:
                 for parameter, state in zip(self.parameters, value):
                     if isinstance(state, self._parameter) and id(state) not in own:
                         yield f"{name}.{parameter}", state
@@ -79,8 +82,8 @@ class OptimizerValues:
             used: numbers that the optimizer has computed for this update, such as those of a schedule.
 
         Returns:
-            The numbers by the field's words, and "parameters", the names of the parameters. If there are groups:
-            "groups", with the numbers of each.
+            The numbers by the field's words, and "parameters", the names in the order of the gradients. If there are
+            groups: "groups", with the numbers and names of each.
         """
         optimizer = self._optimizer
         own = {**vars(optimizer), **optimizer._params}
@@ -95,9 +98,11 @@ class OptimizerValues:
             found = dict(self._numbers(own, read))
             found.update(self._numbers(used, read, is_new=True))
             each = self._groups_of_lists(used, read)
+        names = list(self.parameters)
         if len(each) == 1:
-            return {**found, **each[0]}
-        return {**{name: value for name, value in found.items() if name not in each[0]}, "groups": each}
+            return {**found, **each[0], "parameters": names}
+        common = {name: value for name, value in found.items() if name not in each[0]}
+        return {**common, "groups": each, "parameters": names}
 
     def _numbers(
         self, values: Mapping[str, Any], read: ReadNumber, group: int = 0, is_new: bool = False

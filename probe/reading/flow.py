@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from probe.reading import entry_name
 from probe.reading.entry_name import BACKWARD, CELL, FORWARD, GRADIENT, EntryName
 from probe.reading.source import Contents
+from probe.reading.updates import is_update
 from probe.reading.values import TENSORS, Record, element_count, is_tensor, leaves
 
 #: content that this many calls of a step have made is no evidence, but within one Cell
@@ -121,8 +122,9 @@ class Flow:
 
     def _find_parameters(self) -> dict[tuple[Any, ...], tuple[str, str]]:
         found: dict[tuple[Any, ...], tuple[str, str]] = {}
-        for name, entry in self._dump.data.items():
-            for part in ("parameters", "model_parameters") if type(entry) is dict else ():
+        for (name, entry), parts in zip(self._dump.data.items(), self.parts):
+            has_states = is_update(parts, entry)  # which are no parameters
+            for part in ("parameters", "model_parameters") if type(entry) is dict and not has_states else ():
                 parameters = entry.get(part)
                 for key, record in parameters.items() if type(parameters) is dict else ():
                     content = content_key(record) if is_tensor(record) else None
@@ -139,7 +141,7 @@ class Flow:
                 continue
             if parts.direction == BACKWARD:  # calls after it may be given gradients: reductions, clipping
                 if goes_on and parts.kind != CELL:
-                    self._make(place, entry if parts.kind == GRADIENT else entry.get("output"), made, only_new=False)
+                    self._make_gradients(place, entry if parts.kind == GRADIENT else entry.get("output"), made)
                 continue
             self.links[place] = links = tuple(self._inputs(place, entry, made))
             if parts.kind == CELL and name in self.containers:
@@ -206,6 +208,21 @@ class Flow:
                     made[key] = [(place, record)]
                 elif not only_new:
                     known.append((place, record))
+
+    def _make_gradients(self, place: int, part: Any, made: _Made) -> None:
+        """Note who made gradients: that of a parameter is the parameter's, in whichever order their entries stand."""
+        is_parameter = self.parts[place].kind == GRADIENT
+        for _, record in leaves(part):
+            key = content_key(record) if is_tensor(record) else None
+            if key is None:
+                continue
+            self.dtypes.add(str(record.get("dtype")))
+            known = made.setdefault(key, [])
+            kinds = {self.parts[maker].kind for maker, _ in known}
+            if is_parameter and GRADIENT not in kinds and known and self.parts[known[0][0]].direction == BACKWARD:
+                known.clear()
+            if is_parameter or GRADIENT not in kinds:
+                known.append((place, record))
 
     def loose_root(self, link: Link) -> int:
         """Return the first call that made a tensor of this size with this greatest and least element; -1 for none.

@@ -15,10 +15,11 @@ from probe.reading.dump import Dump
 from probe.reading.entry_name import BACKWARD, GRADIENT
 from probe.reading.run import Run, open
 from probe.reading.source import DumpFolder
+from probe.reading.updates import global_norm, groups, is_update, parameter_names
 from probe.reading.values import NUMBERS, has_nonfinite
 from probe.store import layout
 
-_ROWS = 16
+_ROWS, _UPDATES = 16, 8
 
 
 def show(path: str, rows: int = _ROWS, width: int = 0) -> str:
@@ -49,7 +50,9 @@ def overview(run: Run, rows: int = _ROWS, width: int = 0) -> tuple[str, int]:
         lines.append(f"  {text.safe(os.path.relpath(folder.path, base))}/")
         try:
             count = f"{len(dump)} entries"
-            first = first or _kinds(dump, base, width) + "\n\n" + _numbers(dump, rows, width)
+            first = first or "\n\n".join(
+                filter(None, (_kinds(dump, base, width), _updates(dump), _numbers(dump, rows, width)))
+            )
             notes += dump.notes
         except UsageError as error:
             broken.append(str(error))
@@ -111,6 +114,29 @@ def _kinds(dump: Dump, base: str, width: int) -> str:
     place = os.path.relpath(dump.path, base)
     task, level = (text.safe(dump.header.get(key)) for key in ("task", "level"))
     return f"{text.safe(place)}: task {task}, level {level}\n" + text.columns([header, *body, total], width)
+
+
+def _updates(dump: Dump) -> str:
+    """Return the numbers of each update of an optimizer, and the norm of the gradients that entered it."""
+    lines: list[str] = []
+    for name, entry in dump.data.items():
+        if not is_update(entry_name.parse(name), entry):
+            continue
+        if len(lines) >= _UPDATES:
+            return "\n".join([*lines, "  ..."])
+        found = groups(entry)
+        common = dict(set.intersection(*(set(numbers.items()) for numbers, _ in found)))
+        shown = _shown({key: value for key, value in found[0][0].items() if key in common})
+        count = len(parameter_names(entry))
+        lines.append(f"{text.safe(name)}: {count} parameters, global norm {text.number(global_norm(entry))}{shown}")
+        for number, (numbers, names) in enumerate(found if len(found) > 1 else (), 1):
+            own = _shown({key: value for key, value in numbers.items() if key not in common})
+            lines.append(f"  group {number}: {len(names)} parameters{own}")
+    return "\n".join(lines)
+
+
+def _shown(numbers: dict[str, float]) -> str:
+    return "".join(f", {text.safe(key)} {text.number(value)}" for key, value in numbers.items())
 
 
 def _numbers(dump: Dump, rows: int, width: int) -> str:

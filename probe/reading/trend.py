@@ -10,11 +10,16 @@ from typing import NamedTuple
 
 from probe.errors import UsageError
 from probe.reading.dump import Dump
+from probe.reading.entry_name import parse
 from probe.reading.source import DumpFolder, Rank
 from probe.reading.trend_rules import LEAST_STEPS, RULES, Point, Points, Trend, layer_hits, point, series_hits
+from probe.reading.updates import is_update
+from probe.reading.updates import series as series_of
 from probe.reading.values import NUMBERS, real
 from probe.reading.work import HERE, Workers, run_units
 
+#: the tensors that are shown unless others are asked for
+LIKE = "parameters_grad"
 STATISTICS = {key.lower(): key for key in (*NUMBERS, "nan_count", "inf_count", "zero_count")}
 
 
@@ -47,10 +52,29 @@ def read_samples(folder: DumpFolder, like: str, key: str) -> Samples:
         for name, record in dump.tensors() if folder.step is not None else ():
             value = real(record.get(key)) if like in name else None
             if value is not None:
-                values[name], points[name] = value, point(name, record)
+                shown = _without_states(dump, name)
+                values[shown], points[shown] = value, point(shown, record)
+        if folder.step is not None and key == "Norm":
+            values.update(_of_updates(dump, like))
     finally:
         dump.release()
     return Samples(folder.step, folder.rank, values, points)
+
+
+def _without_states(dump: Dump, name: str) -> str:
+    """Return the name of a tensor; the states of an optimizer are not called parameters."""
+    entry, separator, rest = name.partition(".parameters.")
+    is_state = separator and is_update(parse(entry), dump.data.get(entry))
+    return f"{entry}.states.{rest}" if is_state else name
+
+
+def _of_updates(dump: Dump, like: str) -> dict[str, float]:
+    """Return learning rates and global norms of updates: where they are asked for, and beside gradients."""
+    found = {}
+    for name, entry in dump.data.items():
+        if is_update(parse(name), entry):
+            found.update({key: value for key, value in series_of(name, entry) if like in key or like == LIKE})
+    return found
 
 
 def read_all(folders: Sequence[DumpFolder], like: str, stat: str = "norm", workers: Workers = HERE) -> list[Samples]:
@@ -80,7 +104,8 @@ def series(samples: Sequence[Samples]) -> tuple[Trend, Points]:
             continue
         for name, value in sample.values.items():
             found.setdefault(name, {}).setdefault(sample.rank, {})[sample.step] = value
-            points.setdefault(name, {}).setdefault(sample.rank, {})[sample.step] = sample.points[name]
+            if name in sample.points:
+                points.setdefault(name, {}).setdefault(sample.rank, {})[sample.step] = sample.points[name]
     return found, points
 
 

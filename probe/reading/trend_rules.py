@@ -47,6 +47,7 @@ RULES = {
 LEAST_STEPS, _WINDOW = 5, 20
 _LARGEST = {"Float16": 65504.0, "BFloat16": 3.3895313892515355e38}
 _NUMBER = re.compile(r"\.\d+(?=\.)")
+_RATE = re.compile(r"\.forward\.\d+\.learning_rate(\.\d+)?$")
 _RELU = re.compile(r"relu\w*\.\d+\.forward\.output|\.ReLU\w*\.forward\.\d+\.output", re.IGNORECASE)
 #: rule, step, sentence
 Hit = tuple[str, int, str]
@@ -99,6 +100,8 @@ def series_hits(
     name: str, series: dict[int, float], points: Mapping[int, Point], steps: Sequence[int], limits: Mapping[str, float]
 ) -> Iterator[Hit]:
     """Yield what the rules say about one tensor on one rank."""
+    if _RATE.search(name):  # it may stay, jump and fall to zero
+        return
     strange = [step for step, value in series.items() if not math.isfinite(value)]
     if strange:
         yield "NaN/Inf", strange[0], f"{series[strange[0]]} in step {strange[0]}"

@@ -35,6 +35,7 @@ _MASK_APIS = re.compile(
 class NanCheck(ValuesTask):
     """Describes calls like task "tensor", and hands the entries to a ``FirstNonFinite``."""
 
+    records_updates = False
     needs_complete_entries = True
 
     def __init__(self, finder: FirstNonFinite, queue: MeasurementQueue, sink: ArraySink, modes: frozenset[str]) -> None:

@@ -293,14 +293,16 @@ def test_each_backward_has_its_own_parameter_gradients(debug):
     assert dump.names("parameters_grad") == ["Cell.0.Dense.parameters_grad.0", "Cell.0.Dense.parameters_grad.1"]
 
 
-def test_an_optimizer_inside_the_model_is_not_recorded(debug):
+def test_an_optimizer_inside_the_model_is_one_entry_below_its_path(debug):
     net = nn.SequentialCell(nn.Dense(3, 2))
     loss = nn.WithLossCell(net, nn.MSELoss())
     step = nn.TrainOneStepCell(loss, nn.Momentum(net.trainable_params(), 0.1, 0.9))
     step.set_train()
     y = tensor(np.ones((2, 2)))
     _, dump = debug.record(lambda: step(X, y), step, level="mix")
-    assert not [name for name in [*dump.data, *dump.construct] if "optimizer" in name or "Momentum" in name]
+    update = "Cell.optimizer.Momentum.forward.0"
+    assert [name for name in dump.data if "optimizer" in name or "Momentum" in name] == [update]
+    assert dump.construct[update] is None
     assert "Cell.network._backbone.0.Dense.backward.0" in dump.data
 
 
@@ -365,7 +367,8 @@ def test_a_cell_with_two_names_is_recorded_under_the_first_without_a_warning(deb
     caplog.set_level(logging.WARNING, "probe")
     net, step = interference.NETS["shared"]()
     _, dump = debug.record(lambda: step(0), net, level="L0")
-    assert [name for name in dump.data if ".forward." in name] == [f"Cell.one.Dense.forward.{i}" for i in range(3)]
+    names = [name for name in dump.data if ".forward." in name]
+    assert names == [*(f"Cell.one.Dense.forward.{i}" for i in range(3)), "Cell.optimizer.Adam.forward.0"]
     assert caplog.messages == []
 
 

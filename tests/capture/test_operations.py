@@ -169,7 +169,7 @@ def test_nothing_inside_an_optimizer_is_recorded(debug, optimizer):
     ops.exp(x())
     debugger.stop()
     debugger.step()
-    assert list(debug.dump().data) == ["Functional.exp.0.forward"]
+    assert list(debug.dump().data) == ["Cell.optimizer.Adam.forward.0", "Functional.exp.0.forward"]
 
 
 @pytest.mark.parametrize("settings", [{"measure": "device"}, {"async_dump": True}])

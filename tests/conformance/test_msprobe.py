@@ -39,6 +39,7 @@ def missing():
 MISSING = missing()
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(MISSING), reason=MISSING)]
 
+UPDATE = "Cell.optimizer."
 CASES = [
     (net, level, task, summary)
     for net in ("lenet", "gpt", "digits")
@@ -118,8 +119,8 @@ def differs(ours, theirs, bits):
 
 
 def shared(places):
-    """Leave out the model's own parameters, which msprobe does not record."""
-    return [(place, record) for place, record in places if ".model_parameters." not in place]
+    """Leave out the model's own parameters and the updates of optimizers, which msprobe does not record."""
+    return [item for item in places if ".model_parameters." not in item[0] and not item[0].startswith(UPDATE)]
 
 
 def primitive_backward(name):
@@ -135,7 +136,7 @@ def test_the_dump_of_a_training_is_that_of_msprobe(case, tmp_path, capsys):
     mine, peer = document(ours), document(theirs)
     gone = [name for name in peer if name not in mine]
     assert all(name.endswith(".backward") and identity(peer, name) for name in gone), gone
-    assert [name for name in mine if name not in peer] == []
+    assert [name for name in mine if name not in peer and not name.startswith(UPDATE)] == []
 
     unpaired = [row["Bench Name"] for row in rows if row["NPU Name"] == "N/A"]
     unpaired = [name for name in unpaired if not primitive_backward(name)]
@@ -222,7 +223,7 @@ def test_msprobe_reads_a_dump_made_with_our_list_of_apis(net, tmp_path, capsys):
 def test_msprobe_reads_a_dump_of_graph_mode(net, task, tmp_path):
     case = (net, "L0", task, "statistics")
     graph = dump(sys.executable, "probe", case, tmp_path / "graph", "--graph-mode")
-    pynative = dump(sys.executable, "probe", case, tmp_path / "pynative")
+    pynative = dump(sys.executable, "probe", case, tmp_path / "pynative", "--without-updates")
     rows = compare(graph, pynative, tmp_path / "compared")
     records = sum(1 for name, entry in document(graph).items() for _ in tensors(entry, name))
     assert len(rows) >= records > 20
@@ -279,7 +280,7 @@ def ranks(tmp_path_factory):
 def test_collectives_are_recorded_as_by_msprobe(ranks, rank):
     ours = document(ranks / "by_hand-L1-statistics" / "step0" / f"rank{rank}")
     theirs = document(ranks / "peer" / "step0" / f"rank{rank}")
-    assert set(ours) == set(theirs)
+    assert {name for name in ours if not name.startswith(UPDATE)} == set(theirs)
     names = [name for name in ours if name.startswith("MintDistributed.")]
     assert len(names) == 8
     for name in names:

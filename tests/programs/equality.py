@@ -23,6 +23,7 @@ parser.add_argument("--nets", default="")
 parser.add_argument("--steps", type=int, default=5)
 parser.add_argument("--repeats", type=int, default=1)
 parser.add_argument("--tasks", default="statistics,tensor,structure")
+parser.add_argument("--optimizer", default="states", choices=("off", "scalars", "states"))
 arguments = parser.parse_args()
 
 import mindspore as ms
@@ -69,7 +70,10 @@ def main():
             for task in arguments.tasks.split(",") * arguments.repeats:
                 with tempfile.TemporaryDirectory() as folder:
                     dump = os.path.join(folder, "dump")
-                    watched = train(builders[name], PrecisionDebugger(dump_path=dump, level=level, task=task))
+                    config = Path(folder) / "config.json"
+                    settings = {"dump_path": dump, "level": level, "task": task, "optimizer": arguments.optimizer}
+                    config.write_text(json.dumps(settings))
+                    watched = train(builders[name], PrecisionDebugger(config_path=str(config)))
                     steps = len(list(Path(dump).glob("step*/rank/dump.json")))
                     errors = [path.read_text() for path in Path(dump).rglob("dump_error_info.log")]
                 compared += 1

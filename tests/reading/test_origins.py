@@ -97,5 +97,5 @@ def test_two_processes_find_the_same(planted, capsys):
         assert main(["compare", golden, mine, "--jobs", jobs]) == 1
         said.append(capsys.readouterr().out)
     assert said[0] == said[1]
-    assert "step 1" in said[0]
     assert "optimizer" in said[0]
+    assert "learning_rate 0.001 / 0.002 in step 0" in said[0]

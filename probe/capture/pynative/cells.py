@@ -51,8 +51,10 @@ def iter_cells(models: Any) -> Iterator[tuple[str, Any]]:
         above = _LOSS if _LOSS not in cells else f"Model.{_LOSS}"
         yield from ((f"{above}.{path}" if path else above, cell) for path, cell in iter_cells(models.loss))
         return
-    hidden = {id(cell) for _, optimizer in find_optimizers(models) for _, cell in optimizer.cells_and_names()}
-    for path, cell in _all_cells(models):
+    found, kinds = list(_all_cells(models)), optimizer_kinds()
+    optimizers: list[Any] = [cell for _, cell in found if isinstance(cell, kinds)]
+    hidden = {id(cell) for optimizer in optimizers for _, cell in optimizer.cells_and_names()}
+    for path, cell in found:
         if id(cell) not in hidden and type(cell).__module__ != RECOMPUTE_MODULE:
             yield path, cell
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -16,6 +17,9 @@ from probe.naming import CELL, clean
 from probe.recording.call import Call
 from probe.recording.step_recorder import StepRecorder
 
+#: numbers that the update itself changes
+_COUNTED = ("global_step",)
+
 
 class OptimizerHooks(HookGroup):
     """Records the updates of all optimizers. Nothing inside an optimizer is recorded.
@@ -23,9 +27,10 @@ class OptimizerHooks(HookGroup):
     Args:
         context: shared by the hooks of the capture.
         mode: the setting ``optimizer``.
+        models: optimizers below them are named by their paths; () for none.
     """
 
-    def __init__(self, context: CaptureContext, mode: str) -> None:
+    def __init__(self, context: CaptureContext, mode: str, models: Any = ()) -> None:
         from mindspore import get_context, nn
 
         super().__init__([Patch(kind, "__call__", around(self._run)) for kind in optimizer_kinds()])
@@ -33,14 +38,10 @@ class OptimizerHooks(HookGroup):
             self.add(Patch(nn.Optimizer, name, around(self._noting(number))))
         self._context, self._mode = context, mode
         self._on_cpu = get_context("device_target") == "CPU"
-        self._paths: dict[int, str] = {}
+        self._below = find_optimizers(models)  # held: identities stay unique
+        self._paths = {id(cell): path for path, cell in self._below}
         self._values: dict[int, tuple[str, OptimizerValues]] = {}
         self._used: dict[int, dict[str, Any]] = {}
-
-    def watch(self, models: Any) -> None:
-        """Name the optimizers below these models by their paths."""
-        self._paths = {id(cell): path for path, cell in find_optimizers(models)}
-        self._values.clear()
 
     def _run(self, original: Callable[..., Any], optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         state, recorder = self._context.state, self._context.recorder
@@ -57,7 +58,7 @@ class OptimizerHooks(HookGroup):
                 with recorder.guard("reading an optimizer", key=type(optimizer).__name__):
                     key, values = self._of(optimizer)
                 call = recorder.begin(Kind.CELL, key, args, {}, state.cell) if key else None
-            if call is None or values is None or not call.recorded:
+            if call is None or values is None:
                 return original(optimizer, *args, **kwargs)
             return self._record(recorder, call, values, original, optimizer, args, kwargs)
         finally:
@@ -73,8 +74,9 @@ class OptimizerHooks(HookGroup):
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
     ) -> Any:
-        used = self._used[id(optimizer)] = {}
-        states = {**values.states} if self._mode == "states" else None
+        used: dict[str, Any] = {}
+        self._used[id(optimizer)], has_ended = used, False
+        states = {**values.states} if self._mode == "states" and call.recorded else None
         try:
             with recorder.guard("reading an optimizer", call):
                 recorder.note_scalars(call, lambda read: values.scalars(read, {}))
@@ -82,14 +84,17 @@ class OptimizerHooks(HookGroup):
                     recorder.note_states(call, states)
             result = original(optimizer, *args, **kwargs)
             recorder.synchronize()
-        except BaseException as error:
-            recorder.fail(call, error)
-            raise
+            has_ended = True
         finally:
             del self._used[id(optimizer)]
+            error = sys.exc_info()[1]
+            if not has_ended and error is not None:
+                recorder.fail(call, error)
         if used:
             with recorder.guard("reading the numbers of an optimizer", call):
+                before = call.parts.get("input_kwargs", {})
                 recorder.note_scalars(call, lambda read: values.scalars(read, used))
+                call.parts.get("input_kwargs", {}).update({key: before[key] for key in _COUNTED if key in before})
         recorder.end(call, {**values.parameters, **states} if states is not None else ())
         return result
 

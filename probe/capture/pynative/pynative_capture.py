@@ -70,13 +70,12 @@ class PyNativeCapture:
         listed = load_supported_apis(settings.support_ops) if settings.apis else []
         self._context.hooks.add(self._handles)
         self._context.hooks.add(ListedFunctions(self._context, self._handles, listed, settings.early_names))
-        self._optimizers = OptimizerHooks(self._context, settings.optimizer)
-        self._context.hooks.add(self._optimizers)
         if settings.operations:
             self._context.hooks.add(OperationHooks(self._context))
         self._custom: dict[tuple[int, str], ListedFunctions] = {}
         self._watched: list[tuple[str, Any]] = []
-        self._model_hooks = HookGroup()
+        self._model_hooks = HookGroup([OptimizerHooks(self._context, settings.optimizer)])
+        self._context.hooks.add(self._model_hooks)
         self._tokens: TokenRange | None = None
 
     # -- functions, Cells and Primitives --------------------------------------------------------------------------
@@ -101,9 +100,9 @@ class PyNativeCapture:
         if len(found) == len(old) and all(a[1] is b[1] and a[0] == b[0] for a, b in zip(found, old)):
             return
         self._parameters.forget()
-        self._optimizers.watch(models)
         self._context.hooks.discard(self._model_hooks)
-        self._watched, self._model_hooks = found, HookGroup([PrimitiveHooks(self._context, held)])
+        optimizers = OptimizerHooks(self._context, self._settings.optimizer, models)
+        self._watched, self._model_hooks = found, HookGroup([PrimitiveHooks(self._context, held), optimizers])
         if self._settings.cells or self._settings.snapshot:
             cells = cells if self._settings.cells else cells[:1]  # the model
             self._model_hooks.add(CellHooks(self._context, self._parameters, models, cells))

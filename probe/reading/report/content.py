@@ -118,9 +118,12 @@ class ContentMaker:
         }  # fmt: skip
 
     def _series(self) -> dict[str, Any]:
-        """Return loss and norm of the gradients: side -> rank -> [[step, number], ...]."""
+        """Return loss, norm of the gradients, and the numbers of updates: side -> rank -> [[step, number], ...]."""
         loss: dict[str, dict[str, list[Any]]] = {"a": {}, "b": {}}
         norm: dict[str, dict[str, list[Any]]] = {"a": {}, "b": {}}
+        updates: dict[str, dict[str, dict[str, list[Any]]]] = {
+            key: {"a": {}, "b": {}} for key in ("learning_rate", "global_norm")
+        }
         name = ""
         for part in self._parts:
             rank = str(part.rank)
@@ -131,7 +134,10 @@ class ContentMaker:
                 if values:
                     whole = math.sqrt(sum(value * value for value in values.values()))
                     norm[side].setdefault(rank, []).append([part.step, _number(whole)])
-        return {"loss": loss, "norm": norm, "loss_name": safe(name)}
+            for side, numbers in part.series.updates.items():
+                for key, value in numbers.items():
+                    updates[key][side].setdefault(rank, []).append([part.step, _number(value)])
+        return {"loss": loss, "norm": norm, "loss_name": safe(name), **updates}
 
     def _trends(self) -> list[dict[str, Any]]:
         trend: Trend = {}

@@ -18,7 +18,7 @@ from probe.reading.flow import Flow
 from probe.reading.report import part as kinds
 from probe.reading.report.histograms import add_histograms
 from probe.reading.report.part import VERDICTS, Part, PartMaker
-from probe.reading.report.series import gradient_norms, loss
+from probe.reading.report.series import gradient_norms, loss, update_numbers
 from probe.reading.source import DumpFolder
 from probe.reading.text import safe, shape, shorten
 from probe.reading.values import is_tensor, plain, real
@@ -49,6 +49,7 @@ def _fill(part: Part, comparing: JudgedPairs) -> None:
     for side, dump in (("a", comparing.a), ("b", comparing.b)):
         part.series.losses.update({side: found} if (found := loss(dump)) else {})
         part.series.norms[side] = gradient_norms(dump)
+        part.series.updates[side] = update_numbers(dump)
     part.digest = digest_of(comparing.b)
     add_histograms(part, comparing)
 

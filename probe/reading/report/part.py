@@ -58,10 +58,12 @@ class StepNumbers:
     Attributes:
         losses: side -> (name of the call, the number).
         norms: side -> tensor -> norm, of the gradients of parameters.
+        updates: side -> number of the first update of an optimizer -> value: learning rate and global norm.
     """
 
     losses: dict[str, tuple[str, float]] = field(default_factory=dict)
     norms: dict[str, dict[str, float]] = field(default_factory=dict)
+    updates: dict[str, dict[str, float]] = field(default_factory=dict)
 
 
 @dataclass

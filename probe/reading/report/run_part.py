@@ -24,7 +24,7 @@ from probe.reading.report.pair_part import (
     value_adder,
 )  # fmt: skip
 from probe.reading.report.part import Part, PartMaker
-from probe.reading.report.series import gradient_norms, loss
+from probe.reading.report.series import gradient_norms, loss, update_numbers
 from probe.reading.source import DumpFolder
 from probe.reading.text import safe
 from probe.reading.values import Record, has_nonfinite, is_tensor, leaves, real
@@ -45,6 +45,7 @@ def run_part(folder: DumpFolder) -> Part:
             RunReader(part, dump).read()
             part.series.losses = {"b": found} if (found := loss(dump)) else {}
             part.series.norms = {"b": gradient_norms(dump)}
+            part.series.updates = {"b": update_numbers(dump)}
             part.digest = digest_of(dump)
     except (UsageError, RecursionError) as error:
         part.found = Found(folder.step, folder.rank, [], [], str(error) or "nested too deeply")

@@ -8,6 +8,7 @@ from typing import Any
 
 from probe.reading.dump import Dump
 from probe.reading.entry_name import BACKWARD, DEBUG, GRADIENT
+from probe.reading.updates import is_update, series
 from probe.reading.values import element_count, is_tensor, leaves, real
 
 
@@ -37,6 +38,17 @@ def _scalar(part: Any) -> float | None:
     if len(given) == 1 and element_count(given[0].get("shape")) == 1 and "Float" in str(given[0].get("dtype")):
         return real(given[0].get("Mean", given[0].get("Max")))
     return None
+
+
+def update_numbers(dump: Dump) -> dict[str, float]:
+    """Return learning rate and global norm of the first update of an optimizer; {} where there is none."""
+    for name, parts in zip(dump.flow.names, dump.flow.parts):
+        if is_update(parts, dump.data[name]):
+            found: dict[str, float] = {}
+            for key, value in series(name, dump.data[name]):
+                found.setdefault(key[len(name) + 1 :].partition(".")[0], value)
+            return found
+    return {}
 
 
 def gradient_norms(dump: Dump) -> dict[str, float]:

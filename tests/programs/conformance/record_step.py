@@ -3,7 +3,7 @@
 """Dumps the first step of a training with probe or with msprobe, each in an interpreter that has it.
 
 python -m tests.programs.conformance.record_step --tool probe --net lenet --level mix --task statistics --out DIR \\
-    [--summary md5] [--support-ops FILE] [--graph-mode]
+    [--summary md5] [--support-ops FILE] [--graph-mode] [--without-updates]
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ parser.add_argument("--task", default="statistics")
 parser.add_argument("--summary", default="statistics")
 parser.add_argument("--support-ops")
 parser.add_argument("--graph-mode", action="store_true")
+parser.add_argument("--without-updates", action="store_true")
 parser.add_argument("--out", required=True)
 args = parser.parse_args()
 
@@ -49,6 +50,8 @@ if args.tool != "none":
         "level": args.level,
         args.task: {"summary_mode": args.summary},
     }
+    if args.without_updates:
+        settings["optimizer"] = "off"
     if args.support_ops:
         settings["support_ops"] = args.support_ops
     config = os.path.join(args.out, "config.json")

@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from probe.reading import entry_name, text
+from probe.reading.compare.answer.update_sentences import line_of, update_sentence
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.judging.verdicts import (
     FAINT,
@@ -26,6 +28,7 @@ from probe.reading.compare.origins.origin import (
     COMMUNICATION,
     DATA,
     GRADIENT_KIND,
+    OPTIMIZER,
     OUTSIDE,
     PARAMETER,
     RANDOM,
@@ -74,6 +77,8 @@ class Describer:
         cell = entry_name.cell_label(name) if graph.parts(node).kind in (CELL, GRADIENT) or finding.parameter else None
         stack = (call.stack if call else []) or self._stack_of_forward(dump, name)
         cell = cell or (call.cell if call else None)
+        if finding.kind == OPTIMIZER and finding.source != NONE:
+            stack = self._stack(finding.source) or stack
         slot = graph.slot(node, finding.place)
         return Origin(
             kind=finding.kind,
@@ -90,6 +95,16 @@ class Describer:
         if parts.kind != GRADIENT:
             return []
         return dump.stacks.get(f"{parts.key}.forward.0", [])
+
+    def _stack(self, node: int) -> list[str]:
+        return self._dumps[int(self._graph.pairs[node].b != NONE)].stacks.get(self._graph.name(node), [])
+
+    def _change(self, node: int) -> str:
+        """Return that only one side has a call between gradients and optimizer, with its line."""
+        if node == NONE:
+            return ""
+        frame = user_frame(self._stack(node))
+        return line_of(self._graph, node, f"{os.path.basename(frame.file)}:{frame.line}" if frame else "")
 
     def _distance(self, node: int, slot: Slot | None) -> float | None:
         slots = [slot] if slot is not None else [slot for slot in self._graph.slots[node] if slot.verdict in HARD]
@@ -111,6 +126,9 @@ class Describer:
                 f"{name}, {_place(finding.place)}, comes from outside of the recorded calls (a constant or parameter "
                 f"of {where}?) and differs{_numbers(slot)}"
             )
+        if finding.kind == OPTIMIZER and slot is not None:
+            change = self._change(finding.source)
+            return update_sentence(self._graph, finding.node, slot, change, self._dumps[1].step)
         if finding.kind == ARGUMENT:
             return self._argument(name, slot)
         if finding.kind == WIRING:

@@ -120,7 +120,7 @@ def _count(comparing: JudgedPairs) -> UnitCounts:
 def _find_origins(counts: UnitCounts, judged: JudgedPairs) -> UnitOrigins:
     changed = any(how not in ("exact",) for how in counts.pairs) or counts.verdicts.keys() & {"argument", OTHER_BITS}
     if not counts.differs and not changed:
-        return UnitOrigins()
+        return UnitOrigins(updates=bool(judged.updates))
     graph = Graph(judged.alignment, judged.pairs, judged.slots, (judged.a, judged.b))
     finder, describer = OriginFinder(graph), Describer(graph, judged.a, judged.b)
     findings = finder.origins()
@@ -147,6 +147,7 @@ def _find_origins(counts: UnitCounts, judged: JudgedPairs) -> UnitOrigins:
         collectives=tuple(_collectives(graph, findings)),
         exact=exact,
         parameters=_parameters(judged) if first else (0, 0),
+        updates=bool(judged.updates),
     )
 
 
@@ -162,7 +163,8 @@ def _exact_origins(judged: JudgedPairs) -> tuple[Origin, ...]:
 
 def _parameters(judged: JudgedPairs) -> tuple[int, int]:
     """Return how many parameters there are, and how many of them differ in any bit."""
-    found = [slot for slots in judged.slots for slot in slots if slot.is_input and slot.place.startswith("parameters.")]
+    given = (slots for pair, slots in zip(judged.pairs, judged.slots) if pair.a not in judged.updates)  # these: states
+    found = [slot for slots in given for slot in slots if slot.is_input and slot.place.startswith("parameters.")]
     return len(found), sum(slot.verdict in HARD or slot.verdict in FAINT for slot in found)
 
 

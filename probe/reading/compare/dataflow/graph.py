@@ -26,6 +26,7 @@ from probe.reading.compare.pairing.alignment import NONE, Alignment, Pair
 from probe.reading.dump import Dump
 from probe.reading.entry_name import API, BACKWARD, CELL, FORWARD, GRADIENT, EntryName
 from probe.reading.flow import Flow, Link, content_key, is_constant
+from probe.reading.updates import NUMBERS, is_update
 from probe.reading.values import is_tensor, leaves
 
 _PASSES = 12
@@ -106,6 +107,10 @@ class Graph:
         """Return whether this is a Cell whose work is that of the calls in it."""
         flow, place = self.flow(node)
         return flow.names[place] in flow.containers
+
+    def is_update(self, node: int) -> bool:
+        """Return whether this is the update of an optimizer."""
+        return is_update(self._parts[node], self.entry(node))
 
     def links(self, node: int, place: str) -> tuple[Link | None, Link | None]:
         """Return the links of an input, in A and in B."""
@@ -215,7 +220,12 @@ class Graph:
 
     def _taint(self) -> list[bool]:
         first = next((node for node, off in enumerate(self.off) if off), len(self.pairs))
-        tainted = [node > first and self._has_unknown_cause(node) for node in range(len(self.pairs))]
+        last = len(self.pairs)
+        update = next((node for node, off in enumerate(self.off) if off and self.is_update(node)), last)
+        tainted = [
+            (node > first and self._has_unknown_cause(node)) or (node > update and self._is_given_parameter(node))
+            for node in range(last)
+        ]
         for _ in range(_PASSES):
             changed = False
             for node, causes in enumerate(self.causes):
@@ -234,6 +244,9 @@ class Graph:
         if not self.off[node]:
             return False
         parts = self.parts(node)
+        if self.is_update(node):  # its gradients and states may follow from anything before; its numbers do not
+            hard = [slot for slot in self.slots[node] if slot.verdict in HARD and not slot.place.startswith(NUMBERS)]
+            return bool(hard)
         if any(slot.verdict == NOT_COMBINED and slot.is_input for slot in self.slots[node]):
             return True
         if parts.direction == BACKWARD:  # a gradient that arrives is a sum, whose terms may come from anywhere before
@@ -244,6 +257,13 @@ class Graph:
             if slot.is_input and slot.verdict in HARD and self.is_outside(node, slot.place)
         ]  # fmt: skip
         return bool(outside) and any(self.off[other] for other in self._earlier_in_cell(node))
+
+    def _is_given_parameter(self, node: int) -> bool:
+        """Return whether a value that is off may be a parameter, which an update before it has changed."""
+        return self.off[node] and any(
+            slot.is_input and slot.verdict in HARD and max(self.producer_nodes(node, slot.place)) == NONE
+            for slot in self.slots[node]
+        )
 
     def _is_used_unseen(self, node: int) -> bool:
         """Return whether no recorded call uses the forward of a backward, so that its gradient came from anywhere."""

@@ -11,14 +11,18 @@ from probe.reading.compare.distances.bounds import Distance
 from probe.reading.compare.distances.tolerance import Tolerances, of_dtype
 from probe.reading.compare.frameworks.words import PYTORCH, are_two
 from probe.reading.compare.judging.judge import Judge
-from probe.reading.compare.judging.verdicts import Slot
+from probe.reading.compare.judging.updates import judge_numbers
+from probe.reading.compare.judging.verdicts import HARD, UNKNOWN_VALUE, Slot
 from probe.reading.compare.pairing.alignment import NONE, Alignment, Pair
 from probe.reading.compare.pairing.operands import order_operands
+from probe.reading.compare.pairing.reductions import pair_reductions
 from probe.reading.compare.pairing.rewiring import Rewiring
 from probe.reading.compare.pairing.torch_arguments import fit, spell_dtypes
+from probe.reading.compare.pairing.updates import fit_updates
 from probe.reading.dump import Dump
 from probe.reading.entry_name import FORWARD
 from probe.reading.flow import Flow
+from probe.reading.updates import GRADIENTS
 from probe.reading.values import is_tensor
 
 if TYPE_CHECKING:
@@ -54,6 +58,9 @@ class JudgedPairs:
         a: A (golden).
         b: B.
         options: the settings.
+
+    Attributes:
+        updates: the places in A of updates of optimizers that have a partner.
     """
 
     def __init__(self, a: Dump, b: Dump, options: Options) -> None:
@@ -66,14 +73,17 @@ class JudgedPairs:
         if is_foreign:
             fit(self.alignment, a, b)
         else:
+            pair_reductions(self.alignment, a, b)
             Rewiring(self.alignment, a, b).run()
         order_operands(self.alignment, b, a)
+        self.updates = frozenset(fit_updates(self.alignment, a, b))
         self.pairs = self.alignment.pairs()
         arrays = self._arrays()
         turned = arrays.turned if arrays else _unknown_arrays
         judge = Judge(self.tolerances, arrays.refine if arrays else None, turned if is_foreign else None)
         floors = self._floors()
         self.slots = [self._judged(judge, pair, floors) for pair in self.pairs]
+        self._separate_before_updates()
 
     def _arrays(self) -> Arrays | None:
         if self._options.arrays == "none" or not (
@@ -91,9 +101,33 @@ class JudgedPairs:
         name = flow_a.names[pair.a]
         entries = self.a.data[name], self.b.data[flow_b.names[pair.b]]
         if floors is None:
-            return judge.follow(name, judge.slots(name, flow_a.parts[pair.a], *entries))
-        floor = floors[0][pair.a], floors[1][pair.b]
-        return judge.follow(name, judge.slots(name, flow_a.parts[pair.a], *entries, floor))
+            slots = judge.follow(name, judge.slots(name, flow_a.parts[pair.a], *entries))
+        else:
+            floor = floors[0][pair.a], floors[1][pair.b]
+            slots = judge.follow(name, judge.slots(name, flow_a.parts[pair.a], *entries, floor))
+        return judge_numbers(slots) if pair.a in self.updates else slots
+
+    def _separate_before_updates(self) -> None:
+        """Take apart calls between gradients and optimizer that differ though what enters the optimizer agrees.
+
+        They do one thing by other calls: a / 2 + b / 2, and (a + b) / 2.
+        """
+        wrong: list[int] = []
+        for place, pair in enumerate(self.pairs):
+            if pair.a not in self.updates or NONE in pair[:2] or not _enters_equal(self.slots[place]):
+                continue
+            for before in range(place - 1, -1, -1):
+                a, b, _ = self.pairs[before]
+                if self.alignment.flows[int(a == NONE)].parts[b if a == NONE else a].direction != FORWARD:
+                    break
+                if a not in self.updates and any(slot.verdict in HARD for slot in self.slots[before]):
+                    wrong.append(a)
+        for a in wrong:
+            self.alignment.separate(a)
+        if wrong:
+            known = {(pair.a, pair.b): slots for pair, slots in zip(self.pairs, self.slots)}
+            self.pairs = self.alignment.pairs()
+            self.slots = [known.get((pair.a, pair.b), []) for pair in self.pairs]
 
     def _floors(self) -> tuple[list[float], list[float]] | None:
         """Return for each call the tolerance of the least exact dtype before it; None where all have one dtype."""
@@ -109,6 +143,12 @@ class JudgedPairs:
                 yield pair, None
             for slot in slots:
                 yield pair, slot
+
+
+def _enters_equal(slots: list[Slot]) -> bool:
+    """Return whether the gradients that enter an update are known to agree."""
+    given = [slot.verdict for slot in slots if slot.place.startswith(GRADIENTS)]
+    return bool(given) and HARD.isdisjoint(given) and UNKNOWN_VALUE not in given
 
 
 def _unknown_arrays(a: Any, b: Any, found: Distance) -> Distance:

@@ -22,6 +22,13 @@ from probe.reading.compare.origins.unit_summary import UnitSummary
 from probe.reading.entry_name import parse
 
 _MOST, _FEW = 100, 3
+#: what may be the cause of parameters that differ in the next step: without and with the entry of the update
+_LEFT = (
+    "gradients included, but the parameters of step {step} do not: learning rate, optimizer state, clipping or a "
+    "reduction of gradients",
+    "and so do the gradients and the numbers that entered the optimizer, but the parameters of step {step} do not: was "
+    'its state reset or loaded? "optimizer": "states" records it',
+)
 
 
 def first_origins(units: Sequence[UnitSummary]) -> tuple[list[Origin], list[Origin]]:
@@ -92,6 +99,7 @@ def _from_step_before(
         return origins
     made = []
     count, differing = (sum(numbers) for numbers in zip(*(unit.origins.parameters for unit in units)))
+    updated = all(unit.origins.updates for unit in before)
     is_single = 0 < differing <= _FEW * len(units) and count > 2 * differing  # the optimizer would change all
     for origin in origins:
         if origin.kind != PARAMETER:
@@ -109,10 +117,7 @@ def _from_step_before(
             made.append(origin)
             continue
         origin.kind = OPTIMIZER
-        origin.sentence = (
-            f"all of step {step} agrees, gradients included, but the parameters of step {origin.step} do not: learning "
-            f"rate, optimizer state, clipping or a reduction of gradients; {origin.sentence}"
-        )
+        origin.sentence = f"all of step {step} agrees, {_LEFT[updated]}; {origin.sentence}".format(step=origin.step)
         made.append(origin)
     return made
 

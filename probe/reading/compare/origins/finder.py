@@ -17,6 +17,7 @@ from probe.reading.compare.origins.origin import (
     COMPUTATION,
     DATA,
     GRADIENT_KIND,
+    OPTIMIZER,
     OUTSIDE,
     PARAMETER,
     WIRING,
@@ -29,16 +30,20 @@ from probe.reading.compare.origins.rules import (
     FROZEN,
     GRADIENT_RULES,
     INPUT_RULES,
+    LACKING,
     NOTHING,
+    UPDATE_RULES,
     CallFacts,
     GradientFacts,
     InputFacts,
     Rule,
     first_rule,
 )
+from probe.reading.compare.origins.updates import call_between, first_of_kinds, lacking_update, update_facts
 from probe.reading.compare.pairing.alignment import NONE, REPLACED
 from probe.reading.entry_name import BACKWARD
 from probe.reading.flow import content_key
+from probe.reading.updates import NUMBERS
 from probe.reading.values import is_tensor
 
 #: an output may differ by this many times the greatest difference of the inputs
@@ -126,6 +131,9 @@ class OriginFinder:
                 continue
             parts = graph.parts(node)
             hard = [slot for slot in graph.slots[node] if slot.verdict in HARD]
+            if graph.is_update(node):
+                found += self._update(node, [slot for slot in hard if slot.place.startswith(NUMBERS)])
+                continue
             outside = [slot for slot in hard if slot.is_input and graph.is_outside(node, slot.place)]
             if parts.direction != BACKWARD and outside:
                 found.append(Finding(OUTSIDE, node, outside[0].place))
@@ -144,11 +152,25 @@ class OriginFinder:
         if graph.parts(node).direction == BACKWARD:
             yield from self._gradient(node, hard)
             return
+        if graph.is_update(node):
+            yield from self._update(node, hard)
+            return
         inputs = [slot for slot in hard if slot.is_input]
         if not inputs:
             yield from self._call(node, [slot for slot in hard if not slot.is_input])
         for slot in inputs:
             yield from self._input(node, slot)
+
+    def _update(self, node: int, hard: list[Slot]) -> Iterator[Finding]:
+        """Yield the origins in the update of an optimizer: each number that differs, and the first of other kinds."""
+        graph = self._graph
+        for slot in first_of_kinds(hard):
+            between = call_between(graph, node, slot)
+            rule = first_rule(UPDATE_RULES, update_facts(graph, slot, between))
+            if rule.kind == EARLIER:
+                yield self._soft_finding(between)._replace(why=rule.why, source=node)
+            else:
+                yield Finding(OPTIMIZER, node, slot.place, why=rule.why, source=between)
 
     def _call(self, node: int, outputs: list[Slot]) -> Iterator[Finding]:
         """Yield the origin of outputs that differ though the inputs agree."""
@@ -169,9 +191,14 @@ class OriginFinder:
         missing = side_without(graph, node, slot) is not None
         end, leaf = end_of(graph, node, slot) if missing else (NONE, "")
         carried = bool(hard) and self._is_carried(node, hard)
-        facts = GradientFacts(missing, end != NONE and not leaf, bool(leaf), graph.soft[node] != NONE, carried)
+        update, lacking = lacking_update(graph, node, slot, (end, leaf)) if missing else (NONE, "")
+        facts = GradientFacts(
+            missing, end != NONE and not leaf, bool(leaf), graph.soft[node] != NONE, carried, update != NONE
+        )
         rule = first_rule(GRADIENT_RULES, facts)
-        if rule.kind == CALLS:
+        if rule is LACKING:
+            yield Finding(OPTIMIZER, update, lacking, why=rule.why, source=NONE)
+        elif rule.kind == CALLS:
             yield Finding(CALLS, end, slot.place if slot else "", why=rule.why, source=node)
         elif rule is FROZEN:
             yield Finding(GRADIENT_KIND, end, leaf, why=rule.why, source=node)

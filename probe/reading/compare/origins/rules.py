@@ -3,8 +3,8 @@
 """The table of rules: from the facts about a call that differs, though no cause of it does, to the kind of origin.
 
 A rule is a row. The rows are read from top to bottom, and the first whose condition holds decides. Its name is in the
-``--json`` of ``probe compare`` under "why". There are three tables: for an input that differs, for a call whose outputs
-differ, and for a gradient.
+``--json`` of ``probe compare`` under "why". There are four tables: for an input that differs, for a call whose outputs
+differ, for a gradient, and for the update of an optimizer.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from probe.reading.compare.origins.origin import (
     COMPUTATION,
     DATA,
     GRADIENT_KIND,
+    OPTIMIZER,
     OUTSIDE,
     PARAMETER,
     RANDOM,
@@ -73,6 +74,26 @@ class CallFacts(NamedTuple):
     is_collective: bool = False
 
 
+class UpdateFacts(NamedTuple):
+    """Facts about one thing that differs in the update of an optimizer.
+
+    Attributes:
+        is_number: it is a number, such as the learning rate.
+        missing: one optimizer has a parameter that the other has not.
+        made_alone: only one side has a call between the gradients and the optimizer.
+        follows: there is a change before it that alone changes no value, such as another argument of a clip.
+        is_gradient: a gradient that enters differs.
+        is_state: a state before the update differs.
+    """
+
+    is_number: bool = False
+    missing: bool = False
+    made_alone: bool = False
+    follows: bool = False
+    is_gradient: bool = False
+    is_state: bool = False
+
+
 class GradientFacts(NamedTuple):
     """Facts about a backward entry that differs, though no gradient before it does.
 
@@ -82,6 +103,7 @@ class GradientFacts(NamedTuple):
         at_parameter: the way of the gradient leads to one parameter alone.
         follows: there is a change that alone changes no value of the forward.
         carried: the gradient differs by no more than those that arrive, which are within the tolerance.
+        not_updated: the optimizer of one side lacks the parameter at which the way of the gradient ends.
     """
 
     missing: bool = False
@@ -89,6 +111,7 @@ class GradientFacts(NamedTuple):
     at_parameter: bool = False
     follows: bool = False
     carried: bool = False
+    not_updated: bool = False
 
 
 class Rule(NamedTuple):
@@ -126,7 +149,9 @@ CALL_RULES = (
     Rule("the inputs agree, the output does not", COMPUTATION, lambda f: True),
 )
 FROZEN = Rule("a parameter has no gradient on one side", GRADIENT_KIND, lambda f: f.missing and f.at_parameter)
+LACKING = Rule("the optimizer lacks the parameter", OPTIMIZER, lambda f: f.missing and f.not_updated)
 GRADIENT_RULES = (
+    LACKING,
     Rule("the gradient ends at a call that one side lacks", CALLS, lambda f: f.missing and f.ended_alone),
     FROZEN,
     Rule("an earlier change that alone changes no value", EARLIER, lambda f: f.follows),
@@ -134,9 +159,19 @@ GRADIENT_RULES = (
     Rule("the gradient differs by no more than those that arrive", NOTHING, lambda f: f.carried),
     Rule("the forward agrees, the gradient does not", GRADIENT_KIND, lambda f: True),
 )
+BETWEEN = Rule("a call between gradients and optimizer that one side lacks", OPTIMIZER, lambda f: f.made_alone)
+UPDATE_RULES = (
+    Rule("a number of the update differs", OPTIMIZER, lambda f: f.is_number),
+    Rule("a parameter is missing in the optimizer", OPTIMIZER, lambda f: f.missing),
+    BETWEEN,
+    Rule("an earlier change that alone changes no value", EARLIER, lambda f: f.follows),
+    Rule("the gradients agree, those that enter do not", OPTIMIZER, lambda f: f.is_gradient),
+    Rule("a state differs before the update", OPTIMIZER, lambda f: f.is_state),
+    Rule("all that enters agrees, the results do not", OPTIMIZER, lambda f: True),
+)
 
 
-def first_rule(rules: Sequence[Rule], facts: InputFacts | CallFacts | GradientFacts) -> Rule:
+def first_rule(rules: Sequence[Rule], facts: InputFacts | CallFacts | GradientFacts | UpdateFacts) -> Rule:
     """Return the first rule of a table whose condition holds; the last of each table always does.
 
     >>> first_rule(CALL_RULES, CallFacts(is_random=True)).kind, first_rule(CALL_RULES, CallFacts()).kind

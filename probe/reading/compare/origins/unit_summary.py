@@ -75,6 +75,7 @@ class UnitOrigins(NamedTuple):
         collectives: the collectives, in order.
         exact: places where a difference begins if every other bit is one; where they may be others than ``first``.
         parameters: how many parameters there are, and how many of them differ in any bit.
+        updates: whether both sides have the update of an optimizer.
     """
 
     first: tuple[Origin, ...] = ()
@@ -83,6 +84,7 @@ class UnitOrigins(NamedTuple):
     collectives: tuple[Collective, ...] = ()
     exact: tuple[Origin, ...] = ()
     parameters: tuple[int, int] = (0, 0)
+    updates: bool = False
 
 
 @dataclass

@@ -10,6 +10,8 @@ function stepsView(view) {
   select.addEventListener("change", () => { show(Number(select.value)); remember({ c: D.tables.names[Number(select.value)] }); });
   put(view,
     h("div", { class: "pair" }, lossLines(), seriesLines(t("norm"), D.series.norm, state.r, true)),
+    Object.keys(D.series.learning_rate.b).length ? h("div", { class: "pair" }, seriesLines(t("learning_rate"), D.series.learning_rate, state.r, false),
+      seriesLines(t("global_norm"), D.series.global_norm, state.r, true)) : null,
     h("div", { class: "pair" }, h("section", { class: "card" }, h("label", { for: "series" }, h("h3", {}, t("choose_series"))), select), place),
     h("section", { class: "card" }, h("h3", {}, t("findings")),
       D.steps.length < 5 ? h("p", { class: "quiet" }, t("few_steps", D.steps.length)) : null,

@@ -1,0 +1,100 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Facts about the update of an optimizer that differs: a number, a parameter, a call before it, a state."""
+
+from __future__ import annotations
+
+from probe.reading.compare.dataflow.graph import Graph
+from probe.reading.compare.judging.verdicts import ONE_SIDE, Slot
+from probe.reading.compare.origins.rules import UpdateFacts
+from probe.reading.compare.pairing.alignment import NONE
+from probe.reading.entry_name import BACKWARD, GRADIENT, parse
+from probe.reading.updates import GRADIENTS, NUMBERS, STATES
+
+
+def first_of_kinds(hard: list[Slot]) -> list[Slot]:
+    """Return the places of an update that are told: one for each number and missing parameter, and one of all others.
+
+    Args:
+        hard: the places that differ.
+    """
+    found: dict[str, Slot] = {}
+    for slot in hard:
+        is_own = slot.place.startswith(NUMBERS) or is_missing(slot)
+        found.setdefault(number_name(slot.place) if is_own else "", slot)
+    return list(found.values())
+
+
+def number_name(place: str) -> str:
+    """Return the number that a place holds, of all parameters or of one; other places stay.
+
+    >>> number_name("kwargs.weight_decay.fc.bias"), number_name("input.0.fc.bias")
+    ('weight_decay', 'input.0.fc.bias')
+    """
+    return place.split(".")[1] if place.startswith(NUMBERS) else place
+
+
+def is_missing(slot: Slot) -> bool:
+    """Return whether only one side has the gradient of a parameter."""
+    return slot.place.startswith(GRADIENTS) and slot.verdict == ONE_SIDE
+
+
+def update_facts(graph: Graph, slot: Slot, between: int) -> UpdateFacts:
+    """Return the facts about a place of an update that differs.
+
+    Args:
+        graph: the dataflow.
+        slot: the place.
+        between: the call that ``call_between`` found.
+    """
+    is_alone = between != NONE and NONE in graph.pairs[between][:2]
+    return UpdateFacts(
+        is_number=slot.place.startswith(NUMBERS),
+        missing=is_missing(slot),
+        made_alone=is_alone,
+        follows=between != NONE and not is_alone,
+        is_gradient=slot.place.startswith(GRADIENTS),
+        is_state=slot.place.startswith(STATES),
+    )
+
+
+def call_between(graph: Graph, node: int, slot: Slot) -> int:
+    """Return the call that changes gradients between the backward and an update, on one side; -1 where none is known.
+
+    It is the one that made the gradient. A call that changes gradients in place makes none: the first call after the
+    backward that only one side has, or that has other arguments.
+    """
+    if not slot.place.startswith(GRADIENTS):
+        return NONE
+    for producer in graph.producer_nodes(node, slot.place):
+        if producer != NONE and NONE in graph.pairs[producer][:2] and graph.parts(producer).direction != BACKWARD:
+            return producer
+    found = NONE
+    for other in range(node - 1, -1, -1):
+        if graph.parts(other).direction == BACKWARD:
+            break
+        if graph.soft[other] == other and not graph.is_update(other):
+            found = other
+    return found
+
+
+def lacking_update(graph: Graph, node: int, slot: Slot | None, end: tuple[int, str]) -> tuple[int, str]:
+    """Return the update that lacks, on one side, the parameter whose gradient is missing, and its place there.
+
+    Args:
+        graph: the dataflow.
+        node: the backward entry that lacks a gradient on one side.
+        slot: the place in it.
+        end: the call at which the way of the gradient ends, and the place of the parameter there.
+    """
+    parts, names = graph.parts(node), []
+    if parts.kind == GRADIENT and slot is not None:
+        names = [f"{parts.path}.{slot.place.rpartition('.')[0]}"]
+    elif end[1]:
+        owners = (link.parameter for link in graph.links(*end) if link and link.parameter)
+        names = [f"{parse(cell).path}.{name}" for cell, name in owners]
+    for update in range(node + 1, len(graph.pairs)) if names else ():
+        for found in graph.slots[update] if graph.is_update(update) else ():
+            if is_missing(found) and found.place[len(GRADIENTS) :] in names:
+                return update, found.place
+    return NONE, ""

@@ -1,0 +1,144 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Pairs the calls between gradients and optimizer by the parameters whose gradients they are given.
+
+Their order is that of the optimizer's parameters, which may be another one in B, or lack one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+from probe.reading.compare.pairing.alignment import MOVED, Alignment
+from probe.reading.dump import Dump
+from probe.reading.entry_name import API, BACKWARD, GRADIENT
+from probe.reading.flow import Flow, Link, content_key
+from probe.reading.updates import is_update
+from probe.reading.values import is_tensor, leaves
+
+
+def pair_reductions(alignment: Alignment, a: Dump, b: Dump) -> None:
+    """Pair such calls anew where that is another pairing, and bring their lists of gradients into the order of A.
+
+    Args:
+        alignment: the pairs; they are changed.
+        a: A.
+        b: B; its entries are changed in memory.
+    """
+    sides = [_Side(alignment, number, dump) for number, dump in enumerate((a, b))]
+    keys_a, keys_b = (side.keys for side in sides)
+    if [*keys_a.values()] != [*keys_b.values()] or any(alignment.b_of.get(x) != y for x, y in zip(keys_a, keys_b)):
+        _pair(alignment, keys_a, keys_b)
+    for place_a in keys_a:
+        place_b = alignment.b_of.get(place_a)
+        if place_b in keys_b:
+            _order(sides, place_a, place_b)
+
+
+def _pair(alignment: Alignment, keys_a: dict[int, Hashable], keys_b: dict[int, Hashable]) -> None:
+    before = {a: alignment.b_of[a] for a in keys_a if alignment.b_of.get(a) in keys_b}
+    how = {a: alignment.how[a] for a in before}
+    for a in before:
+        alignment.separate(a)
+    free: dict[Hashable, list[int]] = {}
+    for b, key in keys_b.items():
+        if b not in alignment.a_of:
+            free.setdefault(key, []).append(b)
+    for a, key in keys_a.items():
+        if a not in alignment.b_of and free.get(key):
+            b = free[key].pop(0)
+            alignment.pair(a, b, how[a] if before.get(a) == b else MOVED)
+    rest_a = [a for a in keys_a if a not in alignment.b_of]
+    alignment.pair_sequences(rest_a, [b for b in keys_b if b not in alignment.a_of])
+
+
+def _order(sides: list[_Side], place_a: int, place_b: int) -> None:
+    """Bring the lists of gradients of a call of B into the order that they have in A."""
+    for number, (given_a, given_b) in enumerate(zip(sides[0].lists(place_a), sides[1].lists(place_b))):
+        names = [side.names_of(given) for side, given in zip(sides, (given_a, given_b))]
+        if names[0] == names[1] or None in names[0] or sorted(map(str, names[0])) != sorted(map(str, names[1])):
+            continue
+        order = [names[1].index(name) for name in names[0]]
+        if len(set(order)) == len(order):
+            sides[1].reorder(place_b, number, order)
+
+
+class _Side:
+    """The calls between gradients and optimizer on one side.
+
+    Args:
+        alignment: the pairs.
+        number: 0 for A, 1 for B.
+        dump: the dump.
+
+    Attributes:
+        keys: place -> API, and the parameters whose gradients the call is given.
+    """
+
+    def __init__(self, alignment: Alignment, number: int, dump: Dump) -> None:
+        flow: Flow = alignment.flows[number]
+        self._flow, self._dump = flow, dump
+        self._names: dict[Hashable, Hashable] = {}
+        for place, (name, parts) in enumerate(zip(flow.names, flow.parts)):
+            for key, record in leaves(dump.data[name]) if parts.kind == GRADIENT else ():
+                partner = alignment.a_of.get(place) if number else place
+                path = parts.path if partner is None else alignment.flows[0].parts[partner].path
+                if is_tensor(record):
+                    self._names.setdefault(content_key(record), f"{path}.{key}")
+        self.keys: dict[int, Hashable] = {}
+        for place in self._places() if self._names else ():
+            self.keys[place] = self._key(place)
+            self._note_outputs(place)
+
+    def _places(self) -> list[int]:
+        """Return the calls after a backward, up to the next update."""
+        found: list[int] = []
+        waiting: list[int] = []
+        for place, (name, parts) in enumerate(zip(self._flow.names, self._flow.parts)):
+            if parts.direction == BACKWARD:
+                waiting = []
+            elif is_update(parts, self._dump.data[name]):
+                found += waiting
+                waiting = []
+            elif parts.kind == API:
+                waiting.append(place)
+        return found
+
+    def _key(self, place: int) -> Hashable:
+        sources = sorted(str(self._source(link)) for link in self._flow.links[place])
+        return self._flow.parts[place].key, tuple(sources)
+
+    def _source(self, link: Link) -> Hashable:
+        return self._names.get(content_key(link.record), str(link.record.get("shape")))
+
+    def _note_outputs(self, place: int) -> None:
+        """Give the outputs of a call the names of the gradients that it was given, in their order."""
+        given = [self._source(link) for link in self._flow.links[place] if content_key(link.record) in self._names]
+        entry = self._dump.data[self._flow.names[place]]
+        outputs = [leaf for _, leaf in leaves(entry.get("output")) if is_tensor(leaf)]
+        if len(given) == len(outputs):
+            for name, record in zip(given, outputs):
+                self._names.setdefault(content_key(record), (self._flow.parts[place].key, name))
+
+    def lists(self, place: int) -> list[list[Any]]:
+        """Return the arguments of a call that are lists of tensors; an empty list for any other."""
+        entry = self._dump.data[self._flow.names[place]]
+        given = entry.get("input_args") if type(entry) is dict else None
+        return [item if type(item) is list and all(map(is_tensor, item)) else [] for item in given or ()]
+
+    def names_of(self, given: list[Any]) -> list[Hashable]:
+        """Return the names of gradients in a list; None for one without a name."""
+        return [self._names.get(content_key(record)) for record in given]
+
+    def reorder(self, place: int, number: int, order: list[int]) -> None:
+        """Put a list of gradients into another order, and the outputs too if they are as many."""
+        entry = self._dump.data[self._flow.names[place]]
+        given = entry["input_args"][number]
+        entry["input_args"][number] = [given[old] for old in order]
+        outputs = entry.get("output")
+        if type(outputs) is list and len(outputs) == len(order):
+            entry["output"] = [outputs[old] for old in order]
+        moved = {f"input.{number}.{old}": f"input.{number}.{new}" for new, old in enumerate(order)}
+        links = (link._replace(place=moved.get(link.place, link.place)) for link in self._flow.links[place])
+        self._flow.links[place] = tuple(sorted(links, key=lambda link: link.place))
