@@ -29,7 +29,7 @@ READING = ("probe.reading", "probe.__main__")
 #: level L2 and static graphs, where MindSpore records, are counted apart too
 OTHER_BACKENDS = ("probe.capture.kernel", "probe.kernel_session", "probe.capture.graph")
 #: besides that, no part of recording
-_BESIDE = ("probe.seeding", "probe.doctor", "probe.private_names")
+_BESIDE = ("probe.seeding", "probe.doctor", "probe.launch", "probe.private_names")
 _BROAD = ("Exception", "BaseException")
 
 
