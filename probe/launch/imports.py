@@ -38,7 +38,7 @@ class MindSporeImport:
     def remove(self) -> None:
         """Wait no longer."""
         if self in sys.meta_path:
-            sys.meta_path.remove(self)  # type: ignore[arg-type]
+            sys.meta_path.remove(self)
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> Any:
         """Find MindSpore as Python does, and wrap what executes its package."""

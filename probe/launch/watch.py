@@ -68,7 +68,7 @@ class Watch(HookGroup):
             self.add(Patch(Model, name, around(self._train)))
         for name, method in (("_JitExecutor", "__call__"), ("_CellGraphExecutor", "compile")):
             self.add(Patch(find_class(name), method, around(self._compiled)))
-        finite = self._checks_of(lambda arguments, _: not arguments[0])
+        finite = self._checks_of(lambda arguments, _: arguments[0], wanted=False)
         self._checks.add(Patch(amp.DynamicLossScaler, "adjust", around(finite)))
         overflow = self._checks_of(lambda _, result: result)
         self._checks.add(Patch(nn.TrainOneStepWithLossScaleCell, "process_loss_scale", around(overflow)))
@@ -150,7 +150,7 @@ class Watch(HookGroup):
 
     def _update_of(self, kind: type, own: Callable[..., Any] | None) -> Callable[..., Any]:
         def __call__(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-            above: Any = super(kind, optimizer)  # type: ignore[arg-type, misc]
+            above: Any = super(kind, optimizer)
             call = above.__call__ if own is None else functools.partial(own, optimizer)
             return self._update(call, optimizer, args, kwargs)
 
@@ -172,13 +172,13 @@ class Watch(HookGroup):
             self._end_or_wait()
         return result
 
-    def _checks_of(self, is_skipped: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    def _checks_of(self, found: Callable[[Any, Any], Any], wanted: bool = True) -> Callable[..., Any]:
         """Return what runs around a loss scaler's check: if it finds NaN/Inf, the update is left out."""
 
         def run(original: Callable[..., Any], scaler: Any, *args: Any, **kwargs: Any) -> Any:
             result = original(scaler, *args, **kwargs)
             is_waiting = self._steps.is_open and not self._is_paused and not self._rounds.has_begun
-            if is_waiting and is_skipped((*args, *kwargs.values()), result):
+            if is_waiting and _truth(found((*args, *kwargs.values()), result)) is wanted:
                 self._end_or_wait()
             return result
 
@@ -229,3 +229,8 @@ class Watch(HookGroup):
             return original(*given.args, **given.kwargs)
         finally:
             self._is_paused = False
+
+
+def _truth(value: Any) -> bool:
+    """Return whether a value is true. A tensor is asked without a call that would be recorded."""
+    return bool(value.asnumpy() if hasattr(value, "asnumpy") else value)

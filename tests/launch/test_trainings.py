@@ -1,0 +1,49 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""A program under `probe run` has the dump of the program with the user's lines, and the bits of the bare one."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.launched import RUN, differences, dump, own, place, start
+
+pytestmark = pytest.mark.slow
+
+#: program: the options of `probe run`, and the number of steps
+CASES = {
+    "loop": ((), 4),
+    "cells": ((), 3),
+    "own_cell": ((), 3),
+    "scaler": ((), 4),
+    "scale_cell": ((), 4),
+    "model_train": ((), 6),
+    "gan": ((), 4),
+    "lstm": ((), 4),
+    "transfer": ((), 4),
+    "accumulate": ((), 2),
+    "compiled": ((), 3),
+    "graph_mode": (("--level", "L0"), 3),
+    "inference": (("--step-at", "model"), 4),
+    "phases": ((), 4),
+}
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory):
+    return place(tmp_path_factory.mktemp("programs") / "bare", recorded=False)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_unchanged_program_has_the_dump_of_one_with_the_lines(name, bare, tmp_path):
+    options, steps = CASES[name]
+    plain = start(bare, f"{name}.py")
+    lines, run = place(tmp_path / "lines", recorded=True), place(tmp_path / "run", recorded=False)
+    edited = start(lines, f"{name}.py")
+    launched = start(run, *RUN, "--level", "mix", "--dump-path", "dump", *options, f"{name}.py")
+    for done in (plain, edited, launched):
+        assert done.returncode == 0, done.stderr
+    assert own(launched.stdout) == own(plain.stdout)
+    expected, found = dump(lines), dump(run)
+    assert sum(path.endswith("dump.json") for path in expected) == steps
+    assert differences(expected, found) == []
