@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.launched import RUN, differences, dump, own, place, start
+from tests.support.launched import check
 
 pytestmark = pytest.mark.slow
 
@@ -29,21 +29,8 @@ CASES = {
 }
 
 
-@pytest.fixture(scope="module")
-def bare(tmp_path_factory):
-    return place(tmp_path_factory.mktemp("programs") / "bare", recorded=False)
-
-
 @pytest.mark.parametrize("name", CASES)
-def test_an_unchanged_program_has_the_dump_of_one_with_the_lines(name, bare, tmp_path):
+def test_an_unchanged_program_has_the_dump_of_one_with_the_lines(name, tmp_path):
     options, steps = CASES[name]
-    plain = start(bare, f"{name}.py")
-    lines, run = place(tmp_path / "lines", recorded=True), place(tmp_path / "run", recorded=False)
-    edited = start(lines, f"{name}.py")
-    launched = start(run, *RUN, "--level", "mix", "--dump-path", "dump", *options, f"{name}.py")
-    for done in (plain, edited, launched):
-        assert done.returncode == 0, done.stderr
-    assert own(launched.stdout) == own(plain.stdout)
-    expected, found = dump(lines), dump(run)
-    assert sum(path.endswith("dump.json") for path in expected) == steps
-    assert differences(expected, found) == []
+    found = check([f"{name}.py"], tmp_path, options)
+    assert sum(path.endswith("dump.json") for path in found) == steps

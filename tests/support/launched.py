@@ -8,8 +8,11 @@ A line that begins with ``#| `` is of the user who records the program: it is a 
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import socket
+import subprocess
 import sys
 from pathlib import Path
 
@@ -69,3 +72,32 @@ def differences(expected, found):
         elif repr(a) != repr(b):
             told.append(f"{path}: differs")
     return told
+
+
+def check(words, folder, options=()):
+    """Run a program bare, with the user's lines, and under ``probe run``; return the dump, which is the same twice."""
+    plain, lines, run = (place(folder / name, recorded=name == "lines") for name in ("plain", "lines", "run"))
+    done = [start(plain, *words), start(lines, *words)]
+    done.append(start(run, *RUN, "--level", "mix", "--dump-path", "dump", *options, *words))
+    for one in done:
+        assert one.returncode == 0, one.stderr
+    bare, _, launched = (own(one.stdout) for one in done)
+    assert launched == bare
+    expected, found = dump(lines), dump(run)
+    assert differences(expected, found) == []
+    return found
+
+
+def under_msrun(folder, *words):
+    """Run a program on two ranks."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    binaries = os.path.dirname(sys.executable)
+    command = [os.path.join(binaries, "msrun"), "--worker_num=2", "--local_worker_num=2", f"--master_port={port}"]
+    command += ["--log_dir=log", "--join=True", "--cluster_time_out=300", *words]
+    variables = environment(PATH=f"{binaries}{os.pathsep}{os.environ['PATH']}")
+    for name in ("RANK_ID", "RANK_SIZE"):
+        variables.pop(name, None)
+    done = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, "".join(log.read_text("utf-8") for log in Path(folder, "log").iterdir())

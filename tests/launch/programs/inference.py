@@ -11,10 +11,11 @@ ms.set_seed(1)
 net = Net()
 net.set_train(False)
 for x, _ in batches(2):
+    tokens = x
     for _token in range(2):
         #| debugger.start(net)
-        y = net(x)
+        y = net(tokens)
         #| debugger.stop(); debugger.step()
-        x = ops.concat((x[:, 1:], y.argmax(1, keepdims=True).astype(ms.float32)), 1)
-    print(x.asnumpy())
+        tokens = ops.concat((tokens[:, 1:], y.argmax(1, keepdims=True).astype(ms.float32)), 1)
+    print(tokens.asnumpy())
 tell(net)
