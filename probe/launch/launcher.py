@@ -92,6 +92,7 @@ class Launcher:
 
     def _refuse(self, original: Callable[..., Any], debugger: PrecisionDebugger, *args: Any, **kwargs: Any) -> None:
         if type(debugger) is PrecisionDebugger:
+            self._is_own = True
             raise UsageError(
                 f"{_place()}: the program makes a PrecisionDebugger of its own. Start it without probe run: "
                 f"python {self._program}"

@@ -58,7 +58,7 @@ class Program:
         return not self.path.endswith(".py") and zipfile.is_zipfile(self.path)
 
     def _run_file(self, main: ModuleType) -> None:
-        path = os.path.abspath(self.path)
+        path = os.path.join(os.getcwd(), self.path)  # as Python: not normalized
         kind = (
             importlib.machinery.SourcelessFileLoader if path.endswith(".pyc") else importlib.machinery.SourceFileLoader
         )
@@ -87,15 +87,12 @@ def _show(shown: Callable[..., Any], kind: type, error: BaseException, trace: Tr
 
 def _trimmed(trace: TracebackType | None) -> TracebackType | None:
     kept: list[TracebackType] = []
-    is_begun = False
     while trace is not None:
         path = trace.tb_frame.f_code.co_filename
-        is_launch = path == __file__
-        if is_launch:
+        if path == __file__:
             kept.clear()  # before it is the way to the program
-        elif not path.startswith(TOOL):
+        elif not (path.startswith(TOOL) or (not kept and path.startswith("<frozen importlib"))):
             kept.append(trace)
-        is_begun |= is_launch
         trace = trace.tb_next
     rest: TracebackType | None = None
     for part in reversed(kept):

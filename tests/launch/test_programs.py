@@ -57,7 +57,7 @@ def test_processes_that_the_program_spawns_and_forks_work(tmp_path):
     assert len(check(["workers.py"], tmp_path)) == 12
 
 
-ENDINGS = ["status", "text", "raise", "model", "interrupt", "terminate"]
+ENDINGS = ["status", "text", "raise", "inside", "interrupt", "terminate"]
 
 
 @pytest.mark.parametrize("how", ENDINGS)
@@ -119,7 +119,7 @@ def test_a_program_for_msprobe_records_itself(folder):
     shutil.rmtree(folder / "dump")
     done = start(folder, *RUN, "--level", "mix", "--as-msprobe", "from_msprobe.py")
     assert done.returncode == 0, done.stderr
-    assert "from_msprobe.py, line 16: the program makes a PrecisionDebugger of its own: the settings" in done.stderr
+    assert "from_msprobe.py, line 15: the program makes a PrecisionDebugger of its own: the settings" in done.stderr
 
 
 def test_names_of_msprobe_that_probe_lacks_are_told(folder):

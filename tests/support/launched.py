@@ -33,7 +33,11 @@ def start(folder, *words, variables=None, **options):
 
 def own(text):
     """Return the lines of a program's output that are its own, without MindSpore's log and the last line of probe."""
-    return [line for line in text.splitlines() if not re.match(r"\[(WARNING|ERROR|INFO|CRITICAL)\]|probe: ", line)]
+    return [
+        line
+        for line in text.splitlines()
+        if not re.match(r"\[(WARNING|ERROR|INFO|CRITICAL)\]|probe: |nothing was recorded: ", line)
+    ]
 
 
 def place(folder, *, recorded):

@@ -13,7 +13,7 @@ class Trainer:
     def __init__(self, steps):
         ms.set_seed(1)
         self.steps, self.net, self.loss = steps, Net(), nn.CrossEntropyLoss()
-        self.optimizer = ms.mint.optim.AdamW(self.net.trainable_params(), lr=1e-2)
+        self.optimizer = nn.RMSProp(self.net.trainable_params(), 1e-2)
         self.gradient = ms.value_and_grad(self.forward, None, self.optimizer.parameters)
 
     def forward(self, x, y):
