@@ -22,6 +22,7 @@ _log = logging.getLogger("probe")
 
 #: MindSpore's Cells around a model: with its loss, or with loss and optimizer
 _WRAPPERS = "mindspore.nn.wrap."
+_AMP_WRAPPER = ("mindspore.train.amp", "WithLossCell")
 #: most objects that are looked at for a compiled function
 _MOST = 2_000
 
@@ -76,7 +77,8 @@ class Models:
             return Role.OPTIMIZER
         if not self._any and any(isinstance(below, kinds) for _, below in cell.cells_and_names()):
             return Role.TRAINER
-        if type(cell).__module__.startswith(_WRAPPERS):
+        kind = type(cell)
+        if kind.__module__.startswith(_WRAPPERS) or (kind.__module__, kind.__name__) == _AMP_WRAPPER:
             return Role.WRAPPER
         held = {id(parameter) for parameter in cell.get_parameters()}
         trained = held if self._any else held & self._rounds.parameters()

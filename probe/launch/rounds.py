@@ -42,6 +42,10 @@ class Rounds:
         """Whether an optimizer has been called in this step."""
         return bool(self._called)
 
+    def was_called(self, optimizer: Any) -> bool:
+        """Return whether an optimizer has been called in this step."""
+        return id(optimizer) in self._called
+
     def note(self, optimizer: Any) -> None:
         """Note an update."""
         self._called.add(id(optimizer))
@@ -51,10 +55,14 @@ class Rounds:
         awaited = self._awaited()
         return id(optimizer) not in awaited or awaited <= self._called
 
+    def train(self, weights: Any) -> bool:
+        """Return whether an optimizer holds one of these parameters."""
+        return bool(_identities(weights) & self.parameters())
+
     def repeats(self, weights: Any) -> bool:
         """Return whether these parameters belong to an optimizer that has had its turn in this step."""
-        wanted = {id(weight) for weight in weights} if isinstance(weights, (list, tuple)) else {id(weights)}
-        called = [optimizer for optimizer in self.optimizers() if id(optimizer) in self._called]
+        wanted = _identities(weights)
+        called = [optimizer for optimizer in self.optimizers() if self.was_called(optimizer)]
         return any(wanted <= held_by(optimizer) for optimizer in called)
 
     def end(self) -> None:
@@ -65,6 +73,10 @@ class Rounds:
     def _awaited(self) -> set[int]:
         alive = {id(optimizer) for optimizer in self.optimizers()}
         return self._expected & alive or alive
+
+
+def _identities(weights: Any) -> set[int]:
+    return {id(weight) for weight in (weights if isinstance(weights, (list, tuple)) else [weights])}
 
 
 def held_by(optimizer: Any) -> set[int]:

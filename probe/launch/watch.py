@@ -9,7 +9,7 @@ import functools
 import inspect
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from probe.capture.backend import is_graph_mode
@@ -106,6 +106,7 @@ class Watch(HookGroup):
         return result
 
     def _trainer(self, cell: Any, args: Any, kwargs: Any) -> Any:
+        self._end_if_repeated(below for _, below in cell.cells_and_names())
         with self._training():
             self._steps.begin(self._models.below([cell]) if is_graph_mode() else None)
             result = type(cell).__call__(cell, *args, **kwargs)
@@ -124,12 +125,13 @@ class Watch(HookGroup):
     # -- gradients and updates --------------------------------------------------------------------------------------
 
     def _gradient(self, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        if self._is_paused or not self._rounds.optimizers():
+        if self._is_paused or self._here.updates:
             return original(*args, **kwargs)
-        if self._rounds.has_begun and self._steps.is_open:
-            caller = sys._getframe(2)  # MindSpore's, which holds the parameters
-            if self._rounds.repeats(caller.f_locals.get("weights")):
-                self._end()
+        weights = sys._getframe(2).f_locals.get("weights")  # the caller is MindSpore's: it holds the parameters
+        if not self._rounds.train(weights):
+            return original(*args, **kwargs)
+        if self._rounds.has_begun and self._steps.is_open and self._rounds.repeats(weights):
+            self._end()
         self._steps.begin()
         here = self._here
         before, here.in_model = here.in_model, False
@@ -190,6 +192,11 @@ class Watch(HookGroup):
         else:
             self._end()
 
+    def _end_if_repeated(self, cells: Iterable[Any]) -> None:
+        """End the step if one of these optimizers has had its turn in it."""
+        if self._rounds.has_begun and any(self._rounds.was_called(cell) for cell in cells):
+            self._end()
+
     def _end(self) -> None:
         self._rounds.end()
         self._steps.end()
@@ -208,6 +215,7 @@ class Watch(HookGroup):
             trained = self._rounds.parameters()
             if not has_optimizer and not any(id(item[0]) in trained for item in found if isinstance(item, tuple)):
                 return original(executor, *args, **kwargs)
+            self._end_if_repeated(cells)
             with self._training():
                 self._steps.begin(self._models.below(cells))
                 result = type(executor).__call__(executor, *args, **kwargs)
