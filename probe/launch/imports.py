@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Two things about the program's imports: MindSpore is waited for, and ``msprobe.mindspore`` is served."""
+"""Two things about the program's imports: some are waited for, and ``msprobe.mindspore`` is served."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ _SERVED = ("MsprobeInitStep", "MsprobeStep", "seed_all")
 _MISSING = ("TrainerMon", "save", "save_grad", "step")
 
 
-class MindSporeImport:
-    """Calls a function once, when the program has imported MindSpore.
+class AwaitedImport:
+    """Calls a function once, when the program has imported a module.
 
-    It is not imported before: that takes its time, and the program may set variables of the environment first.
+    MindSpore is not imported before: that takes its time, and the program may set variables of the environment first.
 
     Args:
+        name: the module.
         function: the function.
     """
 
-    def __init__(self, function: Callable[[], None]) -> None:
-        self._function = function
+    def __init__(self, name: str, function: Callable[[], None]) -> None:
+        self._name, self._function = name, function
 
     def install(self) -> None:
-        """Begin to wait. If MindSpore is there already, call the function."""
-        if "mindspore" in sys.modules:
+        """Begin to wait. If the module is there already, call the function."""
+        if self._name in sys.modules:
             self._function()
         else:
             sys.meta_path.insert(0, self)
@@ -41,8 +42,8 @@ class MindSporeImport:
             sys.meta_path.remove(self)
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> Any:
-        """Find MindSpore as Python does, and wrap what executes its package."""
-        if name != "mindspore":
+        """Find the module as Python does, and wrap what executes it."""
+        if name != self._name:
             return None
         self.remove()
         spec = importlib.util.find_spec(name)

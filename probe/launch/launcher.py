@@ -15,7 +15,7 @@ from probe.capture.patches import HookGroup, Patch, around
 from probe.config.config_file import ConfigFile
 from probe.debugger import PrecisionDebugger
 from probe.errors import UsageError, raised_at_caller
-from probe.launch.imports import MindSporeImport, ServedMsprobe
+from probe.launch.imports import AwaitedImport, ServedMsprobe
 from probe.launch.program import TOOL, Program
 
 _log = logging.getLogger("probe")
@@ -47,7 +47,8 @@ class Launcher:
             as_msprobe: import probe in place of msprobe, also where msprobe is installed.
         """
         ServedMsprobe(self._served_debugger, as_msprobe).install()
-        self._hooks.add(MindSporeImport(self._watch))
+        self._hooks.add(AwaitedImport("mindspore", self._watch))
+        self._hooks.add(AwaitedImport("msprobe.mindspore", self._refuse_installed))
         self._hooks.install()
         atexit.register(self._report)
         self._program.run()
@@ -92,12 +93,21 @@ class Launcher:
 
     def _refuse(self, original: Callable[..., Any], debugger: PrecisionDebugger, *args: Any, **kwargs: Any) -> None:
         if type(debugger) is PrecisionDebugger:
-            self._is_own = True
-            raise UsageError(
-                f"{_place()}: the program makes a PrecisionDebugger of its own. Start it without probe run: "
-                f"python {self._program}"
-            )
+            self._raise("")
         original(debugger, *args, **kwargs)
+
+    def _refuse_installed(self) -> None:
+        """Refuse the debugger of an msprobe that is installed: both would record."""
+        kind = getattr(sys.modules["msprobe.mindspore"], "PrecisionDebugger", None)
+        if isinstance(kind, type) and not issubclass(kind, PrecisionDebugger):
+            self._hooks.add(Patch(kind, "__init__", around(lambda *_, **__: self._raise(", or with --as-msprobe"))))
+
+    def _raise(self, further: str) -> None:
+        self._is_own = True
+        raise UsageError(
+            f"{_place()}: the program makes a PrecisionDebugger of its own. Start it without probe run: "
+            f"python {self._program}{further}"
+        )
 
     def _report(self) -> None:
         """Say why nothing was recorded, where no debugger was made."""

@@ -4,15 +4,21 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
 import zipfile
+from pathlib import Path
 
 import pytest
 
 from tests.support.launched import RUN, check, differences, dump, own, place, start
 from tests.support.launched import under_msrun as msrun
+from tests.support.paths import ROOT, environment
 
 pytestmark = pytest.mark.slow
+#: an interpreter whose environment has msprobe
+PEER = Path(os.environ.get("PROBE_PEER", ROOT / ".peer")) / "bin" / "python"
 
 
 @pytest.fixture(scope="module")
@@ -120,6 +126,17 @@ def test_a_program_for_msprobe_records_itself(folder):
     done = start(folder, *RUN, "--level", "mix", "--as-msprobe", "from_msprobe.py")
     assert done.returncode == 0, done.stderr
     assert "from_msprobe.py, line 15: the program makes a PrecisionDebugger of its own: the settings" in done.stderr
+
+
+@pytest.mark.skipif(not PEER.exists(), reason=f"msprobe's environment {PEER} is missing: make peer")
+def test_an_installed_msprobe_is_refused_or_replaced(folder):
+    shutil.rmtree(folder / "dump", ignore_errors=True)
+    options = {"cwd": folder, "env": environment(), "capture_output": True, "text": True, "timeout": 300}
+    done = subprocess.run([PEER, *RUN, "from_msprobe.py"], **options, check=False)
+    assert done.returncode == 1
+    assert "from_msprobe.py, line 15: the program makes a PrecisionDebugger" in done.stderr.splitlines()[-1]
+    subprocess.run([PEER, *RUN, "--as-msprobe", "from_msprobe.py"], **options, check=True)
+    assert sorted(path for path in dump(folder) if "dump.json" in path) == ["dump/step1/rank/dump.json"]
 
 
 def test_names_of_msprobe_that_probe_lacks_are_told(folder):
