@@ -15,7 +15,7 @@ from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from probe.capture.pynative.cells import optimizer_kinds
-from probe.launch.rounds import Rounds, held_by
+from probe.launch.rounds import Rounds
 from probe.store.error_log import ErrorGuard
 
 _log = logging.getLogger("probe")
@@ -80,7 +80,7 @@ class Models:
         kind = type(cell)
         if kind.__module__.startswith(_WRAPPERS) or (kind.__module__, kind.__name__) == _AMP_WRAPPER:
             return Role.WRAPPER
-        held = {id(parameter) for parameter in cell.get_parameters()}
+        held = _parameters(cell)
         trained = held if self._any else held & self._rounds.parameters()
         return Role.MODEL if trained else Role.OTHER
 
@@ -98,23 +98,27 @@ class Models:
         return [cell for cell in unique.values() if id(cell) not in inner]
 
     def with_partners(self, model: Any) -> list[Any]:
-        """Return a model, and the models of the optimizers that hold none of its parameters, in the order of making."""
-        own = {id(parameter) for parameter in model.get_parameters()}
-        found = [model]
-        for optimizer in self._rounds.optimizers():
-            held = held_by(optimizer)
-            if held and not held & own:
-                found += self._model_of(held)
-        return sorted({id(cell): cell for cell in found}.values(), key=lambda cell: getattr(cell, "create_time", 0))
+        """Return a model, and the models of all other parameters that are trained, in the order of their making."""
+        found, covered = [model], _parameters(model)
+        left = self._rounds.parameters() - covered
+        cells = [cell for cell in _living_cells() if self.role(cell) is Role.MODEL] if left else []
+        while left:
+            fitting = [(cell, own) for cell in cells for own in [_parameters(cell)] if own & left and not own & covered]
+            if not fitting:
+                break
+            # most of these parameters, fewest others; of equal ones the outermost
+            best = max(fitting, key=lambda pair: (len(pair[1] & left), -len(pair[1]), _count(pair[0])))
+            found.append(best[0])
+            covered, left = covered | best[1], left - best[1]
+        return sorted(found, key=lambda cell: getattr(cell, "create_time", 0))
 
-    def _model_of(self, held: set[int]) -> list[Any]:
-        """Return the Cell with these parameters and the fewest others; of equal ones the outermost."""
-        sizes: list[tuple[int, int, int, Any]] = []
-        for cell in _living_cells():
-            own = {id(parameter) for parameter in cell.get_parameters()}
-            if held <= own and self.role(cell) is Role.MODEL:
-                sizes.append((len(own), -sum(1 for _ in cell.cells_and_names()), len(sizes), cell))
-        return [min(sizes)[-1]] if sizes else []
+
+def _parameters(cell: Any) -> set[int]:
+    return {id(parameter) for parameter in cell.get_parameters()}
+
+
+def _count(cell: Any) -> int:
+    return sum(1 for _ in cell.cells_and_names())
 
 
 def _living_cells() -> Iterator[Any]:

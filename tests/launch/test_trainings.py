@@ -26,6 +26,7 @@ CASES = {
     "graph_mode": (("--level", "L0"), 3),
     "inference": (("--step-at", "model"), 4),
     "phases": ((), 4),
+    "two_nets": ((), 2),
 }
 
 
