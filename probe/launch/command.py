@@ -6,14 +6,18 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from probe.config.config_file import ConfigFile
 from probe.config.settings import Settings
 from probe.errors import ProbeError
+
+if TYPE_CHECKING:
+    from probe.launch.launcher import Launcher
 
 _LONG = (
     "Run a program, and record its training. Nothing in the program is changed. A step ends when the optimizer ends, "
@@ -47,19 +51,35 @@ def main(words: Sequence[str]) -> int:
     if not path and not module:
         parser.error("a program is missing: a file, or -m MODULE")
     settings = {name: value for name, value in given.items() if value is not None}
-    from probe.launch.launcher import Launcher
-    from probe.launch.program import Program
-
+    config = config and os.path.abspath(config)
     try:
         # the folder belongs to the place where the command was given
         settings["dump_path"] = ConfigFile(config, **settings).load().dump_path
-        source = ConfigFile(config, **settings)
-        launcher = Launcher(Program(path, module, rest), source, at_model, bool(config) or len(settings) > 1)
     except ProbeError as error:
         print(f"probe: {error}", file=sys.stderr)
         return 2
-    launcher.run(as_msprobe)
+    join(path, module, rest, config, settings, at_model, as_msprobe).run()
     return 0
+
+
+def join(
+    path: str,
+    module: str,
+    rest: list[str],
+    config: str | None,
+    settings: dict[str, Any],
+    at_model: bool,
+    as_msprobe: bool,
+) -> Launcher:
+    """Begin to watch this process: the one of the command, or one that the program spawns."""
+    from probe.launch.launcher import Launcher
+    from probe.launch.program import Program
+
+    has_settings = bool(config) or len(settings) > 1
+    launcher = Launcher(Program(path, module, rest), ConfigFile(config, **settings), at_model, has_settings)
+    given = (path, module, rest, config, settings, at_model, as_msprobe)
+    launcher.install(as_msprobe, f"from probe.launch.command import join; join(*{given!r})")
+    return launcher
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -5,10 +5,12 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import logging
 import os
 import sys
 from collections.abc import Callable
+from multiprocessing import spawn
 from typing import Any
 
 from probe.capture.patches import HookGroup, Patch, around
@@ -40,16 +42,21 @@ class Launcher:
         self._is_own = False
         self._hooks = HookGroup([Patch(PrecisionDebugger, "__init__", around(self._refuse))])
 
-    def run(self, as_msprobe: bool) -> None:
-        """Become the program.
+    def install(self, as_msprobe: bool, joining: str = "") -> None:
+        """Begin to watch this process, and those that it spawns.
 
         Args:
             as_msprobe: import probe in place of msprobe, also where msprobe is installed.
+            joining: the code by which a spawned process is watched too.
         """
         ServedMsprobe(self._served_debugger, as_msprobe).install()
         self._hooks.add(AwaitedImport("mindspore", self._watch))
         self._hooks.add(AwaitedImport("msprobe.mindspore", self._refuse_installed))
+        self._hooks.add(Patch(spawn, "get_command_line", around(functools.partial(_join, joining))))
         self._hooks.install()
+
+    def run(self) -> None:
+        """Become the program."""
         atexit.register(self._report)
         self._program.run()
 
@@ -114,12 +121,18 @@ class Launcher:
         if self._debugger is not None or self._is_own or self._is_quiet or os.getpid() != self._process:
             return
         if "mindspore" not in sys.modules:
-            reason = "the program did not import MindSpore"
+            reason = "this process did not import MindSpore"
         elif self._at_model:
             reason = "no Cell with parameters was called"
         else:
             reason = "no optimizer of MindSpore made an update. For inference there is --step-at model"
         _log.warning("nothing was recorded: %s", reason)
+
+
+def _join(joining: str, original: Callable[..., list[str]], **named: Any) -> list[str]:
+    """Return the command that spawns a process, with the code that watches it."""
+    words = original(**named)
+    return [f"{joining}; {word}" if before == "-c" else word for before, word in zip(["", *words], words)]
 
 
 def _place() -> str:

@@ -63,6 +63,15 @@ def test_processes_that_the_program_spawns_and_forks_work(tmp_path):
     assert len(check(["workers.py"], tmp_path)) == 12
 
 
+@pytest.mark.parametrize("kind", ["fork", "spawn"])
+def test_a_training_in_a_process_of_the_program_is_recorded(kind, folder):
+    plain, launched = both(folder, "children.py", kind)
+    assert launched.returncode == plain.returncode == 0, launched.stderr
+    assert own(launched.stdout) == own(plain.stdout)
+    assert own(launched.stdout)[-1] == "0"
+    assert sum(path.endswith("dump.json") for path in dump(folder)) == 2
+
+
 ENDINGS = ["status", "text", "raise", "inside", "interrupt", "terminate"]
 
 
@@ -158,7 +167,7 @@ def test_a_program_with_a_debugger_of_its_own_is_refused_with_the_line(folder):
     ("options", "program", "reason"),
     [
         ((), "inference.py", "no optimizer of MindSpore made an update"),
-        ((), "facts.py", "the program did not import MindSpore"),
+        ((), "facts.py", "this process did not import MindSpore"),
         (("--quiet",), "inference.py", ""),
     ],
 )
