@@ -10,7 +10,6 @@ import logging
 import os
 import sys
 from collections.abc import Callable
-from multiprocessing import spawn
 from typing import Any
 
 from probe.capture.patches import HookGroup, Patch, around
@@ -52,7 +51,8 @@ class Launcher:
         ServedMsprobe(self._served_debugger, as_msprobe).install()
         self._hooks.add(AwaitedImport("mindspore", self._watch))
         self._hooks.add(AwaitedImport("msprobe.mindspore", self._refuse_installed))
-        self._hooks.add(Patch(spawn, "get_command_line", around(functools.partial(_join, joining))))
+        # not imported before MindSpore: its Cells would then end later than the modules that they need
+        self._hooks.add(AwaitedImport("multiprocessing.spawn", functools.partial(self._watch_spawned, joining)))
         self._hooks.install()
 
     def run(self) -> None:
@@ -70,6 +70,10 @@ class Launcher:
         rounds = Rounds()
         models = Models(rounds, self._at_model)
         self._hooks.add(Watch(Steps(self._new_debugger, models), models, rounds, self._at_model))
+
+    def _watch_spawned(self, joining: str) -> None:
+        spawn = sys.modules["multiprocessing.spawn"]
+        self._hooks.add(Patch(spawn, "get_command_line", around(functools.partial(_join, joining))))
 
     def _new_debugger(self) -> PrecisionDebugger:
         self._debugger = PrecisionDebugger.of(self._source)
