@@ -37,7 +37,7 @@ help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 demo: $(VENV)/ready  ## train on real digits with probe on, show what was recorded, and make a page of it
-	$(RUN) examples/train_loop.py --dump-path $(DEMO)
+	$(RUN) -m probe run --config examples/config.json --dump-path $(DEMO) examples/train.py
 	$(RUN) -m probe show $(DEMO)
 	$(RUN) -m probe report $(DEMO) -o $(DEMO)/report.html
 

@@ -11,7 +11,7 @@ import os
 import mindspore as ms
 import numpy as np
 from mindspore import Parameter, Tensor, nn, ops
-from train_loop import HERE
+from train import HERE
 
 from probe import PrecisionDebugger
 

@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""A training loop of one's own on the handwritten digits, recorded by probe.
+"""A training loop of one's own on the handwritten digits, recorded by four lines of probe.
 
     python examples/train_loop.py --dump-path digits_dump
 
@@ -11,38 +11,10 @@ import argparse
 import os
 
 import mindspore as ms
-import numpy as np
-from mindspore import Tensor, nn, ops
+from mindspore import nn
+from train import HERE, Net, batches
 
 from probe import PrecisionDebugger
-
-HERE = os.path.dirname(os.path.abspath(__file__))
-
-
-class Net(nn.Cell):
-    """A small convnet for images of 8x8."""
-
-    def __init__(self):
-        super().__init__()
-        self.conv = nn.Conv2d(1, 8, 3, pad_mode="same", has_bias=True)
-        self.norm = nn.BatchNorm2d(8)
-        self.pool = nn.MaxPool2d(2, 2)
-        self.flatten = nn.Flatten()
-        self.hidden, self.out = nn.Dense(128, 32), nn.Dense(32, 10)
-
-    def construct(self, x):
-        x = self.pool(ops.relu(self.norm(self.conv(x))))
-        return self.out(ops.relu(self.hidden(self.flatten(x))))
-
-
-def batches(size=32):
-    """Yield (images, labels) without end."""
-    digits = np.load(os.path.join(HERE, "data", "digits.npz"))
-    images = digits["images"].astype(np.float32)[:, None] / 16
-    labels = digits["labels"].astype(np.int32)
-    while True:
-        for i in range(0, len(labels) - size + 1, size):
-            yield Tensor(images[i : i + size]), Tensor(labels[i : i + size])
 
 
 def main():

@@ -12,7 +12,7 @@ import mindspore as ms
 import numpy as np
 from mindspore import nn
 from mindspore.dataset import GeneratorDataset
-from train_loop import HERE, Net
+from train import HERE, Net
 
 from probe import MsprobeStep, PrecisionDebugger
 

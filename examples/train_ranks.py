@@ -18,7 +18,7 @@ import tempfile
 
 import mindspore as ms
 from mindspore import nn
-from train_loop import Net, batches
+from train import Net, batches
 
 from probe import PrecisionDebugger
 

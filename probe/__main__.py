@@ -4,16 +4,22 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 from probe import __version__
 from probe.doctor.command import add_doctor
+from probe.launch.command import add_run
+from probe.launch.command import main as run_program
 from probe.reading.commands.main import run_command
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status."""
-    return run_command(__version__, arguments, [add_doctor])
+    words = sys.argv[1:] if arguments is None else arguments
+    if words[:1] == ["run"]:
+        return run_program(words[1:])
+    return run_command(__version__, words, [add_doctor, add_run])
 
 
 if __name__ == "__main__":

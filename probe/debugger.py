@@ -71,10 +71,19 @@ class PrecisionDebugger:
         level: str | None = None,
         step: Any = None,
     ) -> None:
+        self._take(ConfigFile(config_path, task=task, dump_path=dump_path, level=level, step=step))
+
+    @classmethod
+    def of(cls, source: ConfigFile) -> PrecisionDebugger:
+        """Return a debugger with the settings of a file and of arguments, as ``probe run`` makes it."""
+        debugger = cls.__new__(cls)
+        debugger._take(source)
+        return debugger
+
+    def _take(self, source: ConfigFile) -> None:
         from probe.session_state import State
         from probe.sessions import new_session  # imports MindSpore
 
-        source = ConfigFile(config_path, task=task, dump_path=dump_path, level=level, step=step)
         settings = source.load()
         before = self._living_session()
         is_open = before is not None and before.state is not State.CLOSED

@@ -124,6 +124,12 @@ PRIVATE_PARTS = (
         "mindspore._c_expression:_set_init_iter",
         compiler="function_phases ms_compile_cache",
     ),
+    _part(
+        "probe run",
+        "`probe run` does not see where a step begins",
+        "mindspore.ops.composite.base:_pynative_forward_run|mindspore.ops.composite.base:_Grad._pynative_forward_run",
+        "mindspore.nn:Cell()._cells",
+    ),
 )
 
 

@@ -114,7 +114,8 @@ def command(words, tmp_path):
 
 def test_the_output_in_the_readme_is_that_of_the_demo(tmp_path):
     shown = block("$ probe show demo_dump").splitlines()
-    program = [sys.executable, ROOT / "examples/train_loop.py", "--dump-path", tmp_path / "demo_dump"]
+    options = ["--config", ROOT / "examples/config.json", "--dump-path", tmp_path / "demo_dump"]
+    program = [sys.executable, "-m", "probe", "run", *options, ROOT / "examples/train.py"]
     processes.run(program, check=True, capture_output=True, cwd=tmp_path, env=environment(), timeout=300)
     found, status, _ = command(shown[0].removeprefix("$ "), tmp_path)
     assert status == 0

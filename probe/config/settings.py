@@ -179,7 +179,7 @@ def load(config_path: PathLike | None = None, **arguments: Any) -> Settings:
 
     Args:
         config_path: a .json, .yaml or .yml file; None takes the defaults.
-        **arguments: values for the keys at the top of the file; None counts as not given.
+        **arguments: values for the keys at the top of the file, or under the task's name; None counts as not given.
 
     Returns:
         The complete settings.
@@ -197,10 +197,13 @@ def load(config_path: PathLike | None = None, **arguments: Any) -> Settings:
         values = _section(content, TOP_ROWS)
         sections = {task: _section(content.get(task), rows, f"{task}.") for task, rows in TASK_ROWS.items()}
         _warn_of_foreign_keys(content, file)
-    values.update(_section(given, TOP_ROWS))
+    values.update(_section({key: value for key, value in given.items() if key in TOP_ROWS}, TOP_ROWS))
     if "dump_path" not in values:
         values["dump_path"] = validators.dump_path("dump_path", Settings.dump_path)
-    values.update(sections.get(values.get("task", Settings.task), {}))
+    task = values.get("task", Settings.task)
+    values.update(sections.get(task, {}))
+    own = {key: value for key, value in given.items() if key not in TOP_ROWS}
+    values.update(_section(own, TASK_ROWS.get(task, {}), f"{task}."))
     with errors_about(f"{file} with the given {', '.join(given)}" if file and given else file):
         return _combined(Settings(**values))
 

@@ -12,6 +12,8 @@ from types import CodeType, FrameType
 from probe.recording.call import Call
 
 _TOOL = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+#: runs the program of ``probe run``: the frames outside of it are not the program's
+_LAUNCHER = os.path.join(_TOOL, "launch", "program.py")
 #: the files of MindSpore between a Cell's caller and its hooks
 _CELL_MACHINERY = (os.path.join("mindspore", "nn", "cell.py"), "check_jit_forbidden_api.py")
 #: the first constant of the code that records a function of MindSpore: its frames are frames of the tool
@@ -98,6 +100,8 @@ def format_stack(frame: FrameType | None, last: FrameType | None = None) -> tupl
     lines = []
     while frame is not None and frame is not last:
         path, line = frame.f_code.co_filename, frame.f_lineno
+        if path == _LAUNCHER:
+            break
         if not path.startswith(_TOOL) and not is_replacement(frame.f_code):
             source = linecache.getline(path, line, frame.f_globals).strip()
             lines.append(f"File {path}, line {line}, in {frame.f_code.co_name}, \n {source}")

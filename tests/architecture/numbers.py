@@ -31,7 +31,7 @@ OTHER_BACKENDS = ("probe.capture.kernel", "probe.kernel_session", "probe.capture
 #: task monitor, which records no entry, has a limit of its own
 MONITOR = ("probe.monitor", "probe.store.series_file")
 #: besides that, no part of recording
-_BESIDE = ("probe.seeding", "probe.doctor", "probe.private_names")
+_BESIDE = ("probe.seeding", "probe.doctor", "probe.launch", "probe.private_names")
 _BROAD = ("Exception", "BaseException")
 
 

@@ -21,27 +21,30 @@ from probe.naming import JIT, clean
 
 #: the executor method that is called right before a compilation
 _BEFORE = "_set_compile_cache_dep_files"
+#: the modules of the compilers: the one since 2.9, then the one before
+_COMPILERS = ("mindspore.graph.api", "mindspore.common.api")
 
 
 def jit_patches(context: CaptureContext) -> HookGroup:
     """Return the patches of MindSpore's ways to compile."""
     patches = []
-    executor = _find("_JitExecutor", "mindspore.graph.api", "mindspore.common.api")
+    executor = find_class("_JitExecutor")
     if executor is not None:
         patches.append(Patch(executor, "__call__", functools.partial(_wrap_executor, context)))
         patches.append(Patch(executor, _BEFORE, around(functools.partial(_about_to_compile, context))))
-    compiler = _find("_CellGraphExecutor", "mindspore.graph.api", "mindspore.common.api")
+    compiler = find_class("_CellGraphExecutor")
     if compiler is not None:  # Cell.compile, export, and a Cell called in GRAPH_MODE
         patches.append(Patch(compiler, "compile", around(functools.partial(_undisturbed, context))))
-    capture = _find("PIJitCaptureContext", "mindspore.graph._utils.pijit_context", "mindspore.common._pijit_context")
+    modules = ("mindspore.graph._utils.pijit_context", "mindspore.common._pijit_context")
+    capture = find_class("PIJitCaptureContext", *modules)
     if capture is not None:
         patches += [Patch(capture, name, around(_do_nothing)) for name in ("__enter__", "__exit__")]
     return HookGroup(patches)
 
 
-def _find(name: str, *modules: str) -> Any:
+def find_class(name: str, *modules: str) -> Any:
     """Return a class from the first module that has it: the one since 2.9, then the one before."""
-    for module in modules:
+    for module in modules or _COMPILERS:
         with contextlib.suppress(ImportError, AttributeError):
             return getattr(importlib.import_module(module), name)
     return None
@@ -77,7 +80,7 @@ def _wrap_executor(context: CaptureContext, original: Any) -> Any:
     from mindspore import nn
 
     apis, state = ApiHooks(context, is_compiled=True), context.state
-    announces_compile = hasattr(_find("_JitExecutor", "mindspore.graph.api", "mindspore.common.api"), _BEFORE)
+    announces_compile = hasattr(find_class("_JitExecutor"), _BEFORE)
     run = functools.partial(_unseen if announces_compile else _undisturbed, context, original)
 
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:

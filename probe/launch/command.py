@@ -1,0 +1,131 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The command ``probe run``: settings as options, then a program as Python is given it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from probe.config.config_file import ConfigFile
+from probe.config.settings import Settings
+from probe.errors import ProbeError
+
+if TYPE_CHECKING:
+    from probe.launch.launcher import Launcher
+
+_LONG = (
+    "Run a program, and record its training. Nothing in the program is changed. A step ends when the optimizer ends, "
+    "or with a step of Model.train. All settings are options: docs/settings.md describes them."
+)
+#: settings that are lists of numbers or words: 0,4-6
+_WORDS = ("rank", "step", "data_mode", "summary_mode")
+#: settings that are lists of texts, which may have commas: the option is repeated
+_TEXTS = ("scope", "list", "exclude", "tensor_list")
+#: these are read as JSON
+_JSON = ("kernel_dump", "when", "slice", "max_disk", "sample_mode", "sample_num", "last_calls", "max_hits")
+
+
+def add_run(commands: Any) -> None:
+    """Name the command in the list of commands. ``main`` runs it: the program's exceptions are its own."""
+    commands.add_parser("run", help="run a program, and record its training", add_help=False)
+
+
+def main(words: Sequence[str]) -> int:
+    """Run a program; return only where it ends without ``sys.exit`` or an exception."""
+    parser = _parser()
+    count = _count_of_options(words, parser)
+    given = vars(parser.parse_args(words[:count]))
+    path, config, module = "", given.pop("config"), ""
+    at_model, as_msprobe = given.pop("step_at") == "model", given.pop("as_msprobe")
+    rest = list(words[count:])
+    if rest and rest[0].startswith("-m"):
+        module = rest.pop(0)[2:] or (rest.pop(0) if rest else "")
+    elif rest:
+        path = rest.pop(0)
+    if not path and not module:
+        parser.error("a program is missing: a file, or -m MODULE")
+    settings = {name: value for name, value in given.items() if value is not None}
+    config = config and os.path.abspath(config)
+    try:
+        # the folder belongs to the place where the command was given
+        settings["dump_path"] = ConfigFile(config, **settings).load().dump_path
+    except ProbeError as error:
+        print(f"probe: {error}", file=sys.stderr)
+        return 2
+    join(path, module, rest, config, settings, at_model, as_msprobe).run()
+    return 0
+
+
+def join(
+    path: str,
+    module: str,
+    rest: list[str],
+    config: str | None,
+    settings: dict[str, Any],
+    at_model: bool,
+    as_msprobe: bool,
+) -> Launcher:
+    """Begin to watch this process: the one of the command, or one that the program spawns."""
+    from probe.launch.launcher import Launcher
+    from probe.launch.program import Program
+
+    has_settings = bool(config) or len(settings) > 1
+    launcher = Launcher(Program(path, module, rest), ConfigFile(config, **settings), at_model, has_settings)
+    given = (path, module, rest, config, settings, at_model, as_msprobe)
+    launcher.install(as_msprobe, f"from probe.launch.command import join; join(*{given!r})")
+    return launcher
+
+
+def _parser() -> argparse.ArgumentParser:
+    usage = "probe run [options] (FILE | -m MODULE) [arguments of the program]"
+    parser = argparse.ArgumentParser(prog="probe run", usage=usage, description=_LONG, allow_abbrev=False)
+    parser.add_argument("--config", metavar="FILE", help="a settings file; the options win over it")
+    parser.add_argument(
+        "--step-at", choices=("optimizer", "model"), default="optimizer", help="model: each call of it is a step"
+    )
+    parser.add_argument(
+        "--as-msprobe", action="store_true", help="import probe in place of msprobe, also where that is installed"
+    )
+    settings = parser.add_argument_group("settings")
+    for row in fields(Settings):
+        option = f"--{row.name.replace('_', '-')}"
+        if isinstance(row.default, bool) or row.name == "unlisted":
+            settings.add_argument(option, action=argparse.BooleanOptionalAction, default=None)
+        elif row.name in _TEXTS:
+            settings.add_argument(option, action="append", metavar="TEXT")
+        elif row.name in _WORDS:
+            settings.add_argument(option, type=_words if row.name != "summary_mode" else _word_or_words, metavar="A,B")
+        else:
+            kind = _value if row.name in _JSON else str
+            settings.add_argument(option, type=kind, metavar=row.name.upper())
+    return parser
+
+
+def _count_of_options(words: Sequence[str], parser: argparse.ArgumentParser) -> int:
+    """Return how many words come before the program."""
+    alone = {name for action in parser._actions if action.nargs == 0 for name in action.option_strings}
+    count = 0
+    while count < len(words) and words[count].startswith("--"):
+        count += 1 if "=" in words[count] or words[count] in alone else 2
+    return count + (count < len(words) and words[count] == "-h")
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _word_or_words(text: str) -> str | list[str]:
+    return _words(text) if "," in text else text
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

@@ -1,0 +1,180 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Finds the model of a training: the outermost Cell with parameters that an optimizer holds."""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import gc
+import logging
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from types import CodeType, FunctionType, MethodType
+from typing import Any
+
+from probe.capture.pynative.cells import optimizer_kinds
+from probe.launch.rounds import Rounds
+from probe.store.error_log import ErrorGuard
+
+_log = logging.getLogger("probe")
+
+#: MindSpore's Cells around a model: with its loss, or with loss and optimizer
+_WRAPPERS = "mindspore.nn.wrap."
+_AMP_WRAPPER = ("mindspore.train.amp", "WithLossCell")
+#: most objects that are looked at for a compiled function
+_MOST = 2_000
+
+
+class Role(enum.Enum):
+    """The part that a Cell has in a training."""
+
+    #: updates parameters
+    OPTIMIZER = "optimizer"
+    #: has an optimizer below it: a call of it is a training step
+    TRAINER = "trainer"
+    #: one of MindSpore's own Cells around a model
+    WRAPPER = "wrapper"
+    #: has parameters that are trained
+    MODEL = "model"
+    #: anything else
+    OTHER = "other"
+
+
+class Models:
+    """Tells the parts of Cells in a training.
+
+    Args:
+        rounds: the optimizers.
+        any_parameters: whether a Cell with any parameters is a model; there may be no optimizer.
+    """
+
+    def __init__(self, rounds: Rounds, any_parameters: bool) -> None:
+        self._rounds, self._any = rounds, any_parameters
+        self._roles: dict[int, tuple[weakref.ref[Any], Role]] = {}
+
+    def forget(self) -> None:
+        """Look again at each Cell: there is a new optimizer."""
+        self._roles.clear()
+
+    def role(self, cell: Any) -> Role:
+        """Return the part of a Cell."""
+        known = self._roles.get(id(cell))
+        if known is None or known[0]() is not cell:
+            role = Role.OTHER
+            with ErrorGuard(self._report, f"looking at the Cell {type(cell).__name__}"):
+                role = self._role(cell)
+            known = self._roles[id(cell)] = weakref.ref(cell), role
+        return known[1]
+
+    def _report(self, operation: str, error: Exception) -> None:
+        _log.warning("%s failed, it is no model of a step: %s: %s", operation, type(error).__name__, error)
+
+    def _role(self, cell: Any) -> Role:
+        kinds = optimizer_kinds()
+        if isinstance(cell, kinds):
+            return Role.OPTIMIZER
+        if not self._any and any(isinstance(below, kinds) for _, below in cell.cells_and_names()):
+            return Role.TRAINER
+        kind = type(cell)
+        if kind.__module__.startswith(_WRAPPERS) or (kind.__module__, kind.__name__) == _AMP_WRAPPER:
+            return Role.WRAPPER
+        held = _parameters(cell)
+        trained = held if self._any else held & self._rounds.parameters()
+        return Role.MODEL if trained else Role.OTHER
+
+    def below(self, cells: Iterable[Any]) -> list[Any]:
+        """Return the outermost models of Cells."""
+        found: list[Any] = []
+        for cell in cells:
+            role = self.role(cell)
+            if role is Role.MODEL:
+                found.append(cell)
+            elif role in (Role.TRAINER, Role.WRAPPER):
+                found += self.below(cell.cells())
+        unique = {id(cell): cell for cell in found}
+        inner = {id(below) for cell in unique.values() for _, below in cell.cells_and_names() if below is not cell}
+        return [cell for cell in unique.values() if id(cell) not in inner]
+
+    def with_partners(self, model: Any) -> list[Any]:
+        """Return a model, and the models of all other parameters that are trained, in the order of their making."""
+        found, covered = [model], _parameters(model)
+        left = self._rounds.parameters() - covered
+        cells = [cell for cell in _living_cells() if self.role(cell) is Role.MODEL] if left else []
+        while left:
+            fitting = [(cell, own) for cell in cells for own in [_parameters(cell)] if own & left and not own & covered]
+            if not fitting:
+                break
+            # most of these parameters, fewest others; of equal ones the outermost
+            best = max(fitting, key=lambda pair: (len(pair[1] & left), -len(pair[1]), _count(pair[0])))
+            found.append(best[0])
+            covered, left = covered | best[1], left - best[1]
+        return sorted(found, key=lambda cell: getattr(cell, "create_time", 0))
+
+
+def _parameters(cell: Any) -> set[int]:
+    return {id(parameter) for parameter in cell.get_parameters()}
+
+
+def _count(cell: Any) -> int:
+    return sum(1 for _ in cell.cells_and_names())
+
+
+def _living_cells() -> Iterator[Any]:
+    from mindspore import nn
+
+    # by the type: isinstance would ask objects that pretend to be of another class
+    return (found for found in gc.get_objects() if issubclass(type(found), nn.Cell))
+
+
+def reached(function: Callable[..., Any], owner: Any = None) -> list[Any]:
+    """Return the Cells that a function's code names, with the functions that it calls, and lists of parameters.
+
+    Args:
+        function: the function.
+        owner: the object whose method it is, if that is known.
+    """
+    from mindspore import Parameter, nn
+
+    seen: dict[int, Any] = {}
+    found: list[Any] = []
+    waiting: list[Any] = [function if owner is None else MethodType(getattr(function, "__func__", function), owner)]
+    while waiting and len(seen) < _MOST:
+        item = waiting.pop()
+        if id(item) in seen:
+            continue
+        seen[id(item)] = item
+        if isinstance(item, nn.Cell) or (isinstance(item, tuple) and item and isinstance(item[0], Parameter)):
+            found.append(item)
+        elif isinstance(item, MethodType):
+            names = _names(getattr(item.__func__, "__code__", None))
+            attributes = {**getattr(item.__self__, "__dict__", {}), **getattr(item.__self__, "_cells", {})}
+            waiting += [item.__func__, *(attributes[name] for name in names if name in attributes)]
+            waiting += [getattr(item.__self__, name) for name in names if _is_method(item.__self__, name)]
+        elif isinstance(item, partial):
+            waiting += [item.func, *item.args, *item.keywords.values()]
+        elif isinstance(item, FunctionType):
+            waiting += _named_by(item)
+    return found
+
+
+def _named_by(function: FunctionType) -> Iterator[Any]:
+    for cell in function.__closure__ or ():
+        with contextlib.suppress(ValueError):  # a name that has no value yet
+            yield cell.cell_contents
+    names = _names(function.__code__)
+    yield from (function.__globals__[name] for name in names if name in function.__globals__)
+    if hasattr(function, "__wrapped__"):
+        yield function.__wrapped__
+
+
+def _names(code: CodeType | None) -> set[str]:
+    if code is None:
+        return set()
+    inner = (_names(constant) for constant in code.co_consts if isinstance(constant, CodeType))
+    return set(code.co_names).union(*inner)
+
+
+def _is_method(owner: Any, name: str) -> bool:
+    return isinstance(vars(type(owner)).get(name), FunctionType)

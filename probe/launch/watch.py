@@ -1,0 +1,244 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Sees where the steps of a training begin and end. It owns the patches that ``probe run`` puts into MindSpore."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from probe.capture.backend import is_graph_mode
+from probe.capture.patches import HookGroup, Patch, around
+from probe.capture.pynative.cells import optimizer_kinds
+from probe.capture.pynative.jit import find_class
+from probe.launch.models import Models, Role, reached
+from probe.launch.rounds import Rounds
+from probe.launch.steps import Steps
+
+_FORWARD_RUN = "_pynative_forward_run"
+
+
+class _Here(threading.local):
+    """The place of this thread in the training.
+
+    Attributes:
+        in_model: a model is running: the Cells below it are of no interest.
+        in_trainer: a Cell with an optimizer, or a compiled step, is running.
+        updates: the depth of optimizers that are running.
+    """
+
+    in_model = in_trainer = False
+    updates = 0
+
+
+class Watch(HookGroup):
+    """Begins and ends the steps of a training that runs in its own loop, and gives MsprobeStep to ``Model``.
+
+    A step begins with a gradient function, or a Cell that has an optimizer. It ends with the optimizer.
+
+    Args:
+        steps: begins and ends them.
+        models: tells the parts of Cells.
+        rounds: the optimizers.
+        at_model: each outermost call of a model is a step instead.
+    """
+
+    def __init__(self, steps: Steps, models: Models, rounds: Rounds, at_model: bool) -> None:
+        from mindspore import Model, amp, nn
+        from mindspore.ops.composite import base
+
+        super().__init__([Patch(nn.Cell, "__call__", around(self._cell))])
+        self._steps, self._models, self._rounds, self._at_model = steps, models, rounds, at_model
+        self._here, self._is_paused = _Here(), False
+        self._classes: set[type] = set()
+        #: compiled functions contain these methods: they are restored while MindSpore may compile
+        self._checks = HookGroup()
+        if at_model:
+            return
+        for kind in optimizer_kinds():
+            self.add(Patch(kind, "__init__", around(self._made)))
+        for owner in (base, base.GradOperation, base._Grad):
+            self.add(Patch(owner, _FORWARD_RUN, around(self._gradient)))
+        for name in ("train", "fit"):
+            self.add(Patch(Model, name, around(self._train)))
+        for name, method in (("_JitExecutor", "__call__"), ("_CellGraphExecutor", "compile")):
+            self.add(Patch(find_class(name), method, around(self._compiled)))
+        finite = self._checks_of(lambda arguments, _: arguments[0], wanted=False)
+        self._checks.add(Patch(amp.DynamicLossScaler, "adjust", around(finite)))
+        overflow = self._checks_of(lambda _, result: result)
+        self._checks.add(Patch(nn.TrainOneStepWithLossScaleCell, "process_loss_scale", around(overflow)))
+        self.add(self._checks)
+
+    # -- Cells ------------------------------------------------------------------------------------------------------
+
+    def _cell(self, original: Callable[..., Any], cell: Any, *args: Any, **kwargs: Any) -> Any:
+        if self._here.in_model or self._is_paused:
+            return original(cell, *args, **kwargs)
+        role = self._models.role(cell)
+        if role is Role.MODEL:
+            return self._model(original, cell, args, kwargs)
+        if role is Role.TRAINER and not self._here.in_trainer and not self._here.updates:
+            return self._trainer(cell, args, kwargs)
+        return original(cell, *args, **kwargs)
+
+    def _model(self, original: Callable[..., Any], model: Any, args: Any, kwargs: Any) -> Any:
+        steps, here, is_new = self._steps, self._here, False
+        if self._at_model:
+            steps.begin([model])
+            is_new = True
+        else:
+            if self._rounds.has_several and model.training and not steps.is_open:
+                steps.begin()
+            if steps.is_open:
+                is_new = steps.adopt(model)
+        here.in_model = True
+        try:  # a model that is new to the debugger goes through its hooks
+            result = type(model).__call__(model, *args, **kwargs) if is_new else original(model, *args, **kwargs)
+        finally:
+            here.in_model = False
+        if self._at_model:
+            steps.end()
+        return result
+
+    def _trainer(self, cell: Any, args: Any, kwargs: Any) -> Any:
+        self._end_if_repeated(below for _, below in cell.cells_and_names())
+        with self._training():
+            self._steps.begin(self._models.below([cell]) if is_graph_mode() else None)
+            result = type(cell).__call__(cell, *args, **kwargs)
+        if self._steps.is_due or is_graph_mode():
+            self._end()
+        return result
+
+    @contextlib.contextmanager
+    def _training(self) -> Iterator[None]:
+        self._here.in_trainer = True
+        try:
+            yield
+        finally:
+            self._here.in_trainer = False
+
+    # -- gradients and updates --------------------------------------------------------------------------------------
+
+    def _gradient(self, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        if self._is_paused or self._here.updates:
+            return original(*args, **kwargs)
+        weights = sys._getframe(2).f_locals.get("weights")  # the caller is MindSpore's: it holds the parameters
+        if not self._rounds.train(weights):
+            return original(*args, **kwargs)
+        if self._rounds.has_begun and self._steps.is_open and self._rounds.repeats(weights):
+            self._end()
+        self._steps.begin()
+        here = self._here
+        before, here.in_model = here.in_model, False
+        try:
+            return original(*args, **kwargs)
+        finally:
+            here.in_model = before
+
+    def _made(self, original: Callable[..., Any], optimizer: Any, *args: Any, **kwargs: Any) -> None:
+        """Note a new optimizer. Its class gets a patch: it is outside of all patches of the classes above it."""
+        original(optimizer, *args, **kwargs)
+        self._rounds.add(optimizer)
+        self._models.forget()
+        kind = type(optimizer)
+        if kind not in self._classes:
+            self._classes.add(kind)
+            self.add(Patch(kind, "__call__", lambda _: self._update_of(kind, vars(kind).get("__call__"))))
+
+    def _update_of(self, kind: type, own: Callable[..., Any] | None) -> Callable[..., Any]:
+        def __call__(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+            above: Any = super(kind, optimizer)
+            call = above.__call__ if own is None else functools.partial(own, optimizer)
+            return self._update(call, optimizer, args, kwargs)
+
+        return __call__
+
+    def _update(self, call: Callable[..., Any], optimizer: Any, args: Any, kwargs: Any) -> Any:
+        here = self._here
+        if self._is_paused:
+            return call(*args, **kwargs)
+        if not here.updates:
+            self._steps.begin()
+        here.updates += 1
+        try:
+            result = call(*args, **kwargs)
+        finally:
+            here.updates -= 1
+        self._rounds.note(optimizer)
+        if not here.updates and self._rounds.ends_with(optimizer):
+            self._end_or_wait()
+        return result
+
+    def _checks_of(self, found: Callable[[Any, Any], Any], wanted: bool = True) -> Callable[..., Any]:
+        """Return what runs around a loss scaler's check: if it finds NaN/Inf, the update is left out."""
+
+        def run(original: Callable[..., Any], scaler: Any, *args: Any, **kwargs: Any) -> Any:
+            result = original(scaler, *args, **kwargs)
+            is_waiting = self._steps.is_open and not self._is_paused and not self._rounds.has_begun
+            if is_waiting and _truth(found((*args, *kwargs.values()), result)) is wanted:
+                self._end_or_wait()
+            return result
+
+        return run
+
+    def _end_or_wait(self) -> None:
+        if self._here.in_trainer:
+            self._steps.is_due = True
+        else:
+            self._end()
+
+    def _end_if_repeated(self, cells: Iterable[Any]) -> None:
+        """End the step if one of these optimizers has had its turn in it."""
+        if self._rounds.has_begun and any(self._rounds.was_called(cell) for cell in cells):
+            self._end()
+
+    def _end(self) -> None:
+        self._rounds.end()
+        self._steps.end()
+
+    # -- compiled steps, and Model.train ----------------------------------------------------------------------------
+
+    def _compiled(self, original: Callable[..., Any], executor: Any, *args: Any, **kwargs: Any) -> Any:
+        here = self._here
+        with self._checks.suspended():
+            function = getattr(executor, "fn", None)  # a compiler of Cells has none
+            if function is None or self._is_paused or here.in_model or here.in_trainer or here.updates:
+                return original(executor, *args, **kwargs)
+            found = reached(function, executor.obj)
+            cells = [item for item in found if not isinstance(item, tuple)]
+            has_optimizer = any(self._models.role(cell) in (Role.OPTIMIZER, Role.TRAINER) for cell in cells)
+            trained = self._rounds.parameters()
+            if not has_optimizer and not any(id(item[0]) in trained for item in found if isinstance(item, tuple)):
+                return original(executor, *args, **kwargs)
+            self._end_if_repeated(cells)
+            with self._training():
+                self._steps.begin(self._models.below(cells))
+                result = type(executor).__call__(executor, *args, **kwargs)
+        if has_optimizer:
+            self._end()
+        return result
+
+    def _train(self, original: Callable[..., Any], model: Any, *args: Any, **kwargs: Any) -> Any:
+        if self._is_paused:
+            return original(model, *args, **kwargs)
+        from probe.callbacks import MsprobeStep
+
+        given = inspect.signature(original).bind(model, *args, **kwargs)
+        callbacks = given.arguments.get("callbacks")
+        further = callbacks if isinstance(callbacks, (list, tuple)) else [] if callbacks is None else [callbacks]
+        given.arguments["callbacks"] = [MsprobeStep(self._steps.debugger), *further]
+        self._is_paused = True
+        try:
+            return original(*given.args, **given.kwargs)
+        finally:
+            self._is_paused = False
+
+
+def _truth(value: Any) -> bool:
+    """Return whether a value is true. A tensor is asked without a call that would be recorded."""
+    return bool(value.asnumpy() if hasattr(value, "asnumpy") else value)

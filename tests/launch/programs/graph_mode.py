@@ -1,0 +1,20 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""GRAPH_MODE with a Cell that trains."""
+
+import mindspore as ms
+from common import Net, batches, tell
+from mindspore import nn
+
+#| from probe import PrecisionDebugger; debugger = PrecisionDebugger(level="L0", dump_path="dump")
+ms.set_context(mode=ms.GRAPH_MODE)
+ms.set_seed(1)
+net = Net()
+train = nn.TrainOneStepCell(nn.WithLossCell(net, nn.CrossEntropyLoss()), nn.Momentum(net.trainable_params(), 0.1, 0.9))
+train.set_train()
+for x, y in batches(3):
+    #| debugger.start(net)
+    loss = train(x, y)
+    #| debugger.stop(); debugger.step()
+    print(float(loss.asnumpy()))
+tell(net)

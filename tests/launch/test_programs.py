@@ -1,0 +1,190 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""`probe run` starts a program, and lets it end, as Python does."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.support.launched import RUN, check, differences, dump, own, place, start
+from tests.support.launched import under_msrun as msrun
+from tests.support.paths import ROOT, environment
+
+pytestmark = pytest.mark.slow
+#: an interpreter whose environment has msprobe
+PEER = Path(os.environ.get("PROBE_PEER", ROOT / ".peer")) / "bin" / "python"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return place(tmp_path_factory.mktemp("programs") / "here", recorded=False)
+
+
+def both(folder, *words, **options):
+    """Run a program by Python and by `probe run`; return both results."""
+    shutil.rmtree(folder / "dump", ignore_errors=True)
+    return start(folder, *words, **options), start(folder, *RUN, "--dump-path", "dump", *words, **options)
+
+
+@pytest.mark.parametrize("path", ["facts.py", "./facts.py", "../here/facts.py"])
+def test_a_file_sees_itself_as_under_python(path, folder):
+    plain, launched = both(folder, path, "--step", 3, "a word", "--", "--level", fresh="the program's own globals")
+    assert plain.returncode == launched.returncode == 0, launched.stderr
+    assert plain.stdout == launched.stdout
+    assert "step=3" in plain.stdout
+
+
+def test_a_program_runs_from_a_folder_and_a_zip_file(folder, tmp_path):
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "__main__.py").write_text("import sys, other\nprint(sys.argv, __name__, other.A)\n")
+    (tmp_path / "code" / "other.py").write_text("A = 5\n")
+    with zipfile.ZipFile(tmp_path / "code.zip", "w") as archive:
+        for name in ("__main__.py", "other.py"):
+            archive.write(tmp_path / "code" / name, name)
+    for name in ("code", "code.zip"):
+        plain, launched = both(tmp_path, name, "x", fresh="the fork server runs files alone")
+        assert (plain.returncode, plain.stdout) == (0, f"['{name}', 'x'] __main__ 5\n"), plain.stderr
+        assert (launched.returncode, launched.stdout) == (0, plain.stdout), launched.stderr
+
+
+def test_a_package_runs_with_its_relative_imports(tmp_path):
+    found = check(["-m", "package", "--level", "high", "--steps", "2"], tmp_path)
+    assert len(found) == 6
+    assert "level='high'" in start(tmp_path / "run", "-m", "package", "--level", "high").stdout
+
+
+def test_processes_that_the_program_spawns_and_forks_work(tmp_path):
+    assert len(check(["workers.py"], tmp_path)) == 12
+
+
+@pytest.mark.parametrize("kind", ["fork", "spawn"])
+def test_a_training_in_a_process_of_the_program_is_recorded(kind, folder):
+    plain, launched = both(folder, "children.py", kind)
+    assert launched.returncode == plain.returncode == 0, launched.stderr
+    assert own(launched.stdout) == own(plain.stdout)
+    assert own(launched.stdout)[-1] == "0"
+    assert sum(path.endswith("dump.json") for path in dump(folder)) == 2
+
+
+ENDINGS = ["status", "text", "raise", "inside", "interrupt", "terminate"]
+
+
+@pytest.mark.parametrize("how", ENDINGS)
+def test_an_end_has_the_status_and_output_of_python(how, folder):
+    plain, launched = both(folder, "ends.py", how)
+    assert launched.returncode == plain.returncode != 0
+    assert own(launched.stdout) == own(plain.stdout)
+    assert own(launched.stderr) == own(plain.stderr)
+    found = dump(folder)
+    assert [path for path in found if path.endswith("dump.json")] == [f"dump/step{n}/rank/dump.json" for n in (0, 1)]
+    assert not list(folder.rglob("dump.journal"))
+    whole, part = (found[f"dump/step{n}/rank/dump.json"]["data"] for n in (0, 1))
+    assert [name for name in whole if not name.startswith("Cell.optimizer")][: len(part)] == list(part)[: len(whole)]
+
+
+def test_a_mistake_in_the_program_is_shown_as_python_shows_it(folder):
+    (folder / "wrong.py").write_text("a = (1,\n")
+    (folder / "raises.py").write_text("import missing_module\n")
+    for words in (["wrong.py"], ["raises.py"], ["-m", "no_such_module"]):
+        plain, launched = both(folder, *words, fresh="the fork server has frames of its own")
+        assert plain.returncode == launched.returncode == 1
+        assert own(plain.stderr) == own(launched.stderr)
+
+
+def test_a_missing_program_is_told(folder):
+    plain, launched = both(folder, "nothing.py", fresh="the fork server opens the file itself")
+    assert plain.returncode == launched.returncode == 2
+    assert "nothing.py': " in launched.stderr and "No such file or directory" in launched.stderr
+    assert "a program is missing" in start(folder, *RUN, "--level", "mix").stderr
+
+
+def test_a_wrong_setting_ends_before_the_program_begins(folder):
+    done = start(folder, *RUN, "--task", "statistic", "facts.py")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Did you mean 'statistics'?" in done.stderr
+    done = start(folder, *RUN, "--on-nan", "raise", "facts.py")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "'nan_check'" in done.stderr
+
+
+def test_options_win_over_the_file(folder):
+    (folder / "settings.json").write_text('{"level": "L0", "dump_path": "elsewhere", "step": [0], "statistics": {}}')
+    shutil.rmtree(folder / "dump", ignore_errors=True)
+    options = ["--config", "settings.json", "--dump-path=dump", "--summary-mode", "md5", "--list", "Dense"]
+    done = start(folder, *RUN, *options, "--no-extra-info", "loop.py")
+    assert done.returncode == 0, done.stderr
+    found = dump(folder)
+    assert list(found) == ["dump/step0/rank/dump.json"]
+    assert {name.split(".")[2] for name in found["dump/step0/rank/dump.json"]["data"]} == {"Dense"}
+    assert '"md5"' in (folder / "dump/step0/rank/dump.json").read_text()
+
+
+def test_a_program_for_msprobe_records_itself(folder):
+    shutil.rmtree(folder / "dump", ignore_errors=True)
+    done = start(folder, *RUN, "from_msprobe.py")
+    assert done.returncode == 0, done.stderr
+    assert sorted(path for path in dump(folder) if "dump.json" in path) == ["dump/step1/rank/dump.json"]
+    assert "no effect" not in done.stderr
+    shutil.rmtree(folder / "dump")
+    done = start(folder, *RUN, "--level", "mix", "--as-msprobe", "from_msprobe.py")
+    assert done.returncode == 0, done.stderr
+    assert "from_msprobe.py, line 15: the program makes a PrecisionDebugger of its own: the settings" in done.stderr
+
+
+@pytest.mark.skipif(not PEER.exists(), reason=f"msprobe's environment {PEER} is missing: make peer")
+def test_an_installed_msprobe_is_refused_or_replaced(folder):
+    shutil.rmtree(folder / "dump", ignore_errors=True)
+    options = {"cwd": folder, "env": environment(), "capture_output": True, "text": True, "timeout": 300}
+    done = subprocess.run([PEER, *RUN, "from_msprobe.py"], **options, check=False)
+    assert done.returncode == 1
+    assert "from_msprobe.py, line 15: the program makes a PrecisionDebugger" in done.stderr.splitlines()[-1]
+    subprocess.run([PEER, *RUN, "--as-msprobe", "from_msprobe.py"], **options, check=True)
+    assert sorted(path for path in dump(folder) if "dump.json" in path) == ["dump/step1/rank/dump.json"]
+
+
+def test_names_of_msprobe_that_probe_lacks_are_told(folder):
+    (folder / "monitors.py").write_text("from msprobe.mindspore import save_grad\n")
+    done = start(folder, *RUN, "monitors.py")
+    assert done.returncode == 1
+    assert "ImportError: probe serves msprobe.mindspore here, and has no save_grad" in done.stderr
+
+
+def test_a_program_with_a_debugger_of_its_own_is_refused_with_the_line(folder):
+    done = start(folder, *RUN, "makes_debugger.py")
+    assert done.returncode == 1
+    assert done.stdout == "4\n"
+    place = f"{folder / 'makes_debugger.py'}, line 12: the program makes a PrecisionDebugger of its own."
+    assert place in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("options", "program", "reason"),
+    [
+        ((), "inference.py", "no optimizer of MindSpore made an update"),
+        ((), "facts.py", "this process did not import MindSpore"),
+        (("--quiet",), "inference.py", ""),
+    ],
+)
+def test_a_program_without_a_step_is_told(options, program, reason, folder):
+    done = start(folder, *RUN, *options, program, fresh="MindSpore may not be imported")
+    assert done.returncode == 0
+    assert [line for line in done.stderr.splitlines() if "nothing was recorded" in line] == (
+        [f"nothing was recorded: {reason}" + (". For inference there is --step-at model" if "optim" in reason else "")]
+        if reason
+        else []
+    )
+
+
+def test_two_ranks_of_msrun_are_recorded(tmp_path):
+    lines, run = place(tmp_path / "lines", recorded=True), place(tmp_path / "run", recorded=False)
+    msrun(lines, "ranks.py")
+    msrun(run, "python", *RUN, "--level", "mix", "--dump-path", "dump", "ranks.py")
+    expected = dump(lines)
+    assert sum(path.endswith("dump.json") for path in expected) == 4
+    assert differences(expected, dump(run)) == []
