@@ -30,6 +30,8 @@ READING = ("probe.reading", "probe.__main__")
 OTHER_BACKENDS = ("probe.capture.kernel", "probe.kernel_session", "probe.capture.graph")
 #: task monitor, which records no entry, has a limit of its own
 MONITOR = ("probe.monitor", "probe.store.series_file")
+#: so has the snapshot of a run
+SNAPSHOT = ("probe.snapshot",)
 #: besides that, no part of recording
 _BESIDE = ("probe.seeding", "probe.doctor", "probe.launch", "probe.private_names")
 _BROAD = ("Exception", "BaseException")
@@ -67,8 +69,9 @@ def numbers(modules: list[Module], baseline: int = BASELINE) -> list[Number]:
     recording = [module for module in modules if not module.name.startswith((*READING, *OTHER_BACKENDS))]
     counts = sorted(((module.code_lines, module.path) for module in recording), reverse=True)
     code = sum(count for count, _ in counts)
-    beside, monitor = (
-        sum(module.code_lines for module in recording if module.name.startswith(names)) for names in (_BESIDE, MONITOR)
+    beside, monitor, snapshot = (
+        sum(module.code_lines for module in recording if module.name.startswith(names))
+        for names in (_BESIDE, MONITOR, SNAPSHOT)
     )
     largest = [f"{path}: {count} lines of code" for count, path in counts]
     return [
@@ -79,8 +82,9 @@ def numbers(modules: list[Module], baseline: int = BASELINE) -> list[Number]:
         _longest("longest module, lines", 400, ((module.lines, module.path) for module in modules)),
         _longest("longest function, lines", 45, _functions(modules)),
         _listed("modules in import cycles", 0, _cyclic(modules)),
-        Number("lines of code that record", code - beside - monitor, 6500, largest),
+        Number("lines of code that record", code - beside - monitor - snapshot, 6500, largest),
         Number("lines of code that monitor", monitor, 800, largest),
+        Number("lines of code of the snapshot", snapshot, 200, largest),
         Number(f"without reading/, as a part of {baseline} before", round(code / baseline, 3), math.inf, largest),
     ]
 
