@@ -50,7 +50,7 @@ def records():
 
 def test_the_list_of_methods_is_complete():
     public = {name for name, item in vars(PrecisionDebugger).items() if isinstance(item, classmethod)}
-    assert {name for name in public if not name.startswith("_")} == {*METHODS, "close", "recording"}
+    assert {name for name in public if not name.startswith("_")} == {*METHODS, "close", "recording", "of"}
 
 
 def test_the_repr_names_the_settings_and_the_state(debug):

@@ -19,8 +19,8 @@ from probe.monitor.numbers import DeviceNumbers, HostNumbers
 from probe.monitor.step_values import Row, StepValues
 from probe.monitor.training_hooks import TrainingHooks
 from probe.reading.online_rules import Alarm
-from probe.reading.series import FOLDER
 from probe.store.error_log import ErrorLog
+from probe.store.layout import MONITOR
 from probe.store.series_file import SeriesFile
 
 
@@ -40,7 +40,7 @@ class Monitor:
     def __init__(self, dump_path: str, rank: str, settings: Settings) -> None:
         from mindspore import get_context
 
-        self.folder = os.path.join(dump_path, FOLDER, rank)
+        self.folder = os.path.join(dump_path, MONITOR, rank)
         self._errors = ErrorLog(self.folder, set())
         self._file = SeriesFile(self.folder)
         self.alarms = Alarms(self.folder, self._errors)

@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterator, Mapping
 
 from probe.reading.online_rules import Alarm
-from probe.store.series_file import NAME, SeriesTail
+from probe.store.layout import SERIES
+from probe.store.series_file import SeriesTail
 
 RULE = "ranks apart"
 _RANK = re.compile(r"rank\d+")
@@ -58,10 +59,10 @@ class Neighbour:
                 (name for name in os.listdir(self._above) if _RANK.fullmatch(name)), key=lambda it: int(it[4:])
             )
             there = [
-                name for name in ranks if os.path.isfile(os.path.join(self._above, name, NAME)) or name == self._own
+                name for name in ranks if os.path.isfile(os.path.join(self._above, name, SERIES)) or name == self._own
             ]
             place = there.index(self._own) if self._own in there else 0
             if len(there) > 1:
                 self._name = there[(place + 1) % len(there)]
-                self._tail = SeriesTail(os.path.join(self._above, self._name, NAME))
+                self._tail = SeriesTail(os.path.join(self._above, self._name, SERIES))
         return self._tail is not None

@@ -164,7 +164,7 @@ def open(path: str | os.PathLike[str]) -> Run:
         run[0]["Functional.softmax.1.forward"].outputs["0"].max
     """
     path = os.fspath(path)
-    from probe.reading.series import find_series
+    from probe.reading.series_files import find_series
 
     try:
         return Run(path, find_folders(path))

@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -13,12 +11,9 @@ import numpy as np
 
 from probe.errors import UsageError
 from probe.reading.online_rules import Alarm, OnlineRules
+from probe.reading.series_files import find_series
 from probe.reading.source import Rank
-from probe.store.series_file import NAME, NOT_MEASURED_BITS, sections, table
-
-#: the folder beside those of the steps
-FOLDER = "monitor"
-_RANK = re.compile(r"rank(\d*)")
+from probe.store.series_file import NOT_MEASURED_BITS, sections, table
 
 
 class Series(NamedTuple):
@@ -88,19 +83,6 @@ class RankSeries:
         return [alarm for step, values in self.rows() for alarm in rules.feed(step, values)]
 
 
-def find_series(path: str) -> list[tuple[str, Rank]]:
-    """Return the files of the monitor below a folder with their ranks; a file itself may be given too."""
-    if os.path.isfile(path):
-        return [(path, _rank(os.path.basename(os.path.dirname(os.path.abspath(path)))))]
-    for folder in (os.path.join(path, FOLDER), path):
-        found = [(os.path.join(folder, name, NAME), _rank(name)) for name in _names(folder) if _RANK.fullmatch(name)]
-        found = [item for item in found if os.path.isfile(item[0])]
-        if found:
-            return sorted(found, key=lambda item: -1 if item[1] is None else item[1])
-    own = os.path.join(path, NAME)
-    return [(own, _rank(os.path.basename(os.path.abspath(path))))] if os.path.isfile(own) else []
-
-
 def open_series(path: str) -> list[RankSeries]:
     """Return the series of all ranks below a folder.
 
@@ -111,12 +93,3 @@ def open_series(path: str) -> list[RankSeries]:
     if not found:
         raise UsageError(f'{path} has no file of the monitor: record with "task": "monitor"')
     return [RankSeries(*item) for item in found]
-
-
-def _names(folder: str) -> list[str]:
-    return os.listdir(folder) if os.path.isdir(folder) else []
-
-
-def _rank(name: str) -> Rank:
-    match = _RANK.fullmatch(name)
-    return int(match[1]) if match and match[1] else None

@@ -13,6 +13,9 @@ ARRAYS, MAPPING, JOURNAL = "dump_tensor_data", "mapping.csv", "dump.journal"
 RUN, RUN_LINES = "run.json", "run.jsonl"
 DUMP_FILES = (DUMP, DEBUG, STACK, CONSTRUCT, ERRORS, ARRAYS, JOURNAL, RUN, RUN_LINES)
 
+#: the folder of task monitor beside those of the steps, and its file of each rank
+MONITOR, SERIES = "monitor", "series.bin"
+
 #: folders above those of the steps, where a training in PyNative mode has compiled Cells
 PYNATIVE, GRAPH = TREES = ("pynative", "graph")
 

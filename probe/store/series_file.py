@@ -16,9 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from probe.store import file_io
+from probe.store import file_io, layout
 
-NAME = "series.bin"
 #: the first bytes of a section
 MARK = b'{"probe series": '
 _VERSION = 1
@@ -103,7 +102,7 @@ class SeriesFile:
     @property
     def path(self) -> str:
         """The path of the file."""
-        return os.path.join(self._folder, NAME)
+        return os.path.join(self._folder, layout.SERIES)
 
     def write(self, step: int, values: Mapping[str, float]) -> None:
         """Append the row of a step. A value that is missing is written as not measured.

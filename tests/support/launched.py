@@ -53,6 +53,8 @@ def dump(folder):
     """Return each document of a dump by its path, without the folder of the program in its stacks."""
     found = {}
     for path in sorted(Path(folder, "dump").rglob("*.json")):
+        if path.name == "run.json":  # it tells the command line
+            continue
         text = path.read_text("utf-8").replace(str(folder), "").replace("#| ", "")
         document = json.loads(text)
         if path.name == "stack.json":  # without the frames that start a program
