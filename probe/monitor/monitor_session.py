@@ -42,7 +42,8 @@ class MonitorSession(Session):
         """Choose how this step is recorded: as a dump after an alarm, into memory, or not at all."""
         level = self._watch.given.alarm_level if self._watch.steps else self._watch.given.level
         kept = 0 if self._watch.steps else self._watch.given.keep_steps
-        chosen = replace(self._watch.given, task="statistics", level=level, keep_steps=kept)
+        snapshot = self._watch.given.snapshot and not kept
+        chosen = replace(self._watch.given, task="statistics", level=level, keep_steps=kept, snapshot=snapshot)
         if chosen != self._run.settings:
             self._run, self._backends.current = self._run.with_settings(chosen), None
 
