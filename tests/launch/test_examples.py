@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.launched import RUN, differences, dump, own, start
 from tests.support.paths import ROOT
+from tests.support.thorough import thorough_but
 
 pytestmark = pytest.mark.slow
 
@@ -24,7 +25,7 @@ def without_probe(text):
     return re.sub(r"^.*(debugger|from probe import).*\n", "", text, flags=re.MULTILINE)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", thorough_but(["train_loop"], list(CASES)))
 def test_an_example_without_its_lines_has_the_same_dump(name, tmp_path):
     for folder in ("lines", "run"):
         shutil.copytree(ROOT / "examples", tmp_path / folder, ignore=shutil.ignore_patterns("pytorch", "__pycache__"))

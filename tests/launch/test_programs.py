@@ -181,6 +181,7 @@ def test_a_program_without_a_step_is_told(options, program, reason, folder):
     )
 
 
+@pytest.mark.thorough
 def test_two_ranks_of_msrun_are_recorded(tmp_path):
     lines, run = place(tmp_path / "lines", recorded=True), place(tmp_path / "run", recorded=False)
     msrun(lines, "ranks.py")

@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.launched import RUN, check, dump, own, place, start
+from tests.support.thorough import thorough_but
 
 pytestmark = pytest.mark.slow
 
@@ -30,7 +31,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", thorough_but(["loop", "gan", "scaler"], list(CASES)))
 def test_an_unchanged_program_has_the_dump_of_one_with_the_lines(name, tmp_path):
     options, steps = CASES[name]
     found = check([f"{name}.py"], tmp_path, options)
