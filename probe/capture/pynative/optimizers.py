@@ -47,17 +47,16 @@ class OptimizerHooks(HookGroup):
         state, recorder = self._context.state, self._context.recorder
         if recorder is None or state.in_recorded_call:
             return original(optimizer, *args, **kwargs)
-        call = values = None
+        call, values, key, name = None, None, "", type(optimizer).__name__
         state.in_recorded_call = True
         try:
-            if recorder.snapshot is not None and recorder.snapshot.lacks(optimizer):
-                with recorder.guard("noting an optimizer", key=type(optimizer).__name__):
-                    recorder.snapshot.optimizer(optimizer, *self._of(optimizer))
-            if self._mode != "off" and recorder.task.records_updates:
-                key = ""
-                with recorder.guard("reading an optimizer", key=type(optimizer).__name__):
-                    key, values = self._of(optimizer)
-                call = recorder.begin(Kind.CELL, key, args, {}, state.cell) if key else None
+            with recorder.guard("reading an optimizer", key=name):
+                key, values = self._of(optimizer)
+            if values is not None and recorder.snapshot is not None and recorder.snapshot.lacks(optimizer):
+                with recorder.guard("noting an optimizer", key=name):
+                    recorder.snapshot.optimizer(optimizer, key, values)
+            if values is not None and self._mode != "off" and recorder.task.records_updates:
+                call = recorder.begin(Kind.CELL, key, args, {}, state.cell)
             if call is None or values is None:
                 return original(optimizer, *args, **kwargs)
             return self._record(recorder, call, values, original, optimizer, args, kwargs)
