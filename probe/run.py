@@ -161,6 +161,9 @@ class Run:
 
     def end_step(self, recorder: StepRecorder) -> None:
         """Close the recorder of a step, and log the names of settings that matched no call."""
+        if recorder.snapshot is not None:
+            with recorder.guard("noting the inputs of the model"):
+                recorder.snapshot.end_step()
         unmatched = [name for name in recorder.close() if name not in self.logged]
         if unmatched and self.settings.level != "debug":
             self.logged.update(unmatched)

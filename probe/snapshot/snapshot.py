@@ -41,6 +41,7 @@ class Snapshot:
         self._queue: Callable[[], Any] = type(None)  # the snapshot outlives the step
         self._read: Callable[[Any], Array] = to_numpy
         self._notes: list[dict[str, Any]] = []
+        self._waiting: list[dict[str, Any]] = []
         self._optimizers: set[int] = set()
 
     def begin(self, recorder: Any, step: int, read: Callable[[Any], Array], header: Header, cells: Cells) -> None:
@@ -137,10 +138,22 @@ class Snapshot:
             self._notes.append(note)
             self._append({"note": note})
 
+    def end_step(self) -> None:
+        """Write what waited for the device."""
+        waiting, self._waiting = self._waiting, []
+        for line in waiting:
+            self._write(line)
+
     def _append(self, line: dict[str, Any]) -> None:
-        if self._folder:
-            text = "".join(map(str.strip, self._text(line).split("\n")))
-            file_io.append(os.path.join(self._folder, layout.RUN_LINES), f"{text}\n")
+        queue = self._queue()
+        if self._folder and queue is not None and not queue.may_read:
+            self._waiting.append(line)  # within a step nothing waits for a device
+        elif self._folder:
+            self._write(line)
+
+    def _write(self, line: dict[str, Any]) -> None:
+        text = "".join(map(str.strip, encode(line, "").split("\n")))
+        file_io.append(os.path.join(self._folder, layout.RUN_LINES), f"{text}\n")
 
 
 def sum_of_bits(array: Array) -> int:
