@@ -48,7 +48,7 @@ class Monitor:
         on_host = settings.measure == "host" or (settings.measure == "auto" and on_cpu)
         self._numbers = HostNumbers(wait) if on_host else DeviceNumbers(wait, on_cpu)
         self._values = StepValues(self._numbers, self._errors)
-        self._hooks = TrainingHooks(self._values, on_cpu)
+        self._hooks = TrainingHooks(self._values, on_cpu, self._errors)
         self._rows: deque[tuple[int, Row]] = deque()  # those whose numbers are still on the device
         self._interval = settings.interval
         self._cells: CellValues | None = None
@@ -77,9 +77,10 @@ class Monitor:
 
     def pause(self) -> None:
         """Watch nothing but the gradients of a backward that may follow."""
-        self._hooks.remove()
-        if self._cells is not None:
-            self._cells.remove()
+        with self._errors.guard("removing the hooks"):
+            self._hooks.remove()
+            if self._cells is not None:
+                self._cells.remove()
 
     def log(self, name: str, number: float) -> None:
         """Add a number of the user's to this step."""
@@ -87,9 +88,9 @@ class Monitor:
 
     def end_step(self, step: int) -> list[Alarm]:
         """End the step: write its row, and return its alarms."""
-        self._hooks.end_step()
-        if self._cells is not None:
-            for name in self._cells.end_step():
+        with self._errors.guard("removing the hooks"):
+            self._hooks.end_step()
+            for name in self._cells.end_step() if self._cells is not None else ():
                 self._errors.note(name, f"no Cell has matched {name!r} of the setting list")
         if not self._is_open:
             return []

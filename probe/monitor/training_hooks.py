@@ -12,6 +12,7 @@ from probe.capture.optimizer_values import OptimizerValues
 from probe.capture.patches import HookGroup, Patch, around
 from probe.capture.pynative.cells import optimizer_kinds
 from probe.executor import pynative_executor
+from probe.store.error_log import ErrorLog
 
 
 class Observer(Protocol):
@@ -39,10 +40,11 @@ class TrainingHooks:
     Args:
         observer: receives what they see.
         on_cpu: whether the device is the CPU.
+        errors: reports errors of the tool.
     """
 
-    def __init__(self, observer: Observer, on_cpu: bool) -> None:
-        self._observer, self._on_cpu = observer, on_cpu
+    def __init__(self, observer: Observer, on_cpu: bool, errors: ErrorLog) -> None:
+        self._observer, self._on_cpu, self._errors = observer, on_cpu, errors
         from mindspore.amp import DynamicLossScaler
 
         executor = type(pynative_executor())
@@ -86,13 +88,18 @@ class TrainingHooks:
         return hook
 
     def _end_graph(self, original: Callable[..., Any], executor: Any, *args: Any, **kwargs: Any) -> Any:
-        self._observer.differentiated(args[1])  # behind the function or Cell
+        with self._errors.guard("noting the loss"):
+            self._observer.differentiated(args[1])  # behind the function or Cell
         return original(executor, *args, **kwargs)
 
     def _update(self, original: Callable[..., Any], optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         if self._inside:  # an optimizer inside another
             return original(optimizer, *args, **kwargs)
-        name, values = self._of(optimizer)
+        name, values = "", None
+        with self._errors.guard("reading an optimizer", type(optimizer).__name__):
+            name, values = self._of(optimizer)
+        if values is None:
+            return original(optimizer, *args, **kwargs)
         self._inside = True
         try:
             self._observer.before_update(name, values, args[0] if args else ())
@@ -104,7 +111,7 @@ class TrainingHooks:
 
     def _adjust(self, original: Callable[..., Any], scaler: Any, *args: Any, **kwargs: Any) -> Any:
         result = original(scaler, *args, **kwargs)
-        self._observer.scaled(scaler.scale_value)
+        self._observer.scaled(getattr(scaler, "scale_value", None))
         return result
 
     def _of(self, optimizer: Any) -> tuple[str, OptimizerValues]:

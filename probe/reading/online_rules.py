@@ -116,6 +116,7 @@ class _Series:
 
     @property
     def median(self) -> float:
+        """The median of the last values."""
         return statistics.median(self.recent) if self.recent else math.nan
 
 

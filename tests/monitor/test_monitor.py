@@ -348,3 +348,20 @@ def test_gradients_of_two_optimizers_have_their_own_numbers(loop):
     series = ran.series()
     np.testing.assert_allclose(series["optimizer.learning_rate"].values, 0.1, rtol=1e-6)
     np.testing.assert_allclose(series["optimizer1.learning_rate"].values, 0.02, rtol=1e-6)
+
+
+def test_an_error_of_ours_in_any_hook_never_reaches_the_training(tmp_path, debug, loop, monkeypatch):
+    bare = Loop(tmp_path / "bare").run(3, debugger=False)
+
+    def fail(*args, **kwargs):
+        raise ZeroDivisionError("ours")
+
+    ran = loop()
+    for name in ("differentiated", "note"):
+        monkeypatch.setattr(f"probe.monitor.step_values.StepValues.{name}", fail)
+    monkeypatch.setattr("probe.monitor.training_hooks.OptimizerValues", fail)
+    ran.run(3)
+    assert ran.losses == bare.losses
+    (log,) = ran.path.rglob("dump_error_info.log")
+    assert "ours" in log.read_text()
+    log.unlink()

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from typing import Any
 
 from probe.errors import UsageError
@@ -75,3 +76,24 @@ def wants_summaries(given: argparse.Namespace) -> bool:
     if wrong:
         raise UsageError(f"{', '.join(wrong)}: not allowed with --only-summaries. probe merge writes the result.")
     return True
+
+
+def read_thresholds(path: str | None, rules: Iterable[str]) -> dict[str, float]:
+    """Return the thresholds in a JSON file; none without a file.
+
+    Args:
+        path: the file.
+        rules: the names of the rules.
+
+    Raises:
+        UsageError: when it cannot be read, or names no rule.
+    """
+    from probe.reading.document import read_document
+
+    given, allowed = read_document(path) if path else {}, list(rules)
+    for name, value in given.items():
+        if name not in allowed:
+            raise UsageError(f"--rules: {name!r} is not allowed. Allowed: {', '.join(allowed)}.")
+        if type(value) not in (int, float):
+            raise UsageError(f"--rules: {name}: {value!r} is not allowed. Allowed: a number.")
+    return given

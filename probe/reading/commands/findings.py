@@ -17,6 +17,7 @@ from probe.reading.commands.arguments import (
     add_only_summaries,
     add_parser,
     add_workers,
+    read_thresholds,
     wants_summaries,
     workers,
 )
@@ -139,8 +140,9 @@ def run_trend(given: argparse.Namespace) -> int:
     """Run ``probe trend``."""
     from probe.reading.run import open
     from probe.reading.trend import read_all
+    from probe.reading.trend_rules import RULES
 
-    thresholds, only_summaries = read_thresholds(given.rules), wants_summaries(given)
+    thresholds, only_summaries = read_thresholds(given.rules, RULES), wants_summaries(given)
     samples = read_all(open(given.path).folders, given.like, given.stat, workers(given))
     if only_summaries:
         return _write(given, samples, like=given.like, stat=given.stat.lower())
@@ -196,21 +198,3 @@ def _write(given: argparse.Namespace, summaries: list[Any], **settings: str) -> 
 
     write_summaries(given.output, Head(given.command, settings, [given.path]), summaries)
     return 0
-
-
-def read_thresholds(path: str | None) -> dict[str, float]:
-    """Return the thresholds in a JSON file; none without a file.
-
-    Raises:
-        UsageError: when it cannot be read, or names no rule.
-    """
-    from probe.reading.document import read_document
-    from probe.reading.trend_rules import RULES
-
-    given = read_document(path) if path else {}
-    for name, value in given.items():
-        if name not in RULES:
-            raise UsageError(f"--rules: {name!r} is not allowed. Allowed: {', '.join(RULES)}.")
-        if type(value) not in (int, float):
-            raise UsageError(f"--rules: {name}: {value!r} is not allowed. Allowed: a number.")
-    return given

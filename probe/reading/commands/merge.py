@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from probe.errors import UsageError
-from probe.reading.commands.arguments import add_parser
-from probe.reading.commands.findings import add_trend_output, read_thresholds, show_nan, show_ranks, show_trend
+from probe.reading.commands.arguments import add_parser, read_thresholds
+from probe.reading.commands.findings import add_trend_output, show_nan, show_ranks, show_trend
 
 if TYPE_CHECKING:
     from probe.reading.summary_file import Head
@@ -68,8 +68,10 @@ def _show_ranks(given: argparse.Namespace, head: Head, summaries: list[Any]) -> 
 
 
 def _show_trend(given: argparse.Namespace, head: Head, summaries: list[Any]) -> int:
+    from probe.reading.trend_rules import RULES
+
     choice = str(head.settings.get("like")), str(head.settings.get("stat"))
-    return show_trend(summaries, given, choice, read_thresholds(given.rules))
+    return show_trend(summaries, given, choice, read_thresholds(given.rules, RULES))
 
 
 _SHOW: dict[str, Callable[[argparse.Namespace, Any, list[Any]], int]] = {

@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from probe.reading import text
-from probe.reading.commands.arguments import ROWS, add_parser
+from probe.reading.commands.arguments import ROWS, add_parser, read_thresholds
 
 if TYPE_CHECKING:
     from probe.reading.series import RankSeries
@@ -43,9 +43,10 @@ def add_watch(commands: Any) -> None:
 
 def run_watch(given: argparse.Namespace) -> int:
     """Run ``probe watch``."""
+    from probe.reading.online_rules import ONLINE_RULES
     from probe.reading.series import open_series
 
-    thresholds, ranks = _thresholds(given.rules), open_series(given.path)
+    thresholds, ranks = read_thresholds(given.rules, ONLINE_RULES), open_series(given.path)
     if given.csv:
         _write_csv(ranks, given.like)
         return 0
@@ -124,22 +125,3 @@ def _write_csv(ranks: list[RankSeries], like: str) -> None:
         for step, value in zip(*(column.tolist() for column in rank[name]))
     )
     write_csv(sys.stdout, ("series", "rank", "step", "value"), rows)
-
-
-def _thresholds(path: str | None) -> dict[str, float]:
-    """Return the thresholds in a JSON file; none without a file.
-
-    Raises:
-        UsageError: when it cannot be read, or names no rule.
-    """
-    from probe.errors import UsageError
-    from probe.reading.document import read_document
-    from probe.reading.online_rules import ONLINE_RULES
-
-    given = read_document(path) if path else {}
-    for name, value in given.items():
-        if name not in ONLINE_RULES:
-            raise UsageError(f"--rules: {name!r} is not allowed. Allowed: {', '.join(ONLINE_RULES)}.")
-        if type(value) not in (int, float):
-            raise UsageError(f"--rules: {name}: {value!r} is not allowed. Allowed: a number.")
-    return given
