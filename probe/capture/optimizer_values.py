@@ -60,6 +60,8 @@ class OptimizerValues:
         self._held: Sequence[Any] = getattr(optimizer, "parameters", ())
         self.parameters: dict[str, Any] = {parameter.name: parameter for parameter in self._held}
         self.states: dict[str, Any] = dict(self._find_states())
+        held = optimizer._params.items()
+        self._arrays = frozenset(name for name, value in held if value.size != 1)  # most of what it holds
 
     def is_of(self, optimizer: Any) -> bool:
         """Return whether these are the values of this optimizer, and it has the same parameters as then."""
@@ -86,7 +88,8 @@ class OptimizerValues:
             groups: "groups", with the numbers and names of each.
         """
         optimizer = self._optimizer
-        own = {**vars(optimizer), **optimizer._params}
+        held = {name: value for name, value in optimizer._params.items() if name not in self._arrays}
+        own = {**vars(optimizer), **held}
         groups = getattr(optimizer, "param_groups", None)
         if isinstance(groups, list) and groups and all(isinstance(group, dict) for group in groups):
             found = dict(self._numbers(own, read))

@@ -20,6 +20,7 @@ Shape = Union[dict[str, Any], list[Any], TensorRecord, ScalarRecord, PendingReco
 Measure = Callable[[Any, str, Union[ArraySink, None], Role], Any]
 #: Python refuses to write larger numbers in decimal
 _MAX_BITS = 8192
+_LISTS = (list, tuple)
 
 
 class ValueDescriber:
@@ -40,12 +41,13 @@ class ValueDescriber:
         self._dtype: tuple[type, ...] = (dtypes.Type,) if hasattr(dtypes, "Type") else (dtypes.Number,)
         self._p2p = tuple(module.P2POp for module in (distributed, comm_func) if hasattr(module, "P2POp"))
         self._numbers: dict[tuple[type, float], ScalarRecord] = {}
+        self._texts: dict[str, ScalarRecord] = {}
         self._scalars: dict[type, Callable[[Any], Shape]] = {
             type(None): lambda value: None,
             bool: self._number,
             int: self._number,
             float: self._number,
-            str: lambda value: {"type": "str", "value": escape_formula(value)},
+            str: self._text,
             slice: _slice,
             type(...): lambda value: {"type": "ellipsis", "value": "..."},
         }
@@ -57,6 +59,8 @@ class ValueDescriber:
             return scalar(value)
         if isinstance(value, self._tensor):
             return self._measure(value, name, sink, role)  # type: ignore[no-any-return]
+        if type(value) in _LISTS and len(value) <= MAX_ITEMS and all(isinstance(item, self._tensor) for item in value):
+            return [self._measure(item, f"{name}.{place}", sink, role) for place, item in enumerate(value)]
         return tree_map(lambda leaf, place: self._leaf(leaf, place, sink, role), value, name, self._tensor)  # type: ignore[no-any-return]
 
     def _number(self, value: bool | float) -> ScalarRecord:
@@ -69,6 +73,15 @@ class ValueDescriber:
             known = ScalarRecord(kind.__name__, value)
             if value and len(self._numbers) < MAX_ITEMS:
                 self._numbers[kind, value] = known
+        return known
+
+    def _text(self, value: str) -> ScalarRecord:
+        """Return the record of a string. An optimizer's entry has the names of all parameters: they are cached."""
+        known = self._texts.get(value)
+        if known is None:
+            known = ScalarRecord("str", escape_formula(value))
+            if len(self._texts) < MAX_ITEMS:
+                self._texts[value] = known
         return known
 
     def _leaf(self, value: Any, name: str, sink: ArraySink | None, role: Role) -> Shape:  # noqa: PLR0911
