@@ -20,7 +20,7 @@ OK, UNKNOWN, NEAR, CARRIED, ONLY_A, ONLY_B, ARGUMENT, GROWN, NAN, ORIGIN = range
 #: the verdicts on a place of a call, as the comparison has them
 VERDICTS = (
     "", "same", "equal numbers", "other bits", "close", "near zero", "differs", "shape", "one side", "unknown",
-    "argument", "transposed", "not combined",
+    "argument", "transposed", "not combined", "other batch",
 )  # fmt: skip
 NUMBERS = ("Max", "Min", "Mean", "Norm")
 CALL_COLUMNS = {"name": "i", "name_a": "i", "cell": "i", "how": "B", "state": "B", "stack": "i", "rows": "i"}

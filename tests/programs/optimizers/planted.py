@@ -91,6 +91,7 @@ HARMLESS = {
     "schedule as a list": "computed schedule",
     "other kernel": "plain",
     "accumulated otherwise": "accumulated",
+    "batch divided": "plain",
 }
 KINDS = ("Adam", "AdamWeightDecay", "Momentum", "AdamW")
 
@@ -150,6 +151,13 @@ def make(kind, variant, change, parameters):
     return made, move
 
 
+def passes(of, batch, count):
+    """Return the gradients of a batch that is divided into equal passes."""
+    rows = [slice(start, start + 8 // count) for start in range(0, 8, 8 // count)]
+    each = [of(*(part[chosen] for part in batch))[1] for chosen in rows] if count > 1 else [of(*batch)[1]]
+    return [sum(more) / count for more in zip(*each)] if count > 1 else each[0]
+
+
 def train(kind, variant, change, debugger):
     """Train two layers under a debugger."""
     ms.set_seed(1)
@@ -163,7 +171,7 @@ def train(kind, variant, change, debugger):
     of = ms.value_and_grad(lambda x, y: ops.cross_entropy(net(x), y) * SCALE, None, list(optimizer.parameters))
     for step in range(LONG if variant == "long" else STEPS):
         debugger.start(net)
-        _, gradients = of(*data[step])
+        gradients = passes(of, data[step], 2 if change == "batch divided" else 1)
         if variant == "accumulated":
             _, more = of(*data[LONG + step])
             if change:

@@ -69,6 +69,7 @@ def _compare(
         summary.notes = [*a.notes, *b.notes]
         summary.header = [*first_lines(a.folder.path, b.folder.path), *header_differences(a, b)]
         comparing = JudgedPairs(a, b, options)
+        summary.notes += [comparing.divides] if comparing.divides else []
         summary.counts = _count(comparing)
         summary.origins = _find_origins(summary.counts, comparing)
         name_ranks([*summary.origins.first, *summary.origins.later], comparing)
@@ -119,7 +120,7 @@ def _count(comparing: JudgedPairs) -> UnitCounts:
 
 def _find_origins(counts: UnitCounts, judged: JudgedPairs) -> UnitOrigins:
     changed = any(how not in ("exact",) for how in counts.pairs) or counts.verdicts.keys() & {"argument", OTHER_BITS}
-    if not counts.differs and not changed:
+    if not counts.differs and (judged.divides or not changed):
         return UnitOrigins(updates=bool(judged.updates))
     graph = Graph(judged.alignment, judged.pairs, judged.slots, (judged.a, judged.b))
     finder, describer = OriginFinder(graph), Describer(graph, judged.a, judged.b)

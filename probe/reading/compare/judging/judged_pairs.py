@@ -11,8 +11,8 @@ from probe.reading.compare.distances.bounds import Distance
 from probe.reading.compare.distances.tolerance import Tolerances, of_dtype
 from probe.reading.compare.frameworks.words import PYTORCH, are_two
 from probe.reading.compare.judging.judge import Judge
-from probe.reading.compare.judging.updates import judge_numbers
-from probe.reading.compare.judging.verdicts import HARD, UNKNOWN_VALUE, Slot
+from probe.reading.compare.judging.updates import batches, enters_equal, judge_numbers, of_other_batch
+from probe.reading.compare.judging.verdicts import HARD, Slot
 from probe.reading.compare.pairing.alignment import NONE, Alignment, Pair
 from probe.reading.compare.pairing.operands import order_operands
 from probe.reading.compare.pairing.reductions import pair_reductions
@@ -22,7 +22,6 @@ from probe.reading.compare.pairing.updates import fit_updates
 from probe.reading.dump import Dump
 from probe.reading.entry_name import FORWARD
 from probe.reading.flow import Flow
-from probe.reading.updates import GRADIENTS
 from probe.reading.values import is_tensor
 
 if TYPE_CHECKING:
@@ -61,6 +60,7 @@ class JudgedPairs:
 
     Attributes:
         updates: the places in A of updates of optimizers that have a partner.
+        divides: that one side divides its batch, as a sentence; "" if none does.
     """
 
     def __init__(self, a: Dump, b: Dump, options: Options) -> None:
@@ -84,6 +84,7 @@ class JudgedPairs:
         floors = self._floors()
         self.slots = [self._judged(judge, pair, floors) for pair in self.pairs]
         self._separate_before_updates()
+        self.divides = self._forgive_divided_batches()
 
     def _arrays(self) -> Arrays | None:
         if self._options.arrays == "none" or not (
@@ -114,7 +115,7 @@ class JudgedPairs:
         """
         wrong: list[int] = []
         for place, pair in enumerate(self.pairs):
-            if pair.a not in self.updates or NONE in pair[:2] or not _enters_equal(self.slots[place]):
+            if pair.a not in self.updates or NONE in pair[:2] or not enters_equal(self.slots[place]):
                 continue
             for before in range(place - 1, -1, -1):
                 a, b, _ = self.pairs[before]
@@ -128,6 +129,23 @@ class JudgedPairs:
             known = {(pair.a, pair.b): slots for pair, slots in zip(self.pairs, self.slots)}
             self.pairs = self.alignment.pairs()
             self.slots = [known.get((pair.a, pair.b), []) for pair in self.pairs]
+
+    def _forgive_divided_batches(self) -> str:
+        """Blame nobody where one side divides its batch into more passes, and the optimizer gets the same gradients."""
+        updates = [place for place, pair in enumerate(self.pairs) if pair.a in self.updates and pair.b != NONE]
+        if not updates or not all(enters_equal(self.slots[place]) for place in updates):
+            return ""
+        rows = batches(self.slots)
+        side = int(rows[0] > rows[1])  # that divides: it has calls that the other has not
+        if 0 in rows or not any(pair[1 - side] == NONE for pair in self.pairs):
+            return ""
+        for place, slots in enumerate(self.slots):
+            if place not in updates:
+                self.slots[place] = of_other_batch(slots)
+        return (
+            f"{'AB'[side]} divides a batch of {max(rows)} rows into passes of {min(rows)}; the gradients that enter "
+            "the optimizer agree, so only parameters and updates are compared"
+        )
 
     def _floors(self) -> tuple[list[float], list[float]] | None:
         """Return for each call the tolerance of the least exact dtype before it; None where all have one dtype."""
@@ -143,12 +161,6 @@ class JudgedPairs:
                 yield pair, None
             for slot in slots:
                 yield pair, slot
-
-
-def _enters_equal(slots: list[Slot]) -> bool:
-    """Return whether the gradients that enter an update are known to agree."""
-    given = [slot.verdict for slot in slots if slot.place.startswith(GRADIENTS)]
-    return bool(given) and HARD.isdisjoint(given) and UNKNOWN_VALUE not in given
 
 
 def _unknown_arrays(a: Any, b: Any, found: Distance) -> Distance:

@@ -16,6 +16,8 @@ BITS, NUMBERS_EQUAL, CLOSE, DIFFERS, UNKNOWN_VALUE, ONE_SIDE, SHAPE, OTHER_BITS,
     "same", "equal numbers", "close", "differs", "unknown", "one side", "shape", "other bits", "near zero",
     "not combined",
 )  # fmt: skip
+#: the verdict where one side divides the batch, and the gradients that enter the optimizer agree
+OTHER_BATCH = "other batch"
 HARD = frozenset((DIFFERS, ONE_SIDE, SHAPE))
 #: differences within the tolerance
 FAINT = frozenset((CLOSE, OTHER_BITS, NEAR_ZERO))
@@ -35,9 +37,9 @@ class Slot(NamedTuple):
         b: the value in B.
         distance: how far apart two tensors are.
         verdict: "same" (bits), "equal numbers", "other bits" (equal numbers, another CRC-32), "close", "near zero"
-            (both are the rounding of a sum that is zero), "differs", "shape", "one side", "unknown" or "not combined"
-            (the ranks of a layout do not tell the whole); "" for plain values that are equal, "argument" for others.
-            Of two frameworks also "transposed".
+            (both are the rounding of a sum that is zero), "differs", "shape", "one side", "unknown", "not combined"
+            (the ranks of a layout do not tell the whole) or "other batch"; "" for plain values that are equal,
+            "argument" for others. Of two frameworks also "transposed".
     """
 
     place: str
