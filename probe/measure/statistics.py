@@ -17,6 +17,11 @@ try:
     from isal.isal_zlib import crc32 as _crc32  # the extra "fast": the same bits, many times faster
 except ImportError:
     from zlib import crc32 as _crc32
+try:
+    from numkong import minmax as _ends  # the extra "fast": one pass, in float64
+    from numkong import moments as _moments
+except ImportError:
+    _moments = _ends = None  # type: ignore[assignment]
 
 Number = Union[int, float, bool, None]
 Numbers = dict[str, Number]
@@ -25,6 +30,8 @@ FOUR = ("Max", "Min", "Mean", "Norm")
 
 _maximum, _minimum, _add, _matmul = np.maximum.reduce, np.minimum.reduce, np.add.reduce, np.matmul
 _SINGLE = np.dtype(np.float32)
+#: what the extra is given: no long doubles, no foreign order of bytes
+_ORDINARY = (_SINGLE, np.dtype(np.float64))
 #: up to so many numbers Python is faster than numpy
 _PYTHON_MAX_SIZE = 48
 #: up to so many numbers adding in float64 is as fast as adding rows in float32
@@ -116,6 +123,8 @@ def finite_statistics(flat: Array) -> tuple[float, float, float, float] | None:
     are added in float32, as the error grows with their length; the rows' results are added in float64.
     """
     size = flat.size
+    if _moments is not None and flat.dtype in _ORDINARY and (four := _one_pass(flat)) is not None:
+        return four
     if size <= _PYTHON_MAX_SIZE:
         values = flat.tolist()
         try:
@@ -138,6 +147,17 @@ def finite_statistics(flat: Array) -> tuple[float, float, float, float] | None:
     if largest - largest != 0.0 or smallest - smallest != 0.0:
         return None
     return largest + 0.0, smallest + 0.0, *_scaled(flat, max(largest, -smallest))
+
+
+def _one_pass(flat: Array) -> tuple[float, float, float, float] | None:
+    """Return the same by the extra, which says nothing of zeros and NaN/Inf."""
+    if not flat.flags.aligned:
+        flat = flat.copy()  # it refuses others
+    total, square = _moments(flat)
+    if not _LOSSLESS_SQUARE < square < math.inf:
+        return None
+    smallest, _, largest, _ = _ends(flat)  # type: ignore[misc]  # None is for NaN alone
+    return largest + 0.0, smallest + 0.0, total / flat.size, math.sqrt(square)
 
 
 def _block(flat: Array, size: int) -> tuple[float, float, float, float]:

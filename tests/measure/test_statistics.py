@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import sys
 import zlib
@@ -174,7 +175,7 @@ def test_the_memory_layout_does_not_change_the_statistics(order):
     assert crc32(view) == crc32(np.array(view, order="C"))
 
 
-WITHOUT = "import sys; sys.modules['isal'] = None; "
+WITHOUT = "import sys; sys.modules['isal'] = sys.modules['numkong'] = None; "
 CHECKSUMS = (
     "import numpy as np; from probe.measure.statistics import crc32; "
     "print([crc32(np.arange(size, dtype=np.uint8)) for size in (0, 1, 7, 4096, 300000)])"
@@ -187,3 +188,32 @@ def test_checksums_are_those_of_zlib_with_and_without_the_extra(code):
     sizes = (0, 1, 7, 4096, 300000)
     expected = [f"{zlib.crc32(np.arange(size, dtype=np.uint8).tobytes()):08x}" for size in sizes]
     assert done.stdout == f"{expected}\n"
+
+
+BOUNDS = """
+import json, math
+import numpy as np
+from probe.measure import statistics as measured
+
+rng, worst = np.random.RandomState(5), 0.0
+for size in (1, 7, 48, 49, 512, 6144, 6145, 100_001, 300_000):
+    for kind in (np.float32, np.float64, np.float16):
+        for made in (rng.randn(size), rng.randn(size) + 5, np.abs(rng.randn(size)) * 1e-3, np.linspace(-3, 3, size)):
+            array = made.astype(kind)
+            found, exact = measured.statistics(array), array.astype(np.float64)
+            assert (found["Max"], found["Min"]) == (exact.max(), exact.min()), (size, kind)
+            norm, most = math.sqrt(math.fsum((exact * exact).tolist())), abs(exact).max()
+            mean = math.fsum(exact.tolist()) / size
+            worst = max(worst, abs(found["Norm"] - norm) / norm, abs(found["Mean"] - mean) / most)
+print(json.dumps({"fast": measured._moments is not None, "worst": worst}))
+"""
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize("is_fast", [True, False], ids=["fast", "numpy"])
+def test_statistics_keep_their_bound_with_and_without_the_extra(is_fast):
+    code = BOUNDS if is_fast else WITHOUT + BOUNDS
+    done = processes.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout)
+    assert found["fast"] is is_fast
+    assert found["worst"] < (1e-12 if is_fast else 2e-7)
