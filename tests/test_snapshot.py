@@ -78,6 +78,7 @@ def test_a_run_has_one_snapshot_in_the_folder_of_its_first_step(debug, level):
     assert run["first_step"] == 1
     assert run["versions"]["mindspore"] == ms.__version__ == run["packages"]["mindspore"]
     assert run["cells"] == [["", "Net"], ["hidden", "Dense"], ["out", "Dense"]]
+    assert run["cell_values"]["hidden"]["has_bias"] is True
     assert [line["step"] for line in lines if "inputs" in line] == [1, 2]
     assert [line["optimizer"] for line in lines if "optimizer" in line] == ["Cell.optimizer.SGD"]
 

@@ -24,6 +24,8 @@ from probe.store.documents import encode
 
 Header = Callable[[], Mapping[str, Any]]
 Cells = Iterable[tuple[str, Any]]
+#: the types of a Cell's values that are noted
+_PLAIN = frozenset((bool, int, float, str))
 #: most characters of a note
 _MOST_NOTE = 1_000_000
 
@@ -64,7 +66,8 @@ class Snapshot:
         self._folder, cells = "", list(cells)
         found = {
             **header(), **surroundings(), "first_step": step, "dump_path": root,
-            "cells": [[path, type(cell).__name__] for path, cell in cells], "parameters": self._parameters(cells),
+            "cells": [[path, type(cell).__name__] for path, cell in cells], "cell_values": _values(cells),
+            "parameters": self._parameters(cells),
         }  # fmt: skip
         file_io.make_dirs(folder)
         file_io.write(os.path.join(folder, layout.RUN_LINES))  # another run's lines go
@@ -154,6 +157,18 @@ class Snapshot:
     def _write(self, line: dict[str, Any]) -> None:
         text = "".join(map(str.strip, encode(line, "").split("\n")))
         file_io.append(os.path.join(self._folder, layout.RUN_LINES), f"{text}\n")
+
+
+def _values(cells: Cells) -> dict[str, dict[str, Any]]:
+    """Return the numbers and texts that each Cell keeps beside those of every Cell, such as the rate of a dropout."""
+    from mindspore import nn
+
+    common = vars(nn.Cell()).keys() - {"training"}
+    found = (
+        (path, {name: vars(cell)[name] for name in sorted(vars(cell).keys() - common) if name[0] != "_"})
+        for path, cell in cells
+    )
+    return {path: to_json({name: value for name, value in own.items() if type(value) in _PLAIN}) for path, own in found}
 
 
 def sum_of_bits(array: Array) -> int:

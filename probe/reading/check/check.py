@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Union
 
 from probe.reading import text
 from probe.reading.check.circumstances import (
+    check_cell_values,
     check_cells,
     check_circumstances,
     check_notes,
@@ -162,6 +163,7 @@ def differences(a: RunSnapshot, b: RunSnapshot) -> list[Difference]:
     structure = [*check_cells(a, b), *parameters.structure()]
     data = list(check_data(a, b))
     rest = [
+        *check_cell_values(a, b),
         *check_optimizers(a, b, parameters.renamed),
         *check_notes(a, b),
         *check_seeds(a, b),

@@ -38,6 +38,19 @@ def check_cells(a: RunSnapshot, b: RunSnapshot) -> Iterator[Difference]:
         yield Difference(Importance.STRUCTURE, "Cells", f"stand in another order, first {pair(*first)}")
 
 
+def check_cell_values(a: RunSnapshot, b: RunSnapshot) -> Iterator[Difference]:
+    """Yield which numbers and texts of Cells differ, such as the rate of a dropout: one line for equal changes."""
+    found: dict[tuple[str, str, str], list[str]] = {}
+    left, right, kinds = a.cell_values, b.cell_values, b.cells
+    for path, kind in a.cells.items() if a.cell_values and b.cell_values else ():
+        x, y = left.get(path, {}), right.get(path, {})
+        for name in {**x, **y} if kinds.get(path) == kind else ():
+            if not are_equal(x.get(name), y.get(name)):
+                found.setdefault((kind, name, pair(x.get(name), y.get(name))), []).append(path or "the model")
+    for (kind, name, values), paths in list(found.items())[:_LINES]:
+        yield Difference(Importance.STRUCTURE, "Cells", f"{name} of {listed(paths)} ({kind}): {values}")
+
+
 def check_optimizers(a: RunSnapshot, b: RunSnapshot, renamed: Mapping[str, str]) -> Iterator[Difference]:
     """Yield how the optimizers differ, in the order of their first update.
 

@@ -63,6 +63,11 @@ class RunSnapshot:
         pairs = [item for item in cells if isinstance(item, list) and len(item) == 2] if isinstance(cells, list) else []
         return {str(path): str(kind) for path, kind in pairs}
 
+    @property
+    def cell_values(self) -> dict[str, dict[str, Any]]:
+        """The numbers and texts of the Cells: path -> name -> value."""
+        return {path: mapping(values) for path, values in mapping(self.run.get("cell_values")).items()}
+
 
 def mapping(value: Any) -> dict[str, Any]:
     """Return a value if it is an object, else {}."""

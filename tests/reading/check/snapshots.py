@@ -63,6 +63,7 @@ class Experiment:
                         "pynative_synchronize": False},
             "environment": {"OMP_NUM_THREADS": "2", "PYTHONHASHSEED": "0", "MS_SCHED_PORT": "8118"},
             "first_step": 0, "dump_path": "/home/me/golden",
+            "cell_values": {f"blocks.{n}.norm": {"epsilon": 1e-5} for n in range(LAYERS)},
             "cells": [["", "Net"], *([f"blocks.{n}{path}", kind] for n in range(LAYERS)
                       for path, kind in (("", "Block"), (".norm", "LayerNorm"), (".fc", "Dense"))), ["head", "Dense"]],
         }  # fmt: skip

@@ -70,6 +70,11 @@ def add_cell(it):
     it.run["cells"].append(["head2", "Dense"])
 
 
+def other_epsilon(it):
+    for path in ("blocks.0.norm", "blocks.2.norm"):
+        it.run["cell_values"][path] = {"epsilon": 1e-7}
+
+
 def set_in(key, value, inner=None):
     def change(it):
         if inner is None:
@@ -156,6 +161,7 @@ PLANTED = [
         2,
         "the same elements in another order; only step 1",
     ),
+    ("a value of two Cells", other_epsilon, 3, "epsilon of blocks.0.norm, blocks.2.norm (LayerNorm): 1e-05 / 1e-07"),
     ("Cell added", add_cell, 3, "Cells: only in B: head2 (Dense)"),
     ("Cell replaced", other_class, 3, "Cells: replaced: blocks.0.fc Dense / MyDense"),
     ("shape", more_rows, 3, "head.weight 4x8 / 5x8"),

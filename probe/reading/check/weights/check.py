@@ -161,10 +161,7 @@ class WeightCheck:
                     kinds[state] = kinds.get(state, 0) + 1
             plain = [name for name in names if not self._state_of(name, weights)]
             if kinds:
-                said = (
-                    f"{kind} of {count} parameters" if not _NUMBERS.match(kind) else kind
-                    for kind, count in kinds.items()
-                )
+                said = (_states(kind, count) for kind, count in kinds.items())
                 yield Difference(Importance.OPTIMIZER, "optimizer state", f"only in {side}: {listed(said, 6)}")
             if plain:
                 yield Difference(Importance.STRUCTURE, "parameters", only(plain, side))
@@ -276,3 +273,10 @@ def _rounded(x: Weight, y: Weight) -> bool:
             np.array_equal(one.astype(numpy_dtype(narrow)), two.astype(numpy_dtype(narrow)))
             for one, two in aligned(x.pieces(), y.pieces())
         )
+
+
+def _states(kind: str, count: int) -> str:
+    """Return the tensors of one state of an optimizer as a text."""
+    if _NUMBERS.match(kind):
+        return kind
+    return f"{count} tensors" if kind == "optimizer" else f"{kind} of {count} parameters"  # torch numbers them

@@ -142,7 +142,7 @@ def read_torch(path: str) -> dict[str, Weight]:
     except _BROKEN as error:
         raise UsageError(f"{path} cannot be read: {' '.join(str(error).split()) or type(error).__name__}") from None
     if not found:
-        raise UsageError(f"{path} is not read: it holds no tensors")
+        raise UsageError(f"{path} is not read: it holds no tensors by name; save model.state_dict()")
     return _without_wrapper(found)
 
 
