@@ -86,6 +86,11 @@ class Monitor:
         """Add a number of the user's to this step."""
         self._values.log(name, number)
 
+    def wait(self) -> None:
+        """Wait for the numbers of the step. Raises a pending error of the training."""
+        if self._is_open:
+            self._values.wait()
+
     def end_step(self, step: int) -> list[Alarm]:
         """End the step: write its row, and return its alarms."""
         with self._errors.guard("removing the hooks"):
@@ -116,9 +121,11 @@ class Monitor:
 
     def close(self) -> None:
         """Release everything."""
-        self._hooks.end_step()
+        with self._errors.guard("removing the hooks"):
+            self._hooks.end_step()
         self._write(keep=False)
-        self._file.close()
+        with self._errors.guard("closing the file"):
+            self._file.close()
         self._models = None
 
     def detach(self) -> None:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple, Union
 
@@ -90,6 +91,7 @@ class DeviceNumbers(HostNumbers):
         self.ready = lambda: None
         self._reductions, self._own = Reductions(on_cpu, scaled=False), OwnOperations()
         self._scalars: list[Any] = []
+        self._lock = threading.Lock()  # optimizers may run in several threads
 
     def norm(self, tensor: Any) -> Number:
         """Return the L2 norm; see ``HostNumbers``."""
@@ -123,8 +125,9 @@ class DeviceNumbers(HostNumbers):
         return [float(found.reshape(-1)[0]) for found in self._own.run(self._reductions.fetch, scalars, "float")]
 
     def _later(self, scalar: Any, is_square: bool) -> Later:
-        self._scalars.append(scalar)
-        return Later(len(self._scalars) - 1, is_square)
+        with self._lock:
+            self._scalars.append(scalar)
+            return Later(len(self._scalars) - 1, is_square)
 
 
 def _number(value: float | None) -> float:

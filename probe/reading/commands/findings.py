@@ -25,7 +25,8 @@ from probe.reading.commands.arguments import (
 if TYPE_CHECKING:
     from probe.reading.nan import Found
     from probe.reading.rank_checks import Digest
-    from probe.reading.trend import Samples
+    from probe.reading.trend import Samples, TrendFinding
+    from probe.reading.trend_rules import Trend
 
 
 def add_findings(commands: Any) -> None:
@@ -140,17 +141,29 @@ def run_trend(given: argparse.Namespace) -> int:
     """Run ``probe trend``."""
     from probe.reading.run import open
     from probe.reading.trend import read_all
-    from probe.reading.trend_rules import RULES
+    from probe.reading.rules import IN_DUMPS, RULES
+    from probe.reading.series_files import find_series
 
-    thresholds, only_summaries = read_thresholds(given.rules, RULES), wants_summaries(given)
+    has_series, only_summaries = bool(find_series(given.path)), wants_summaries(given)
+    thresholds = read_thresholds(given.rules, RULES if has_series else IN_DUMPS)
     samples = read_all(open(given.path).folders, given.like, given.stat, workers(given))
     if only_summaries:
         return _write(given, samples, like=given.like, stat=given.stat.lower())
-    return show_trend(samples, given, (given.like, given.stat), thresholds)
+    choice = given.like, given.stat
+    if not has_series:
+        return show_trend(samples, given, choice, thresholds)
+    from probe.reading.series import open_series
+    from probe.reading.series_views import trend_of
+
+    return show_trend(samples, given, choice, thresholds, trend_of(open_series(given.path), *choice, thresholds))
 
 
 def show_trend(
-    samples: list[Samples], given: argparse.Namespace, choice: tuple[str, str], thresholds: dict[str, float]
+    samples: list[Samples],
+    given: argparse.Namespace,
+    choice: tuple[str, str],
+    thresholds: dict[str, float],
+    monitored: tuple[Trend, list[TrendFinding]] = ({}, []),
 ) -> int:
     """Print series; return the exit status.
 
@@ -159,11 +172,15 @@ def show_trend(
         given: the arguments csv and rows.
         choice: the part of the names, and the statistic.
         thresholds: rule -> another threshold.
+        monitored: series of the monitor, and what the rules say about them.
     """
     from probe.reading.tables import write_csv
     from probe.reading.trend import findings, no_tensor, series, sparkline
 
     trend, points = series(samples)
+    recorded = sorted({sample.step for sample in samples if sample.step is not None})
+    found = findings(trend, recorded, thresholds, points) if choice[1].lower() == "norm" else []
+    trend, found = {**trend, **monitored[0]}, [*found, *monitored[1]]
     if not trend:
         raise UsageError(no_tensor(*choice))
     if given.csv:
@@ -175,8 +192,6 @@ def show_trend(
         )
         write_csv(sys.stdout, ("tensor", "rank", "step", choice[1]), rows)
         return 0
-    recorded = sorted({sample.step for sample in samples if sample.step is not None})
-    found = findings(trend, recorded, thresholds, points) if choice[1].lower() == "norm" else []
     lines = [["tensor", "rank", "first", "last", "over the steps"]]
     for name, ranks in trend.items():
         for rank, steps in ranks.items():

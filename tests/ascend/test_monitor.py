@@ -1,0 +1,144 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Operations, fetches and waits of a step under the monitor, as the simulated device counts them."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+from tests.support import processes
+from tests.support.paths import environment
+
+pytestmark = [pytest.mark.slow, pytest.mark.ascend]
+
+#: prints one line of JSON
+PROGRAM = """
+import json, sys
+import mindspore as ms
+import numpy as np
+from pathlib import Path
+from mindspore import Tensor, nn
+from probe import PrecisionDebugger
+from probe.reading.series import open_series
+from tests.ascend.simulator import Device, by_kind
+
+folder = Path(sys.argv[1])
+ms.set_context(mode=ms.PYNATIVE_MODE)
+ms.set_device("Ascend")
+device = Device()
+
+def seen(block):
+    ms.runtime.synchronize()
+    with device.record() as lines:
+        block()
+        ms.runtime.synchronize()
+    while lines and lines[-1].startswith("wait"):
+        lines.pop()
+    return lines
+
+def training():
+    ms.set_seed(1)
+    net = nn.SequentialCell(nn.Dense(8, 16), nn.ReLU(), nn.Dense(16, 4))
+    optimizer = nn.Adam(net.trainable_params(), 0.01)
+    gradient = ms.value_and_grad(lambda x: (net(x) ** 2).mean(), None, optimizer.parameters)
+    x = Tensor(np.random.default_rng(0).normal(size=(4, 8)).astype(np.float32))
+    def train():
+        loss, gradients = gradient(x)
+        optimizer(gradients)
+        return loss, gradients
+    return net, train
+
+def run(steps, interval=None):
+    net, train = training()
+    debugger, inside, end, losses, norms = None, [], [], [], []
+    if interval:
+        config = folder / f"{interval}.json"
+        monitor = {"interval": interval}
+        config.write_text(json.dumps({"task": "monitor", "dump_path": str(folder / str(interval)), "monitor": monitor}))
+        debugger = PrecisionDebugger(config_path=str(config))
+    for _ in range(steps):
+        ms.runtime.synchronize()
+        if debugger:
+            debugger.start(net)
+        kept = []
+        inside.append(seen(lambda: kept.append(train())))
+        if debugger:
+            debugger.stop()
+            end.append(seen(debugger.step))
+        losses.append(float(kept[0][0].asnumpy()))
+        norms.append([float(np.linalg.norm(g.asnumpy())) for g in kept[0][1]])
+    if debugger:
+        PrecisionDebugger.close()
+    parameters = [p.asnumpy().tobytes().hex() for p in net.get_parameters()]
+    count = {"inside": [by_kind(lines) for lines in inside], "end": [by_kind(lines) for lines in end],
+             "waits": [sum(line.startswith("wait") for line in lines) for lines in inside],
+             "back": [sum("device to host" in line for line in lines) for lines in end],
+             "back_inside": [sum("device to host" in line for line in lines) for lines in inside]}
+    return {**count, "losses": losses, "norms": norms, "parameters": parameters,
+            "names": [p.name for p in net.trainable_params()]}
+
+def read(interval):
+    (series,) = open_series(str(folder / str(interval)))
+    return {name: dict(zip(*(values.tolist() for values in series[name]))) for name in series.names}
+
+result = {"bare": run(6), "seldom": run(6, 1000), "always": run(6, 1)}
+result["seldom_rows"], result["always_rows"] = read(1000), read(1)
+result["errors"] = [path.read_text() for path in folder.rglob("dump_error_info.log")]
+print(json.dumps(result))
+"""
+PARAMETERS = 4
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path_factory.mktemp("monitor"))]
+    done = processes.run(command, capture_output=True, text=True, env=environment(), timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def added(found, name, step):
+    """Return the launches of a step under the monitor that the bare one has not: within it, and at its end."""
+    inside = found[name]["inside"][step].get("launch", 0) - found["bare"]["inside"][step].get("launch", 0)
+    return inside, found[name]["end"][step].get("launch", 0)
+
+
+def test_the_monitor_runs_on_the_device_and_changes_no_bit(found):
+    assert found["errors"] == []
+    for name in ("seldom", "always"):
+        assert found[name]["losses"] == found["bare"]["losses"]
+        assert found[name]["parameters"] == found["bare"]["parameters"]
+
+
+def test_the_rows_have_the_numbers_of_the_training(found):
+    rows = found["always_rows"]
+    assert [rows["loss"][str(float(step))] if str(float(step)) in rows["loss"] else rows["loss"][str(step)] for step in range(6)] == pytest.approx(
+        found["bare"]["losses"], rel=1e-5
+    )
+    for place, name in enumerate(found["bare"]["names"]):
+        values = list(rows[f"{name}.grad"].values())
+        assert values == pytest.approx([norms[place] for norms in found["bare"]["norms"]], rel=1e-4, abs=1e-7)
+        assert len(rows[f"{name}.param"]) == len(rows[f"{name}.update"]) == 6
+
+
+def test_a_step_has_at_most_two_operations_a_tensor(found):
+    # each gradient as it arrives and as it enters, the numbers of the optimizer
+    for step in range(2, 6):
+        inside, end = added(found, "seldom", step)
+        assert inside <= 2 * 2 * PARAMETERS + 8, (step, inside)
+        assert end <= 8, (step, end)  # the loss, and the numbers are joined for one fetch
+    # parameters with their copies and changes, two states each
+    for step in range(2, 6):
+        inside, _ = added(found, "always", step)
+        assert inside <= 2 * (2 + 3 + 2) * PARAMETERS + 8, (step, inside)
+
+
+def test_a_step_waits_for_nothing_and_fetches_once(found):
+    for name in ("seldom", "always"):
+        for step in range(2, 6):
+            assert found[name]["waits"][step] == found["bare"]["waits"][step]
+            assert found[name]["back_inside"][step] == found["bare"]["back_inside"][step]
+            assert found[name]["back"][step] == 1
