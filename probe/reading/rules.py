@@ -64,7 +64,9 @@ RULES = {
     ),
     "gradient spike": Rule("ZClip", None, _online(30.0, "grad", 20, f"{_FAR}, and twice the highest before")),
     "rising": Rule(
-        "probe", None, _online(2.0, "loss", 40, "the median of 10 steps is so many times the lowest, and near the first")
+        "probe",
+        None,
+        _online(2.0, "loss", 40, "the median of 10 steps is so many times the lowest, and near the first"),
     ),
     "growing": Rule(
         "probe",
@@ -92,7 +94,9 @@ RULES = {
         _online(3.0, "grad", 10, "not seen in so many steps, but in each before"),
     ),
     "zeros": Rule("smdebug DeadRelu", None, _online(3.0, "grad grad_in", 2, "zero in so many steps, but not before")),
-    "dead units": Rule("smdebug DeadRelu", Condition(0.99, "so large a part of an activation is zero in 5 recorded steps")),
+    "dead units": Rule(
+        "smdebug DeadRelu", Condition(0.99, "so large a part of an activation is zero in 5 recorded steps")
+    ),
     "saturation": Rule("probe", Condition(0.9, "so near to the largest number of a 16-bit dtype")),
     "one layer apart": Rule(
         "OLMo issue 266", Condition(6.0, "robust z of log(norm) among layers of a kind, and twice as large")

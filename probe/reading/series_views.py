@@ -17,7 +17,6 @@ from probe.reading.series import RankSeries
 from probe.reading.tables import extra, write_csv
 from probe.reading.trend import LIKE, TrendFinding
 from probe.reading.trend_rules import Trend
-from probe.store.layout import rank_name
 
 _ENDS = (".max", ".min")
 _CELL = re.compile(r"Cell\.(?:(.*)\.)?[^.]+\.(forward|backward)\.(\d+)\.(input|output)\.(\d+)(\.max|\.min)?", re.DOTALL)
@@ -77,17 +76,16 @@ def write_tensorboard(ranks: Iterable[RankSeries], folder: str) -> int:
     """
     writers = extra("tensorboard.summary", "tensorboard")
     count = 0
-    for rank in ranks:
-        try:
-            writer = writers.Writer(os.path.join(folder, rank_name(rank.rank)))
+    try:
+        for rank in ranks:
+            writer = writers.Writer(os.path.join(folder, f"rank{'' if rank.rank is None else rank.rank}"))
             for name in rank.names:
-                steps, values = rank[name]
-                for step, value in zip(steps.tolist(), values.tolist()):
+                for step, value in zip(*(column.tolist() for column in rank[name])):
                     writer.add_scalar(name, value, step)
                 count += 1
             writer.close()
-        except OSError as error:
-            raise UsageError(f"{folder} cannot be written: {error.strerror or error}") from error
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be written: {error.strerror or error}") from error
     return count
 
 
@@ -154,7 +152,13 @@ def _write(folder: str, kind: str, table: dict[tuple[str, str], dict[int, dict[s
     header = ["vpp_stage", "name", "step", *(["micro_step"] if parted else []), *columns]
     path = os.path.join(folder, f"{kind}_{min(steps, default=0)}-{max(steps, default=0)}.csv")
     rows = (
-        [0, _alone(name, part, table), step, *([part] if parted else []), *(_shown(row.get(column)) for column in columns)]
+        [
+            0,
+            _alone(name, part, table),
+            step,
+            *([part] if parted else []),
+            *(_shown(row.get(column)) for column in columns),
+        ]
         for step in sorted(set(steps))
         for (name, part), found in table.items()
         for row in [found.get(step)]

@@ -112,7 +112,7 @@ def _ops(key: str, value: Any) -> tuple[str, ...]:
         if name not in OPS:
             _log.warning("TrainerMon: %s has no %s; it has %s", key, printable(name), ", ".join(OPS))
     known = [name for name in dict.fromkeys(given) if name in OPS] or ["norm"]
-    return tuple([*known, *(name for name in ("shape", "dtype") if name not in known)])
+    return (*known, *(name for name in ("shape", "dtype") if name not in known))
 
 
 def _number(key: str, value: Any) -> float:

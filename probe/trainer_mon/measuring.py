@@ -157,5 +157,3 @@ def dtype_name(dtype: Any) -> str:
     """
     name = str(dtype)
     return "BFloat16" if name == "bfloat16" else name[:1].upper() + name[1:]
-
-

@@ -64,6 +64,7 @@ def chosen_parameters(models: Sequence[Any], targets: Sequence[str]) -> dict[str
 def chosen_cells(models: Sequence[Any], targets: Sequence[str], every: bool) -> dict[str, tuple[Name, Any]]:
     """Return the Cells that are targets, or every Cell, with their names, by the keys of their calls."""
     found: dict[str, tuple[Name, Any]] = {}
+    taken: set[Name] = set()
     for path, cell in Models(models).cells_and_names():
         if not path:
             continue
@@ -71,7 +72,9 @@ def chosen_cells(models: Sequence[Any], targets: Sequence[str], every: bool) -> 
         names = [Name(int(stage), shortened(below)), Name(int(stage), below)]
         accepted = [name for name in names if str(name) in targets or name.name in targets]
         if every or accepted:
-            found[clean(f"{CELL}.{path}.{type(cell).__name__}")] = (accepted or names)[0], cell
+            name = next((name for name in accepted or names if name not in taken), names[1])
+            taken.add(name)
+            found[clean(f"{CELL}.{path}.{type(cell).__name__}")] = name, cell
     return found
 
 

@@ -114,10 +114,10 @@ class Training:
         hooks, self._hooks = self._hooks, None
         collector, self._collector = self._collector, None
         if hooks is not None and collector is not None:
+            with self._errors.guard("writing the last step"):
+                collector.stop()  # first: the hooks of Cells lie above the others
             with self._errors.guard("removing the hooks"):
                 hooks.end_step()
-            with self._errors.guard("writing the last step"):
-                collector.stop()
 
     def close(self) -> None:
         """Watch no more, and write everything."""

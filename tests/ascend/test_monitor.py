@@ -115,9 +115,10 @@ def test_the_monitor_runs_on_the_device_and_changes_no_bit(found):
 
 def test_the_rows_have_the_numbers_of_the_training(found):
     rows = found["always_rows"]
-    assert [rows["loss"][str(float(step))] if str(float(step)) in rows["loss"] else rows["loss"][str(step)] for step in range(6)] == pytest.approx(
-        found["bare"]["losses"], rel=1e-5
-    )
+    assert [
+        rows["loss"][str(float(step))] if str(float(step)) in rows["loss"] else rows["loss"][str(step)]
+        for step in range(6)
+    ] == pytest.approx(found["bare"]["losses"], rel=1e-5)
     for place, name in enumerate(found["bare"]["names"]):
         values = list(rows[f"{name}.grad"].values())
         assert values == pytest.approx([norms[place] for norms in found["bare"]["norms"]], rel=1e-4, abs=1e-7)

@@ -22,9 +22,12 @@ ALL = {"wg_distribution": True, "param_distribution": True, "xy_distribution": T
 OPS = ["min", "max", "mean", "norm", "zeros", "nans"]
 CASES = {
     "everything": ({**ALL, "ops": OPS, "ndigits": 12, "step_count_per_record": 2}, 1),
-    "a target": ({**ALL, "targets": {"layers.1": {}, "head": {}}, "ops": ["norm"], "step_interval": 2}, 1),
-    "micro-batches": ({"wg_distribution": True, "monitor_mbs_grad": True, "xy_distribution": True, "ops": OPS}, 2),
-    "the last micro-batch": ({"wg_distribution": True, "ops": ["norm", "mean"], "collect_times": 2}, 2),
+    "a target": ({**ALL, "targets": {"layers.1": {}, "head": {}}, "ops": ["norm", "max"], "step_interval": 2, "ndigits": 12}, 1),
+    "micro-batches": (
+        {"wg_distribution": True, "monitor_mbs_grad": True, "xy_distribution": True, "ops": OPS, "ndigits": 12},
+        2,
+    ),
+    "the last micro-batch": ({"wg_distribution": True, "ops": ["norm", "mean"], "collect_times": 2, "ndigits": 12}, 2),
     "forward only": ({"xy_distribution": True, "forward_only": True, "ops": ["max"]}, 1),
     "backward only": ({"xy_distribution": True, "backward_only": True, "ops": ["max"]}, 1),
 }

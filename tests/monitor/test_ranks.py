@@ -37,4 +37,6 @@ def test_a_rank_that_drifts_is_named_with_its_step(monitored):
     found = [alarm for one in said for alarm in one["drifting"] if alarm["rule"] == "ranks apart"]
     assert found
     assert DRIFT <= min(alarm["step"] for alarm in found) <= DRIFT + 20
-    assert {"on rank0", "on rank1"} & {word for alarm in found for word in ("on rank0", "on rank1") if word in alarm["sentence"]}
+    assert {"on rank0", "on rank1"} & {
+        word for alarm in found for word in ("on rank0", "on rank1") if word in alarm["sentence"]
+    }

@@ -26,10 +26,10 @@ class Block(nn.Cell):
 
     def __init__(self):
         super().__init__()
-        self.fc, self.norm = nn.Dense(4, 4), nn.LayerNorm((4,))
+        self.fc, self.ln = nn.Dense(4, 4), nn.LayerNorm((4,))
 
     def construct(self, x, scale):
-        return self.norm(ops.relu(self.fc(x)) * scale)
+        return self.ln(ops.relu(self.fc(x)) * scale)
 
 
 class Net(nn.Cell):
@@ -40,7 +40,7 @@ class Net(nn.Cell):
 
     def construct(self, x):
         for layer in self.layers:
-            x = layer(x, x)
+            x = layer(x, x * 0.5)
         return self.head(x)
 
 
@@ -70,13 +70,13 @@ class Loop:
                 x = self.random.normal(size=(8, 4)).astype(np.float32)
                 loss, gradients = self.grad(ms.Tensor(x), ms.Tensor(x[:, :2] * 2))
                 self.losses.append(float(loss.asnumpy()))
-                self.gradients[-1].append([gradient.asnumpy() for gradient in gradients])
+                self.gradients[-1].append([gradient.asnumpy().copy() for gradient in gradients])
                 total = gradients if total is None else tuple(a + b for a, b in zip(total, gradients))
             total = change(step, total)
-            self.entered.append([gradient.asnumpy() for gradient in total])
-            self.before.append([parameter.asnumpy() for parameter in self.net.trainable_params()])
+            self.entered.append([gradient.asnumpy().copy() for gradient in total])
+            self.before.append([parameter.asnumpy().copy() for parameter in self.net.trainable_params()])
             self.optimizer(total)
-        self.after = [parameter.asnumpy() for parameter in self.net.trainable_params()]
+        self.after = [parameter.asnumpy().copy() for parameter in self.net.trainable_params()]
         return self
 
     @property
@@ -108,7 +108,7 @@ def loop(tmp_path, monkeypatch):
         return made[-1]
 
     yield make
-    for one in made:
+    for one in reversed(made):
         if one.monitor is not None:
             one.monitor.close()
 
@@ -239,7 +239,7 @@ def test_alarms_are_on_the_log_and_in_anomaly_json(loop, tmp_path, caplog):
     def change(step, gradients):
         return tuple(gradient * (1000 if step == 2 else 1) for gradient in gradients)
 
-    rules = [{"rule_name": "AnomalyTurbulence", "args": {"threshold": 9}}]
+    rules = [{"rule_name": "AnomalyTurbulence", "args": {"threshold": 99}}]
     loop({"wg_distribution": True, "ops": ["norm", "max"], "alert": {"rules": rules, "dump": True}}).run(3, change)
     said = [record.getMessage() for record in caplog.records if "AnomalyTurbulence" in record.getMessage()]
     assert said and all("/post_grad: norm" in line and "step 2" in line for line in said)

@@ -139,10 +139,10 @@ def _unless_unread(said: list[str]) -> int:
 
 def run_trend(given: argparse.Namespace) -> int:
     """Run ``probe trend``."""
-    from probe.reading.run import open
-    from probe.reading.trend import read_all
     from probe.reading.rules import IN_DUMPS, RULES
+    from probe.reading.run import open
     from probe.reading.series_files import find_series
+    from probe.reading.trend import read_all
 
     has_series, only_summaries = bool(find_series(given.path)), wants_summaries(given)
     thresholds = read_thresholds(given.rules, RULES if has_series else IN_DUMPS)

@@ -124,8 +124,8 @@ def _export(ranks: list[RankSeries], given: argparse.Namespace) -> int:
     if given.msprobe_csv:
         print(f"{len(write_msprobe_csv(ranks, given.msprobe_csv))} csv files are in {text.safe(given.msprobe_csv)}")
     if given.tensorboard:
-        count = write_tensorboard(ranks, given.tensorboard)
-        print(f"{count} series are in {text.safe(given.tensorboard)}: tensorboard --logdir {text.safe(given.tensorboard)}")
+        count, folder = write_tensorboard(ranks, given.tensorboard), text.safe(given.tensorboard)
+        print(f"{count} series are in {folder}: tensorboard --logdir {folder}")
     return 0
 
 

@@ -81,7 +81,12 @@ def kill_one(generator):
     whole = series.steps == list(range(len(series.steps)))
     same = bool(np.allclose(found[: len(losses)], losses, rtol=1e-6))
     shutil.rmtree(folder)
-    return {"told": len(losses), "rows": len(series.steps), "whole": whole and len(steps) == len(series.steps), "same": same}
+    return {
+        "told": len(losses),
+        "rows": len(series.steps),
+        "whole": whole and len(steps) == len(series.steps),
+        "same": same,
+    }
 
 
 def main():
