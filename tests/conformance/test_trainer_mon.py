@@ -22,7 +22,10 @@ ALL = {"wg_distribution": True, "param_distribution": True, "xy_distribution": T
 OPS = ["min", "max", "mean", "norm", "zeros", "nans"]
 CASES = {
     "everything": ({**ALL, "ops": OPS, "ndigits": 12, "step_count_per_record": 2}, 1),
-    "a target": ({**ALL, "targets": {"layers.1": {}, "head": {}}, "ops": ["norm", "max"], "step_interval": 2, "ndigits": 12}, 1),
+    "a target": (
+        {**ALL, "targets": {"layers.1": {}, "head": {}}, "ops": ["norm", "max"], "step_interval": 2, "ndigits": 12},
+        1,
+    ),
     "micro-batches": (
         {"wg_distribution": True, "monitor_mbs_grad": True, "xy_distribution": True, "ops": OPS, "ndigits": 12},
         2,

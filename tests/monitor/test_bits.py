@@ -65,6 +65,7 @@ def model_train(debugger=None):
     return [losses, bytes_of(net.get_parameters()), bytes_of(optimizer.get_parameters())]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["lenet", "gpt"])
 def test_sixty_steps_of_an_own_loop_keep_their_bits(name, debugger, tmp_path):
     bare = own_loop(name)
