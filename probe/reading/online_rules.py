@@ -36,6 +36,8 @@ class Alarm(NamedTuple):
 
 
 _Z = 6.0
+#: so small a part of the step's largest update is rounding: a bias before a BatchNorm has no gradient
+_ROUNDING = 1e-5
 
 
 _LAST = {"grad": "grad", "grad_in": "grad_in", "param": "param", "update": "update", "global_norm": "total",
@@ -64,7 +66,19 @@ def kind_of(name: str) -> str:
 class _Series:
     """The last values of one series."""
 
-    __slots__ = ("active", "count", "first", "highest", "kind", "last", "last_step", "lowest", "recent", "streak")
+    __slots__ = (
+        "active",
+        "count",
+        "first",
+        "floor",
+        "highest",
+        "kind",
+        "last",
+        "last_step",
+        "lowest",
+        "recent",
+        "streak",
+    )
 
     def __init__(self, name: str) -> None:
         self.kind, self.count, self.streak = kind_of(name), 0, 0
@@ -72,6 +86,7 @@ class _Series:
         self.first, self.last = math.nan, math.nan
         self.lowest, self.highest = math.inf, 0.0  # the highest of the values before the last five
         self.last_step = -1
+        self.floor = 0.0  # smaller values are rounding
         self.active: set[str] = set()
 
     @property
@@ -101,10 +116,12 @@ class OnlineRules:
         """Take the numbers of a step; return the rules that hold from this step on."""
         found: list[Alarm] = []
         self._steps += 1
+        largest = max((value for name, value in values.items() if name.endswith(".update")), default=0.0)
         for name, value in values.items():
             series = self._series.get(name)
             if series is None:
                 series = self._series[name] = _Series(name)
+            series.floor = _ROUNDING * largest
             rules = self._of_kind.get(series.kind)
             if rules:
                 found += self._look(name, series, rules, step, value)
@@ -207,7 +224,8 @@ def _zeros(series: _Series, value: float, limit: float) -> str:
 
 def _update_ratio(series: _Series, value: float, limit: float) -> str:
     middle = series.median
-    return f"{value:.4g}, about {middle:.4g} before" if 0 < limit * middle < value else ""
+    is_large = 0 < limit * middle < value > series.floor
+    return f"{value:.4g}, about {middle:.4g} before" if is_large else ""
 
 
 def _drift(series: _Series, value: float, limit: float) -> str:

@@ -81,7 +81,7 @@ RULES = {
     "update ratio": Rule(
         "smdebug WeightUpdateRatio",
         Condition(10.0, "a parameter's norm changes by so many times itself"),
-        _online(20.0, "update", 4, "so many times the median of its updates"),
+        _online(20.0, "update", 4, "so many times the median of its updates, and no rounding"),
     ),
     "unchanged": Rule(
         "smdebug UnchangedTensor",

@@ -16,12 +16,12 @@ pytestmark = [pytest.mark.slow, pytest.mark.ascend]
 
 #: prints one line of JSON
 PROGRAM = """
-import json, sys
+import csv, json, os, sys
 import mindspore as ms
 import numpy as np
 from pathlib import Path
 from mindspore import Tensor, nn
-from probe import PrecisionDebugger
+from probe import PrecisionDebugger, TrainerMon
 from probe.reading.series import open_series
 from tests.ascend.simulator import Device, by_kind
 
@@ -49,6 +49,7 @@ def training():
         loss, gradients = gradient(x)
         optimizer(gradients)
         return loss, gradients
+    net.__dict__["optimizer"] = optimizer  # no Cell below the net
     return net, train
 
 def run(steps, interval=None):
@@ -84,7 +85,28 @@ def read(interval):
     (series,) = open_series(str(folder / str(interval)))
     return {name: dict(zip(*(values.tolist() for values in series[name]))) for name in series.names}
 
-result = {"bare": run(6), "seldom": run(6, 1000), "always": run(6, 1)}
+def trainer():
+    os.environ["MONITOR_OUTPUT_DIR"] = str(folder / "csv")
+    config = folder / "trainer.json"
+    flags = ("wg_distribution", "mv_distribution", "param_distribution", "xy_distribution")
+    ops = ["norm", "min", "max", "mean", "zeros", "nans"]
+    config.write_text(json.dumps({**dict.fromkeys(flags, True), "ops": ops}))
+    net, train = training()
+    net.set_train()
+    monitor = TrainerMon(str(config))
+    monitor.set_monitor(net, net.optimizer)
+    norms = []
+    for _ in range(6):
+        loss, gradients = train()
+        norms.append([float(np.linalg.norm(g.asnumpy())) for g in gradients])
+    monitor.close()
+    rows = []
+    for path in sorted(folder.glob("csv/*-rank0-*/*.csv")):
+        with path.open(newline="") as file:
+            rows += [{**row, "kind": path.name.rpartition("_")[0]} for row in csv.DictReader(file)]
+    return {"rows": rows, "norms": norms, "parameters": [p.asnumpy().tobytes().hex() for p in net.get_parameters()]}
+
+result = {"trainer": trainer(), "bare": run(6), "seldom": run(6, 1000), "always": run(6, 1)}
 result["seldom_rows"], result["always_rows"] = read(1000), read(1)
 result["errors"] = [path.read_text() for path in folder.rglob("dump_error_info.log")]
 print(json.dumps(result))
@@ -129,12 +151,12 @@ def test_a_step_has_at_most_two_operations_a_tensor(found):
     # each gradient as it arrives and as it enters, the numbers of the optimizer
     for step in range(2, 6):
         inside, end = added(found, "seldom", step)
-        assert inside <= 2 * 2 * PARAMETERS + 8, (step, inside)
+        assert inside <= 2 * PARAMETERS + 4, (step, inside)
         assert end <= 8, (step, end)  # the loss, and the numbers are joined for one fetch
-    # parameters with their copies and changes, two states each
+    # besides that the norm of a parameter, a copy, the change and its norm, and of two states each
     for step in range(2, 6):
         inside, _ = added(found, "always", step)
-        assert inside <= 2 * (2 + 3 + 2) * PARAMETERS + 8, (step, inside)
+        assert inside <= (2 + 4 + 2) * PARAMETERS + 4, (step, inside)
 
 
 def test_a_step_waits_for_nothing_and_fetches_once(found):
@@ -143,3 +165,16 @@ def test_a_step_waits_for_nothing_and_fetches_once(found):
             assert found[name]["waits"][step] == found["bare"]["waits"][step]
             assert found[name]["back_inside"][step] == found["bare"]["back_inside"][step]
             assert found[name]["back"][step] == 1
+
+
+def test_trainer_mon_writes_the_numbers_of_the_training_and_changes_no_bit(found):
+    trainer, names = found["trainer"], found["bare"]["names"]
+    assert trainer["parameters"] == found["bare"]["parameters"]
+    kinds = {row["kind"] for row in trainer["rows"]}
+    params = {"grad_unreduced", "grad_reduced", "param_origin", "param_updated", "exp_avg", "exp_avg_sq"}
+    assert kinds == {*params, "actv", "actv_grad"}
+    for kind in ("grad_unreduced", "grad_reduced"):
+        rows = {(row["name"], int(row["step"])): float(row["norm"]) for row in trainer["rows"] if row["kind"] == kind}
+        wanted = {(name, step): trainer["norms"][step][place] for step in range(6) for place, name in enumerate(names)}
+        assert rows == pytest.approx(wanted, rel=1e-4, abs=2e-6)
+    assert all(float(row["nans"]) == 0 and float(row["min"]) <= float(row["mean"]) for row in trainer["rows"])
