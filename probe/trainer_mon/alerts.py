@@ -59,7 +59,7 @@ class Alerts:
                 text = f"{rule.name}: {tag}: {op} is {value:.6g}, about {mean:.6g} before in step {step}"
                 _log.warning("alarm: %s", text)
                 if self._folder and len(self._found) < _MOST:
-                    self._found[f"{tag}_step_{step}_call_{call}"] = {
+                    self._found["_".join((tag, "step", str(step), "call", str(call)))] = {
                         "rank": self._rank, "step": step, "micro_step": 0, "pp_stage": 0, "vpp_stage": name.stage,
                         "call_id": call, "tag_name": tag, "message": text, "group_mates": [self._rank],
                     }  # fmt: skip

@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from probe.errors import UsageError
@@ -184,13 +185,7 @@ def show_trend(
     if not trend:
         raise UsageError(no_tensor(*choice))
     if given.csv:
-        rows = (
-            (name, rank, *pair)
-            for name, ranks in trend.items()
-            for rank, steps in ranks.items()
-            for pair in steps.items()
-        )
-        write_csv(sys.stdout, ("tensor", "rank", "step", choice[1]), rows)
+        write_csv(sys.stdout, ("tensor", "rank", "step", choice[1]), _rows(trend))
         return 0
     lines = [["tensor", "rank", "first", "last", "over the steps"]]
     for name, ranks in trend.items():
@@ -205,6 +200,12 @@ def show_trend(
     for item in found[:ROWS]:
         print(text.safe(f"look here: step {item.step}, {item.name}: {item.sentence}"))
     return int(bool(found))
+
+
+def _rows(trend: Trend) -> Iterator[tuple[Any, ...]]:
+    for name, ranks in trend.items():
+        for rank, steps in ranks.items():
+            yield from ((name, rank, *pair) for pair in steps.items())
 
 
 def _write(given: argparse.Namespace, summaries: list[Any], **settings: str) -> int:
