@@ -507,6 +507,13 @@ def test_the_report_has_the_lines_of_every_step(loop):
     assert any(item["rule"] == "spike" and item["name"] == "loss" for item in description["trends"])
 
 
+def test_a_report_needs_a_dump(loop):
+    from probe.reading.report.report import make_content
+
+    with pytest.raises(UsageError, match="probe watch"):
+        make_content(str(loop().run(2).path))
+
+
 def test_series_are_written_for_tensorboard(loop, tmp_path, capsys):
     from probe.__main__ import main
 

@@ -40,3 +40,10 @@ def test_a_rank_that_drifts_is_named_with_its_step(monitored):
     assert {"on rank0", "on rank1"} & {
         word for alarm in found for word in ("on rank0", "on rank1") if word in alarm["sentence"]
     }
+
+
+def test_only_the_first_rank_of_a_data_parallel_group_writes_reduced_gradients(monitored):
+    _, said = monitored
+    arrived = ["grad_unreduced_0-0.csv", "grad_unreduced_1-1.csv"]
+    assert said[0]["csv"] == ["grad_reduced_0-0.csv", "grad_reduced_1-1.csv", *arrived]
+    assert said[1]["csv"] == arrived

@@ -13,9 +13,10 @@ import sys
 
 import mindspore as ms
 from mindspore import nn
+from mindspore.communication import GlobalComm
 from mindspore.mint import distributed
 
-from probe import PrecisionDebugger
+from probe import PrecisionDebugger, TrainerMon
 from tests.programs.ranks.digits import RANK, SIZE, reduced
 from tests.support import nets
 
@@ -62,8 +63,27 @@ def watched(name, drifts=False):
     return seen, [alarm._asdict() for alarm in found]
 
 
+def trainer_mon():
+    """Train under TrainerMon; return the kinds of csv files that this rank has written."""
+    os.environ["MONITOR_OUTPUT_DIR"] = os.path.join(OUT, "csv")
+    path = os.path.join(OUT, f"trainer.{RANK}.json")
+    with open(path, "w") as file:
+        json.dump({"wg_distribution": True, "ops": ["norm"]}, file)
+    net = nets.Digits()
+    net.set_train()
+    optimizer, loss_of = nn.Momentum(net.trainable_params(), 0.05, 0.9), nn.CrossEntropyLoss()
+    gradient = ms.value_and_grad(lambda x, y: loss_of(net(x), y), None, optimizer.parameters)
+    monitor = TrainerMon(path)
+    monitor.set_monitor(net, optimizer, dp_group=GlobalComm.WORLD_COMM_GROUP)
+    for batch in nets.digits()[:2]:
+        optimizer(reduced(gradient(*batch)[1]))
+    monitor.close()
+    (own,) = [name for name in os.listdir(os.environ["MONITOR_OUTPUT_DIR"]) if f"-rank{RANK}-" in name]
+    return sorted(os.listdir(os.path.join(OUT, "csv", own)))
+
+
 bare = train()
 same, quiet = watched("healthy")
 _, alarms = watched("drifting", drifts=True)
 with open(os.path.join(OUT, f"rank{RANK}.json"), "w") as file:
-    json.dump({"bits": same == bare, "healthy": quiet, "drifting": alarms}, file)
+    json.dump({"bits": same == bare, "healthy": quiet, "drifting": alarms, "csv": trainer_mon()}, file)
