@@ -391,3 +391,43 @@ def test_after_close_nothing_is_installed(loop):
     ran.run(1)
     assert len(ran.files()) == count
     assert [vars(kind).get("__call__") for kind in (nn.Cell, nn.Optimizer)] == before
+
+
+def test_a_training_of_model_train_is_watched(loop):
+    ran = loop({"wg_distribution": True, "param_distribution": True, "ops": ["norm"]})
+    x = ran.random.normal(size=(12, 4)).astype(np.float32)
+    data = ms.dataset.NumpySlicesDataset((x, x[:, :2] * 2), ["x", "y"], shuffle=False).batch(4)
+    ms.Model(ran.net, nn.MSELoss(), ran.optimizer).train(1, data, dataset_sink_mode=False)
+    for kind in ("grad_unreduced", "grad_reduced", "param_origin", "param_updated"):
+        rows = [(row["step"], row["name"]) for row in ran.rows(kind)]
+        assert sorted(rows) == sorted((str(step), name) for step in range(3) for name in ran.names), kind
+    arrived, entered = ran.rows("grad_unreduced"), ran.rows("grad_reduced")
+    assert {(row["name"], row["step"], row["norm"]) for row in arrived} == {
+        (row["name"], row["step"], row["norm"]) for row in entered
+    }
+
+
+def test_a_dump_may_be_made_in_the_same_steps(loop, debug):
+    bare = loop({}, watch=False).run(4)
+    ran = loop({**ALL, "collect_times": 2})
+    debugger = debug(level="mix")
+    original = ran.grad
+
+    def grad(*batch):
+        debugger.start(ran.net)
+        return original(*batch)
+
+    def end(step, gradients):
+        return gradients
+
+    ran.grad = grad
+    for _ in range(4):  # measuring ends while the debugger records
+        ran.run(1, end)
+        debugger.stop()
+        debugger.step()
+    debugger.close()
+    assert ran.losses == bare.losses
+    assert [one.tobytes() for one in ran.after] == [one.tobytes() for one in bare.after]
+    assert sorted({row["step"] for row in ran.rows("actv_grad")}) == ["0", "1"]
+    names = debug.dump(3).names("Cell.optimizer")
+    assert names and debug.dump(3).names("Cell.head.Dense.backward")
