@@ -88,8 +88,11 @@ class Monitor:
 
     def wait(self) -> None:
         """Wait for the numbers of the step. Raises a pending error of the training."""
-        if self._is_open:
-            self._values.wait()
+        self._values.wait()
+
+    def raise_pending(self) -> None:
+        """Raise an error of the training that the monitor has met first."""
+        self._numbers.fetcher.raise_pending()
 
     def end_step(self, step: int) -> list[Alarm]:
         """End the step: write its row, and return its alarms."""

@@ -96,6 +96,8 @@ class MonitorSession(Session):
                 self._watch.monitor.wait()
         finally:
             self._unless_disabled("monitoring", lambda: self._end_row(step, recorder))
+        if self._watch.monitor is not None:
+            self._watch.monitor.raise_pending()
 
     def _end_row(self, step: int, recorder: StepRecorder | None) -> None:
         if recorder is not None and self._run.settings.keep_steps:

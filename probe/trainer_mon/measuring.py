@@ -14,6 +14,7 @@ from probe.executor import OwnOperations
 from probe.measure.reductions import Reductions
 from probe.measure.statistics import statistics
 from probe.measure.tensor_reader import TensorReader
+from probe.monitor.numbers import Fetcher
 
 #: a number, a text, or None for a number that the device has not given yet
 Cell = Union[float, str, None]
@@ -36,11 +37,12 @@ class HostOps:
     Attributes:
         ops: see above.
         ready: waits before a tensor is read.
+        fetcher: fetches from the device.
     """
 
     def __init__(self, ops: Sequence[str], eps: float, wait: Callable[[], None]) -> None:
         self.ops, self._eps, self.ready = ops, eps, wait
-        self._read = TensorReader()
+        self._read, self.fetcher = TensorReader(), Fetcher(wait)
 
     def measure(self, tensor: Any) -> Cells:
         """Return the numbers of a tensor, or of an array."""
@@ -125,7 +127,7 @@ class DeviceOps(HostOps):
     def fetch(self, waiting: list[Fetched]) -> None:
         """Put them into their places, by one fetch."""
         scalars = [scalar for one in waiting for scalar in one.scalars]
-        arrays = iter(self._own.run(self._reductions.fetch, scalars, "float"))
+        arrays = iter(self.fetcher.fetch(self._reductions, scalars))
         for one in waiting:
             found = {name: float(next(arrays).reshape(-1)[0]) for name in one.names}
             if self._reductions.norm_is_square:

@@ -178,3 +178,56 @@ def test_trainer_mon_writes_the_numbers_of_the_training_and_changes_no_bit(found
         wanted = {(name, step): trainer["norms"][step][place] for step in range(6) for place, name in enumerate(names)}
         assert rows == pytest.approx(wanted, rel=1e-4, abs=2e-6)
     assert all(float(row["nans"]) == 0 and float(row["min"]) <= float(row["mean"]) for row in trainer["rows"])
+
+
+FAILING = """
+import json, sys
+import mindspore as ms
+import numpy as np
+from pathlib import Path
+from mindspore import Tensor, nn
+from probe import PrecisionDebugger, TrainerMon
+from tests.ascend.simulator import Device
+
+way, folder = sys.argv[1], Path(sys.argv[2])
+ms.set_context(mode=ms.PYNATIVE_MODE)
+ms.set_device("Ascend")
+device = Device()
+net = nn.SequentialCell(nn.Dense(8, 16), nn.ReLU(), nn.Dense(16, 4))
+optimizer = nn.Adam(net.trainable_params(), 0.01)
+gradient = ms.value_and_grad(lambda x: (net(x) ** 2).mean(), None, optimizer.parameters)
+x = Tensor(np.ones((4, 8), np.float32))
+config, debugger, raised = folder / "config.json", None, 0
+if way == "monitor":
+    config.write_text(json.dumps({"task": "monitor", "dump_path": str(folder / "watched")}))
+    debugger = PrecisionDebugger(config_path=str(config))
+elif way == "trainer":
+    config.write_text(json.dumps({"wg_distribution": True}))
+    TrainerMon(str(config)).set_monitor(net, optimizer)
+for step in range(8):
+    if step == 4:
+        device.plan("fail-once run aclnnRelu 1 1")
+    try:
+        if debugger:
+            debugger.start(net)
+        loss, gradients = gradient(x)
+        optimizer(gradients)
+        if debugger:
+            debugger.step()
+    except RuntimeError:
+        raised += 1
+try:
+    loss.asnumpy()
+except RuntimeError:
+    raised += 1
+print(raised)
+"""
+
+
+@pytest.mark.parametrize("way", ["bare", "monitor", "trainer"])
+def test_an_error_that_the_device_tells_once_reaches_the_training(way, tmp_path):
+    variables = environment(MONITOR_OUTPUT_DIR=str(tmp_path / "csv"))
+    command = [sys.executable, "-c", FAILING, way, str(tmp_path)]
+    done = processes.run(command, capture_output=True, text=True, env=variables, timeout=200)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.splitlines()[-1] == "1"
