@@ -68,7 +68,7 @@ def kill_one(generator):
     heard = os.read(reading, 4)
     while len(heard) < enough and (more := os.read(reading, 1 << 16)):
         heard += more
-    for _ in range(generator.randrange(2000)):
+    for _ in range(generator.randrange(200_000)):
         pass  # a moment within the next step
     os.kill(pid, signal.SIGKILL)
     while more := os.read(reading, 1 << 16):
