@@ -87,7 +87,7 @@ class _Series:
         self.lowest, self.highest = math.inf, 0.0  # the highest of the values before the last five
         self.last_step = -1
         self.floor = 0.0  # smaller values are rounding
-        self.active: set[str] = set()
+        self.active: dict[str, float] = {}  # rule -> the last step in which it held
 
     @property
     def median(self) -> float:
@@ -130,16 +130,15 @@ class OnlineRules:
         return found
 
     def _look(self, name: str, series: _Series, rules: list[str], step: int, value: float) -> Iterator[Alarm]:
-        held = set()
         for rule in rules:
             if rule in _CHECKS and series.count >= ONLINE[rule].warm_up:
                 text = _CHECKS[rule](series, value, self._limits[rule])
                 if text:
-                    held.add(rule)
                     if rule not in series.active:
                         yield Alarm(rule, name, step, f"{text} in step {step}")
-        if held or series.active:
-            series.active = held | (series.active & {"missing"})
+                    series.active[rule] = step
+        if series.active:  # a rule that held a moment ago is not over
+            series.active = {rule: last for rule, last in series.active.items() if step - last <= _WINDOW}
         if math.isfinite(value):
             if series.count >= LEAST_STEPS:
                 series.highest = max(series.highest, series.recent[-LEAST_STEPS])
@@ -155,10 +154,10 @@ class OnlineRules:
             if series.kind != "grad":
                 continue
             if name in values:
-                series.active.discard("missing")
+                series.active.pop("missing", None)
                 series.streak = series.streak + 1 if series.last_step >= step - 1 else 0
             elif series.streak >= warm_up and step - series.last_step == limit and "missing" not in series.active:
-                series.active.add("missing")
+                series.active["missing"] = math.inf
                 yield Alarm(
                     "missing", name, step, f"no gradient since step {series.last_step}, but in each step before"
                 )

@@ -60,3 +60,15 @@ def test_an_update_that_is_rounding_raises_no_alarm():
     for step, value in enumerate([1e-10] * 10 + [1e-7]):
         found += looking.feed(step, {"conv.bias.update": value, "conv.weight.update": 0.1})
     assert found == []
+
+
+def test_a_rule_is_told_again_only_when_it_was_over_for_twenty_steps():
+    def said(distance):
+        looking, found = OnlineRules(), []
+        for step in range(40 + distance + 1):
+            value = 9.0 if step in (40, 40 + distance) else 1 + 0.01 * (step % 3)
+            found += looking.feed(step, {"validation": value})
+        return [alarm.step for alarm in found if alarm.rule == "spike"]
+
+    assert said(15) == [40]
+    assert said(30) == [40, 70]
