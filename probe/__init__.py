@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from probe.reading.report.report import report
     from probe.reading.run import open
     from probe.seeding import seed_all
+    from probe.trainer_mon.trainer_mon import TrainerMon
 
 __all__ = [
     "AlarmError",
@@ -30,6 +31,7 @@ __all__ = [
     "PrecisionDebugger",
     "ProbeError",
     "SettingsError",
+    "TrainerMon",
     "UsageError",
     "__version__",
     "check",
@@ -51,6 +53,7 @@ _LAZY_IMPORTS = {
     "PrecisionDebugger": "probe.debugger",
     "ProbeError": "probe.errors",
     "SettingsError": "probe.errors",
+    "TrainerMon": "probe.trainer_mon.trainer_mon",
     "UsageError": "probe.errors",
     "check": "probe.reading.check.check",
     "check_ranks": "probe.reading.rank_checks",

@@ -12,8 +12,8 @@ from types import ModuleType
 from typing import Any
 
 #: the names of ``msprobe.mindspore`` that probe serves
-_SERVED = ("MsprobeInitStep", "MsprobeStep", "seed_all")
-_MISSING = ("TrainerMon", "save", "save_grad", "step")
+_SERVED = ("MsprobeInitStep", "MsprobeStep", "TrainerMon", "seed_all")
+_MISSING = ("save", "save_grad", "step")
 
 
 class AwaitedImport:

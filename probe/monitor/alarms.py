@@ -38,7 +38,9 @@ class Alarms:
         """Return the alarms of a step, after they were told."""
         found: list[Alarm] = []
         with self._errors.guard("looking at the numbers of a step"):
-            found = [*self._rules.feed(step, values), *self._neighbour.compare(step, values)]
+            found += self._rules.feed(step, values)
+        with self._errors.guard("comparing with the next rank"):
+            found += self._neighbour.compare(step, values)
         for rule in dict.fromkeys(alarm.rule for alarm in found):
             first, *others = (alarm for alarm in found if alarm.rule == rule)
             more = f", and {len(others)} more series" if others else ""

@@ -86,6 +86,14 @@ class Monitor:
         """Add a number of the user's to this step."""
         self._values.log(name, number)
 
+    def wait(self) -> None:
+        """Wait for the numbers of the step. Raises a pending error of the training."""
+        self._values.wait()
+
+    def raise_pending(self) -> None:
+        """Raise an error of the training that the monitor has met first."""
+        self._numbers.fetcher.raise_pending()
+
     def end_step(self, step: int) -> list[Alarm]:
         """End the step: write its row, and return its alarms."""
         with self._errors.guard("removing the hooks"):
@@ -116,9 +124,11 @@ class Monitor:
 
     def close(self) -> None:
         """Release everything."""
-        self._hooks.end_step()
+        with self._errors.guard("removing the hooks"):
+            self._hooks.end_step()
         self._write(keep=False)
-        self._file.close()
+        with self._errors.guard("closing the file"):
+            self._file.close()
         self._models = None
 
     def detach(self) -> None:

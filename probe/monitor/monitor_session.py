@@ -90,15 +90,26 @@ class MonitorSession(Session):
 
     def _end_step(self, wait: bool = True) -> None:
         recorder, step = self._recorder, self._window.step
-        super()._end_step(wait)
+        try:
+            super()._end_step(wait)
+            if self._watch.monitor is not None:
+                self._watch.monitor.wait()
+        finally:
+            self._unless_disabled("monitoring", lambda: self._end_row(step, recorder))
+        if self._watch.monitor is not None:
+            self._watch.monitor.raise_pending()
+
+    def _end_row(self, step: int, recorder: StepRecorder | None) -> None:
         if recorder is not None and self._run.settings.keep_steps:
             self._watch.kept.append(recorder)
         if self._watch.steps and recorder is not None:
             self._watch.steps -= 1
         alarms = [] if self._watch.monitor is None else self._watch.monitor.end_step(step)
-        if alarms:
-            self._act(step, alarms)
-        self._choose()
+        try:
+            if alarms:
+                self._act(step, alarms)
+        finally:
+            self._choose()
 
     def _act(self, step: int, alarms: list[Alarm]) -> None:
         for recorder in self._watch.kept:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple, Union
 
@@ -14,6 +15,7 @@ from probe.executor import OwnOperations
 from probe.measure.reductions import Reductions
 from probe.measure.statistics import statistics
 from probe.measure.tensor_reader import TensorReader, to_number
+from probe.recording.measurement_queue import TrainingWork
 
 
 class Later(NamedTuple):
@@ -31,15 +33,47 @@ class Later(NamedTuple):
 Number = Union[float, Later]
 
 
-class HostNumbers:
-    """Reads tensors at once. On CPU they are read straight from their memory.
+class Fetcher:
+    """Fetches numbers from the device. A fetch may be the first to meet an error of the training.
 
     Args:
         wait: waits for asynchronous work; raises a pending error of the training.
     """
 
     def __init__(self, wait: Callable[[], None]) -> None:
-        self._read, self.ready = TensorReader(), wait
+        self._own, self._work = OwnOperations(), TrainingWork(wait)
+        self._pending: Exception | None = None
+
+    def fetch(self, reductions: Reductions, scalars: list[Any]) -> list[Any]:
+        """Return the numbers, by one fetch. Only an error of our own is raised."""
+        try:
+            return self._own.run(reductions.fetch, scalars, "float")
+        except RuntimeError as error:
+            self._pending = self._work.failure()  # a device that has failed tells it every time
+            found = self._own.run(reductions.fetch, scalars, "float")
+            self._pending = self._pending or error
+            return found
+
+    def raise_pending(self) -> None:
+        """Raise an error of the training that a fetch has met."""
+        error, self._pending = self._pending, None
+        if error is not None:
+            raise error
+
+
+class HostNumbers:
+    """Reads tensors at once. On CPU they are read straight from their memory.
+
+    Args:
+        wait: waits for asynchronous work; raises a pending error of the training.
+
+    Attributes:
+        ready: waits before a tensor is read.
+        fetcher: fetches from the device.
+    """
+
+    def __init__(self, wait: Callable[[], None]) -> None:
+        self._read, self.ready, self.fetcher = TensorReader(), wait, Fetcher(wait)
 
     def norm(self, tensor: Any) -> Number:
         """Return the L2 norm of a tensor or an array; NaN or Inf if an element is."""
@@ -90,6 +124,7 @@ class DeviceNumbers(HostNumbers):
         self.ready = lambda: None
         self._reductions, self._own = Reductions(on_cpu, scaled=False), OwnOperations()
         self._scalars: list[Any] = []
+        self._lock = threading.Lock()  # optimizers may run in several threads
 
     def norm(self, tensor: Any) -> Number:
         """Return the L2 norm; see ``HostNumbers``."""
@@ -120,11 +155,12 @@ class DeviceNumbers(HostNumbers):
 
     def fetch(self, scalars: list[Any]) -> list[float]:
         """Return their values, by one fetch."""
-        return [float(found.reshape(-1)[0]) for found in self._own.run(self._reductions.fetch, scalars, "float")]
+        return [float(found.reshape(-1)[0]) for found in self.fetcher.fetch(self._reductions, scalars)]
 
     def _later(self, scalar: Any, is_square: bool) -> Later:
-        self._scalars.append(scalar)
-        return Later(len(self._scalars) - 1, is_square)
+        with self._lock:
+            self._scalars.append(scalar)
+            return Later(len(self._scalars) - 1, is_square)
 
 
 def _number(value: float | None) -> float:

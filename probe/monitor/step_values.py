@@ -85,14 +85,17 @@ class StepValues:
         """Add a number of the user's."""
         self._values[name] = number
 
+    def wait(self) -> None:
+        """Wait for the loss where it is read on the host. Raises a pending error of the training."""
+        if self._outputs:
+            self._numbers.ready()
+
     def end(self) -> Row:
         """End the step and return its numbers."""
         values, self._values = self._values, {}
         entered, self._entered = self._entered, {}
         outputs, self._outputs, self._before = self._outputs, [], {}
         losses: dict[str, Number] = {}
-        if outputs:
-            self._numbers.ready()
         with self._errors.guard("reading the loss"):
             for place, output in enumerate(outputs):
                 losses[f"loss{place or ''}"] = self._numbers.number(output)
@@ -138,7 +141,7 @@ class StepValues:
             self._values.update(_flat(name, optimizer.scalars(self._numbers.number, {})))
         if self._has_parameters:
             with self._errors.guard("copying parameters", name):
-                self._before = {key: self._numbers.copy(value) for key, value in optimizer.parameters.items()}
+                self._before.update((key, self._numbers.copy(value)) for key, value in optimizer.parameters.items())
 
     def after_update(self, name: str, optimizer: OptimizerValues) -> None:
         """Measure parameters, their updates and states."""

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
@@ -34,6 +35,16 @@ class Observer(Protocol):
         """An optimizer has ended."""
 
 
+class _Here(threading.local):
+    """The place of this thread.
+
+    Attributes:
+        is_inside: an optimizer is running.
+    """
+
+    is_inside = False
+
+
 class TrainingHooks:
     """Installs the hooks between start and stop. Hooks on parameters stay until the end of the step.
 
@@ -55,7 +66,7 @@ class TrainingHooks:
         self._parameters: dict[str, Any] = {}
         self._handles: list[Any] = []
         self._optimizers: dict[int, tuple[str, OptimizerValues]] = {}
-        self._inside = False
+        self._here, self._lock = _Here(), threading.Lock()
 
     def watch(self, parameters: Mapping[str, Any]) -> None:
         """Watch the gradients of these parameters, from the next ``install`` on."""
@@ -93,20 +104,20 @@ class TrainingHooks:
         return original(executor, *args, **kwargs)
 
     def _update(self, original: Callable[..., Any], optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        if self._inside:  # an optimizer inside another
+        if self._here.is_inside:  # an optimizer inside another
             return original(optimizer, *args, **kwargs)
         name, values = "", None
         with self._errors.guard("reading an optimizer", type(optimizer).__name__):
             name, values = self._of(optimizer)
         if values is None:
             return original(optimizer, *args, **kwargs)
-        self._inside = True
+        self._here.is_inside = True
         try:
             self._observer.before_update(name, values, args[0] if args else ())
             result = original(optimizer, *args, **kwargs)
             self._observer.after_update(name, values)
         finally:
-            self._inside = False
+            self._here.is_inside = False
         return result
 
     def _adjust(self, original: Callable[..., Any], scaler: Any, *args: Any, **kwargs: Any) -> Any:
@@ -115,8 +126,9 @@ class TrainingHooks:
         return result
 
     def _of(self, optimizer: Any) -> tuple[str, OptimizerValues]:
-        known = self._optimizers.get(id(optimizer))
-        if known is None or not known[1].is_of(optimizer):
-            name = f"optimizer{len(self._optimizers) or ''}" if known is None else known[0]
-            known = self._optimizers[id(optimizer)] = name, OptimizerValues(optimizer, may_run=self._on_cpu)
-        return known
+        with self._lock:  # another thread may meet its first optimizer now
+            known = self._optimizers.get(id(optimizer))
+            if known is None or not known[1].is_of(optimizer):
+                name = f"optimizer{len(self._optimizers) or ''}" if known is None else known[0]
+                known = self._optimizers[id(optimizer)] = name, OptimizerValues(optimizer, may_run=self._on_cpu)
+            return known

@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""The rules of the monitor: they see one step after the other, and keep only the last values of each series.
+"""Looks at each step by the rules of ``rules.RULES``, and keeps only the last values of each series.
 
 ``probe trend`` and ``probe watch`` feed the rows of a file into the same rules.
 """
@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from probe.reading.trend_rules import LEAST_STEPS, is_far
+from probe.reading.rules import LEAST_STEPS, ONLINE, is_far
 
 _WINDOW = 20
 
@@ -35,47 +35,9 @@ class Alarm(NamedTuple):
     sentence: str
 
 
-class OnlineRule(NamedTuple):
-    """A rule.
-
-    Attributes:
-        threshold: its default.
-        kinds: the kinds of series that it looks at; see ``kind_of``.
-        warm_up: the number of values of a series before it looks.
-        meaning: the condition.
-        source: the origin of rule and threshold.
-    """
-
-    threshold: float
-    kinds: frozenset[str]
-    warm_up: int
-    meaning: str
-    source: str
-
-
-def _rule(threshold: float, kinds: str, warm_up: int, meaning: str, source: str) -> OnlineRule:
-    return OnlineRule(threshold, frozenset(kinds.split()), warm_up, meaning, source)
-
-
-_FAR = "so many times the median of the last 20 steps, robust z above 6"
-_STRANGE = "cell loss grad grad_in param update state logged total"
-ONLINE_RULES = {
-    "NaN/Inf": _rule(0.0, _STRANGE, 0, "NaN or Inf", "smdebug ExplodingTensor"),
-    "spike": _rule(4.0, "loss total logged", 20, _FAR, "ZClip"),
-    "gradient spike": _rule(30.0, "grad", 20, f"{_FAR}, and twice the highest before", "ZClip"),
-    "rising": _rule(2.0, "loss", 40, "the median of 10 steps is so many times the lowest, and near the first", "probe"),
-    "growing": _rule(
-        10.0, "grad total", 20, "grows so many times over 5 steps, in each, and to twice the highest before", "probe"
-    ),
-    "vanishing": _rule(1e-4, "grad", 20, "so small a part of the median of its first 20 steps, in 5 steps", "probe"),
-    "zeros": _rule(3.0, "grad grad_in", 2, "zero in so many steps, but not before", "smdebug DeadRelu"),
-    "missing": _rule(3.0, "grad", 10, "not seen in so many steps, but in each before", "OLMo issue 266"),
-    "unchanged": _rule(2.0, "update", 2, "zero in so many measured steps, but not before", "smdebug UnchangedTensor"),
-    "update ratio": _rule(20.0, "update", 4, "so many times the median of its updates", "smdebug WeightUpdateRatio"),
-    "weight drift": _rule(3.0, "param", 10, "so many times the norm of ten measured steps before; no biases", "probe"),
-    "collapse": _rule(64.0, "scale", 5, "falls so many times within 20 steps, or below 1", "probe"),
-}
 _Z = 6.0
+#: so small a part of the step's largest update is rounding: a bias before a BatchNorm has no gradient
+_ROUNDING = 1e-5
 
 
 _LAST = {"grad": "grad", "grad_in": "grad_in", "param": "param", "update": "update", "global_norm": "total",
@@ -104,7 +66,19 @@ def kind_of(name: str) -> str:
 class _Series:
     """The last values of one series."""
 
-    __slots__ = ("active", "count", "first", "highest", "kind", "last", "last_step", "lowest", "recent", "streak")
+    __slots__ = (
+        "active",
+        "count",
+        "first",
+        "floor",
+        "highest",
+        "kind",
+        "last",
+        "last_step",
+        "lowest",
+        "recent",
+        "streak",
+    )
 
     def __init__(self, name: str) -> None:
         self.kind, self.count, self.streak = kind_of(name), 0, 0
@@ -112,7 +86,8 @@ class _Series:
         self.first, self.last = math.nan, math.nan
         self.lowest, self.highest = math.inf, 0.0  # the highest of the values before the last five
         self.last_step = -1
-        self.active: set[str] = set()
+        self.floor = 0.0  # smaller values are rounding
+        self.active: dict[str, float] = {}  # rule -> the last step in which it held
 
     @property
     def median(self) -> float:
@@ -128,11 +103,11 @@ class OnlineRules:
     """
 
     def __init__(self, thresholds: Mapping[str, float | None] | None = None) -> None:
-        limits = {**{name: rule.threshold for name, rule in ONLINE_RULES.items()}, **(thresholds or {})}
+        limits = {**{name: rule.threshold for name, rule in ONLINE.items()}, **(thresholds or {})}
         self._limits = {name: limit for name, limit in limits.items() if limit is not None}
         self._series: dict[str, _Series] = {}
         self._of_kind: dict[str, list[str]] = {}
-        for name, rule in ONLINE_RULES.items():
+        for name, rule in ONLINE.items():
             for kind in rule.kinds if name in self._limits else ():
                 self._of_kind.setdefault(kind, []).append(name)
         self._steps = 0
@@ -141,10 +116,12 @@ class OnlineRules:
         """Take the numbers of a step; return the rules that hold from this step on."""
         found: list[Alarm] = []
         self._steps += 1
+        largest = max((value for name, value in values.items() if name.endswith(".update")), default=0.0)
         for name, value in values.items():
             series = self._series.get(name)
             if series is None:
                 series = self._series[name] = _Series(name)
+            series.floor = _ROUNDING * largest
             rules = self._of_kind.get(series.kind)
             if rules:
                 found += self._look(name, series, rules, step, value)
@@ -153,16 +130,15 @@ class OnlineRules:
         return found
 
     def _look(self, name: str, series: _Series, rules: list[str], step: int, value: float) -> Iterator[Alarm]:
-        held = set()
         for rule in rules:
-            if rule in _CHECKS and series.count >= ONLINE_RULES[rule].warm_up:
+            if rule in _CHECKS and series.count >= ONLINE[rule].warm_up:
                 text = _CHECKS[rule](series, value, self._limits[rule])
                 if text:
-                    held.add(rule)
                     if rule not in series.active:
                         yield Alarm(rule, name, step, f"{text} in step {step}")
-        if held or series.active:
-            series.active = held | (series.active & {"missing"})
+                    series.active[rule] = step
+        if series.active:  # a rule that held a moment ago is not over
+            series.active = {rule: last for rule, last in series.active.items() if step - last <= _WINDOW}
         if math.isfinite(value):
             if series.count >= LEAST_STEPS:
                 series.highest = max(series.highest, series.recent[-LEAST_STEPS])
@@ -173,15 +149,15 @@ class OnlineRules:
                 series.first = series.median
 
     def _missing(self, step: int, values: Mapping[str, float]) -> Iterator[Alarm]:
-        limit, warm_up = int(self._limits["missing"]), ONLINE_RULES["missing"].warm_up
+        limit, warm_up = int(self._limits["missing"]), ONLINE["missing"].warm_up
         for name, series in self._series.items():
             if series.kind != "grad":
                 continue
             if name in values:
-                series.active.discard("missing")
+                series.active.pop("missing", None)
                 series.streak = series.streak + 1 if series.last_step >= step - 1 else 0
             elif series.streak >= warm_up and step - series.last_step == limit and "missing" not in series.active:
-                series.active.add("missing")
+                series.active["missing"] = math.inf
                 yield Alarm(
                     "missing", name, step, f"no gradient since step {series.last_step}, but in each step before"
                 )
@@ -247,7 +223,8 @@ def _zeros(series: _Series, value: float, limit: float) -> str:
 
 def _update_ratio(series: _Series, value: float, limit: float) -> str:
     middle = series.median
-    return f"{value:.4g}, about {middle:.4g} before" if 0 < limit * middle < value else ""
+    is_large = 0 < limit * middle < value > series.floor
+    return f"{value:.4g}, about {middle:.4g} before" if is_large else ""
 
 
 def _drift(series: _Series, value: float, limit: float) -> str:

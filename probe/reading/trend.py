@@ -11,8 +11,9 @@ from typing import NamedTuple
 from probe.errors import UsageError
 from probe.reading.dump import Dump
 from probe.reading.entry_name import parse
+from probe.reading.rules import IN_DUMPS, LEAST_STEPS, RULES
 from probe.reading.source import DumpFolder, Rank
-from probe.reading.trend_rules import LEAST_STEPS, RULES, Point, Points, Trend, layer_hits, point, series_hits
+from probe.reading.trend_rules import Point, Points, Trend, layer_hits, point, series_hits
 from probe.reading.updates import is_update
 from probe.reading.updates import series as series_of
 from probe.reading.values import NUMBERS, real
@@ -163,7 +164,7 @@ def findings(
         thresholds: rule -> another threshold.
         points: further numbers of the same tensors, which ``collect`` gives; some rules need them.
     """
-    limits = {name: (thresholds or {}).get(name, rule.threshold) for name, rule in RULES.items()}
+    limits = {name: (thresholds or {}).get(name, rule.threshold) for name, rule in IN_DUMPS.items()}
     hits = [
         (name, rank, hit)
         for name, by_rank in trend.items()

@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""The rules of ``probe trend``: which series of norms are worth a look. None of them proves an error."""
+"""Looks at series of norms in dumps by the rules of ``rules.RULES``, as ``probe trend`` does."""
 
 from __future__ import annotations
 
@@ -10,41 +10,14 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from probe.reading.rules import LEAST_STEPS, is_far
 from probe.reading.source import Rank
 from probe.reading.values import Record, element_count, real
 
 #: tensor -> rank -> step -> number
 Trend = dict[str, dict[Rank, dict[int, float]]]
 
-
-class Rule(NamedTuple):
-    """A rule.
-
-    Attributes:
-        threshold: its default.
-        meaning: the condition.
-        source: the origin of rule and threshold.
-    """
-
-    threshold: float
-    meaning: str
-    source: str
-
-
-RULES = {
-    "NaN/Inf": Rule(0.0, "any NaN or Inf", "smdebug ExplodingTensor"),
-    "spike": Rule(6.0, "robust z of log(norm) against the last 20 recorded steps, and twice as large", "ZClip, llm.c"),
-    "growing": Rule(10.0, "a gradient grows so many times over 5 recorded steps, in each of them", "probe"),
-    "vanishing": Rule(1e-7, "a gradient's norm by the root of its size is below", "smdebug VanishingGradient"),
-    "update ratio": Rule(10.0, "a parameter's norm changes by so many times itself", "smdebug WeightUpdateRatio"),
-    "unchanged": Rule(3.0, "equal over so many recorded steps", "smdebug UnchangedTensor"),
-    "missing": Rule(1.0, "recorded before, and not in this step, or a gradient of zeros", "OLMo issue 266"),
-    "dead units": Rule(0.99, "so large a part of an activation is zero in 5 recorded steps", "smdebug DeadRelu"),
-    "saturation": Rule(0.9, "so near to the largest number of a 16-bit dtype", "probe"),
-    "one layer apart": Rule(6.0, "robust z of log(norm) among layers of a kind, and twice as large", "OLMo issue 266"),
-    "weight drift": Rule(2.0, "a parameter's norm is so many times that of the first recorded step", "probe"),
-}  # fmt: skip
-LEAST_STEPS, _WINDOW = 5, 20
+_WINDOW = 20
 _LARGEST = {"Float16": 65504.0, "BFloat16": 3.3895313892515355e38}
 _NUMBER = re.compile(r"\.\d+(?=\.)")
 _RATE = re.compile(r"\.forward\.\d+\.learning_rate(\.\d+)?$")
@@ -132,13 +105,6 @@ def _spike(values: list[tuple[int, float]], limits: Mapping[str, float]) -> Iter
         if len(before) >= LEAST_STEPS - 1 and value > 0 and is_far(math.log(value), before, limits["spike"]):
             yield "spike", step, f"{value:.4g} in step {step}, about {math.exp(statistics.median(before)):.4g} before"
             return
-
-
-def is_far(value: float, others: Sequence[float], limit: float) -> bool:
-    """Return whether a logarithm is above others by a robust z, and by a factor of two."""
-    middle = statistics.median(others)
-    spread = max(statistics.median(abs(item - middle) for item in others) * 1.4826, 1e-3)
-    return (value - middle) / spread > limit and value - middle > math.log(2)
 
 
 def _gradient(

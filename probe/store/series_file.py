@@ -10,6 +10,7 @@ reader knows where the rows end.
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -17,6 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from probe.store import file_io, layout
+
+_log = logging.getLogger("probe")
 
 #: the first bytes of a section
 MARK = b'{"probe series": '
@@ -110,6 +113,10 @@ class SeriesFile:
         Raises:
             OSError: when it cannot be written. The file then ends with its last complete row.
         """
+        if self._file >= 0 and not os.fstat(self._file).st_nlink:
+            _log.warning("%s is gone: a new file begins with step %d", self.path, step)
+            self.close()
+            self._names = ["step"]
         if self._file < 0:
             self._open()
         new = [name for name in values if name not in self._names]

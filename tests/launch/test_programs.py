@@ -137,6 +137,14 @@ def test_a_program_for_msprobe_records_itself(folder):
     assert "from_msprobe.py, line 15: the program makes a PrecisionDebugger of its own: the settings" in done.stderr
 
 
+def test_a_program_under_msprobes_monitor_writes_its_files(folder):
+    done = start(folder, *RUN, "--task", "structure", "trainer_mon.py")
+    assert done.returncode == 0, done.stderr
+    found = sorted(path.name for path in folder.glob("monitor_output/*-rank0-*/*.csv"))
+    kinds = ("grad_reduced", "grad_unreduced", "param_origin", "param_updated")
+    assert found == sorted(f"{kind}_{step}-{step}.csv" for kind in kinds for step in (0, 1))
+
+
 @pytest.mark.skipif(not PEER.exists(), reason=f"msprobe's environment {PEER} is missing: make peer")
 def test_an_installed_msprobe_is_refused_or_replaced(folder):
     shutil.rmtree(folder / "dump", ignore_errors=True)

@@ -4,10 +4,13 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
+import shutil
 import signal
 import sys
+import threading
 
 import mindspore as ms
 import numpy as np
@@ -18,6 +21,8 @@ import probe
 from probe import AlarmError, SettingsError, UsageError
 from probe.reading.series import open_series
 from tests.support import processes
+from tests.support.paths import ROOT, environment, program
+from tests.support.thorough import thorough_but
 
 BAD = 24
 
@@ -365,3 +370,193 @@ def test_an_error_of_ours_in_any_hook_never_reaches_the_training(tmp_path, debug
     (log,) = ran.path.rglob("dump_error_info.log")
     assert "ours" in log.read_text()
     log.unlink()
+
+
+def test_an_error_of_ours_at_the_end_of_a_step_never_reaches_the_training(tmp_path, debug, loop, monkeypatch, caplog):
+    bare = Loop(tmp_path / "bare").run(3, debugger=False)
+
+    def fail(*args, **kwargs):
+        raise ZeroDivisionError("ours")
+
+    ran = loop()
+    monkeypatch.setattr("probe.monitor.step_values.StepValues.end", fail)
+    ran.run(2)
+    monkeypatch.setattr("probe.monitor.training_hooks.TrainingHooks.remove", fail)
+    ran.run(1)
+    assert ran.losses == bare.losses
+    assert [record.getMessage() for record in caplog.records if "monitoring failed" in record.getMessage()]
+    monkeypatch.undo()
+    ran.run(1)
+    assert ran.series().steps == [3]
+    for log in ran.path.rglob("dump_error_info.log"):
+        assert "ours" in log.read_text()
+        log.unlink()
+
+
+def test_a_folder_that_is_removed_is_told_and_made_again(tmp_path, debug, loop, caplog):
+    bare = Loop(tmp_path / "bare").run(6, debugger=False)
+    ran = loop().run(3)
+    shutil.rmtree(ran.path)
+    ran.run(3)
+    assert ran.losses == bare.losses
+    assert ran.series().steps == [3, 4, 5]
+    said = [record.getMessage() for record in caplog.records if "is gone" in record.getMessage()]
+    assert len(said) == 1 and "step 3" in said[0]
+
+
+class Own(ms.experimental.optim.Optimizer):
+    """An optimizer of a user, without a compiled function: MindSpore compiles in one thread at a time."""
+
+    def __init__(self, parameters, lr, around=lambda update: update()):
+        super().__init__(parameters, {"lr": lr})
+        self.around = around
+
+    def construct(self, gradients):
+        self.around(lambda: self.update(gradients))
+        return True
+
+    def update(self, gradients):
+        for parameter, gradient in zip(self.parameters, gradients):
+            parameter.set_data(parameter - gradient * 0.1)
+
+
+def test_optimizers_of_several_threads_are_watched(loop):
+    ran, began, ended = loop(interval=1), threading.Event(), threading.Event()
+
+    def during(update):
+        began.set()
+        assert ended.wait(60)
+        update()
+
+    first = Own(ran.net[0].trainable_params(), 0.5, during)
+    second = Own(ran.net[2].trainable_params(), 0.25)
+
+    def other(gradients):
+        assert began.wait(60)
+        second(gradients)
+        ended.set()
+
+    for _ in range(3):
+        began.clear()
+        ended.clear()
+        ran.debugger.start(ran.net)
+        _, gradients = ran.grad(*ran.batch())
+        thread = threading.Thread(target=other, args=(gradients[2:],))
+        thread.start()
+        first(gradients[:2])
+        thread.join()
+        ran.debugger.stop()
+        ran.debugger.step()
+    series = ran.series()
+    assert series["optimizer.learning_rate"].values.tolist() == [0.5] * 3
+    assert series["optimizer1.learning_rate"].values.tolist() == [0.25] * 3
+    for name in ("0.weight", "2.weight"):
+        steps, values = series[f"{name}.update"]
+        assert steps.tolist() == [0, 1, 2]
+        np.testing.assert_allclose(values, 0.1 * series[f"{name}.grad"].values, rtol=1e-4)
+
+
+def test_trend_shows_the_series_and_their_alarms(loop, capsys):
+    from probe.__main__ import main
+
+    ran = loop().run(BAD + 3, bad=BAD)
+    assert main(["trend", str(ran.path)]) == 1
+    shown = capsys.readouterr().out
+    assert "0.weight.grad" in shown and "loss" in shown
+    assert f"look here: step {BAD}, loss: spike: " in shown
+    assert main(["trend", str(ran.path), "--like", "learning_rate"]) == 0
+    assert "optimizer.learning_rate" in capsys.readouterr().out
+    assert main(["trend", str(ran.path), "--csv"]) == 0
+    rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    assert [float(row["norm"]) for row in rows if row["tensor"] == "loss"] == pytest.approx(ran.losses)
+    assert main(["trend", str(ran.path), "--like", "nothing"]) == 2
+
+
+def test_watch_writes_the_columns_of_msprobe(loop, tmp_path, capsys):
+    from probe.__main__ import main
+
+    clipped = lambda gradients: ops.clip_by_global_norm(gradients, 0.01)  # noqa: E731
+    ran = loop(interval=2, list=["Cell.2.Dense"], optimizer=lambda parameters: nn.Adam(parameters, 0.01))
+    ran.run(5, between=clipped)
+    assert main(["watch", str(ran.path), "--msprobe-csv", str(tmp_path / "csv")]) == 0
+    capsys.readouterr()
+    found = {}
+    for path in (tmp_path / "csv" / "rank0").iterdir():
+        with path.open(newline="") as file:
+            found[path.name] = list(csv.DictReader(file))
+    kinds = ("grad_unreduced", "grad_reduced", "param_updated", "exp_avg", "exp_avg_sq", "actv", "actv_grad")
+    assert set(found) == {f"{kind}_0-4.csv" for kind in kinds}
+    assert list(found["grad_unreduced_0-4.csv"][0]) == ["vpp_stage", "name", "step", "norm", "max", "min"]
+    assert list(found["actv_0-4.csv"][0])[:4] == ["vpp_stage", "name", "step", "micro_step"]
+    assert {row["name"] for row in found["actv_grad_0-4.csv"]} == {"2.input", "2.output"}
+    series = ran.series()
+    for kind, column in (("grad_unreduced", "0.weight.grad"), ("grad_reduced", "0.weight.grad_in")):
+        rows = [float(row["norm"]) for row in found[f"{kind}_0-4.csv"] if row["name"] == "0.weight"]
+        np.testing.assert_allclose(rows, series[column].values, rtol=1e-6)
+    assert [row["step"] for row in found["exp_avg_0-4.csv"] if row["name"] == "2.bias"] == ["0", "2", "4"]
+
+
+def test_the_report_has_the_lines_of_every_step(loop):
+    from probe.reading.report.report import make_content
+
+    ran = loop(on_alarm="dump", alarm_steps=1).run(BAD + 3, bad=BAD)
+    description = make_content(str(ran.path)).description
+    (line,) = description["series"]["loss"]["b"].values()
+    assert [step for step, _ in line] == list(range(BAD + 3))
+    assert [number for _, number in line] == pytest.approx(ran.losses)
+    assert any(item["rule"] == "spike" and item["name"] == "loss" for item in description["trends"])
+
+
+def test_a_report_needs_a_dump(loop):
+    from probe.reading.report.report import make_content
+
+    with pytest.raises(UsageError, match="probe watch"):
+        make_content(str(loop().run(2).path))
+
+
+def test_series_are_written_for_tensorboard(loop, tmp_path, capsys):
+    from probe.__main__ import main
+
+    pytest.importorskip("tensorboard", reason="tensorboard is not installed")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    ran = loop().run(4)
+    assert main(["watch", str(ran.path), "--tensorboard", str(tmp_path / "board")]) == 0
+    assert "tensorboard --logdir" in capsys.readouterr().out
+    read = EventAccumulator(str(tmp_path / "board" / "rank"))
+    read.Reload()
+    found = [(event.step, event.tensor_proto.float_val[0]) for event in read.Tensors("loss")]
+    assert found == [(step, pytest.approx(loss)) for step, loss in enumerate(ran.losses)]
+
+
+def test_without_tensorboard_the_message_names_the_package(loop, tmp_path, capsys, monkeypatch):
+    from probe.__main__ import main
+
+    ran = loop().run(1)
+    monkeypatch.setitem(sys.modules, "tensorboard.summary", None)
+    assert main(["watch", str(ran.path), "--tensorboard", str(tmp_path / "board")]) == 2
+    assert "pip install tensorboard" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kills", thorough_but([4], [4, 60]))
+def test_a_process_that_is_killed_at_any_moment_has_all_rows(kills):
+    command = program("monitor.kills", "--kills", kills, "--seed", kills)
+    done = processes.run(command, capture_output=True, text=True, cwd=ROOT, env=environment(), check=True)
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert len(found) == kills
+    for one in found:
+        assert one["whole"] and one["same"]
+        assert one["told"] <= one["rows"] <= one["told"] + 1, one
+
+
+@pytest.mark.thorough
+def test_ten_thousand_steps_hold_no_more_memory_and_the_file_is_as_long_as_computed():
+    command = program("monitor.long", "--steps", 10_000)
+    done = processes.run(
+        command, fresh="memory is measured", capture_output=True, text=True, cwd=ROOT, env=environment(), check=True
+    )
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert (found["rows"], found["sections"]) == (10_000, 1)
+    assert found["length"] == found["computed"]
+    assert found["watched"] - max(found["bare"], 0) <= 2_000_000, found

@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from probe.errors import UsageError
@@ -25,7 +26,8 @@ from probe.reading.commands.arguments import (
 if TYPE_CHECKING:
     from probe.reading.nan import Found
     from probe.reading.rank_checks import Digest
-    from probe.reading.trend import Samples
+    from probe.reading.trend import Samples, TrendFinding
+    from probe.reading.trend_rules import Trend
 
 
 def add_findings(commands: Any) -> None:
@@ -138,19 +140,31 @@ def _unless_unread(said: list[str]) -> int:
 
 def run_trend(given: argparse.Namespace) -> int:
     """Run ``probe trend``."""
+    from probe.reading.rules import IN_DUMPS, RULES
     from probe.reading.run import open
+    from probe.reading.series_files import find_series
     from probe.reading.trend import read_all
-    from probe.reading.trend_rules import RULES
 
-    thresholds, only_summaries = read_thresholds(given.rules, RULES), wants_summaries(given)
+    has_series, only_summaries = bool(find_series(given.path)), wants_summaries(given)
+    thresholds = read_thresholds(given.rules, RULES if has_series else IN_DUMPS)
     samples = read_all(open(given.path).folders, given.like, given.stat, workers(given))
     if only_summaries:
         return _write(given, samples, like=given.like, stat=given.stat.lower())
-    return show_trend(samples, given, (given.like, given.stat), thresholds)
+    choice = given.like, given.stat
+    if not has_series:
+        return show_trend(samples, given, choice, thresholds)
+    from probe.reading.series import open_series
+    from probe.reading.series_views import trend_of
+
+    return show_trend(samples, given, choice, thresholds, trend_of(open_series(given.path), *choice, thresholds))
 
 
 def show_trend(
-    samples: list[Samples], given: argparse.Namespace, choice: tuple[str, str], thresholds: dict[str, float]
+    samples: list[Samples],
+    given: argparse.Namespace,
+    choice: tuple[str, str],
+    thresholds: dict[str, float],
+    monitored: tuple[Trend, list[TrendFinding]] = ({}, []),
 ) -> int:
     """Print series; return the exit status.
 
@@ -159,24 +173,20 @@ def show_trend(
         given: the arguments csv and rows.
         choice: the part of the names, and the statistic.
         thresholds: rule -> another threshold.
+        monitored: series of the monitor, and what the rules say about them.
     """
     from probe.reading.tables import write_csv
     from probe.reading.trend import findings, no_tensor, series, sparkline
 
     trend, points = series(samples)
+    recorded = sorted({sample.step for sample in samples if sample.step is not None})
+    found = findings(trend, recorded, thresholds, points) if choice[1].lower() == "norm" else []
+    trend, found = {**trend, **monitored[0]}, [*found, *monitored[1]]
     if not trend:
         raise UsageError(no_tensor(*choice))
     if given.csv:
-        rows = (
-            (name, rank, *pair)
-            for name, ranks in trend.items()
-            for rank, steps in ranks.items()
-            for pair in steps.items()
-        )
-        write_csv(sys.stdout, ("tensor", "rank", "step", choice[1]), rows)
+        write_csv(sys.stdout, ("tensor", "rank", "step", choice[1]), _rows(trend))
         return 0
-    recorded = sorted({sample.step for sample in samples if sample.step is not None})
-    found = findings(trend, recorded, thresholds, points) if choice[1].lower() == "norm" else []
     lines = [["tensor", "rank", "first", "last", "over the steps"]]
     for name, ranks in trend.items():
         for rank, steps in ranks.items():
@@ -190,6 +200,12 @@ def show_trend(
     for item in found[:ROWS]:
         print(text.safe(f"look here: step {item.step}, {item.name}: {item.sentence}"))
     return int(bool(found))
+
+
+def _rows(trend: Trend) -> Iterator[tuple[Any, ...]]:
+    for name, ranks in trend.items():
+        for rank, steps in ranks.items():
+            yield from ((name, rank, *pair) for pair in steps.items())
 
 
 def _write(given: argparse.Namespace, summaries: list[Any], **settings: str) -> int:

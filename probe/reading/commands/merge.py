@@ -68,10 +68,10 @@ def _show_ranks(given: argparse.Namespace, head: Head, summaries: list[Any]) -> 
 
 
 def _show_trend(given: argparse.Namespace, head: Head, summaries: list[Any]) -> int:
-    from probe.reading.trend_rules import RULES
+    from probe.reading.rules import IN_DUMPS
 
     choice = str(head.settings.get("like")), str(head.settings.get("stat"))
-    return show_trend(summaries, given, choice, read_thresholds(given.rules, RULES))
+    return show_trend(summaries, given, choice, read_thresholds(given.rules, IN_DUMPS))
 
 
 _SHOW: dict[str, Callable[[argparse.Namespace, Any, list[Any]], int]] = {

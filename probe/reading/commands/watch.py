@@ -36,6 +36,8 @@ def add_watch(commands: Any) -> None:
     )
     parser.add_argument("--follow", action="store_true", help="go on, and print each new alarm, until Ctrl-C")
     parser.add_argument("--csv", action="store_true", help="write every number of the series as csv")
+    parser.add_argument("--msprobe-csv", metavar="FOLDER", help="write csv files with the columns of msprobe's monitor")
+    parser.add_argument("--tensorboard", metavar="FOLDER", help="write event files for TensorBoard")
     parser.add_argument("--rules", metavar="FILE", help='JSON with other thresholds, as {"spike": 8}')
     parser.add_argument("--rows", type=int, default=ROWS, help="how many series to list (0: all)")
     parser.set_defaults(run=run_watch, failed=2)
@@ -43,13 +45,15 @@ def add_watch(commands: Any) -> None:
 
 def run_watch(given: argparse.Namespace) -> int:
     """Run ``probe watch``."""
-    from probe.reading.online_rules import ONLINE_RULES
+    from probe.reading.rules import ONLINE
     from probe.reading.series import open_series
 
-    thresholds, ranks = read_thresholds(given.rules, ONLINE_RULES), open_series(given.path)
+    thresholds, ranks = read_thresholds(given.rules, ONLINE), open_series(given.path)
     if given.csv:
         _write_csv(ranks, given.like)
         return 0
+    if given.msprobe_csv or given.tensorboard:
+        return _export(ranks, given)
     count = 0
     for rank in ranks:
         count += _show(rank, given, thresholds)
@@ -112,6 +116,17 @@ def _follow(given: argparse.Namespace, thresholds: dict[str, float], count: int)
                 seen[rank.path] = len(alarms)
     except KeyboardInterrupt:
         return int(any(seen.values()) or bool(count))
+
+
+def _export(ranks: list[RankSeries], given: argparse.Namespace) -> int:
+    from probe.reading.series_views import write_msprobe_csv, write_tensorboard
+
+    if given.msprobe_csv:
+        print(f"{len(write_msprobe_csv(ranks, given.msprobe_csv))} csv files are in {text.safe(given.msprobe_csv)}")
+    if given.tensorboard:
+        count, folder = write_tensorboard(ranks, given.tensorboard), text.safe(given.tensorboard)
+        print(f"{count} series are in {folder}: tensorboard --logdir {folder}")
+    return 0
 
 
 def _write_csv(ranks: list[RankSeries], like: str) -> None:

@@ -17,6 +17,7 @@ from probe.reading.rank_checks import RankFinding, check_digests
 from probe.reading.report import part as kinds
 from probe.reading.report.code import Code, short_paths, without_paths
 from probe.reading.report.merge import Merged
+from probe.reading.report.monitored import alarms_of, main_lines
 from probe.reading.report.part import Part
 from probe.reading.text import safe
 from probe.reading.trend import findings
@@ -137,7 +138,12 @@ class ContentMaker:
             for side, numbers in part.series.updates.items():
                 for key, value in numbers.items():
                     updates[key][side].setdefault(rank, []).append([part.step, _number(value)])
-        return {"loss": loss, "norm": norm, "loss_name": safe(name), **updates}
+        shown = {"loss": loss, "norm": norm, **updates}
+        for side, path in zip("ab", self._paths):
+            for ranked, lines in main_lines(path):
+                for key, found in lines.items():
+                    shown[key][side][str(ranked)] = found
+        return {"loss_name": safe(name), **shown}
 
     def _trends(self) -> list[dict[str, Any]]:
         trend: Trend = {}
@@ -146,7 +152,7 @@ class ContentMaker:
                 if part.step is not None:
                     trend.setdefault(name, {}).setdefault(part.rank, {})[part.step] = value
         steps = sorted({part.step for part in self._parts if part.step is not None})
-        found = findings(trend, steps)
+        found = [*findings(trend, steps), *alarms_of(self._paths[1])]
         return [{**item._asdict(), "name": safe(item.name)} for item in found[:_MOST]]
 
     def _ranks(self) -> list[dict[str, Any]]:

@@ -17,6 +17,7 @@ from probe.reading.report.pair_part import pair_part
 from probe.reading.report.run_part import run_part
 from probe.reading.run import Run
 from probe.reading.run import open as open_run
+from probe.reading.series_files import find_series
 from probe.reading.work import HERE, Workers, run_units
 
 #: above this size a page is slow to open, and mails refuse it
@@ -107,6 +108,10 @@ def make_content(path: str, golden: str = "", wishes: Wishes | None = None) -> C
         units = [(*pair, wishes.options) for pair in pairs]
         parts = list(run_units(pair_part, units, wishes.workers))
     else:
+        if not run.folders and find_series(path):
+            raise UsageError(
+                f"{path} has rows of the monitor and no dump, which a report needs: see probe watch {path}"
+            )
         chosen = [(folder,) for folder in folders(run, wishes.step, wishes.rank)]
         parts, alone = list(run_units(run_part, chosen, wishes.workers, "reading")), ([], [])
     if all(part.error for part in parts):

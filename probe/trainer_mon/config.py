@@ -1,0 +1,231 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The settings file of TrainerMon: the keys of msprobe's monitor."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from probe.config import file_reader, validators
+from probe.config.messages import errors_about, nearest, printable, refuse
+from probe.errors import SettingsError
+
+_log = logging.getLogger("probe")
+
+#: the numbers of a tensor that ``ops`` may name
+OPS = ("norm", "min", "max", "mean", "zeros", "nans", "shape", "dtype")
+RULES = ("AnomalyTurbulence", "AnomalyNan")
+#: keys of msprobe that have no effect here, and the place of the same in probe
+_NOT_SERVED = {
+    "ur_distribution": "msprobe writes nothing for it on MindSpore",
+    "mg_direction": "msprobe writes nothing for it on MindSpore",
+    "mg_distribution": "msprobe writes nothing for it on MindSpore",
+    "cc_distribution": 'a dump at level "L1" has the collectives',
+    "print_struct": 'task "structure" writes the tree of Cells',
+    "stack_info": "stack.json of a dump has the stacks",
+    "recording_l2_features": "no csv has them",
+    "l2_targets": "no csv has them",
+    "sa_order": "no csv has them",
+    "append_output": "each run has a folder of its own",
+}
+#: keys that need no effect: names are always shortened, as msprobe does on MindSpore
+_SILENT = ("squash_name",)
+
+
+class AlertRule(NamedTuple):
+    """A rule of the key ``alert``.
+
+    Attributes:
+        name: "AnomalyTurbulence" or "AnomalyNan".
+        threshold: its threshold; None where it has none.
+    """
+
+    name: str
+    threshold: float | None
+
+
+class TrainerConfig(NamedTuple):
+    """The settings of TrainerMon.
+
+    Attributes:
+        targets: names of Cells and parameters, or their beginnings; empty means all.
+        ops: the numbers of each tensor, in the order of the columns.
+        wg_distribution: whether gradients are measured, as they arrive and as they enter the optimizer.
+        mv_distribution: whether the optimizer's states are.
+        param_distribution: whether parameters are, before and after the update.
+        xy_distribution: whether inputs and outputs of Cells and their gradients are.
+        all_xy: whether those of all Cells are.
+        forward_only: leaves out the gradients of Cells.
+        backward_only: leaves out their inputs and outputs.
+        monitor_mbs_grad: whether each gradient that arrives within a step has a row.
+        start_step: the first step.
+        step_interval: the distance of the steps.
+        collect_times: the number of steps, after which nothing is measured.
+        step_count_per_record: the number of steps of one csv file.
+        module_ranks: the ranks; empty means all.
+        eps: elements below it count as zeros.
+        ndigits: the decimals of a number.
+        alert: the rules, and whether anomaly.json is written.
+        dynamic_on: with the variable DYNAMIC_MONITOR: whether measuring begins.
+        format: "csv".
+    """
+
+    targets: tuple[str, ...] = ()
+    ops: tuple[str, ...] = ("norm", "shape", "dtype")
+    wg_distribution: bool = False
+    mv_distribution: bool = False
+    param_distribution: bool = False
+    xy_distribution: bool = False
+    all_xy: bool = False
+    forward_only: bool = False
+    backward_only: bool = False
+    monitor_mbs_grad: bool = False
+    start_step: int = 0
+    step_interval: int = 1
+    collect_times: int = 100_000_000
+    step_count_per_record: int = 1
+    module_ranks: tuple[int, ...] = ()
+    eps: float = 1e-8
+    ndigits: int = 6
+    alert: tuple[tuple[AlertRule, ...], bool] = ((), False)
+    dynamic_on: bool = False
+    format: str = "csv"
+
+
+def _whole(least: int, most: int) -> validators.Validator:
+    allowed = f"a whole number from {least} to {most}"
+    return validators.rule(lambda value: type(value) is int and least <= value <= most, allowed)
+
+
+def _targets(key: str, value: Any) -> tuple[str, ...]:
+    names = validators.mapping(key, value)
+    return tuple(name for name in names if name)
+
+
+def _ops(key: str, value: Any) -> tuple[str, ...]:
+    given = validators.list_of(validators.rule(lambda item: isinstance(item, str), "a list of names"))(key, value)
+    for name in given:
+        if name not in OPS:
+            _log.warning("TrainerMon: %s has no %s; it has %s", key, printable(name), ", ".join(OPS))
+    known = [name for name in dict.fromkeys(given) if name in OPS] or ["norm"]
+    return (*known, *(name for name in ("shape", "dtype") if name not in known))
+
+
+def _number(key: str, value: Any) -> float:
+    check = validators.rule(lambda item: type(item) in (int, float) and item >= 0, "a number from 0")
+    return float(check(key, value))
+
+
+def _alert(key: str, value: Any) -> tuple[tuple[AlertRule, ...], bool]:
+    content = validators.mapping(key, value)
+    rules = []
+    for rule in content.get("rules") or ():
+        given = validators.mapping(f"{key}.rules", rule)
+        arguments = validators.mapping(f"{key}.rules.args", given.get("args") or {})
+        name = validators.choice(*RULES)(f"{key}.rules.rule_name", given.get("rule_name"))
+        threshold = arguments.get("threshold")
+        if threshold is None and name == RULES[0]:
+            refuse(f"{key}.rules.args.threshold", threshold, "a number from 0")
+        rules.append(AlertRule(name, None if threshold is None else _number(f"{key}.rules.args.threshold", threshold)))
+    return tuple(rules), bool(validators.boolean(f"{key}.dump", content.get("dump", False)))
+
+
+def _format(key: str, value: Any) -> str:
+    if value != "csv":
+        _log.warning("TrainerMon: %s is %s; csv is written", key, printable(repr(value)))
+    return "csv"
+
+
+_FLAGS = (
+    "wg_distribution mv_distribution param_distribution xy_distribution all_xy forward_only backward_only "
+    "monitor_mbs_grad dynamic_on"
+)
+_ROWS: Mapping[str, Callable[[str, Any], Any]] = {
+    **dict.fromkeys(_FLAGS.split(), validators.boolean),
+    "targets": _targets, "ops": _ops, "start_step": _whole(0, 10**9), "step_interval": _whole(1, 10**9),
+    "collect_times": _whole(0, 10**9), "step_count_per_record": _whole(1, 10**6),
+    "module_ranks": validators.list_of(_whole(0, 10**6), "a list of numbers"), "eps": _number,
+    "ndigits": _whole(1, 20), "alert": _alert, "format": _format,
+}  # fmt: skip
+
+
+def load(path: str) -> TrainerConfig:
+    """Return the settings of a file. A key that is not served has one warning.
+
+    Raises:
+        SettingsError: when the file cannot be read, or a value is wrong.
+    """
+    content, values = file_reader.read(path), {}
+    with errors_about(path):
+        for key, value in content.items():
+            if key in _ROWS:
+                if value is not None:
+                    values[key] = _ROWS[key](key, value)
+            elif key not in _SILENT and _is_wanted(value):
+                _warn(key)
+    return TrainerConfig(**values)
+
+
+def _is_wanted(value: Any) -> bool:
+    return bool(value.get("enable", True) if isinstance(value, Mapping) and value else value)
+
+
+def _warn(key: Any) -> None:
+    if key in _NOT_SERVED:
+        _log.warning("TrainerMon: %s has no effect: %s", key, _NOT_SERVED[key])
+    else:
+        guess = nearest(key, _ROWS)
+        _log.warning("TrainerMon: there is no key %s%s", printable(str(key)), f"; is it {guess}?" if guess else "")
+
+
+class ConfigSource:
+    """The settings file. With the variable DYNAMIC_MONITOR it is read again after each edit.
+
+    Args:
+        path: the file.
+
+    Attributes:
+        first: the settings that hold from the first step on; None where measuring begins with an edit.
+
+    Raises:
+        SettingsError: when the file cannot be read, or a value in it is wrong.
+    """
+
+    def __init__(self, path: Any) -> None:
+        self._path = validators.path("config_file_path", path)
+        self._is_dynamic = os.environ.get("DYNAMIC_MONITOR", "").lower() == "true"
+        self._stamp: tuple[int, int] | None = None
+        self.first = None if self._is_dynamic else load(self._path)
+
+    def changed(self) -> TrainerConfig | None:
+        """Return the settings if the file was edited since the last call, and ``dynamic_on`` is true."""
+        stamp = self._new_stamp() if self._is_dynamic else None
+        if stamp is None or stamp == self._stamp:
+            return None
+        self._stamp = stamp
+        try:
+            config = load(self._path)
+        except SettingsError as error:
+            _log.warning("TrainerMon: the settings stay as they were: %s", error)
+            return None
+        return config if config.dynamic_on else None
+
+    def turn_off(self) -> None:
+        """Write that ``dynamic_on`` is false: the next edit that makes it true begins again."""
+        if not self._is_dynamic:
+            return
+        content = {**file_reader.read(self._path), "dynamic_on": False}
+        with open(self._path, "w", encoding="utf-8") as file:
+            json.dump(content, file, indent=2)
+        self._stamp = self._new_stamp()
+
+    def _new_stamp(self) -> tuple[int, int] | None:
+        try:
+            found = os.stat(self._path)
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_size

@@ -1,0 +1,82 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""A long training, bare and then under the monitor. Prints one JSON line: memory that grew, length of the file.
+
+    python -m tests.programs.monitor.long [--steps 10000]
+
+Memory is what the process holds, in bytes. It is read after a tenth of the steps and at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+parser.add_argument("--steps", type=int, default=10_000)
+given = parser.parse_args()
+
+import mindspore as ms
+import numpy as np
+from mindspore import nn
+
+from probe import PrecisionDebugger
+from probe.reading.series import open_series
+
+ms.set_context(mode=ms.PYNATIVE_MODE, pynative_synchronize=True)
+ms.set_device("CPU")
+ms.set_seed(1)
+net = nn.SequentialCell(nn.Dense(8, 16), nn.ReLU(), nn.Dense(16, 4))
+optimizer = nn.Adam(net.trainable_params(), 0.001)
+gradient = ms.value_and_grad(lambda x: ((net(x) - x[:, :4]) ** 2).mean(), None, optimizer.parameters)
+random = np.random.default_rng(0)
+data = [ms.Tensor(random.normal(size=(8, 8)).astype(np.float32)) for _ in range(16)]
+
+
+def held():
+    gc.collect()
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * 1024
+    raise OSError("no VmRSS")
+
+
+def train(steps, debugger=None):
+    """Return the bytes that were held after a tenth of the steps, and at the end."""
+    first = 0
+    for step in range(steps):
+        if debugger is not None:
+            debugger.start(net)
+        _, gradients = gradient(data[step % 16])
+        optimizer(gradients)
+        if debugger is not None:
+            debugger.stop()
+            debugger.step()
+        if step == steps // 10:
+            first = held()
+    return first, held()
+
+
+bare = train(given.steps)
+folder = tempfile.mkdtemp()
+config = os.path.join(folder, "config.json")
+with open(config, "w") as file:
+    json.dump({"task": "monitor", "dump_path": folder, "quiet": True}, file)
+watched = train(given.steps, PrecisionDebugger(config_path=config))
+PrecisionDebugger.close()
+(series,) = open_series(folder)
+content = Path(series.path).read_bytes()
+head = content.partition(b"\n")[0]
+names = json.loads(head)["names"]
+result = {
+    "bare": bare[1] - bare[0], "watched": watched[1] - watched[0], "rows": len(series.steps),
+    "sections": content.count(head[:17]), "length": len(content),
+    "computed": len(head) + 1 + 4 * len(names) * given.steps,
+}  # fmt: skip
+shutil.rmtree(folder)
+print(json.dumps(result))
