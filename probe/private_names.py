@@ -8,14 +8,21 @@ name that only some versions have. ``Cell()`` is an instance, and the module ``n
 
 from __future__ import annotations
 
+import functools
 import importlib
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 _EXECUTOR = "mindspore.graph.api:_pynative_executor.{0}|mindspore.common.api:_pynative_executor.{0}"
 _COMPILER = "mindspore.graph.api:{0}|mindspore.common.api:{0}"
 _PRIM = "mindspore.ops.auto_generate.gen_ops_prim:{0}"
+
+Made = TypeVar("Made")
+
+#: the first MindSpore that was tested, and the first that was not
+TESTED = ("2.7.2", "2.11")
 
 
 @dataclass(frozen=True)
@@ -46,7 +53,7 @@ PRIVATE_PARTS = (
         "nothing is recorded",
         *(f"mindspore:Tensor.{name}" for name in "_dtype _shape _nbytes _size".split()),
         "mindspore._c_expression:typing.Type|mindspore._c_expression:typing.Number",
-        "mindspore.ops.auto_generate:copy_op",
+        executor="sync",
     ),
     _part(
         "memory",
@@ -60,9 +67,10 @@ PRIVATE_PARTS = (
     ),
     _part(
         "own operations",
-        "nothing is recorded",
+        "no number is recorded on a device, or while a communication is in flight",
         "mindspore._c_expression:MixedPrecisionType.NOTSET",
-        executor="enable_grad set_enable_grad set_mixed_precision_type requires_grad grad_flag sync",
+        "mindspore.ops.auto_generate:copy_op",
+        executor="enable_grad set_enable_grad set_mixed_precision_type",
         prim="Max Min MeanExt SumExt LinalgVectorNorm Square Abs Maximum ClampScalar Div NotEqual Equal Less Greater "
         "Reshape Concat",
     ),
@@ -72,12 +80,14 @@ PRIVATE_PARTS = (
         *(f"mindspore:Tensor.{name}" for name in "_grad_node _output_index".split()),
         *(f"node:{name}" for name in "_sequence_nr next_functions register_hook register_prehook name".split()),
         "node:_unique_id?",
-        "mindspore.common.hook_handle:_HOOK_VERSION",
+        "mindspore.common.hook_handle:_HOOK_VERSION?",
+        executor="requires_grad grad_flag set_grad_flag",
     ),
     _part(
         "Cells",
         "entries of Cells are missing",
         *(f"mindspore.nn:Cell().{name}" for name in "_run_forward_pre_hook _forward_pre_hook _params".split()),
+        "mindspore.nn:Cell()._run_forward_hook",
     ),
     _part(
         "operations",
@@ -104,7 +114,7 @@ PRIVATE_PARTS = (
     ),
     _part(
         "communication",
-        "nothing is recorded",
+        "collectives have no group, and numbers may be null or wait while a communication is in flight",
         "mindspore._c_expression:CommHandle.wait",
         "mindspore.communication:GlobalComm.INITED",
         "mindspore.communication:GlobalComm.WORLD_COMM_GROUP",
@@ -131,6 +141,76 @@ PRIVATE_PARTS = (
         "mindspore.nn:Cell()._cells",
     ),
 )
+
+
+def is_between(version: str, first: str, end: str) -> bool:
+    """Return whether a version is at least the first, and below the end.
+
+    >>> is_between("2.10.0", "2.7.2", "2.11"), is_between("2.11.0rc1", "2.7.2", "2.11")
+    (True, False)
+    """
+    numbers, low, high = ([int(part) for part in re.findall(r"\d+", text)[:3]] for text in (version, first, end))
+    return low <= numbers < high
+
+
+@functools.lru_cache(1)
+def installed_parts() -> Parts:
+    """Return the parts of this process."""
+    return Parts()
+
+
+class Parts:
+    """The parts of probe that the installed MindSpore allows: all, at a version that was tested.
+
+    Attributes:
+        version: MindSpore's version.
+        is_tested: whether it was tested.
+        missing: part -> the private names that it lacks.
+        losses: part -> the data that are lost without it.
+    """
+
+    def __init__(self) -> None:
+        import mindspore
+
+        self.version = str(mindspore.__version__)
+        self.is_tested = is_between(self.version, *TESTED)
+        self.missing: dict[str, list[str]] = {}
+        self.losses: dict[str, str] = {}
+        self._told = ""
+        for part, name in () if self.is_tested else missing_names():
+            self.missing.setdefault(part.part, []).append(name.partition(":")[2])
+            self.losses[part.part] = part.loss
+
+    def make(self, part: str, make: Callable[[], Made], otherwise: Made) -> Made:
+        """Return an object of a part; where the part is off, or fails now, return the other object."""
+        if part not in self.missing:
+            try:
+                return make()
+            except Exception as error:  # a new MindSpore may raise anything: the other parts go on
+                self.fail(part, f"{type(error).__name__}: {error}")
+        return otherwise
+
+    def fail(self, part: str, reason: str) -> None:
+        """Note that a part failed its self-test: it is off."""
+        self.losses[part] = next(row.loss for row in PRIVATE_PARTS if row.part == part)
+        known = self.missing.setdefault(part, [])
+        if reason not in known:
+            known.append(reason)
+
+    def tell(self, log: Callable[[str], None]) -> None:
+        """Say which parts are off, and that the version was not tested: nothing where all is well, nothing twice."""
+        text = "" if self.is_tested and not self.losses else str(self)
+        if text != self._told:
+            self._told = text
+            log(text)
+
+    def __str__(self) -> str:
+        tested = f"MindSpore {self.version} was not tested with this probe, but versions from {TESTED[0]} and below "
+        tested = "" if self.is_tested else f"{tested}{TESTED[1]} were. "
+        if not self.losses:
+            return f"{tested}All parts passed their self-tests. `probe doctor` checks more."
+        off = "; ".join(f"{part} ({loss}: {', '.join(self.missing[part])})" for part, loss in self.losses.items())
+        return f"{tested}These parts are off: {off}. `probe doctor` checks more."
 
 
 def missing_names() -> Iterator[tuple[PrivatePart, str]]:

@@ -11,6 +11,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from probe.measure.shells import local_tensor
+
 Array = np.ndarray[Any, Any]
 
 #: MindSpore hands bfloat16 to numpy as a two-byte dtype of its own, of this kind
@@ -112,7 +114,7 @@ class TensorReader:
 
 def to_number(tensor: Any) -> float | int | bool:
     """Return the value of a tensor of one element. A float32 0.001 becomes 0.001, as its user wrote it."""
-    value = to_numpy(tensor).reshape(-1)[0]
+    value = to_numpy(local_tensor(tensor)).reshape(-1)[0]
     return float(str(value)) if value.dtype.kind in "fV" else value.item()
 
 

@@ -161,6 +161,11 @@ class StepRecorder:
         """Record the states of an optimizer as they are now."""
         call.parts.update(self.task.states(call, states))
 
+    def note_parameters(self, call: Call, parameters: Mapping[str, Any]) -> None:
+        """Record the parameters that a Cell has used: a forward hook may swap them. The end of the call has none then."""
+        if call.recorded and not self.closed:
+            call.parts.update(self.task.parameters(call, parameters))
+
     def end(self, call: Call, result: Any, parameters: Mapping[str, Any] | None = None) -> None:
         """End a call: record its outputs, and a Cell's parameters, as they are now. Raises ``queue.pending_error``."""
         with self.guard("recording a result", call):

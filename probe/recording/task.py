@@ -71,6 +71,10 @@ class Task:
         """Return the parts that hold the outputs, and a Cell's parameters, as they are now."""
         return {}
 
+    def parameters(self, call: Call, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the parts that hold the parameters that a Cell has used, before they are swapped back."""
+        return {}
+
     def gradient(self, call: Call, slot: Slot, tensor: Any) -> Any:
         """Return the record of a gradient that arrived now, or None."""
 

@@ -95,8 +95,8 @@ class ValuesTask(Task):
         """Return the described outputs and parameters; see ``Task``."""
         if not self._has_outputs:
             return {}
-        describe, measure, name = self._describe, self._queue.measure, call.forward
-        sink, role = self._sink_of(name), Role.OUTPUT
+        describe, name, role = self._describe, call.forward, Role.OUTPUT
+        sink = self._sink_of(name)
         items, reserved = as_outputs(result), reserved_outputs(call.key) if self._on_cpu else None
         if reserved:
             outputs = [
@@ -107,10 +107,15 @@ class ValuesTask(Task):
             ]
         else:
             outputs = [describe(item, f"{name}.output.{i}", sink, role) for i, item in enumerate(items)]
-        if parameters is None:
-            return {"output": outputs}
-        records = {key: measure(value, f"{name}.parameters.{key}", sink, role) for key, value in parameters.items()}
-        return {"output": outputs, "parameters": records}
+        return {"output": outputs, **({} if parameters is None else self.parameters(call, parameters))}
+
+    def parameters(self, call: Call, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the records of the parameters that a Cell has used; see ``Task``."""
+        if not self._has_outputs:
+            return {}
+        measure, name, sink = self._queue.measure, call.forward, self._sink_of(call.forward)
+        part, role = "parameters", Role.OUTPUT
+        return {part: {key: measure(value, f"{name}.{part}.{key}", sink, role) for key, value in parameters.items()}}
 
     def gradient(self, call: Call, slot: Slot, tensor: Any) -> Any:
         """Return the record of a gradient that arrived now; see ``Task``."""

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import contextlib
 import operator
+import os
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -48,19 +50,18 @@ class AutogradNodes:
             getattr(mindspore, name) for name in "float16 float32 float64 bfloat16 complex64 complex128".split()
         )
         self.identify: Callable[[Node], Any] = _by_name
-        self.grad_enabled: Callable[[], bool] = executor.requires_grad
-        self.is_differentiated: Callable[[], bool] = executor.grad_flag
+        self.grad_enabled: Callable[[], bool] = bool
+        self.is_differentiated: Callable[[], bool] = bool
         self.synchronize: Callable[[], None] = executor.sync
         self._view = mindspore.Tensor.view
         self._anchor = mindspore.Parameter(mindspore.Tensor([1.0, 2.0], mindspore.float32), name="probe_anchor")
         self.works, self.reason = False, ""
-        if self.grad_enabled():  # save() or start() inside a forward: the self-test would become part of its graph
-            if hasattr(self._view(self._anchor, -1)._grad_node, "_unique_id"):
-                self.identify = _by_unique_id
-            self.works = True
-            return
         try:
-            self._test()
+            self.grad_enabled, self.is_differentiated = executor.requires_grad, executor.grad_flag
+            if not (self.grad_enabled() and _is_inside_mindspore()):
+                self._test(executor)
+            elif hasattr(self._view(self._anchor, -1)._grad_node, "_unique_id"):  # the test would be a part of a graph
+                self.identify = _by_unique_id
             self.works = True
         except Exception as error:  # a future MindSpore may raise anything here: forward data are still recorded
             self.reason = f"{type(error).__name__}: {error}"
@@ -82,8 +83,8 @@ class AutogradNodes:
         node = self._view(self._anchor, -1)._grad_node
         return LEAF if node is None else int(node._sequence_nr())
 
-    def _test(self) -> None:
-        """Differentiate a known function and check the arguments of the hooks."""
+    def _test(self, executor: Any) -> None:
+        """Differentiate a known function and check the arguments of the hooks. The flag of the training stays."""
         import mindspore
 
         seen: dict[str, Any] = {}
@@ -100,7 +101,12 @@ class AutogradNodes:
             node.register_hook(lambda gi, go: seen.__setitem__("hook", [t[0].asnumpy().tolist() for t in (gi, go)]))
             return (doubled * doubled).sum()
 
-        mindspore.grad(function)(mindspore.Tensor([1.0, 3.0], mindspore.float32))
+        flag = self.is_differentiated()
+        try:
+            mindspore.grad(function)(mindspore.Tensor([1.0, 3.0], mindspore.float32))
+        finally:
+            if flag:
+                executor.set_grad_flag(flag)
         expected = {"leaf": True, "order": True, "pre": [4.0, 12.0], "hook": [[8.0, 24.0], [4.0, 12.0]]}
         if seen != expected:
             raise RuntimeError(f"the self-test of the node API saw {seen} instead of {expected}")
@@ -108,6 +114,16 @@ class AutogradNodes:
 
 def _by_name(node: Node) -> Any:  # MindSpore below 2.9
     return node.name(), node._sequence_nr()
+
+
+def _is_inside_mindspore() -> bool:
+    """Return whether MindSpore has called this code, perhaps while it differentiates a function of the user's."""
+    import mindspore
+
+    root, frame = os.path.dirname(mindspore.__file__) + os.sep, sys._getframe()
+    while frame is not None and not frame.f_code.co_filename.startswith(root):
+        frame = frame.f_back  # type: ignore[assignment]
+    return frame is not None
 
 
 def remove_hooks(handles: list[Any]) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from probe.reading import entry_name
 from probe.reading.compare.judging.shard_arrays import Stored
+from probe.reading.compare.layouts.placements import GRID, Placed
 from probe.reading.compare.layouts.places import GIVEN, values
 from probe.reading.compare.layouts.shards import ALONE, ODD, WHOLE, Shards, agree, not_combined
 from probe.reading.compare.layouts.side import MOVING, Place, Side
@@ -81,6 +82,9 @@ class Settling:
     def _record(self, at: Place, shards: Shards) -> Record:
         if shards.axis == WHOLE:
             return shards.record if shards.same else self._of_variants(at, shards, self._reference(at))
+        if isinstance(shards, Placed) and shards.axis == GRID:
+            made = shards.gathered(self._folders[self._side.stages.stage_of[at.name]])
+            return made or self._unknown(at, shards, "the ranks have terms of a sum, and no arrays")
         if shards.axis == ALONE:
             return self._unknown(at, shards, "one side has more tensors in a list")
         if shards.axis != ODD and self._fits_length(at, shards):

@@ -1,0 +1,149 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Trains two steps bare and two recorded, on a MindSpore that nobody tested: without_a_name.py DUMP [NAME].
+
+NAME is one of ``probe.private_names``: probe does not see it after the bare steps. Prints one line of JSON.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import inspect
+import json
+import logging
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import mindspore as ms
+import numpy as np
+from mindspore import Tensor, nn, ops
+
+ms.set_context(mode=ms.PYNATIVE_MODE, pynative_synchronize=True)
+ms.set_device("CPU")
+PROBE = str(Path(importlib.util.find_spec("probe").origin).parent)
+
+
+class Net(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.fc, self.norm = nn.Dense(4, 6), nn.LayerNorm((6,))
+
+    def construct(self, x):
+        return ops.relu(self.norm(self.fc(x))).sum()
+
+
+def train(around):
+    ms.set_seed(3)
+    net = Net()
+    optimizer = nn.Adam(net.trainable_params(), 0.01)
+    differentiate = ms.value_and_grad(net, None, net.trainable_params())
+    found = []
+    for _ in range(2):
+        with around(net):
+            loss, gradients = differentiate(Tensor(np.arange(8, dtype=np.float32).reshape(2, 4)))
+            optimizer(gradients)
+        found += [loss.asnumpy(), *(gradient.asnumpy() for gradient in gradients)]
+    return [*found, *(parameter.asnumpy() for parameter in net.get_parameters())]
+
+
+@contextlib.contextmanager
+def bare(net):
+    yield
+
+
+def node_class():
+    found = []
+    ms.grad(lambda x: found.append(type((x * 2)._grad_node)) or x)(Tensor([1.0], ms.float32))
+    return found[0]
+
+
+class Hidden:
+    """An attribute of a class that probe does not see; MindSpore does."""
+
+    def __init__(self, name, original):
+        self.name, self.original = name, original
+
+    def __get__(self, instance, owner=None):
+        if is_asked_by_probe():
+            raise AttributeError(f"there is no {self.name}")
+        get = getattr(type(self.original), "__get__", None)
+        return self.original if get is None else get(self.original, instance, owner)
+
+
+class HiddenFromSet(Hidden):
+    """The same of one that can be assigned."""
+
+    def __set__(self, instance, value):
+        type(self.original).__set__(self.original, instance, value)
+
+
+def is_asked_by_probe():
+    return sys._getframe(2).f_code.co_filename.startswith(PROBE)
+
+
+def hide_in_module(module, name):
+    class Hiding(type(module)):
+        def __getattribute__(self, asked):
+            if asked == name and is_asked_by_probe():
+                raise AttributeError(f"there is no {name}")
+            return super().__getattribute__(asked)
+
+    module.__class__ = Hiding
+
+
+def hide(name):
+    """Hide a name of the table from probe; return whether there was one to hide."""
+    hidden = False
+    for place in name.rstrip("?").split("|"):
+        module, _, dotted = place.partition(":")
+        with contextlib.suppress(ImportError, AttributeError):
+            owner = node_class() if module == "node" else importlib.import_module(module)
+            *words, last = dotted.split(".")
+            for word in words:
+                owner = getattr(owner, word.removesuffix("()"))
+            if isinstance(owner, ModuleType):
+                getattr(owner, last)
+                hide_in_module(owner, last)
+            else:
+                kind = owner if isinstance(owner, type) else type(owner)
+                original = inspect.getattr_static(kind, last)
+                descriptor = HiddenFromSet if hasattr(type(original), "__set__") else Hidden
+                setattr(kind, last, descriptor(last, original))
+            hidden = True
+    return hidden
+
+
+def main():
+    path, *names = sys.argv[1:]
+    expected = train(bare)
+    ms.__version__ = "99.0.0"
+    taken = False
+    if names:
+        taken = hide(names[0])
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(message)s")
+    from probe import PrecisionDebugger
+
+    debugger = PrecisionDebugger(dump_path=path, level="mix")
+
+    @contextlib.contextmanager
+    def recorded(net):
+        debugger.start(net)
+        yield
+        debugger.stop()
+        debugger.step()
+
+    with_probe = train(recorded)
+    kinds, errors = set(), ""
+    for file in Path(path).rglob("dump.json"):
+        for entry in json.loads(file.read_text())["data"]:
+            kinds |= {entry.split(".")[0], *({"backward", "parameters_grad", "optimizer"} & set(entry.split(".")))}
+    for file in Path(path).rglob("dump_error_info.log"):
+        errors += file.read_text()
+    same = len(expected) == len(with_probe) and all(map(np.array_equal, expected, with_probe))
+    print(json.dumps({"same": bool(same), "taken": taken, "kinds": sorted(kinds), "errors": errors}))
+
+
+if __name__ == "__main__":
+    main()
