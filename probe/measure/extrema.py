@@ -62,9 +62,6 @@ class TensorExtrema:
     layout: str = ""
 
     @property
-    def severity| None = None
-
-    @property
     def severity(self) -> Severity:
         """The worst kind of value in the tensor."""
         if self.extrema is None:

@@ -12,8 +12,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-#: classes of these packages hold their own values, unless they have one of the names below
-_OWN_VALUES = frozenset(("mindspore", "builtins", "pybind11_builtins"))
+#: classes of these packages hold their own values, unless they have one of the names below; Parameter is of "abc"
+_OWN_VALUES = frozenset(("mindspore", "builtins", "abc"))
 _OF_SHELLS = ("_local_tensor", "__fallback__")
 #: a local tensor may be a shell again
 _DEEPEST = 4

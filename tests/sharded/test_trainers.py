@@ -13,6 +13,7 @@ from mindspore import Tensor, nn, ops
 
 from probe import UsageError
 from probe.callbacks import TrainerCallback
+from probe.capture.autograd.nodes import AutogradNodes
 from probe.executor import pynative_executor
 from tests.support.dumps import Dump
 
@@ -130,18 +131,35 @@ def test_other_events_are_ignored_and_other_names_are_none(debug):
         TrainerCallback("config.json")
 
 
-@pytest.fixture
-def grad_flag():
-    executor = pynative_executor()
-    executor.set_grad_flag(True)
-    yield executor
-    executor.set_grad_flag(False)
+class FlagTrainer(MindFormersTrainer):
+    """Has the gradient flag on in every event and every forward, as MindFormers with hyper-parallel."""
+
+    def __init__(self, model, callbacks):
+        super().__init__(model, callbacks)
+        self.differentiate = ms.value_and_grad(lambda x: model(x), None, model.trainable_params())
+
+    def event(self, name, **named):
+        pynative_executor().set_grad_flag(True)
+        super().event(name, **named)
+        assert pynative_executor().grad_flag()
 
 
-def test_the_gradient_flag_may_be_on_for_good(debug, grad_flag):
-    """MindFormers switches it on once."""
-    bare = MindFormersTrainer(net(), []).train(2)
-    grad_flag.set_grad_flag(True)
-    assert MindFormersTrainer(net(), [TrainerCallback(debug(level="mix"))]).train(2) == bare
+def test_the_gradient_flag_may_be_on_for_good(debug):
+    try:
+        bare = FlagTrainer(net(), []).train(2)
+        assert FlagTrainer(net(), [TrainerCallback(debug(level="mix"))]).train(2) == bare
+    finally:
+        pynative_executor().set_grad_flag(False)
     data = Dump(debug.dump_path / "step1" / "rank").data
     assert {"Cell.fc.Dense.backward.0", "Cell.fc.Dense.parameters_grad.0"} <= set(data)
+
+
+def test_the_self_test_runs_where_the_flag_is_on(monkeypatch):
+    monkeypatch.setattr(AutogradNodes, "newest_sequence_nr", lambda self: -1)  # as in a MindSpore that has changed
+    pynative_executor().set_grad_flag(True)
+    try:
+        assert not AutogradNodes().works
+        assert pynative_executor().grad_flag()
+    finally:
+        pynative_executor().set_grad_flag(False)
+    assert not AutogradNodes().works

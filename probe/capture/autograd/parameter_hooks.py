@@ -49,7 +49,7 @@ class ParameterHooks:
         new = {
             (key, name): parameter
             for name, parameter in parameters.items()
-            if known.get((key, name, id(parameter)), type(None))() is not parameter and parameter.requires_grad
+            if known.get((key, name, id(parameter)), type(None))() is not parameter and getattr(parameter, "requires_grad", False)
         }
         if new:
             self._register(recorder, new, lasting)
