@@ -96,6 +96,14 @@ class DTensor(Tensor):
     def has_init(self):
         return False
 
+    @property
+    def local_param_info(self):
+        return getattr(self._local_tensor, "param_info", None)
+
+    @local_param_info.setter
+    def local_param_info(self, info):  # Parameter gives it: the local tensor is then differentiated as the parameter
+        self._local_tensor.param_info = info
+
     def asnumpy(self):
         return self._local_tensor.asnumpy()
 
@@ -189,11 +197,10 @@ def one_forward_one_backward(first, second, batches):
     found, pulls = [], []
     for number in range(len(batches) + 1):
         if number < len(batches):
-            made, pull = ms.vjp(first, batches[number], weights=first.trainable_params())
-            pulls.append((made, pull))
+            pulls.append(ms.vjp(lambda x: first(x), batches[number], weights=first.trainable_params()))
         if number:
             made, pull = pulls.pop(0)
-            loss, pull_second = ms.vjp(second, made, weights=second.trainable_params())
+            loss, pull_second = ms.vjp(lambda x: second(x), made, weights=second.trainable_params())
             (back,), own = pull_second(ops.ones_like(loss))
             found += [loss.asnumpy(), *(gradient.asnumpy() for gradient in own)]
             found += [gradient.asnumpy() for gradient in pull(back)[1]]
