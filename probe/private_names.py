@@ -240,7 +240,7 @@ def _node_class() -> type:
     found: list[type] = []
 
     def function(x: Any) -> Any:
-        found.append(type((x * 2)._grad_node))
+        found.append(type(getattr(x * 2, "_grad_node", None)))  # an error here would leave MindSpore differentiating
         return x
 
     differentiate: Callable[..., Any] = mindspore.grad(function)

@@ -16,6 +16,8 @@ import mindspore as ms
 import numpy as np
 from mindspore import Parameter, Tensor, nn, ops
 
+from probe.executor import pynative_executor
+
 try:
     from mindspore._c_expression import NoFallbackGuard
 except ImportError:  # this MindSpore asks no shell
@@ -194,17 +196,32 @@ def one_forward_one_backward(first, second, batches):
     Returns:
         The losses and the gradients, as arrays.
     """
-    found, pulls = [], []
+    found, waiting = [], []
     for number in range(len(batches) + 1):
         if number < len(batches):
-            pulls.append(ms.vjp(lambda x: first(x), batches[number], weights=first.trainable_params()))
+            waiting.append(freely(first, batches[number]))
         if number:
-            made, pull = pulls.pop(0)
-            loss, pull_second = ms.vjp(lambda x: second(x), made, weights=second.trainable_params())
-            (back,), own = pull_second(ops.ones_like(loss))
+            made = waiting.pop(0)
+            received = Parameter(Tensor(made.asnumpy()), name="received")  # as another process has it
+            loss = freely(second, received)
+            back, *own = backward(loss, Tensor(np.float32(1.0)), [received, *second.trainable_params()])
             found += [loss.asnumpy(), *(gradient.asnumpy() for gradient in own)]
-            found += [gradient.asnumpy() for gradient in pull(back)[1]]
+            found += [gradient.asnumpy() for gradient in backward(made, back, first.trainable_params())]
     return found
+
+
+def freely(cell, value):
+    """Call a Cell with the gradient flag on, as trainers do that call ``loss.backward()`` later."""
+    pynative_executor().set_grad_flag(True)
+    try:
+        return cell(value)
+    finally:
+        pynative_executor().set_grad_flag(False)
+
+
+def backward(made, gradient, parameters):
+    """Return the gradients of parameters, from the gradient of a tensor that was made before."""
+    return ms.value_and_grad(lambda gradient: (made * gradient).sum(), None, parameters)(gradient)[1]
 
 
 class Stage(nn.Cell):

@@ -89,16 +89,22 @@ class AutogradNodes:
 
         seen: dict[str, Any] = {}
 
-        def function(x: Any) -> Any:
-            doubled = x * 2
+        def look(doubled: Any, x: Any) -> None:
             node = doubled._grad_node
             (leaf, index), *_ = node.next_functions
             if hasattr(leaf, "_unique_id"):
                 self.identify = _by_unique_id
             seen["leaf"] = (self.identify(leaf), index) == self.key(x)
             seen["order"] = self.newest_sequence_nr() > node._sequence_nr() and leaf._sequence_nr() == LEAF
-            node.register_prehook(lambda go: seen.__setitem__("pre", go[0].asnumpy().tolist()))
-            node.register_hook(lambda gi, go: seen.__setitem__("hook", [t[0].asnumpy().tolist() for t in (gi, go)]))
+            node.register_prehook(lambda go: seen.__setitem__("pre", _values(go[0])))
+            node.register_hook(lambda gi, go: seen.__setitem__("hook", [_values(t[0]) for t in (gi, go)]))
+
+        def function(x: Any) -> Any:
+            doubled = x * 2
+            try:
+                look(doubled, x)
+            except Exception as error:  # raised out of here, it would leave MindSpore differentiating for good
+                seen["error"] = f"{type(error).__name__}: {error}"
             return (doubled * doubled).sum()
 
         flag = self.is_differentiated()
@@ -110,6 +116,10 @@ class AutogradNodes:
         expected = {"leaf": True, "order": True, "pre": [4.0, 12.0], "hook": [[8.0, 24.0], [4.0, 12.0]]}
         if seen != expected:
             raise RuntimeError(f"the self-test of the node API saw {seen} instead of {expected}")
+
+
+def _values(tensor: Any) -> Any:
+    return tensor.asnumpy().tolist()
 
 
 def _by_name(node: Node) -> Any:  # MindSpore below 2.9
