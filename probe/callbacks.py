@@ -83,8 +83,8 @@ class MsprobeInitStep(Callback):  # type: ignore[misc]  # MindSpore has no types
 class TrainerCallback:
     """A callback that records every step of a trainer: MindFormers' in PyNative mode, or one like transformers'.
 
-    It has every method ``on_…`` that a trainer may call. Arguments that it does not know are ignored. The model is that of
-    the trainer, unless one is given here. A resumed training goes on with the trainer's number of the step.
+    It has every method ``on_…`` that a trainer may call. Arguments that it does not know are ignored. The model is
+    that of the trainer, unless one is given here. A resumed training goes on with the trainer's number of the step.
 
     Args:
         debugger: the PrecisionDebugger.

@@ -165,8 +165,6 @@ class Parts:
     Attributes:
         version: MindSpore's version.
         is_tested: whether it was tested.
-        missing: part -> the private names that it lacks.
-        losses: part -> the data that are lost without it.
     """
 
     def __init__(self) -> None:
@@ -174,32 +172,40 @@ class Parts:
 
         self.version = str(mindspore.__version__)
         self.is_tested = is_between(self.version, *TESTED)
-        self.missing: dict[str, list[str]] = {}
-        self.losses: dict[str, str] = {}
+        self._lacking: dict[str, list[str]] = {}
+        self._failed: dict[str, str] = {}
         self._told = ""
         for part, name in () if self.is_tested else missing_names():
-            self.missing.setdefault(part.part, []).append(name.partition(":")[2])
-            self.losses[part.part] = part.loss
+            self._lacking.setdefault(part.part, []).append(name.partition(":")[2])
 
     def make(self, part: str, make: Callable[[], Made], otherwise: Made) -> Made:
-        """Return an object of a part; where the part is off, or fails now, return the other object."""
-        if part not in self.missing:
-            try:
-                return make()
-            except Exception as error:  # a new MindSpore may raise anything: the other parts go on
-                self.fail(part, f"{type(error).__name__}: {error}")
-        return otherwise
+        """Return an object of a part, or the result of its self-test.
 
-    def fail(self, part: str, reason: str) -> None:
-        """Note that a part failed its self-test: it is off."""
-        self.losses[part] = next(row.loss for row in PRIVATE_PARTS if row.part == part)
-        known = self.missing.setdefault(part, [])
-        if reason not in known:
-            known.append(reason)
+        Args:
+            part: the part.
+            make: makes the object, or raises where the part does not work.
+            otherwise: the result where the part is off, because it lacks a private name or fails now.
+        """
+        if part in self._lacking:
+            return otherwise
+        try:
+            made = make()
+        except Exception as error:  # a new MindSpore may raise anything: the other parts go on
+            self._failed[part] = f"{type(error).__name__}: {error}"
+            return otherwise
+        self._failed.pop(part, None)
+        return made
+
+    def reason(self, part: str) -> str:
+        """Return why a part is off; "" where it is on."""
+        return ", ".join(self._lacking.get(part, ())) or self._failed.get(part, "")
 
     def tell(self, log: Callable[[str], None]) -> None:
         """Say which parts are off, and that the version was not tested: nothing where all is well, nothing twice."""
-        text = "" if self.is_tested and not self.losses else str(self)
+        if self.is_tested and not self._failed:
+            self._told = ""
+            return
+        text = str(self)
         if text != self._told:
             self._told = text
             log(text)
@@ -207,10 +213,11 @@ class Parts:
     def __str__(self) -> str:
         tested = f"MindSpore {self.version} was not tested with this probe, but versions from {TESTED[0]} and below "
         tested = "" if self.is_tested else f"{tested}{TESTED[1]} were. "
-        if not self.losses:
+        off = {row.part: row.loss for row in PRIVATE_PARTS if self.reason(row.part)}
+        if not off:
             return f"{tested}All parts passed their self-tests. `probe doctor` checks more."
-        off = "; ".join(f"{part} ({loss}: {', '.join(self.missing[part])})" for part, loss in self.losses.items())
-        return f"{tested}These parts are off: {off}. `probe doctor` checks more."
+        said = "; ".join(f"{part} ({loss}: {self.reason(part)})" for part, loss in off.items())
+        return f"{tested}These parts are off: {said}. `probe doctor` checks more."
 
 
 def missing_names() -> Iterator[tuple[PrivatePart, str]]:

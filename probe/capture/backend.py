@@ -17,7 +17,6 @@ from probe.capture.pynative.pynative_capture import PyNativeCapture
 from probe.capture.support_ops import SupportedApi
 from probe.config.settings import Settings
 from probe.naming import BACKWARD
-from probe.private_names import installed_parts
 
 _log = logging.getLogger("probe")
 _OTHER_BITS = (
@@ -80,23 +79,17 @@ class Backends:
             UsageError: for level "debug" in GRAPH_MODE, which needs no start.
         """
         if self.current is None:
-            try:
-                self.current = self._make(settings)
-            finally:
-                installed_parts().tell(_log.warning)
+            if not is_graph_mode():
+                self.current = pynative = PyNativeCapture(settings)
+                if self._has_compiled_cells and self._graphs is not None:
+                    self.current = MixedCapture(pynative, GraphCapture(self._graphs))
+            else:
+                check_graph_settings(settings, None)
+                self._graphs = self._graphs or CompiledGraphs(False, settings.dump_path, BACKWARD in settings.data_mode)
+                self.current = GraphCapture(self._graphs)
             for api in custom:
                 self.current.add(api)
         return self.current
-
-    def _make(self, settings: Settings) -> CaptureBackend:
-        if is_graph_mode():
-            check_graph_settings(settings, None)
-            self._graphs = self._graphs or CompiledGraphs(False, settings.dump_path, BACKWARD in settings.data_mode)
-            return GraphCapture(self._graphs)
-        pynative = PyNativeCapture(settings)
-        if self._has_compiled_cells and self._graphs is not None:
-            return MixedCapture(pynative, GraphCapture(self._graphs))
-        return pynative
 
     def close(self) -> None:
         """Watch nothing more."""

@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Sequence
 from typing import Any
 
 #: classes of these packages hold their own values, unless they have one of the names below; Parameter is of "abc"
 _OWN_VALUES = frozenset(("mindspore", "builtins", "abc"))
 _OF_SHELLS = ("_local_tensor", "__fallback__")
-#: a local tensor may be a shell again
-_DEEPEST = 4
 
 
 @functools.lru_cache(256)
-def may_be_shell(kind: type) -> bool:
+def may_be_shell(kind: Any) -> bool:
     """Return whether tensors of a class may be shells. Others need no further look."""
     packages = {base.__module__.partition(".")[0] for base in kind.__mro__}
     return not packages <= _OWN_VALUES or any(hasattr(kind, name) for name in _OF_SHELLS)
@@ -28,37 +25,25 @@ def may_be_shell(kind: type) -> bool:
 
 def local_tensor(tensor: Any) -> Any:
     """Return the tensor with the values of this rank: the local one of a shell, else the given one."""
-    for _ in range(_DEEPEST):
-        if not may_be_shell(type(tensor)):
-            break
-        inner = getattr(tensor, "_local_tensor", None)
-        if inner is None:
-            break
-        tensor = inner
-    return tensor
+    inner = getattr(tensor, "_local_tensor", None) if may_be_shell(type(tensor)) else None
+    return tensor if inner is None else inner
 
 
 def layout_of(shell: Any) -> dict[str, Any]:
     """Return how a shell is laid out over the ranks, as far as its attributes tell.
 
     Returns:
-        ``{"mesh": {"dp": 2, "tp": 4}, "ranks": "0-7", "coordinate": [0, 3], "placements": ["Shard(0)", "Replicate"],
+        ``{"mesh": {"dp": 2, "tp": 4}, "coordinate": [0, 3], "placements": ["Shard(0)", "Replicate"],
         "shape": [16, 8]}``; the shape is that of the whole.
     """
     mesh, found = getattr(shell, "_device_mesh", None), dict[str, Any]()
     sizes = getattr(mesh, "mesh_shape", None)
-    if sizes is not None:
+    if mesh is not None and sizes is not None:
         names = getattr(mesh, "mesh_dim_names", None) or range(len(sizes))
         found["mesh"] = {str(name): int(size) for name, size in zip(names, sizes)}
-    ranks, coordinate = getattr(mesh, "rank_list", None), getattr(mesh, "get_coordinate", None)
-    if ranks is not None:
-        found["ranks"] = ranges([int(rank) for rank in ranks])
-    place = None if coordinate is None else coordinate()
-    if place is not None:
-        found["coordinate"] = [int(index) for index in place]
-    found["placements"] = [placement_text(one) for one in getattr(shell, "_placements", None) or ()]
-    found["shape"] = [int(size) for size in shell.shape]
-    return found
+        found["coordinate"] = [int(index) for index in mesh.get_coordinate() or ()]
+    found["placements"] = [_text(placement) for placement in getattr(shell, "_placements", None) or ()]
+    return {**found, "shape": [int(size) for size in shell.shape]}
 
 
 def layout_text(shell: Any) -> str:
@@ -66,21 +51,9 @@ def layout_text(shell: Any) -> str:
     return json.dumps(layout_of(shell))
 
 
-def placement_text(placement: Any) -> str:
-    """Return "Shard(0)", "Partial(sum)", "Replicate", or the text of another placement."""
+def _text(placement: Any) -> str:
     if placement.is_shard():
         return f"Shard({placement.dim})"
     if placement.is_partial():
         return f"Partial({placement.reduce_op})"
     return "Replicate" if placement.is_replicate() else str(placement)
-
-
-def ranges(numbers: Sequence[int]) -> str:
-    """Return numbers in their order as a short text.
-
-    >>> ranges([0, 1, 2, 3]), ranges([0, 2]), ranges([5])
-    ('0-3', '0,2', '5')
-    """
-    if len(numbers) > 1 and list(numbers) == list(range(numbers[0], numbers[0] + len(numbers))):
-        return f"{numbers[0]}-{numbers[-1]}"
-    return ",".join(map(str, numbers))

@@ -16,7 +16,6 @@ from probe.config.settings import Settings
 from probe.errors import AlarmError, UsageError
 from probe.measure.tensor_reader import to_number
 from probe.monitor.monitor import Monitor
-from probe.private_names import installed_parts
 from probe.reading.online_rules import Alarm
 from probe.recording.step_recorder import StepRecorder
 from probe.session import Session
@@ -72,7 +71,6 @@ class MonitorSession(Session):
 
     def _begin_monitor(self) -> None:
         if self._watch.monitor is None:
-            installed_parts().tell(_log.warning)
             rank = rank_name(self._run.ranks.rank())
             self._watch.monitor = Monitor(self._watch.given.dump_path, rank, self._watch.given)
             self._watch.monitor.alarms.function = self._watch.function

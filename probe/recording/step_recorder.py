@@ -162,7 +162,7 @@ class StepRecorder:
         call.parts.update(self.task.states(call, states))
 
     def note_parameters(self, call: Call, parameters: Mapping[str, Any]) -> None:
-        """Record the parameters that a Cell has used: a forward hook may swap them. The end of the call has none then."""
+        """Record the parameters that a Cell has used: a forward hook may swap them. Its end has none then."""
         if call.recorded and not self.closed:
             call.parts.update(self.task.parameters(call, parameters))
 

@@ -57,7 +57,9 @@ def step(values, rows, columns, reduce=lambda term: term, share=1.0):
     z = y + values.b
     gz = z / (BATCH * IN * share)
     gh = gz @ w2 * (h > 0)
-    return SimpleNamespace(x=x, w1=w1, w2=w2, b=values.b, h=h, a=a, p=p, y=y, z=z, gw1=gh.T @ x, gw2=gz.T @ a, gb=gz.sum(0))
+    return SimpleNamespace(
+        x=x, w1=w1, w2=w2, b=values.b, h=h, a=a, p=p, y=y, z=z, gw1=gh.T @ x, gw2=gz.T @ a, gb=gz.sum(0)
+    )
 
 
 def entries(t, place=lambda name: None, arrays=None, rate=0.1):
@@ -165,7 +167,7 @@ def mesh(folder, dp=1, tp=1, change=None, has_arrays=True, tp_first=False):
         def place(name, t=t, sizes=sizes, where=where):
             along = dict(zip(("dp", "tp"), t.placements[name]))
             return {
-                "mesh": sizes, "ranks": f"0-{dp * tp - 1}", "coordinate": where,
+                "mesh": sizes, "coordinate": where,
                 "placements": [along[axis] for axis in sizes], "shape": [],
             }  # fmt: skip
 

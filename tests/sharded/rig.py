@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import contextlib
+from typing import ClassVar
 
 import mindspore as ms
 import numpy as np
@@ -69,8 +70,8 @@ class DTensor(Tensor):
     """A shell. ``refused`` has the names of the operations that it was asked for and does not serve."""
 
     served = ("ReLU", "MatMul", "MatMulExt", "Dense")
-    refused = []
-    communicated = []
+    refused: ClassVar = []
+    communicated: ClassVar = []
 
     def __new__(cls, local, mesh=None, placements=None):
         if isinstance(local, DTensor):

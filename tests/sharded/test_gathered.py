@@ -55,7 +55,7 @@ def test_the_entry_has_the_gathered_parameters_and_their_gradients(debug, measur
         assert list(entry) == ["input_args", "input_kwargs", "parameters", "output"]
         assert {key: record["shape"] for key, record in entry["parameters"].items()} == {"weight": [6, 4], "bias": [6]}
         gradients = dump.data[f"Cell.{rank}.fc.Dense.parameters_grad.0"]
-        loss, *own = bare[len(bare) // 2 :][3 * rank : 3 * rank + 3]
+        _, *own = bare[len(bare) // 2 :][3 * rank : 3 * rank + 3]
         for key, expected in zip(("weight", "bias"), own):
             np.testing.assert_array_equal(dump.array(gradients[key][0]["data_name"]), expected)
         assert f"Cell.{rank}.fc.Dense.backward.0" in dump.data

@@ -107,7 +107,9 @@ def test_a_trainer_records_every_step(debug, kind):
     assert sorted(path.name for path in debug.dump_path.iterdir()) == ["step0", "step1"]
     for step in (0, 1):
         data = debug.dump(step).data
-        assert {"Cell.fc.Dense.forward.0", "Cell.fc.Dense.parameters_grad.0", "Cell.optimizer.SGD.forward.0"} <= set(data)
+        assert {"Cell.fc.Dense.forward.0", "Cell.fc.Dense.parameters_grad.0", "Cell.optimizer.SGD.forward.0"} <= set(
+            data
+        )
 
 
 def test_a_list_of_cells_and_a_resumed_training(debug):

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from probe.executor import pynative_executor
+from probe.private_names import installed_parts
 
 #: identifies one output of one node, while something holds that node
 Key = tuple[Any, int]
@@ -55,16 +56,9 @@ class AutogradNodes:
         self.synchronize: Callable[[], None] = executor.sync
         self._view = mindspore.Tensor.view
         self._anchor = mindspore.Parameter(mindspore.Tensor([1.0, 2.0], mindspore.float32), name="probe_anchor")
-        self.works, self.reason = False, ""
-        try:
-            self.grad_enabled, self.is_differentiated = executor.requires_grad, executor.grad_flag
-            if not (self.grad_enabled() and _is_inside_mindspore()):
-                self._test(executor)
-            elif hasattr(self._view(self._anchor, -1)._grad_node, "_unique_id"):  # the test would be a part of a graph
-                self.identify = _by_unique_id
-            self.works = True
-        except Exception as error:  # a future MindSpore may raise anything here: forward data are still recorded
-            self.reason = f"{type(error).__name__}: {error}"
+        parts = installed_parts()
+        self.works = parts.make("gradients", lambda: self._is_right(executor), False)
+        self.reason = parts.reason("gradients")
 
     def key(self, tensor: Any) -> Key | None:
         """Return the place in the graph that this tensor comes from, or None for a constant."""
@@ -83,10 +77,15 @@ class AutogradNodes:
         node = self._view(self._anchor, -1)._grad_node
         return LEAF if node is None else int(node._sequence_nr())
 
-    def _test(self, executor: Any) -> None:
+    def _is_right(self, executor: Any) -> bool:
         """Differentiate a known function and check the arguments of the hooks. The flag of the training stays."""
         import mindspore
 
+        self.grad_enabled, self.is_differentiated = executor.requires_grad, executor.grad_flag
+        if self.grad_enabled() and _is_inside_mindspore():  # the test would be a part of the training's graph
+            if hasattr(self._view(self._anchor, -1)._grad_node, "_unique_id"):
+                self.identify = _by_unique_id
+            return True
         seen: dict[str, Any] = {}
 
         def look(doubled: Any, x: Any) -> None:
@@ -115,7 +114,8 @@ class AutogradNodes:
                 executor.set_grad_flag(flag)
         expected = {"leaf": True, "order": True, "pre": [4.0, 12.0], "hook": [[8.0, 24.0], [4.0, 12.0]]}
         if seen != expected:
-            raise RuntimeError(f"the self-test of the node API saw {seen} instead of {expected}")
+            raise RuntimeError(seen.get("error") or f"the self-test of the node API saw {seen} instead of {expected}")
+        return True
 
 
 def _values(tensor: Any) -> Any:

@@ -33,9 +33,7 @@ class ParameterHooks:
         if not self._handles:
             self._register(recorder, self._hooked, lasting=True)
 
-    def watch(
-        self, recorder: StepRecorder, key: str, parameters: Mapping[str, Any], lasting: bool = True
-    ) -> None:
+    def watch(self, recorder: StepRecorder, key: str, parameters: Mapping[str, Any], lasting: bool = True) -> None:
         """Record the gradients of a Cell's own parameters under its key.
 
         Args:
@@ -49,7 +47,8 @@ class ParameterHooks:
         new = {
             (key, name): parameter
             for name, parameter in parameters.items()
-            if known.get((key, name, id(parameter)), type(None))() is not parameter and getattr(parameter, "requires_grad", False)
+            if known.get((key, name, id(parameter)), type(None))() is not parameter
+            and getattr(parameter, "requires_grad", False)
         }
         if new:
             self._register(recorder, new, lasting)

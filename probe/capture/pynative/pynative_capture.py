@@ -51,18 +51,14 @@ class PyNativeCapture:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        parts = installed_parts()
         nodes = AutogradNodes()
-        if not nodes.works:
-            parts.fail("gradients", nodes.reason)
-        nodes.works = "gradients" not in parts.missing
         self.wait: Callable[[], None] = nodes.synchronize
         self._gradients = GradientHooks(nodes)
         self._parameters = ParameterHooks()
         self._debug_values = DebugValueHooks(nodes)
         self._handles = CommHandleTracker()
         self._context = CaptureContext(self._gradients)
-        make, context = parts.make, self._context
+        make, context = installed_parts().make, self._context
         self._compilation = HookGroup([
             RareCollections(),
             make("recompute", lambda: recompute_patches(context), HookGroup()),
@@ -109,7 +105,9 @@ class PyNativeCapture:
             cells = cells if self._settings.cells else cells[:1]  # the model
             found_cells, context = cells, self._context
             self._model_hooks.add(
-                installed_parts().make("Cells", lambda: CellHooks(context, self._parameters, models, found_cells), HookGroup())
+                installed_parts().make(
+                    "Cells", lambda: CellHooks(context, self._parameters, models, found_cells), HookGroup()
+                )
             )
         self._context.hooks.add(self._model_hooks)
 

@@ -156,7 +156,7 @@ def _blame(site: _Site, side: int, records: Any, pair: LayoutPair, comparing: Ju
 
 
 def _by_layout(own: list[tuple[Any, Record]], other: list[tuple[Any, Record]]) -> list[int] | None:
-    """Return the places of the ranks whose arrays are not the parts that their layouts name; None where none is known."""
+    """Return the places of the ranks whose arrays are not the parts that their layouts name; None where none is."""
     if len(other) != 1 or not all(has_placements(record) for _, record in own):
         return None
     found = []

@@ -11,7 +11,7 @@ from typing import Any
 from probe.reading import entry_name
 from probe.reading.compare.layouts.places import values
 from probe.reading.compare.origins.origin import COMMUNICATION, GRADIENT_KIND, OPTIMIZER
-from probe.reading.values import Record, is_tensor, real
+from probe.reading.values import is_tensor, real
 
 #: how exactly a factor is that of a number of ranks
 _EXACT = 2e-3
@@ -20,7 +20,9 @@ _SCALED = (GRADIENT_KIND, OPTIMIZER, COMMUNICATION)
 _ADDS = ("add", "sub")
 
 
-def fault(kind: str, name: str, pair: tuple[Any, Any], entries: Sequence[Any], other: Any, counts: Sequence[int]) -> str:
+def fault(
+    kind: str, name: str, pair: tuple[Any, Any], entries: Sequence[Any], other: Any, counts: Sequence[int]
+) -> str:
     """Return a part of a sentence that names the fault of an origin; "" where the records show none.
 
     Args:
@@ -78,7 +80,9 @@ def _partial_and_replicated(entry: Any) -> str:
 
 def _has_layout(leaf: Any) -> bool:
     layout = leaf.get("layout") if is_tensor(leaf) else None
-    return isinstance(layout, dict) and isinstance(layout.get("mesh"), dict) and isinstance(layout.get("placements"), list)
+    return (
+        isinstance(layout, dict) and isinstance(layout.get("mesh"), dict) and isinstance(layout.get("placements"), list)
+    )
 
 
 def _same_norms(entries: Sequence[Any], other: Any) -> bool:
@@ -92,5 +96,5 @@ def _gradients(entry: Any) -> Iterator[Mapping[str, Any]]:
     return (leaf for place, leaf in values(entry) if place.startswith("input.") and is_tensor(leaf))
 
 
-def _norm(records: Iterator[Record]) -> float:
+def _norm(records: Iterator[Mapping[str, Any]]) -> float:
     return math.hypot(*(real(record.get("Norm")) or 0.0 for record in records))

@@ -214,7 +214,7 @@ def _axis(placements: Sequence[Any]) -> int:
     (1, True, True)
     """
     split = [str(text) for text in placements if text != "Replicate"]
-    if any(not _SHARD.match(text) and text != "Partial(sum)" or text.startswith("Shard(-") for text in split):
+    if any((not _SHARD.match(text) and text != "Partial(sum)") or text.startswith("Shard(-") for text in split):
         return ODD
     dims = [_dim(text) for text in split]
     if len(dims) > 1 or None in dims:

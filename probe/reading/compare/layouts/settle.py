@@ -79,7 +79,7 @@ class Settling:
                 self._made.setdefault(key, made)
         return found
 
-    def _record(self, at: Place, shards: Shards) -> Record:
+    def _record(self, at: Place, shards: Shards) -> Record:  # noqa: PLR0911 (a line for each kind)
         if shards.axis == WHOLE:
             return shards.record if shards.same else self._of_variants(at, shards, self._reference(at))
         if isinstance(shards, Placed) and shards.axis == GRID:

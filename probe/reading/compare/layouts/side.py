@@ -93,7 +93,8 @@ class Side:
             name: the entry.
             other: the values of its partner by their places.
         """
-        planned, rest = {}, {}
+        planned: dict[str, Shards] = {}
+        rest: dict[str, Any] = {}
         for place, leaf in values(self.data[name]):
             if not is_tensor(leaf):
                 rest[place] = leaf
