@@ -31,9 +31,7 @@ class MsprobeStep(Callback):  # type: ignore[misc]  # MindSpore has no types
 
     def __init__(self, debugger: PrecisionDebugger) -> None:
         super().__init__()
-        if not isinstance(debugger, PrecisionDebugger):
-            raise UsageError(f"MsprobeStep(): debugger is {type(debugger).__name__}. Allowed: a PrecisionDebugger.")
-        self._debugger = debugger
+        self._debugger = _checked("MsprobeStep", debugger)
         self._network: Any = None
 
     def on_train_begin(self, run_context: Any) -> None:
@@ -96,20 +94,18 @@ class TrainerCallback:
     """
 
     def __init__(self, debugger: PrecisionDebugger, model: Any = None) -> None:
-        if not isinstance(debugger, PrecisionDebugger):
-            raise UsageError(f"TrainerCallback(): debugger is {type(debugger).__name__}. Allowed: a PrecisionDebugger.")
-        self._debugger, self._model = debugger, model
+        self._debugger, self._model = _checked("TrainerCallback", debugger), model
 
     def on_train_begin(self, args: Any = None, state: Any = None, *others: Any, **named: Any) -> None:
         """Number the next step."""
-        done = getattr(state, "global_step", None)
+        done = getattr(state, "global_step", 0)
         if isinstance(done, int) and done > 0:
             self._debugger.stop()
             PrecisionDebugger.set_init_step(done)
 
     def on_step_begin(self, *others: Any, **named: Any) -> None:
         """Begin to record."""
-        self._debugger.start(self._model if self._model is not None else named.get("model"))
+        self._debugger.start(named.get("model") if self._model is None else self._model)
 
     def on_step_end(self, *others: Any, **named: Any) -> None:
         """End the step."""
@@ -121,6 +117,12 @@ class TrainerCallback:
         self._debugger.stop()
 
     def __getattr__(self, name: str) -> Any:
-        if not name.startswith("on_"):
-            raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
-        return lambda *others, **named: None
+        if name.startswith("on_"):
+            return lambda *others, **named: None
+        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+
+
+def _checked(name: str, debugger: Any) -> PrecisionDebugger:
+    if isinstance(debugger, PrecisionDebugger):
+        return debugger
+    raise UsageError(f"{name}(): debugger is {type(debugger).__name__}. Allowed: a PrecisionDebugger.")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import json
+from collections.abc import Callable
 from typing import Any
 
 #: classes of these packages hold their own values, unless they have one of the names below; Parameter is of "abc"
@@ -16,11 +17,13 @@ _OWN_VALUES = frozenset(("mindspore", "builtins", "abc"))
 _OF_SHELLS = ("_local_tensor", "__fallback__")
 
 
-@functools.lru_cache(256)
-def may_be_shell(kind: Any) -> bool:
-    """Return whether tensors of a class may be shells. Others need no further look."""
+def _may_be_shell(kind: type) -> bool:
     packages = {base.__module__.partition(".")[0] for base in kind.__mro__}
     return not packages <= _OWN_VALUES or any(hasattr(kind, name) for name in _OF_SHELLS)
+
+
+#: returns whether tensors of a class may be shells; others need no further look
+may_be_shell: Callable[[type], bool] = functools.lru_cache(256)(_may_be_shell)
 
 
 def local_tensor(tensor: Any) -> Any:

@@ -68,13 +68,8 @@ class ValuesTask(Task):
 
     def model_parameters(self, call: Call, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Return the records of the model's own parameters; see ``Task``."""
-        if not self._has_inputs or not parameters:
-            return {}
-        measure, name, sink = self._queue.measure, call.forward, self._sink_of(call.forward)
-        part = "model_parameters"
-        return {
-            part: {key: measure(value, f"{name}.{part}.{key}", sink, Role.INPUT) for key, value in parameters.items()}
-        }
+        is_kept = self._has_inputs and parameters
+        return self._records(call, "model_parameters", parameters, Role.INPUT) if is_kept else {}
 
     def scalars(self, call: Call, numbers: Callable[[ReadNumber], Mapping[str, Any]]) -> dict[str, Any]:
         """Return the described numbers of an update; see ``Task``. On a device a tensor stays a record."""
@@ -85,11 +80,7 @@ class ValuesTask(Task):
 
     def states(self, call: Call, states: Mapping[str, Any]) -> dict[str, Any]:
         """Return the records of an optimizer's states; see ``Task``."""
-        if not self._has_inputs:
-            return {}
-        measure, name, sink = self._queue.measure, call.forward, self._sink_of(call.forward)
-        part = "parameters"
-        return {part: {key: measure(value, f"{name}.{part}.{key}", sink, Role.INPUT) for key, value in states.items()}}
+        return self._records(call, "parameters", states, Role.INPUT) if self._has_inputs else {}
 
     def outputs(self, call: Call, result: Any, parameters: Mapping[str, Any] | None) -> dict[str, Any]:
         """Return the described outputs and parameters; see ``Task``."""
@@ -111,11 +102,11 @@ class ValuesTask(Task):
 
     def parameters(self, call: Call, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Return the records of the parameters that a Cell has used; see ``Task``."""
-        if not self._has_outputs:
-            return {}
+        return self._records(call, "parameters", parameters, Role.OUTPUT) if self._has_outputs else {}
+
+    def _records(self, call: Call, part: str, named: Mapping[str, Any], role: Role) -> dict[str, Any]:
         measure, name, sink = self._queue.measure, call.forward, self._sink_of(call.forward)
-        part, role = "parameters", Role.OUTPUT
-        return {part: {key: measure(value, f"{name}.{part}.{key}", sink, role) for key, value in parameters.items()}}
+        return {part: {key: measure(value, f"{name}.{part}.{key}", sink, role) for key, value in named.items()}}
 
     def gradient(self, call: Call, slot: Slot, tensor: Any) -> Any:
         """Return the record of a gradient that arrived now; see ``Task``."""

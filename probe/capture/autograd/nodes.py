@@ -7,7 +7,7 @@ from __future__ import annotations
 import contextlib
 import operator
 import os
-import sys
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -52,7 +52,7 @@ class AutogradNodes:
         )
         self.identify: Callable[[Node], Any] = _by_name
         self.grad_enabled: Callable[[], bool] = bool
-        self.is_differentiated: Callable[[], bool] = bool
+        self.is_differentiated = self.grad_enabled
         self.synchronize: Callable[[], None] = executor.sync
         self._view = mindspore.Tensor.view
         self._anchor = mindspore.Parameter(mindspore.Tensor([1.0, 2.0], mindspore.float32), name="probe_anchor")
@@ -95,8 +95,8 @@ class AutogradNodes:
                 self.identify = _by_unique_id
             seen["leaf"] = (self.identify(leaf), index) == self.key(x)
             seen["order"] = self.newest_sequence_nr() > node._sequence_nr() and leaf._sequence_nr() == LEAF
-            node.register_prehook(lambda go: seen.__setitem__("pre", _values(go[0])))
-            node.register_hook(lambda gi, go: seen.__setitem__("hook", [_values(t[0]) for t in (gi, go)]))
+            node.register_prehook(lambda go: seen.__setitem__("pre", go[0].asnumpy().tolist()))
+            node.register_hook(lambda gi, go: seen.__setitem__("hook", [t[0].asnumpy().tolist() for t in (gi, go)]))
 
         def function(x: Any) -> Any:
             doubled = x * 2
@@ -106,20 +106,13 @@ class AutogradNodes:
                 seen["error"] = f"{type(error).__name__}: {error}"
             return (doubled * doubled).sum()
 
-        flag = self.is_differentiated()
-        try:
+        with contextlib.ExitStack() as after:
+            after.callback(executor.set_grad_flag, self.is_differentiated())
             mindspore.grad(function)(mindspore.Tensor([1.0, 3.0], mindspore.float32))
-        finally:
-            if flag:
-                executor.set_grad_flag(flag)
         expected = {"leaf": True, "order": True, "pre": [4.0, 12.0], "hook": [[8.0, 24.0], [4.0, 12.0]]}
         if seen != expected:
             raise RuntimeError(seen.get("error") or f"the self-test of the node API saw {seen} instead of {expected}")
         return True
-
-
-def _values(tensor: Any) -> Any:
-    return tensor.asnumpy().tolist()
 
 
 def _by_name(node: Node) -> Any:  # MindSpore below 2.9
@@ -130,10 +123,8 @@ def _is_inside_mindspore() -> bool:
     """Return whether MindSpore has called this code, perhaps while it differentiates a function of the user's."""
     import mindspore
 
-    root, frame = os.path.dirname(mindspore.__file__) + os.sep, sys._getframe()
-    while frame is not None and not frame.f_code.co_filename.startswith(root):
-        frame = frame.f_back  # type: ignore[assignment]
-    return frame is not None
+    root = os.path.dirname(mindspore.__file__) + os.sep
+    return any(frame.f_code.co_filename.startswith(root) for frame, _ in traceback.walk_stack(None))
 
 
 def remove_hooks(handles: list[Any]) -> None:

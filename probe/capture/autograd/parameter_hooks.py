@@ -44,12 +44,7 @@ class ParameterHooks:
         """
         self._called.add(key)
         known = self._registered
-        new = {
-            (key, name): parameter
-            for name, parameter in parameters.items()
-            if known.get((key, name, id(parameter)), type(None))() is not parameter
-            and getattr(parameter, "requires_grad", False)
-        }
+        new = {(key, n): p for n, p in parameters.items() if known.get((key, n, id(p)), type(None))() is not p}
         if new:
             self._register(recorder, new, lasting)
 
@@ -57,7 +52,7 @@ class ParameterHooks:
         if recorder.task.gradients is not GradientUse.NONE:
             with preserve_hook_version():
                 for (key, name), parameter in parameters.items():
-                    if parameter.requires_grad:
+                    if getattr(parameter, "requires_grad", False):
                         self._registered[key, name, id(parameter)] = weakref.ref(parameter)
                         if lasting:
                             self._hooked[key, name] = parameter

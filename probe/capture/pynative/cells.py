@@ -165,25 +165,25 @@ class CellHooks(HookGroup):
 
     def _run_hooks(self, original: Callable[..., Any], cell: Any, *args: Any, **kwargs: Any) -> Any:
         """Wrap the method that runs the user's forward hooks: they may swap the parameters that the Cell has used."""
-        opened = next(reversed(self._context.state.cells), None)
-        if opened is not None and opened.cell is cell and self._context.recorder is not None:
-            recorder, key = opened.recorder, self._keys[id(cell)]
+        opened, recorder = next(reversed(self._context.state.cells), None), self._context.recorder
+        if opened is not None and opened.cell is cell and recorder is not None:
             recorder.synchronize()
             with recorder.guard("reading the parameters of a Cell", opened.call):
                 opened.has_parameters, parameters = True, _named(cell)
                 if opened.call.watched:
-                    self._parameter_hooks.watch(recorder, key, parameters, lasting=not cell._forward_pre_hook)
+                    is_swapped = bool(cell._forward_pre_hook)
+                    self._parameter_hooks.watch(recorder, self._keys[id(cell)], parameters, lasting=not is_swapped)
                 if not opened.is_repeated:
                     recorder.note_parameters(opened.call, parameters)
         return original(cell, *args, **kwargs)
 
     def _end(self, opened: OpenCall, key: str, output: Any) -> None:
-        parameters: dict[str, Any] | None = None if opened.has_parameters else {}
+        parameters: dict[str, Any] | None = None
         with opened.recorder.guard("watching the gradients of a Cell", opened.call):
-            if parameters is not None:
+            if not opened.has_parameters:
                 parameters = self._own_parameters(opened.cell, key)
-            if parameters and opened.call.watched and not opened.is_repeated:
-                self._parameter_hooks.watch(opened.recorder, key, parameters)
+                if opened.call.watched and not opened.is_repeated:
+                    self._parameter_hooks.watch(opened.recorder, key, parameters)
         self._context.watch_gradients(opened, output)
         self._context.end(opened, output, parameters)
 
