@@ -53,12 +53,6 @@ def bare(net):
     yield
 
 
-def node_class():
-    found = []
-    ms.grad(lambda x: found.append(type((x * 2)._grad_node)) or x)(Tensor([1.0], ms.float32))
-    return found[0]
-
-
 class Hidden:
     """An attribute of a class that probe does not see; MindSpore does."""
 
@@ -83,35 +77,74 @@ def is_asked_by_probe():
     return sys._getframe(2).f_code.co_filename.startswith(PROBE)
 
 
-def hide_in_module(module, name):
+def hide_in_module(module, *names):
     class Hiding(type(module)):
         def __getattribute__(self, asked):
-            if asked == name and is_asked_by_probe():
-                raise AttributeError(f"there is no {name}")
+            if asked in names and is_asked_by_probe():
+                raise AttributeError(f"there is no {asked}")
             return super().__getattribute__(asked)
 
     module.__class__ = Hiding
 
 
+class _Every(type):
+    """The class of graph nodes for probe: it has every name but one."""
+
+    hidden = ""
+
+    def __getattr__(cls, name):
+        if name == cls.hidden:
+            raise AttributeError(f"there is no {name}")
+
+
+class Node(metaclass=_Every):
+    """A graph node for probe."""
+
+    def __init__(self, node):
+        self.node = node
+
+    def __getattr__(self, name):
+        if name == type(self).hidden:
+            raise AttributeError(f"there is no {name}")
+        found = getattr(self.node, name)
+        if name != "next_functions":
+            return found
+        return tuple((None if node is None else Node(node), place) for node, place in found)
+
+
+class HiddenOfNodes(Hidden):
+    """``Tensor._grad_node``: probe gets a node without a name."""
+
+    def __get__(self, instance, owner=None):
+        node = self.original.__get__(instance, owner)
+        return Node(node) if instance is not None and node is not None and is_asked_by_probe() else node
+
+
 def hide(name):
     """Hide a name of the table from probe; return whether there was one to hide."""
-    hidden = False
+    if name.startswith("node:"):
+        _Every.hidden = name[5:].rstrip("?")
+        ms.Tensor._grad_node = HiddenOfNodes("_grad_node", inspect.getattr_static(ms.Tensor, "_grad_node"))
+        return True
+    hidden, modules = False, {}
     for place in name.rstrip("?").split("|"):
         module, _, dotted = place.partition(":")
         with contextlib.suppress(ImportError, AttributeError):
-            owner = node_class() if module == "node" else importlib.import_module(module)
+            owner = importlib.import_module(module)
             *words, last = dotted.split(".")
             for word in words:
                 owner = getattr(owner, word.removesuffix("()"))
             if isinstance(owner, ModuleType):
                 getattr(owner, last)
-                hide_in_module(owner, last)
+                modules.setdefault(owner, []).append(last)
             else:
                 kind = owner if isinstance(owner, type) else type(owner)
                 original = inspect.getattr_static(kind, last)
                 descriptor = HiddenFromSet if hasattr(type(original), "__set__") else Hidden
                 setattr(kind, last, descriptor(last, original))
             hidden = True
+    for module, names in modules.items():
+        hide_in_module(module, *names)
     return hidden
 
 
