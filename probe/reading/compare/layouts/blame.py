@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from probe.errors import UsageError
+from probe.reading import entry_name
 from probe.reading.compare.distances.tolerance import of_dtype
 from probe.reading.compare.judging.arrays import Arrays, exact_distance
 from probe.reading.compare.judging.shard_arrays import best_order, joined, like_parts
@@ -20,6 +21,8 @@ from probe.reading.compare.layouts.side import Place
 from probe.reading.compare.layouts.source import LayoutPair, LayoutSource
 from probe.reading.compare.origins.origin import Origin
 from probe.reading.compare.pairing.alignment import NONE
+from probe.reading.entry_name import CELL
+from probe.reading.updates import GRADIENTS, parameter_names
 from probe.reading.values import COUNTS, Record, has_nonfinite, real
 
 if TYPE_CHECKING:
@@ -71,11 +74,7 @@ def _name_ranks(origins: Sequence[Origin], comparing: JudgedPairs, pair: LayoutP
     sites = [_site(origin, comparing) for origin in origins]
     records: list[dict[Place, list[tuple[Any, Record]]]] = []
     for side in (0, 1):
-        wanted = {
-            Place(site.names[side] or "", site.slot.place)
-            for site in sites[:_MOST]
-            if site.slot is not None and site.names[side]
-        }
+        wanted = {_place(site, side, pair) for site in sites[:_MOST] if site.slot is not None and site.names[side]}
         records.append(_records(pair, side, wanted))
     for origin, site in zip(origins, sites):
         found = [_blame(site, side, records, pair, comparing) for side in (0, 1)]
@@ -87,6 +86,17 @@ def _name_ranks(origins: Sequence[Origin], comparing: JudgedPairs, pair: LayoutP
         if ranks:
             origin.site = origin.site._replace(rank=ranks[0])
             origin.ranks = ranks[1:]
+
+
+def _place(site: _Site, side: int, pair: LayoutPair) -> Place:
+    """Return a tensor as its entry names it: gradients that enter an update stand there by their numbers."""
+    name, place = site.names[side] or "", site.slot.place if site.slot else ""
+    if place.startswith(GRADIENTS) and entry_name.parse(name).kind == CELL:
+        for entry in pair.entries(side, name)[:1]:
+            names = parameter_names(entry)
+            if place[len(GRADIENTS) :] in names:
+                place = f"{GRADIENTS}{names.index(place[len(GRADIENTS) :])}"
+    return Place(name, place)
 
 
 def _named(origin: Origin, site: _Site, pair: LayoutPair) -> str:
@@ -138,8 +148,8 @@ def _blame(site: _Site, side: int, records: Any, pair: LayoutPair, comparing: Ju
     general = Blame(ranks, f"it is on {'ranks' if len(ranks) > 1 else 'rank'} {listed} of {letter}")
     if len(ranks) == 1 or site.slot is None or name is None:
         return general
-    own = records[side].get(Place(name, site.slot.place), [])
-    other = records[1 - side].get(Place(site.names[1 - side] or "", site.slot.place), [])
+    own = records[side].get(_place(site, side, pair), [])
+    other = records[1 - side].get(_place(site, 1 - side, pair), [])
     if len(own) != len(ranks) or not other:
         return general
     found = _by_layout(own, other)

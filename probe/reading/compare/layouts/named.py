@@ -40,7 +40,9 @@ def fault(
     if kind == OPTIMIZER and len(entries) > 1 and _same_norms(entries, other):
         return "on each rank the gradients have the norm that they have in all in A: clipped by the norm of one shard"
     factor = _factor(*pair) if kind in _SCALED else None
-    for count in counts if factor is not None else ():
+    axes = {int(size) for entry in entries for _, leaf in values(entry) if _has_layout(leaf)
+            for size in leaf["layout"]["mesh"].values() if type(size) is int}  # fmt: skip
+    for count in sorted({*counts, *axes} - {1}) if factor is not None else ():
         if _is(factor, count):
             return f"B is A's times {count}: a division by {count} ranks is missing"
         if _is(factor, 1 / count):

@@ -11,12 +11,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from probe.errors import UsageError
+from probe.reading.compare.judging.shard_arrays import Stored, joined_grid
 from probe.reading.compare.layouts.shards import ODD, WHOLE, Shards, agree
 from probe.reading.source import DumpFolder
 from probe.reading.values import Record
 from probe.store import layout as files
 
-#: the axis of a tensor that is split along several axes of the mesh, or of which ranks have terms of a sum
+#: the axis of a tensor of which ranks have parts, or terms of a sum, as their layouts tell
 GRID = -4
 _LAYOUT = re.compile(r'^ +"layout": (\{.*\}),?$', re.MULTILINE)
 _SHARD = re.compile(r"^Shard\((-?\d+)\)$")
@@ -91,40 +92,26 @@ class Placed(Shards):
         else:
             self.same = self.same and agree(self.record, record)
 
-    @property
-    def length(self) -> int:
-        """The length of all parts together along the axis."""
-        return sum(record["shape"][self.axis] for _, record in self._parts().values())
-
-    def whole(self, folders: Sequence[str]) -> Record:
-        """Return the record of the tensor that the parts make; see ``Shards``."""
-        (first, record), *others = self._parts().values()
-        joined = Shards(record, self.axis)
-        for place, other in others:
-            joined.add(other, place)
-        return joined.whole([folders[place] for place in (first, *(place for place, _ in others))])
-
     def gathered(self, folders: Sequence[str]) -> Record | None:
-        """Return the same for a grid of parts, and for terms of a sum; None where a sum has no arrays."""
-        dims = [_dim(text) for text in self.record["layout"]["placements"] if text != "Replicate"]
+        """Return the record of the tensor that the parts make; None for a sum without arrays.
+
+        Args:
+            folders: the folders of the ranks.
+        """
+        dims = tuple(_dim(text) for text in self.record["layout"]["placements"] if text != "Replicate")
         parts = self._parts()
+        made = _kept(self.record)
+        name = self.record.get("data_name")
+        if name:
+            stored = Stored(tuple(folders[place] for place, _ in parts.values()), 0, tuple(parts), dims)
+            made.update(data_name=name, stored=stored)
+        if None not in dims:
+            return {**_of_records({key: record for key, (_, record) in parts.items()}, dims), **made}
         try:
             arrays = {key: array_of(folders[place], record) for key, (place, record) in parts.items()}
-            return {**_kept(self.record), **_numbers(_joined(arrays, dims))}
+            return {**made, **_numbers(joined_grid(arrays, dims))}
         except (UsageError, OSError, ValueError):
-            if None in dims:
-                return None
-        records = {key: record for key, (_, record) in parts.items()}
-        while dims:
-            axis, rows = dims.pop(), dict[tuple[int, ...], Shards]()
-            for key, record in sorted(records.items(), key=lambda item: item[0]):
-                if key[:-1] in rows:
-                    rows[key[:-1]].add(record, key[-1])
-                else:
-                    rows[key[:-1]] = Shards(record, axis or 0)
-            records = {key: row.whole(()) for key, row in rows.items()}
-        (made,) = records.values()
-        return {key: value for key, value in made.items() if key not in ("data_name", "stored")}
+            return None
 
     def _parts(self) -> dict[tuple[int, ...], tuple[int, Record]]:
         """Return one rank for each part in the order of the parts. Of replicas that differ, one that does."""
@@ -173,19 +160,17 @@ def piece(whole: Any, record: Record) -> Any:
     return whole
 
 
-def _joined(arrays: Mapping[tuple[int, ...], Any], dims: Sequence[int | None]) -> Any:
-    """Return the array that parts make, the last axis of the mesh first; a sum where the axis has no dimension."""
-    import numpy as np
-
-    left = dict(arrays)
+def _of_records(records: Mapping[tuple[int, ...], Record], dims: Sequence[int | None]) -> Record:
+    """Return the numbers of the tensor that parts make, the last axis of the grid first."""
+    left = dict(records)
     for dim in reversed(dims):
-        rows: dict[tuple[int, ...], list[Any]] = {}
-        for key, array in sorted(left.items(), key=lambda item: item[0]):
-            rows.setdefault(key[:-1], []).append(array)
-        left = {
-            key: sum(row[1:], start=row[0].astype(np.float64)) if dim is None else np.concatenate(row, dim)
-            for key, row in rows.items()
-        }
+        rows: dict[tuple[int, ...], Shards] = {}
+        for key in sorted(left):
+            if key[:-1] in rows:
+                rows[key[:-1]].add(left[key], key[-1])
+            else:
+                rows[key[:-1]] = Shards(left[key], dim or 0)
+        left = {key: row.whole(()) for key, row in rows.items()}
     return left[()]
 
 
@@ -208,15 +193,12 @@ def _dim(placement: Any) -> int | None:
 
 
 def _axis(placements: Sequence[Any]) -> int:
-    """Return the axis along which the parts stand.
+    """Return ``GRID`` where ranks have parts or terms, else ``WHOLE``.
 
-    >>> _axis(["Replicate", "Shard(1)"]), _axis(["Replicate"]) == WHOLE, _axis(["Shard(0)", "Partial(sum)"]) == GRID
-    (1, True, True)
+    >>> _axis(["Replicate"]) == WHOLE, _axis(["Shard(0)", "Partial(sum)"]) == GRID, _axis(["Partial(max)"]) == ODD
+    (True, True, True)
     """
     split = [str(text) for text in placements if text != "Replicate"]
-    if any((not _SHARD.match(text) and text != "Partial(sum)") or text.startswith("Shard(-") for text in split):
+    if any(text != "Partial(sum)" and not re.match(r"Shard\(\d+\)$", text) for text in split):
         return ODD
-    dims = [_dim(text) for text in split]
-    if len(dims) > 1 or None in dims:
-        return GRID
-    return WHOLE if not dims else dims[0] or 0
+    return GRID if split else WHOLE
