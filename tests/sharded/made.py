@@ -75,6 +75,8 @@ def entries(t, place=lambda name: None, arrays=None, rate=0.1):
             return {}
         return {name: {parameter: [tensor(getattr(t, key), f"{name}.{parameter}", place(key), arrays)]}}
 
+    name = "MintDistributed.all_reduce.0.forward"
+    reduced = {name: call(name, ("p",), ("y",))} if t.summand == "y" else {}
     update = "Cell.optimizer.SGD.forward.0"
     given = [f"e{key[1:]}" for key in ("gw1", "gw2", "gb")]
     entered = [tensor(getattr(t, key), f"{update}.input.0.{i}", place(key), arrays) for i, key in enumerate(given)]
@@ -84,6 +86,7 @@ def entries(t, place=lambda name: None, arrays=None, rate=0.1):
         "Functional.dense.0.forward": call("Functional.dense.0.forward", ("x", "w1"), ("h",)),
         "Functional.relu.0.forward": call("Functional.relu.0.forward", ("h",), ("a",)),
         "Functional.matmul.0.forward": call("Functional.matmul.0.forward", ("a", "w2"), ("p",)),
+        **reduced,
         "Tensor.__add__.0.forward": call("Tensor.__add__.0.forward", (t.summand, "b"), ("z",)),
         **gradient("Cell.fc2.Dense.parameters_grad.0", "weight", "gw2"),
         **gradient("Cell.fc1.Dense.parameters_grad.0", "weight", "gw1"),
@@ -151,7 +154,7 @@ def mesh(folder, dp=1, tp=1, change=None, has_arrays=True, tp_first=False):
             rows = slice(i * BATCH // dp, (i + 1) * BATCH // dp)
             columns = slice(j * HIDDEN // tp, (j + 1) * HIDDEN // tp)
             ranks[i, j] = step(values, rows, columns, share=1 / dp)
-            ranks[i, j].summand, ranks[i, j].rate, ranks[i, j].placements = "p", 0.1, dict(PLACEMENTS)
+            ranks[i, j].summand, ranks[i, j].rate, ranks[i, j].placements = "y", 0.1, dict(PLACEMENTS)
     for j in range(tp):
         for key in ("gw1", "gw2", "gb"):
             mean = sum(getattr(ranks[i, j], key) for i in range(dp)) / dp

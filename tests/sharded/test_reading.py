@@ -71,12 +71,13 @@ def clip_over_one_shard(ranks):
 
 def add_partial_and_replicate(ranks):
     for t in ranks.values():
-        t.z, t.placements = t.p + t.b, {**t.placements, "z": ("Shard(0)", "Partial(sum)")}
+        t.summand, t.z, t.placements = "p", t.p + t.b, {**t.placements, "z": ("Shard(0)", "Partial(sum)")}
 
 
 def missing_reduction(ranks):
     for t in ranks.values():
-        t.z, t.placements = t.p + t.b, {**t.placements, "p": ("Shard(0)", "Replicate")}
+        t.summand, t.z = "p", t.p + t.b
+        t.placements = {**t.placements, "p": ("Shard(0)", "Replicate")}
 
 
 def swapped(key):

@@ -15,7 +15,7 @@ from probe.reading.compare.judging.arrays import Arrays, exact_distance
 from probe.reading.compare.judging.shard_arrays import best_order, joined, like_parts
 from probe.reading.compare.judging.verdicts import HARD, Slot
 from probe.reading.compare.layouts.named import fault
-from probe.reading.compare.layouts.placements import array_of, has_placements, piece
+from probe.reading.compare.layouts.placements import array_of, has_placements, piece, placed_text
 from probe.reading.compare.layouts.shards import WHOLE, Shards, agree, axis_between
 from probe.reading.compare.layouts.side import Place
 from probe.reading.compare.layouts.source import LayoutPair, LayoutSource
@@ -159,10 +159,13 @@ def _blame(site: _Site, side: int, records: Any, pair: LayoutPair, comparing: Ju
         return Blame(ranks, f"the dumps do not tell on which of ranks {listed} of {letter} it is")
     is_whole = axis_between(own[0][1].get("shape"), _own(site.slot, side).get("shape")) == WHOLE
     part = "value" if is_whole else "shard"
+    placed = placed_text(own[0][1])
+    part += f" ({placed})" if placed else ""
     guilty = [ranks[place] for place in found]
     if len(guilty) == 1:
         return Blame(guilty, f"rank {guilty[0]}'s {part} in {letter} differs")
-    return Blame(guilty, f"the {part}s of ranks {', '.join(map(str, guilty))} in {letter} differ")
+    several = part.replace(" ", "s ", 1) if placed else f"{part}s"
+    return Blame(guilty, f"the {several} of ranks {', '.join(map(str, guilty))} in {letter} differ")
 
 
 def _by_layout(own: list[tuple[Any, Record]], other: list[tuple[Any, Record]]) -> list[int] | None:

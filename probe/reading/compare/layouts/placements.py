@@ -67,6 +67,16 @@ def has_placements(record: Mapping[str, Any]) -> bool:
     return isinstance(placements, list) and isinstance(place, list) and 0 < len(placements) == len(place)
 
 
+def placed_text(record: Mapping[str, Any]) -> str:
+    """Return how a tensor is laid out: "Shard(0) over dp, Partial(sum) over tp"; "" where that is not recorded."""
+    layout = record.get("layout")
+    if not isinstance(layout, dict) or not has_placements(record) or not isinstance(layout.get("mesh"), dict):
+        return ""
+    mesh = layout["mesh"]
+    placed = [(axis, text) for axis, text in zip(mesh, layout["placements"]) if text != "Replicate"]
+    return ", ".join(f"{text} over {axis}" for axis, text in placed) or "Replicate"
+
+
 class Placed(Shards):
     """The records of one tensor whose layout was recorded.
 
