@@ -13,6 +13,7 @@ from mindspore import Parameter, Tensor, mint, nn
 
 from probe.measure.shells import may_be_shell
 from tests.sharded.rig import DTensor, Mesh, Partial, Replicate, Shard
+from tests.support.thorough import thorough_but
 
 pytestmark = pytest.mark.skipif(
     not hasattr(Tensor, "_make_subclass"), reason="this MindSpore has no subclasses of Tensor"
@@ -128,8 +129,11 @@ def test_the_monitor_and_the_snapshot_read_shells(debug, measure):
     assert not list(debug.path.rglob("dump_error_info.log"))
 
 
-def test_no_tensor_is_left_after_a_step(debug):
-    debugger = debug(level="mix", step=[0, 1])
+@pytest.mark.parametrize(
+    ("steps", "measure"), thorough_but([(8, "device")], [(8, "device"), (200, "host"), (200, "device")])
+)
+def test_no_tensor_is_left_after_a_step(debug, steps, measure):
+    debugger = debug(level="mix", measure=measure)
     counts = []
 
     def after():
@@ -138,8 +142,8 @@ def test_no_tensor_is_left_after_a_step(debug):
         gc.collect()
         counts.append(sum(isinstance(item, Tensor) for item in gc.get_objects()))
 
-    train(debugger.start, after, steps=6)
-    assert counts[-1] <= counts[1]
+    train(debugger.start, after, steps)
+    assert counts[-1] <= counts[2]
 
 
 def test_ordinary_tensors_are_known_by_their_class():
