@@ -24,7 +24,7 @@ PAGES = {
     "guide.md": (),
     "choosing.md": (),
     "large-runs.md": (),
-    "sharded.md": (),
+    "sharded.md": ("Shells", "Gathered parameters", "Compare with one card", "A MindSpore that was not tested"),
     "reading.md": ("Broken and unusual dumps",),
 }
 #: (page, heading) -> the examples under it
