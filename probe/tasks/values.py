@@ -66,10 +66,12 @@ class ValuesTask(Task):
         kept = {key: value for key, value in attributes.items() if key not in _NOT_NUMERIC} if self._has_inputs else {}
         return {"attributes": self._describe(kept, "", None, Role.INPUT)} if kept else {}
 
-    def model_parameters(self, call: Call, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the records of the model's own parameters; see ``Task``."""
-        is_kept = self._has_inputs and parameters
-        return self._records(call, "model_parameters", parameters, Role.INPUT) if is_kept else {}
+    def named(self, call: Call, part: str, tensors: Mapping[str, Any], role: Role) -> dict[str, Any]:
+        """Return the records of parameters or states; see ``Task``."""
+        if not (self._has_outputs if role is Role.OUTPUT else self._has_inputs):
+            return {}
+        measure, name, sink = self._queue.measure, call.forward, self._sink_of(call.forward)
+        return {part: {key: measure(value, f"{name}.{part}.{key}", sink, role) for key, value in tensors.items()}}
 
     def scalars(self, call: Call, numbers: Callable[[ReadNumber], Mapping[str, Any]]) -> dict[str, Any]:
         """Return the described numbers of an update; see ``Task``. On a device a tensor stays a record."""
@@ -77,10 +79,6 @@ class ValuesTask(Task):
             return {}
         read = to_number if self._queue.may_read else lambda tensor: tensor
         return {"input_kwargs": self._describe(dict(numbers(read)), call.forward, None, Role.INPUT)}
-
-    def states(self, call: Call, states: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the records of an optimizer's states; see ``Task``."""
-        return self._records(call, "parameters", states, Role.INPUT) if self._has_inputs else {}
 
     def outputs(self, call: Call, result: Any, parameters: Mapping[str, Any] | None) -> dict[str, Any]:
         """Return the described outputs and parameters; see ``Task``."""
@@ -98,15 +96,8 @@ class ValuesTask(Task):
             ]
         else:
             outputs = [describe(item, f"{name}.output.{i}", sink, role) for i, item in enumerate(items)]
-        return {"output": outputs, **({} if parameters is None else self.parameters(call, parameters))}
-
-    def parameters(self, call: Call, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the records of the parameters that a Cell has used; see ``Task``."""
-        return self._records(call, "parameters", parameters, Role.OUTPUT) if self._has_outputs else {}
-
-    def _records(self, call: Call, part: str, named: Mapping[str, Any], role: Role) -> dict[str, Any]:
-        measure, name, sink = self._queue.measure, call.forward, self._sink_of(call.forward)
-        return {part: {key: measure(value, f"{name}.{part}.{key}", sink, role) for key, value in named.items()}}
+        used = {} if parameters is None else self.named(call, "parameters", parameters, role)
+        return {"output": outputs, **used}
 
     def gradient(self, call: Call, slot: Slot, tensor: Any) -> Any:
         """Return the record of a gradient that arrived now; see ``Task``."""
