@@ -51,7 +51,7 @@ PRIVATE_PARTS = (
     _part(
         "tensors",
         "nothing is recorded",
-        *(f"mindspore:Tensor.{name}" for name in "_dtype _shape _nbytes _size".split()),
+        *(f"mindspore:Tensor.{name}" for name in "_dtype _shape _nbytes _size _make_subclass?".split()),
         "mindspore._c_expression:typing.Type|mindspore._c_expression:typing.Number",
         executor="sync",
     ),

@@ -27,8 +27,14 @@ may_be_shell: Callable[[type], bool] = functools.lru_cache(256)(_may_be_shell)
 
 
 def local_tensor(tensor: Any) -> Any:
-    """Return the tensor with the values of this rank: the local one of a shell, else the given one."""
-    inner = getattr(tensor, "_local_tensor", None) if may_be_shell(type(tensor)) else None
+    """Return the tensor with the values of this rank: of a shell its local one, or a plain view; else the given one."""
+    if not may_be_shell(type(tensor)):
+        return tensor
+    inner = getattr(tensor, "_local_tensor", None)
+    if inner is None and hasattr(tensor, "__fallback__"):
+        from mindspore import Tensor
+
+        return Tensor._make_subclass(Tensor, tensor)
     return tensor if inner is None else inner
 
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import gc
+import json
 
 import mindspore as ms
 import numpy as np
@@ -144,6 +145,22 @@ def test_no_tensor_is_left_after_a_step(debug, steps, measure):
 
     train(debugger.start, after, steps)
     assert counts[-1] <= counts[2]
+
+
+class Refusing(Tensor):
+    """A shell without a local tensor: it holds its values itself, and refuses every operation."""
+
+    def __fallback__(self, function, args=(), kwargs=None):
+        raise RuntimeError(f"{function.name} is refused")
+
+
+@pytest.mark.parametrize("measure", ["host", "device"])
+def test_a_shell_without_a_local_tensor(debug, measure):
+    debugger = debug(level="debug", measure=measure)
+    debugger.save(Tensor._make_subclass(Refusing, Tensor(numbers(3, 400))), "value")
+    debugger.step()
+    record = json.loads((debug.dump_path / "step0" / "rank" / "debug.json").read_text())["data"]["value.0.debug"]
+    assert record["Max"] == numbers(3, 400).max() and record["layout"]["shape"] == [3, 400]
 
 
 def test_ordinary_tensors_are_known_by_their_class():
