@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from probe.executor import pynative_executor
+
 _EXECUTOR = "mindspore.graph.api:_pynative_executor.{0}|mindspore.common.api:_pynative_executor.{0}"
 _COMPILER = "mindspore.graph.api:{0}|mindspore.common.api:{0}"
 _PRIM = "mindspore.ops.auto_generate.gen_ops_prim:{0}"
@@ -250,6 +252,10 @@ def _node_class() -> type:
         found.append(type(getattr(x * 2, "_grad_node", None)))  # an error here would leave MindSpore differentiating
         return x
 
+    executor = pynative_executor()
+    has_flag = bool(getattr(executor, "grad_flag", bool)())
     differentiate: Callable[..., Any] = mindspore.grad(function)
     differentiate(mindspore.Tensor([1.0], mindspore.float32))
+    if has_flag:  # a training may have it on for good, and MindSpore has switched it off now
+        executor.set_grad_flag(True)
     return found[0]

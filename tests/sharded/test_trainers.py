@@ -15,6 +15,7 @@ from probe import UsageError
 from probe.callbacks import TrainerCallback
 from probe.capture.autograd.nodes import AutogradNodes
 from probe.executor import pynative_executor
+from probe.private_names import missing_names
 from tests.support.dumps import Dump
 
 
@@ -161,6 +162,7 @@ def test_the_self_test_runs_where_the_flag_is_on(monkeypatch):
     pynative_executor().set_grad_flag(True)
     try:
         assert not AutogradNodes().works
+        assert list(missing_names()) == []
         assert pynative_executor().grad_flag()
     finally:
         pynative_executor().set_grad_flag(False)
