@@ -14,6 +14,8 @@ from mindspore import Tensor, nn
 
 from tests.sharded.rig import FullyShard, Stage, one_forward_one_backward
 
+pytestmark = pytest.mark.medium
+
 BATCH = np.random.RandomState(0).randn(3, 4).astype(np.float32)
 
 

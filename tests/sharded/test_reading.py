@@ -10,6 +10,8 @@ import pytest
 import probe
 from tests.sharded import made
 
+pytestmark = pytest.mark.medium
+
 
 @pytest.fixture(scope="module")
 def card(tmp_path_factory):

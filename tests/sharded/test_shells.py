@@ -16,9 +16,10 @@ from probe.measure.shells import may_be_shell
 from tests.sharded.rig import DTensor, Mesh, Partial, Replicate, Shard
 from tests.support.thorough import thorough_but
 
-pytestmark = pytest.mark.skipif(
-    not hasattr(Tensor, "_make_subclass"), reason="this MindSpore has no subclasses of Tensor"
-)
+pytestmark = [
+    pytest.mark.medium,
+    pytest.mark.skipif(not hasattr(Tensor, "_make_subclass"), reason="this MindSpore has no subclasses of Tensor"),
+]
 MESH = {"mesh": {"dp": 1, "tp": 2}, "coordinate": [0, 1]}
 MODES = [(task, measure) for task in ("statistics", "tensor", "nan_check") for measure in ("host", "device")]
 
@@ -145,6 +146,31 @@ def test_no_tensor_is_left_after_a_step(debug, steps, measure):
 
     train(debugger.start, after, steps)
     assert counts[-1] <= counts[2]
+
+
+class Optimizer(nn.Optimizer):
+    """Updates nothing: libraries of shells have optimizers of their own."""
+
+    def construct(self, gradients):
+        return True
+
+
+@pytest.mark.parametrize("measure", ["host", "device"])
+def test_an_update_with_shells(debug, measure):
+    mesh = Mesh(1, dp=1, tp=2)
+    model = Outer(mesh)
+    optimizer = Optimizer(0.1, model.trainable_params())
+    debugger = debug(level="L0", measure=measure, optimizer="states")
+    debugger.start(model)
+    optimizer([DTensor(Tensor(numbers(3, 400)), mesh, [Partial(), Shard(0)])])
+    debugger.stop()
+    debugger.step()
+    entry = debug.dump().data["Cell.optimizer.Optimizer.forward.0"]
+    ((given,),) = entry["input_args"]
+    assert given["Max"] == numbers(3, 400).max()
+    assert given["layout"]["placements"] == ["Partial(sum)", "Shard(0)"]
+    (after,) = entry["output"]
+    assert [record["layout"]["shape"] for record in after.values()] == [[6, 400]]
 
 
 class Refusing(Tensor):
