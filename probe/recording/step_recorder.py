@@ -158,14 +158,10 @@ class StepRecorder:
         """Record the numbers of an optimizer's update; ``numbers`` receives the function that reads a tensor."""
         call.parts.update(self.task.scalars(call, numbers))
 
-    def note_states(self, call: Call, states: Mapping[str, Any]) -> None:
-        """Record the states of an optimizer as they are now."""
-        call.parts.update(self.task.named(call, "parameters", states, Role.INPUT))
-
-    def note_parameters(self, call: Call, parameters: Mapping[str, Any]) -> None:
-        """Record the parameters that a Cell has used: a forward hook may swap them. Its end has none then."""
+    def note_states(self, call: Call, states: Mapping[str, Any], role: Role = Role.INPUT) -> None:
+        """Record the states of an optimizer, or the parameters that a Cell has used, as they are now."""
         if call.recorded and not self.closed:
-            call.parts.update(self.task.named(call, "parameters", parameters, Role.OUTPUT))
+            call.parts.update(self.task.named(call, "parameters", states, role))
 
     def end(self, call: Call, result: Any, parameters: Mapping[str, Any] | None = None) -> None:
         """End a call: record its outputs, and a Cell's parameters, as they are now. Raises ``queue.pending_error``."""

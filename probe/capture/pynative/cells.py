@@ -13,6 +13,7 @@ from probe.capture.patches import HookGroup, Patch, around
 from probe.capture.pynative.context import CaptureContext
 from probe.capture.pynative.recompute import RECOMPUTE_MODULE
 from probe.capture.pynative.thread_state import OpenCall
+from probe.measure.measurer import Role
 from probe.naming import CELL, by_last_part, clean
 from probe.recording.step_recorder import StepRecorder
 
@@ -174,7 +175,7 @@ class CellHooks(HookGroup):
                     is_swapped = bool(cell._forward_pre_hook)
                     self._parameter_hooks.watch(recorder, self._keys[id(cell)], parameters, lasting=not is_swapped)
                 if not opened.is_repeated:
-                    recorder.note_parameters(opened.call, parameters)
+                    recorder.note_states(opened.call, parameters, Role.OUTPUT)
         return original(cell, *args, **kwargs)
 
     def _end(self, opened: OpenCall, key: str, output: Any) -> None:

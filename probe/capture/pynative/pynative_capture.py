@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 from collections.abc import Callable
 from typing import Any
@@ -59,11 +60,9 @@ class PyNativeCapture:
         self._handles = CommHandleTracker()
         self._context = CaptureContext(self._gradients)
         make, context = installed_parts().make, self._context
-        self._compilation = HookGroup([
-            RareCollections(),
-            make("recompute", lambda: recompute_patches(context), HookGroup()),
-            make("compiled functions", lambda: jit_patches(context), HookGroup()),
-        ])  # fmt: skip
+        recompute = make("recompute", lambda: recompute_patches(context), HookGroup())
+        compiled = make("compiled functions", lambda: jit_patches(context), HookGroup())
+        self._compilation = HookGroup([RareCollections(), recompute, compiled])
         listed = load_supported_apis(settings.support_ops) if settings.apis else []
         self._context.hooks.add(self._handles)
         self._context.hooks.add(ListedFunctions(self._context, self._handles, listed, settings.early_names))
@@ -103,12 +102,8 @@ class PyNativeCapture:
         self._watched, self._model_hooks = found, HookGroup([PrimitiveHooks(self._context, held), optimizers])
         if self._settings.cells or self._settings.snapshot:
             cells = cells if self._settings.cells else cells[:1]  # the model
-            found_cells, context = cells, self._context
-            self._model_hooks.add(
-                installed_parts().make(
-                    "Cells", lambda: CellHooks(context, self._parameters, models, found_cells), HookGroup()
-                )
-            )
+            new_hooks = functools.partial(CellHooks, self._context, self._parameters, models, cells)
+            self._model_hooks.add(installed_parts().make("Cells", new_hooks, HookGroup()))
         self._context.hooks.add(self._model_hooks)
 
     # -- start, stop, step ----------------------------------------------------------------------------------------
