@@ -1,6 +1,9 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""MsprobeStep: start, stop and step around every step of Model.train. MsprobeInitStep: the number of the first."""
+"""Callbacks that call start, stop and step around every step of a training.
+
+MsprobeStep is for Model.train, and MsprobeInitStep numbers its first step. TrainerCallback is for other trainers.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +31,7 @@ class MsprobeStep(Callback):  # type: ignore[misc]  # MindSpore has no types
 
     def __init__(self, debugger: PrecisionDebugger) -> None:
         super().__init__()
-        if not isinstance(debugger, PrecisionDebugger):
-            raise UsageError(f"MsprobeStep(): debugger is {type(debugger).__name__}. Allowed: a PrecisionDebugger.")
-        self._debugger = debugger
+        self._debugger = _checked("MsprobeStep", debugger)
         self._network: Any = None
 
     def on_train_begin(self, run_context: Any) -> None:
@@ -75,3 +76,53 @@ class MsprobeInitStep(Callback):  # type: ignore[misc]  # MindSpore has no types
         step = max(int(arguments.get("cur_step_num") or 0), *done, 0)
         if step:
             PrecisionDebugger.set_init_step(step)
+
+
+class TrainerCallback:
+    """A callback that records every step of a trainer: MindFormers' in PyNative mode, or one like transformers'.
+
+    It has every method ``on_…`` that a trainer may call. Arguments that it does not know are ignored. The model is
+    that of the trainer, unless one is given here. A resumed training goes on with the trainer's number of the step.
+
+    Args:
+        debugger: the PrecisionDebugger.
+        model: the Cell whose calls are recorded, or a list of Cells.
+
+    Example::
+
+        Trainer(…, callbacks=[TrainerCallback(PrecisionDebugger(config_path="config.json"))])
+    """
+
+    def __init__(self, debugger: PrecisionDebugger, model: Any = None) -> None:
+        self._debugger, self._model = _checked("TrainerCallback", debugger), model
+
+    def on_train_begin(self, args: Any = None, state: Any = None, *others: Any, **named: Any) -> None:
+        """Number the next step."""
+        done = getattr(state, "global_step", 0)
+        if isinstance(done, int) and done > 0:
+            self._debugger.stop()
+            PrecisionDebugger.set_init_step(done)
+
+    def on_step_begin(self, *others: Any, **named: Any) -> None:
+        """Begin to record."""
+        self._debugger.start(named.get("model") if self._model is None else self._model)
+
+    def on_step_end(self, *others: Any, **named: Any) -> None:
+        """End the step."""
+        self._debugger.stop()
+        self._debugger.step()
+
+    def on_train_end(self, *others: Any, **named: Any) -> None:
+        """Remove all hooks, also if the last step was cut short."""
+        self._debugger.stop()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("on_"):
+            return lambda *others, **named: None
+        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+
+
+def _checked(name: str, debugger: Any) -> PrecisionDebugger:
+    if isinstance(debugger, PrecisionDebugger):
+        return debugger
+    raise UsageError(f"{name}(): debugger is {type(debugger).__name__}. Allowed: a PrecisionDebugger.")

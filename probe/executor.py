@@ -31,14 +31,17 @@ class OwnOperations:
     """
 
     def __init__(self) -> None:
-        from mindspore._c_expression import MixedPrecisionType
+        self._thread, self._lacks = threading.local(), ""
+        try:
+            from mindspore._c_expression import MixedPrecisionType
 
-        executor = pynative_executor()
-        self._enable_grad: Callable[[], bool] = executor.enable_grad
-        self._set_enable_grad: Callable[[bool], None] = executor.set_enable_grad
-        self._set_mixed_precision: Callable[..., None] = executor.set_mixed_precision_type
-        self._no_cast = MixedPrecisionType.NOTSET
-        self._thread = threading.local()
+            executor = pynative_executor()
+            self._enable_grad: Callable[[], bool] = executor.enable_grad
+            self._set_enable_grad: Callable[[bool], None] = executor.set_enable_grad
+            self._set_mixed_precision: Callable[..., None] = executor.set_mixed_precision_type
+            self._no_cast = MixedPrecisionType.NOTSET
+        except (ImportError, AttributeError) as error:  # a new MindSpore: all that needs no operation goes on
+            self._lacks = str(error)
 
     @property
     def is_running(self) -> bool:
@@ -46,7 +49,13 @@ class OwnOperations:
         return getattr(self._thread, "is_running", False)
 
     def run(self, operation: Callable[..., Result], *args: Any) -> Result:
-        """Run an operation and return its result."""
+        """Run an operation and return its result.
+
+        Raises:
+            AttributeError: when this MindSpore lacks a private name that this needs.
+        """
+        if self._lacks:
+            raise AttributeError(self._lacks)
         recording, self._thread.is_running = self._enable_grad(), True
         if recording:
             self._set_enable_grad(False)

@@ -8,14 +8,23 @@ name that only some versions have. ``Cell()`` is an instance, and the module ``n
 
 from __future__ import annotations
 
+import functools
 import importlib
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
+
+from probe.executor import pynative_executor
 
 _EXECUTOR = "mindspore.graph.api:_pynative_executor.{0}|mindspore.common.api:_pynative_executor.{0}"
 _COMPILER = "mindspore.graph.api:{0}|mindspore.common.api:{0}"
 _PRIM = "mindspore.ops.auto_generate.gen_ops_prim:{0}"
+
+Made = TypeVar("Made")
+
+#: the first MindSpore that was tested, and the first that was not
+TESTED = ("2.7.2", "2.11")
 
 
 @dataclass(frozen=True)
@@ -44,9 +53,9 @@ PRIVATE_PARTS = (
     _part(
         "tensors",
         "nothing is recorded",
-        *(f"mindspore:Tensor.{name}" for name in "_dtype _shape _nbytes _size".split()),
+        *(f"mindspore:Tensor.{name}" for name in "_dtype _shape _nbytes _size _make_subclass?".split()),
         "mindspore._c_expression:typing.Type|mindspore._c_expression:typing.Number",
-        "mindspore.ops.auto_generate:copy_op",
+        executor="sync",
     ),
     _part(
         "memory",
@@ -60,9 +69,10 @@ PRIVATE_PARTS = (
     ),
     _part(
         "own operations",
-        "nothing is recorded",
+        "no number is recorded on a device, or while a communication is in flight",
         "mindspore._c_expression:MixedPrecisionType.NOTSET",
-        executor="enable_grad set_enable_grad set_mixed_precision_type requires_grad grad_flag sync",
+        "mindspore.ops.auto_generate:copy_op",
+        executor="enable_grad set_enable_grad set_mixed_precision_type",
         prim="Max Min MeanExt SumExt LinalgVectorNorm Square Abs Maximum ClampScalar Div NotEqual Equal Less Greater "
         "Reshape Concat",
     ),
@@ -72,12 +82,14 @@ PRIVATE_PARTS = (
         *(f"mindspore:Tensor.{name}" for name in "_grad_node _output_index".split()),
         *(f"node:{name}" for name in "_sequence_nr next_functions register_hook register_prehook name".split()),
         "node:_unique_id?",
-        "mindspore.common.hook_handle:_HOOK_VERSION",
+        "mindspore.common.hook_handle:_HOOK_VERSION?",
+        executor="requires_grad grad_flag set_grad_flag",
     ),
     _part(
         "Cells",
         "entries of Cells are missing",
         *(f"mindspore.nn:Cell().{name}" for name in "_run_forward_pre_hook _forward_pre_hook _params".split()),
+        "mindspore.nn:Cell()._run_forward_hook",
     ),
     _part(
         "operations",
@@ -104,7 +116,7 @@ PRIVATE_PARTS = (
     ),
     _part(
         "communication",
-        "nothing is recorded",
+        "collectives have no group, and numbers may be null or wait while a communication is in flight",
         "mindspore._c_expression:CommHandle.wait",
         "mindspore.communication:GlobalComm.INITED",
         "mindspore.communication:GlobalComm.WORLD_COMM_GROUP",
@@ -131,6 +143,83 @@ PRIVATE_PARTS = (
         "mindspore.nn:Cell()._cells",
     ),
 )
+
+
+def is_between(version: str, first: str, end: str) -> bool:
+    """Return whether a version is at least the first, and below the end.
+
+    >>> is_between("2.10.0", "2.7.2", "2.11"), is_between("2.11.0rc1", "2.7.2", "2.11")
+    (True, False)
+    """
+    numbers, low, high = ([int(part) for part in re.findall(r"\d+", text)[:3]] for text in (version, first, end))
+    return low <= numbers < high
+
+
+@functools.lru_cache(1)
+def installed_parts() -> Parts:
+    """Return the parts of this process."""
+    return Parts()
+
+
+class Parts:
+    """The parts of probe that the installed MindSpore allows: all, at a version that was tested.
+
+    Attributes:
+        version: MindSpore's version.
+        is_tested: whether it was tested.
+    """
+
+    def __init__(self) -> None:
+        import mindspore
+
+        self.version = str(mindspore.__version__)
+        self.is_tested = is_between(self.version, *TESTED)
+        self._lacking: dict[str, list[str]] = {}
+        self._failed: dict[str, str] = {}
+        self._told = ""
+        for part, name in () if self.is_tested else missing_names():
+            self._lacking.setdefault(part.part, []).append(name.partition(":")[2])
+
+    def make(self, part: str, make: Callable[[], Made], otherwise: Made) -> Made:
+        """Return an object of a part, or the result of its self-test.
+
+        Args:
+            part: the part.
+            make: makes the object, or raises where the part does not work.
+            otherwise: the result where the part is off, because it lacks a private name or fails now.
+        """
+        if part in self._lacking:
+            return otherwise
+        try:
+            made = make()
+        except Exception as error:  # a new MindSpore may raise anything: the other parts go on
+            self._failed[part] = f"{type(error).__name__}: {error}"
+            return otherwise
+        self._failed.pop(part, None)
+        return made
+
+    def reason(self, part: str) -> str:
+        """Return why a part is off; "" where it is on."""
+        return ", ".join(self._lacking.get(part, ())) or self._failed.get(part, "")
+
+    def tell(self, log: Callable[[str], None]) -> None:
+        """Say which parts are off, and that the version was not tested: nothing where all is well, nothing twice."""
+        if self.is_tested and not self._failed:
+            self._told = ""
+            return
+        text = str(self)
+        if text != self._told:
+            self._told = text
+            log(text)
+
+    def __str__(self) -> str:
+        tested = f"MindSpore {self.version} was not tested with this probe, but versions from {TESTED[0]} and below "
+        tested = "" if self.is_tested else f"{tested}{TESTED[1]} were. "
+        off = {row.part: row.loss for row in PRIVATE_PARTS if self.reason(row.part)}
+        if not off:
+            return f"{tested}All parts passed their self-tests. `probe doctor` checks more."
+        said = "; ".join(f"{part} ({loss}: {self.reason(part)})" for part, loss in off.items())
+        return f"{tested}These parts are off: {said}. `probe doctor` checks more."
 
 
 def missing_names() -> Iterator[tuple[PrivatePart, str]]:
@@ -160,9 +249,13 @@ def _node_class() -> type:
     found: list[type] = []
 
     def function(x: Any) -> Any:
-        found.append(type((x * 2)._grad_node))
+        found.append(type(getattr(x * 2, "_grad_node", None)))  # an error here would leave MindSpore differentiating
         return x
 
+    executor = pynative_executor()
+    has_flag = bool(getattr(executor, "grad_flag", bool)())
     differentiate: Callable[..., Any] = mindspore.grad(function)
     differentiate(mindspore.Tensor([1.0], mindspore.float32))
+    if has_flag:  # a training may have it on for good, and MindSpore has switched it off now
+        executor.set_grad_flag(True)
     return found[0]

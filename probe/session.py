@@ -20,6 +20,7 @@ from probe.capture.support_ops import SupportedApi
 from probe.config.config_file import ConfigFile
 from probe.config.settings import Settings
 from probe.errors import ProbeError, SettingsError, UsageError
+from probe.private_names import installed_parts
 from probe.process.rank import is_scheduler
 from probe.process.signals import SigtermHandler, call_in_forked_child
 from probe.recording.step_recorder import StepRecorder
@@ -357,6 +358,8 @@ class Session:
             if kind not in self._run.logged:
                 self._run.logged.add(kind)
                 _log.error("%s failed and is off for this step; training continues: %s", doing, error, exc_info=error)
+        finally:
+            installed_parts().tell(_log.warning)
 
     def _log_once(self, text: str) -> None:
         if text not in self._run.logged:

@@ -25,7 +25,7 @@ def test_the_workflow_runs_every_supported_version():
     assert [f"{row['python']}:{row['mindspore']}" for row in rows] == VERSIONS
     classifiers = re.findall(r"Python :: (3\.\d+)\"", PROJECT)
     assert {row["python"] for row in rows} == set(classifiers)
-    assert f"mindspore>={rows[0]['mindspore']}," in PROJECT
+    assert f'"mindspore>={rows[0]["mindspore"]}"' in PROJECT
 
 
 def test_the_readmes_name_the_supported_versions():

@@ -20,7 +20,13 @@ pytestmark = pytest.mark.slow
 
 DOCS = ROOT / "docs"
 #: pages of examples, and their headings under which there need not be one
-PAGES = {"guide.md": (), "choosing.md": (), "large-runs.md": (), "reading.md": ("Broken and unusual dumps",)}
+PAGES = {
+    "guide.md": (),
+    "choosing.md": (),
+    "large-runs.md": (),
+    "sharded.md": ("Shells", "Gathered parameters", "Compare with one card", "A MindSpore that was not tested"),
+    "reading.md": ("Broken and unusual dumps",),
+}
 #: (page, heading) -> the examples under it
 SECTIONS = {
     (page, heading): re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)

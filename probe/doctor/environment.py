@@ -14,11 +14,12 @@ import re
 import tempfile
 
 from probe.doctor.finding import FAILED, OK, WARNING, Bench, Finding
-from probe.private_names import PRIVATE_PARTS, missing_names
+from probe.private_names import PRIVATE_PARTS, is_between, missing_names
+from probe.private_names import TESTED as MINDSPORE
 
 #: package: the first version that was tested, and the first that was not; as in pyproject.toml
 TESTED = {
-    "MindSpore": ("2.7.2", "2.11"),
+    "MindSpore": MINDSPORE,
     "Python": ("3.9", "3.13"),
     "numpy": ("1.25", "2"),
     "ml_dtypes": ("0.3", "0.6"),
@@ -34,7 +35,7 @@ def versions(bench: Bench) -> Finding:
     found = {"probe": __version__, "Python": platform.python_version()}
     for package in ("numpy", "ml_dtypes", "MindSpore"):
         found[package] = str(importlib.import_module(package.lower()).__version__)
-    untested = [name for name, (first, end) in TESTED.items() if not _is_between(found[name], first, end)]
+    untested = [name for name, (first, end) in TESTED.items() if not is_between(found[name], first, end)]
     found.update(CANN=_cann(), system=f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores")
     said = ", ".join(f"{name} {version}" for name, version in found.items() if name != "system")
     if not untested:
@@ -105,8 +106,3 @@ def _cann() -> str:
                 if match:
                     return match[1]
     return "of unknown version" if root else "none"
-
-
-def _is_between(version: str, first: str, end: str) -> bool:
-    numbers, low, high = ([int(part) for part in re.findall(r"\d+", text)[:3]] for text in (version, first, end))
-    return low <= numbers < high

@@ -47,6 +47,7 @@ class TensorExtrema:
         name: the file name of its array.
         sink: writes the array.
         record: the record with all numbers, once ``complete`` has taken them.
+        layout: the layout of a shell, or "".
     """
 
     array: Array | None
@@ -58,6 +59,7 @@ class TensorExtrema:
     name: str
     sink: ArraySink | None
     record: TensorRecord | None = None
+    layout: str = ""
 
     @property
     def severity(self) -> Severity:
@@ -77,11 +79,15 @@ class TensorExtrema:
 
     def text(self, pad: str) -> str:
         """Return the text of the record; see ``TensorRecord``."""
-        if self.record is not None:
-            return self.record.text(pad)
         largest, smallest = self.extrema or (None, None)
         numbers = {"Max": largest, "Min": smallest, "Mean": None, "Norm": None}
-        return tensor_record(str(self.dtype), self.shape, numbers).text(pad)
+        record = self.record or tensor_record(str(self.dtype), self.shape, numbers)
+        return (record.with_layout(self.layout) if self.layout else record).text(pad)
+
+    def with_layout(self, layout: str) -> TensorExtrema:
+        """Add a layout; see ``TensorRecord``."""
+        self.layout = layout
+        return self
 
     def release(self) -> None:
         """Release the values and keep the extrema."""

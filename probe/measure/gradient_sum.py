@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from probe.measure.measurer import ArraySink, Measurer
+from probe.measure.shells import local_tensor
 from probe.measure.tensor_reader import Array
 
 
@@ -43,6 +44,7 @@ class GradientSum:
 
     def add(self, tensor: Any) -> None:
         """Add one contribution; its memory may be reused afterwards."""
+        tensor = local_tensor(tensor)
         if self._may_read():
             self.resolve()
             self._add(tensor)
@@ -58,7 +60,7 @@ class GradientSum:
 
     def subtract_from(self, total: Any) -> bool:
         """Become ``total`` without this sum; return whether anything is left, as far as that is known."""
-        may_read = self._may_read()
+        total, may_read = local_tensor(total), self._may_read()
         self._minuend = total if may_read else self._copy(total)
         return self.resolve() if may_read else True
 

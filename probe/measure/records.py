@@ -29,6 +29,11 @@ class TensorRecord:
         """Return the text at a place indented by ``pad``."""
         return self._here if pad == ITEM else self._here.replace(f"\n{ITEM}", f"\n{pad}")
 
+    def with_layout(self, layout: str) -> TensorRecord:
+        """Return the record of a shell with these numbers; see ``shells.layout_text``."""
+        end = f"\n{ITEM}}}"
+        return TensorRecord(f'{self._here[: -len(end)]},\n{ITEM} "layout": {layout}{end}')
+
 
 def tensor_record(dtype: str, shape: tuple[int, ...], values: Mapping[str, Any]) -> TensorRecord:
     """Return the record of a tensor with these numbers and texts.
@@ -96,16 +101,28 @@ class PendingRecord:
 
     Attributes:
         record: the record, as soon as it is known.
+        layout: the layout of a shell, or "".
     """
 
-    __slots__ = ("record",)
+    __slots__ = ("layout", "record")
 
     def __init__(self) -> None:
         self.record: Any = None
+        self.layout = ""
+
+    def known(self) -> Any:
+        """Return the record, with the layout; None where it is not known."""
+        return self.record.with_layout(self.layout) if self.layout and self.record is not None else self.record
+
+    def with_layout(self, layout: str) -> PendingRecord:
+        """Add a layout; see ``TensorRecord``."""
+        self.layout = layout
+        return self
 
     def text(self, pad: str) -> str:
         """Return the text of the record; see ``TensorRecord``."""
-        return "null" if self.record is None else str(self.record.text(pad))
+        record = self.known()
+        return "null" if record is None else str(record.text(pad))
 
 
 def resolve(value: Any) -> Any:
@@ -114,7 +131,7 @@ def resolve(value: Any) -> Any:
         return {key: resolve(item) for key, item in value.items()}
     if type(value) is list:
         return [resolve(item) for item in value]
-    return value.record if type(value) is PendingRecord else value
+    return value.known() if type(value) is PendingRecord else value
 
 
 def _text(value: Any) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 
 from probe.executor import OwnOperations
 from probe.measure.reductions import Reductions
+from probe.measure.shells import local_tensor
 from probe.measure.statistics import statistics
 from probe.measure.tensor_reader import TensorReader, to_number
 from probe.recording.measurement_queue import TrainingWork
@@ -73,7 +74,8 @@ class HostNumbers:
     """
 
     def __init__(self, wait: Callable[[], None]) -> None:
-        self._read, self.ready, self.fetcher = TensorReader(), wait, Fetcher(wait)
+        reader, self.ready, self.fetcher = TensorReader(), wait, Fetcher(wait)
+        self._read: Callable[[Any], Any] = lambda tensor: reader(local_tensor(tensor))
 
     def norm(self, tensor: Any) -> Number:
         """Return the L2 norm of a tensor or an array; NaN or Inf if an element is."""
@@ -130,7 +132,7 @@ class DeviceNumbers(HostNumbers):
         """Return the L2 norm; see ``HostNumbers``."""
         if isinstance(tensor, np.ndarray):
             return super().norm(tensor)
-        return self._later(self._own.run(self._reductions.norm, tensor), self._reductions.norm_is_square)
+        return self._later(self._own.run(self._reductions.norm, local_tensor(tensor)), self._reductions.norm_is_square)
 
     def ends(self, tensor: Any) -> dict[str, Number]:
         """Return nothing: Max and Min would be two more operations."""
@@ -138,15 +140,15 @@ class DeviceNumbers(HostNumbers):
 
     def number(self, tensor: Any) -> Number:
         """Return the value of a tensor of one element, from a copy."""
-        return self._later(self._own.run(self._reductions.copy, tensor), False)
+        return self._later(self._own.run(self._reductions.copy, local_tensor(tensor)), False)
 
     def copy(self, tensor: Any) -> Any:
         """Return a copy of a tensor on the device."""
-        return self._own.run(self._reductions.copy, tensor)
+        return self._own.run(self._reductions.copy, local_tensor(tensor))
 
     def change(self, tensor: Any, before: Any) -> Number:
         """Return the norm of the difference of a tensor and its copy."""
-        return self.norm(self._own.run(self._reductions.subtract, tensor, before))
+        return self.norm(self._own.run(self._reductions.subtract, local_tensor(tensor), before))
 
     def take(self) -> list[Any]:
         """Return the numbers of the step; see ``HostNumbers``."""

@@ -38,7 +38,7 @@ def communicator_rank() -> int | None:
     """Return the rank in an initialised communicator, or None."""
     from mindspore.communication import GlobalComm, get_rank
 
-    return int(get_rank()) if GlobalComm.INITED else None
+    return int(get_rank()) if getattr(GlobalComm, "INITED", False) else None
 
 
 class RankResolver:

@@ -25,7 +25,7 @@ def run_header(rank: int | None) -> dict[str, Any]:
     from mindspore.communication import GlobalComm, get_group_size
 
     context = mindspore.get_context
-    size = int(get_group_size()) if GlobalComm.INITED else sibling_count()
+    size = int(get_group_size()) if getattr(GlobalComm, "INITED", False) else sibling_count()
     # the package itself is imported by its name: imports in it point down
     packages = {"probe": importlib.import_module("probe"), "mindspore": mindspore, "numpy": numpy}
     process = {"tool": "probe", "format": FORMAT, "world_size": size, "rank": rank, "device": context("device_target")}

@@ -13,6 +13,7 @@ from probe.measure.deferred import DeferredMeasurer
 from probe.measure.gradient_sum import GradientSum
 from probe.measure.measurer import ArraySink, Guard, MeasureError, Measurer, Role
 from probe.measure.records import resolve
+from probe.measure.shells import layout_text, local_tensor, may_be_shell
 
 #: text found in every error raised by a MindSpore operation
 _MINDSPORE_ERROR = "C++ Call Stack"
@@ -104,10 +105,13 @@ class MeasurementQueue:
         return self._copier.own_operations.is_running
 
     def measure(self, tensor: Any, name: str, sink: ArraySink | None, role: Role) -> Any:
-        """Return the record of a tensor as it is now; see ``Measurer.tensor``."""
-        if self._in_flight:
-            return self._copier.tensor(tensor, name, sink, role)
-        return self._measurer.tensor(tensor, name, sink, role)
+        """Return the record of a tensor as it is now; see ``Measurer.tensor``. A shell has that of its local tensor."""
+        measurer = self._copier if self._in_flight else self._measurer
+        if not may_be_shell(type(tensor)):
+            return measurer.tensor(tensor, name, sink, role)
+        local = local_tensor(tensor)
+        record = measurer.tensor(local, name, sink, role)
+        return record if local is tensor else record.with_layout(layout_text(tensor))
 
     def new_sum(self) -> GradientSum:
         """Return a new sum of gradients."""

@@ -13,6 +13,7 @@ from typing import Any, cast
 from probe import naming
 from probe.config.settings import Settings
 from probe.entry import Entry, Kind, Parent
+from probe.measure.measurer import Role
 from probe.pytree import SlotLayout
 from probe.recording.call import Call
 from probe.recording.call_stacks import CallStacks
@@ -128,7 +129,7 @@ class StepRecorder:
         waiting = {f"{path}.{name}" if path else name: parameter for path, named in self._models.items()
                    for name, parameter in named.items()}  # fmt: skip
         self._models = {path: {} for path in self._models}
-        return self.task.model_parameters(call, waiting)
+        return self.task.named(call, "model_parameters", waiting, Role.INPUT)
 
     def note_model(self, path: str, parameters: Mapping[str, Any]) -> None:
         """Note that a model begins to run: the next entry has its own parameters, once in a step.
@@ -157,9 +158,10 @@ class StepRecorder:
         """Record the numbers of an optimizer's update; ``numbers`` receives the function that reads a tensor."""
         call.parts.update(self.task.scalars(call, numbers))
 
-    def note_states(self, call: Call, states: Mapping[str, Any]) -> None:
-        """Record the states of an optimizer as they are now."""
-        call.parts.update(self.task.states(call, states))
+    def note_states(self, call: Call, states: Mapping[str, Any], role: Role = Role.INPUT) -> None:
+        """Record the states of an optimizer, or the parameters that a Cell has used, as they are now."""
+        if call.recorded and not self.closed:
+            call.parts.update(self.task.named(call, "parameters", states, role))
 
     def end(self, call: Call, result: Any, parameters: Mapping[str, Any] | None = None) -> None:
         """End a call: record its outputs, and a Cell's parameters, as they are now. Raises ``queue.pending_error``."""

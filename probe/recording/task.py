@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from probe.measure.gradient_sum import GradientSum
+from probe.measure.measurer import Role
 from probe.pytree import Slot
 from probe.recording.call import Call
 
@@ -55,16 +56,12 @@ class Task:
         """Return the parts of a forward entry that hold the attributes of the Primitive."""
         return {}
 
-    def model_parameters(self, call: Call, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the parts of a forward entry that hold the model's own parameters, which no Cell below it has."""
+    def named(self, call: Call, part: str, tensors: Mapping[str, Any], role: Role) -> dict[str, Any]:
+        """Return a part of a forward entry that holds parameters or states by name, as they are now."""
         return {}
 
     def scalars(self, call: Call, numbers: Callable[[ReadNumber], Mapping[str, Any]]) -> dict[str, Any]:
         """Return the parts of an optimizer's entry that hold the numbers of this update."""
-        return {}
-
-    def states(self, call: Call, states: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the parts of an optimizer's entry that hold its states as they are now."""
         return {}
 
     def outputs(self, call: Call, result: Any, parameters: Mapping[str, Any] | None) -> dict[str, Any]:

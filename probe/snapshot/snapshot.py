@@ -14,6 +14,7 @@ import numpy as np
 
 from probe.errors import UsageError
 from probe.measure.measurer import Role
+from probe.measure.shells import layout_of, local_tensor
 from probe.measure.statistics import crc32
 from probe.measure.tensor_reader import Array, to_number, to_numpy
 from probe.pytree import tree_map
@@ -94,8 +95,10 @@ class Snapshot:
         """Return dtype, shape and checksums of a tensor; where it cannot be read now, its record."""
         if not self._queue().may_read:
             return self._queue().measure(tensor, place, None, Role.INPUT)
-        array = self._read(tensor)
-        return {"dtype": str(tensor.dtype), "shape": list(array.shape), "crc": crc32(array), "sum": sum_of_bits(array)}
+        local = local_tensor(tensor)
+        array, layout = self._read(local), {} if local is tensor else {"layout": layout_of(tensor)}
+        known = {"dtype": str(local.dtype), "shape": list(array.shape), "crc": crc32(array), "sum": sum_of_bits(array)}
+        return {**known, **layout}
 
     def _text(self, found: dict[str, Any]) -> str:
         """Return the text of a document, when the records in it are complete."""

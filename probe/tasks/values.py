@@ -66,15 +66,12 @@ class ValuesTask(Task):
         kept = {key: value for key, value in attributes.items() if key not in _NOT_NUMERIC} if self._has_inputs else {}
         return {"attributes": self._describe(kept, "", None, Role.INPUT)} if kept else {}
 
-    def model_parameters(self, call: Call, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the records of the model's own parameters; see ``Task``."""
-        if not self._has_inputs or not parameters:
+    def named(self, call: Call, part: str, tensors: Mapping[str, Any], role: Role) -> dict[str, Any]:
+        """Return the records of parameters or states; see ``Task``."""
+        if not (self._has_outputs if role is Role.OUTPUT else self._has_inputs):
             return {}
         measure, name, sink = self._queue.measure, call.forward, self._sink_of(call.forward)
-        part = "model_parameters"
-        return {
-            part: {key: measure(value, f"{name}.{part}.{key}", sink, Role.INPUT) for key, value in parameters.items()}
-        }
+        return {part: {key: measure(value, f"{name}.{part}.{key}", sink, role) for key, value in tensors.items()}}
 
     def scalars(self, call: Call, numbers: Callable[[ReadNumber], Mapping[str, Any]]) -> dict[str, Any]:
         """Return the described numbers of an update; see ``Task``. On a device a tensor stays a record."""
@@ -83,20 +80,12 @@ class ValuesTask(Task):
         read = to_number if self._queue.may_read else lambda tensor: tensor
         return {"input_kwargs": self._describe(dict(numbers(read)), call.forward, None, Role.INPUT)}
 
-    def states(self, call: Call, states: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the records of an optimizer's states; see ``Task``."""
-        if not self._has_inputs:
-            return {}
-        measure, name, sink = self._queue.measure, call.forward, self._sink_of(call.forward)
-        part = "parameters"
-        return {part: {key: measure(value, f"{name}.{part}.{key}", sink, Role.INPUT) for key, value in states.items()}}
-
     def outputs(self, call: Call, result: Any, parameters: Mapping[str, Any] | None) -> dict[str, Any]:
         """Return the described outputs and parameters; see ``Task``."""
         if not self._has_outputs:
             return {}
-        describe, measure, name = self._describe, self._queue.measure, call.forward
-        sink, role = self._sink_of(name), Role.OUTPUT
+        describe, name, role = self._describe, call.forward, Role.OUTPUT
+        sink = self._sink_of(name)
         items, reserved = as_outputs(result), reserved_outputs(call.key) if self._on_cpu else None
         if reserved:
             outputs = [
@@ -107,10 +96,8 @@ class ValuesTask(Task):
             ]
         else:
             outputs = [describe(item, f"{name}.output.{i}", sink, role) for i, item in enumerate(items)]
-        if parameters is None:
-            return {"output": outputs}
-        records = {key: measure(value, f"{name}.parameters.{key}", sink, role) for key, value in parameters.items()}
-        return {"output": outputs, "parameters": records}
+        used = {} if parameters is None else self.named(call, "parameters", parameters, role)
+        return {"output": outputs, **used}
 
     def gradient(self, call: Call, slot: Slot, tensor: Any) -> Any:
         """Return the record of a gradient that arrived now; see ``Task``."""

@@ -6,10 +6,13 @@ from __future__ import annotations
 
 import contextlib
 import operator
+import os
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from probe.executor import pynative_executor
+from probe.private_names import installed_parts
 
 #: identifies one output of one node, while something holds that node
 Key = tuple[Any, int]
@@ -48,22 +51,14 @@ class AutogradNodes:
             getattr(mindspore, name) for name in "float16 float32 float64 bfloat16 complex64 complex128".split()
         )
         self.identify: Callable[[Node], Any] = _by_name
-        self.grad_enabled: Callable[[], bool] = executor.requires_grad
-        self.is_differentiated: Callable[[], bool] = executor.grad_flag
+        self.grad_enabled: Callable[[], bool] = bool
+        self.is_differentiated = self.grad_enabled
         self.synchronize: Callable[[], None] = executor.sync
         self._view = mindspore.Tensor.view
         self._anchor = mindspore.Parameter(mindspore.Tensor([1.0, 2.0], mindspore.float32), name="probe_anchor")
-        self.works, self.reason = False, ""
-        if self.grad_enabled():  # save() or start() inside a forward: the self-test would become part of its graph
-            if hasattr(self._view(self._anchor, -1)._grad_node, "_unique_id"):
-                self.identify = _by_unique_id
-            self.works = True
-            return
-        try:
-            self._test()
-            self.works = True
-        except Exception as error:  # a future MindSpore may raise anything here: forward data are still recorded
-            self.reason = f"{type(error).__name__}: {error}"
+        parts = installed_parts()
+        self.works = parts.make("gradients", lambda: self._is_right(executor), False)
+        self.reason = parts.reason("gradients")
 
     def key(self, tensor: Any) -> Key | None:
         """Return the place in the graph that this tensor comes from, or None for a constant."""
@@ -82,14 +77,18 @@ class AutogradNodes:
         node = self._view(self._anchor, -1)._grad_node
         return LEAF if node is None else int(node._sequence_nr())
 
-    def _test(self) -> None:
-        """Differentiate a known function and check the arguments of the hooks."""
+    def _is_right(self, executor: Any) -> bool:
+        """Differentiate a known function and check the arguments of the hooks. The flag of the training stays."""
         import mindspore
 
+        self.grad_enabled, self.is_differentiated = executor.requires_grad, executor.grad_flag
+        if self.grad_enabled() and _is_inside_mindspore():  # the test would be a part of the training's graph
+            if hasattr(self._view(self._anchor, -1)._grad_node, "_unique_id"):
+                self.identify = _by_unique_id
+            return True
         seen: dict[str, Any] = {}
 
-        def function(x: Any) -> Any:
-            doubled = x * 2
+        def look(doubled: Any, x: Any) -> None:
             node = doubled._grad_node
             (leaf, index), *_ = node.next_functions
             if hasattr(leaf, "_unique_id"):
@@ -98,16 +97,34 @@ class AutogradNodes:
             seen["order"] = self.newest_sequence_nr() > node._sequence_nr() and leaf._sequence_nr() == LEAF
             node.register_prehook(lambda go: seen.__setitem__("pre", go[0].asnumpy().tolist()))
             node.register_hook(lambda gi, go: seen.__setitem__("hook", [t[0].asnumpy().tolist() for t in (gi, go)]))
+
+        def function(x: Any) -> Any:
+            doubled = x * 2
+            try:
+                look(doubled, x)
+            except Exception as error:  # raised out of here, it would leave MindSpore differentiating for good
+                seen["error"] = f"{type(error).__name__}: {error}"
             return (doubled * doubled).sum()
 
-        mindspore.grad(function)(mindspore.Tensor([1.0, 3.0], mindspore.float32))
+        with contextlib.ExitStack() as after:
+            after.callback(executor.set_grad_flag, self.is_differentiated())
+            mindspore.grad(function)(mindspore.Tensor([1.0, 3.0], mindspore.float32))
         expected = {"leaf": True, "order": True, "pre": [4.0, 12.0], "hook": [[8.0, 24.0], [4.0, 12.0]]}
         if seen != expected:
-            raise RuntimeError(f"the self-test of the node API saw {seen} instead of {expected}")
+            raise RuntimeError(seen.get("error") or f"the self-test of the node API saw {seen} instead of {expected}")
+        return True
 
 
 def _by_name(node: Node) -> Any:  # MindSpore below 2.9
     return node.name(), node._sequence_nr()
+
+
+def _is_inside_mindspore() -> bool:
+    """Return whether MindSpore has called this code, perhaps while it differentiates a function of the user's."""
+    import mindspore
+
+    root = os.path.dirname(mindspore.__file__) + os.sep
+    return any(frame.f_code.co_filename.startswith(root) for frame, _ in traceback.walk_stack(None))
 
 
 def remove_hooks(handles: list[Any]) -> None:

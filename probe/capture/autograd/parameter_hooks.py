@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -22,7 +23,7 @@ class ParameterHooks:
 
     def __init__(self) -> None:
         self._hooked: dict[tuple[str, str], Any] = {}
-        self._registered: dict[tuple[str, str, int], Any] = {}  # in this step
+        self._registered: dict[tuple[str, str, int], Callable[[], Any]] = {}  # in this step, by weak references
         self._handles: list[Any] = []
         self._called: set[str] = set()
         self._stale = False
@@ -30,22 +31,31 @@ class ParameterHooks:
     def begin(self, recorder: StepRecorder) -> None:
         """Register the hooks of the last step again, unless they are registered."""
         if not self._handles:
-            self._register(recorder, self._hooked)
+            self._register(recorder, self._hooked, lasting=True)
 
-    def watch(self, recorder: StepRecorder, key: str, parameters: Mapping[str, Any]) -> None:
-        """Record the gradients of a Cell's own parameters under its key."""
+    def watch(self, recorder: StepRecorder, key: str, parameters: Mapping[str, Any], lasting: bool = True) -> None:
+        """Record the gradients of a Cell's own parameters under its key.
+
+        Args:
+            recorder: the recorder of the step.
+            key: the key of the Cell.
+            parameters: its parameters.
+            lasting: whether the Cell keeps them; those that are gathered for one forward are not held.
+        """
         self._called.add(key)
         known = self._registered
-        new = {(key, n): p for n, p in parameters.items() if (key, n, id(p)) not in known and p.requires_grad}
+        new = {(key, n): p for n, p in parameters.items() if known.get((key, n, id(p)), type(None))() is not p}
         if new:
-            self._register(recorder, new)
+            self._register(recorder, new, lasting)
 
-    def _register(self, recorder: StepRecorder, parameters: Mapping[tuple[str, str], Any]) -> None:
+    def _register(self, recorder: StepRecorder, parameters: Mapping[tuple[str, str], Any], lasting: bool) -> None:
         if recorder.task.gradients is not GradientUse.NONE:
             with preserve_hook_version():
                 for (key, name), parameter in parameters.items():
-                    if parameter.requires_grad:
-                        self._registered[key, name, id(parameter)] = self._hooked[key, name] = parameter
+                    if getattr(parameter, "requires_grad", False):
+                        self._registered[key, name, id(parameter)] = weakref.ref(parameter)
+                        if lasting:
+                            self._hooked[key, name] = parameter
                         self._handles.append(parameter.register_hook(_hook(recorder, self._called, key, name)))
 
     def remove(self) -> None:

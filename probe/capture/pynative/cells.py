@@ -13,6 +13,7 @@ from probe.capture.patches import HookGroup, Patch, around
 from probe.capture.pynative.context import CaptureContext
 from probe.capture.pynative.recompute import RECOMPUTE_MODULE
 from probe.capture.pynative.thread_state import OpenCall
+from probe.measure.measurer import Role
 from probe.naming import CELL, by_last_part, clean
 from probe.recording.step_recorder import StepRecorder
 
@@ -108,7 +109,8 @@ class CellHooks(HookGroup):
         from mindspore import nn
 
         pre_hooks = Patch(nn.Cell, "_run_forward_pre_hook", around(self._run_pre_hooks))
-        super().__init__([Patch(nn.Cell, "__call__", self._call), pre_hooks])
+        hooks = Patch(nn.Cell, "_run_forward_hook", around(self._run_hooks))
+        super().__init__([Patch(nn.Cell, "__call__", self._call), pre_hooks, hooks])
         self._context, self._parameter_hooks = context, parameters
         self._cells = named_cells(models, cells)  # held: identities stay unique
         self._keys = {id(cell): key for key, cell in self._cells}
@@ -131,7 +133,8 @@ class CellHooks(HookGroup):
             if key is None or recorder is None:
                 if recorder is not None and id(self) in models:
                     recorder.note_inputs(args, kwargs)
-                    note_model(recorder, self)
+                    if not self._forward_pre_hook:
+                        note_model(recorder, self)
                 return original(self, *args, **kwargs)
             depth = len(state.cells)
             try:
@@ -154,17 +157,34 @@ class CellHooks(HookGroup):
     def _run_pre_hooks(self, original: Callable[..., Any], cell: Any, args: Any, kwargs: Any) -> Any:
         """Wrap the method that runs the user's pre-hooks: its return values are the recorded inputs."""
         args, kwargs = original(cell, args, kwargs)
-        key = self._keys.get(id(cell))
+        key, recorder = self._keys.get(id(cell)), self._context.recorder
         if key is not None:
             self._context.begin(key, args, kwargs, cell)
+        elif recorder is not None and id(cell) in self._models:
+            self._note_model(recorder, cell)
         return args, kwargs
 
+    def _run_hooks(self, original: Callable[..., Any], cell: Any, *args: Any, **kwargs: Any) -> Any:
+        """Wrap the method that runs the user's forward hooks: they may swap the parameters that the Cell has used."""
+        opened, recorder = next(reversed(self._context.state.cells), None), self._context.recorder
+        if opened is not None and opened.cell is cell and recorder is not None:
+            recorder.synchronize()
+            with recorder.guard("reading the parameters of a Cell", opened.call):
+                opened.has_parameters, parameters = True, _named(cell)
+                if opened.call.watched:
+                    is_swapped = bool(cell._forward_pre_hook)
+                    self._parameter_hooks.watch(recorder, self._keys[id(cell)], parameters, lasting=not is_swapped)
+                if not opened.is_repeated:
+                    recorder.note_states(opened.call, parameters, Role.OUTPUT)
+        return original(cell, *args, **kwargs)
+
     def _end(self, opened: OpenCall, key: str, output: Any) -> None:
-        parameters: dict[str, Any] = {}
+        parameters: dict[str, Any] | None = None
         with opened.recorder.guard("watching the gradients of a Cell", opened.call):
-            parameters = self._own_parameters(opened.cell, key)
-            if opened.call.watched and not opened.is_repeated:
-                self._parameter_hooks.watch(opened.recorder, key, parameters)
+            if not opened.has_parameters:
+                parameters = self._own_parameters(opened.cell, key)
+                if opened.call.watched and not opened.is_repeated:
+                    self._parameter_hooks.watch(opened.recorder, key, parameters)
         self._context.watch_gradients(opened, output)
         self._context.end(opened, output, parameters)
 
@@ -180,6 +200,12 @@ class CellHooks(HookGroup):
         if found is None or list(map(id, found[0])) != list(map(id, held)):  # some may have been replaced
             found = self._parameters[key] = held, by_last_part(cell.parameters_dict(recurse=False))
         return found[1]
+
+
+def _named(cell: Any) -> dict[str, Any]:
+    """Return the parameters that a Cell holds now by their names in its entry; a tensor may stand for one."""
+    held = cell._params.items()
+    return by_last_part({getattr(value, "name", None) or name: value for name, value in held if value is not None})
 
 
 def is_cell_or_cells(value: Any) -> bool:

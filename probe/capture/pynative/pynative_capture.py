@@ -4,8 +4,8 @@
 
 from __future__ import annotations
 
+import functools
 import gc
-import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +13,7 @@ from probe.capture.autograd.debug_values import DebugValueHooks
 from probe.capture.autograd.gradient_hooks import GradientHooks
 from probe.capture.autograd.nodes import AutogradNodes
 from probe.capture.autograd.parameter_hooks import ParameterHooks
-from probe.capture.patches import HookGroup
+from probe.capture.patches import HookGroup, Hooks
 from probe.capture.pynative.cells import CellHooks, iter_cells
 from probe.capture.pynative.comm_handles import CommHandleTracker
 from probe.capture.pynative.context import CaptureContext
@@ -27,10 +27,9 @@ from probe.capture.pynative.token_range import TokenRange
 from probe.capture.support_ops import SupportedApi, load_supported_apis
 from probe.config.settings import Settings
 from probe.measure.select import select_measurers
+from probe.private_names import installed_parts
 from probe.recording.step_recorder import StepRecorder
 from probe.tasks.debug import DebugTask
-
-_log = logging.getLogger("probe")
 
 #: thresholds of the garbage collector between start and stop: a scan of all objects would slow the step
 _RARE_COLLECTIONS = (200_000, 20, 100)
@@ -54,24 +53,22 @@ class PyNativeCapture:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         nodes = AutogradNodes()
-        if not nodes.works:
-            _log.warning(
-                "this MindSpore's autograd cannot be watched, backward entries will be missing, "
-                "forward data are complete (%s)",
-                nodes.reason,
-            )
         self.wait: Callable[[], None] = nodes.synchronize
         self._gradients = GradientHooks(nodes)
         self._parameters = ParameterHooks()
         self._debug_values = DebugValueHooks(nodes)
         self._handles = CommHandleTracker()
         self._context = CaptureContext(self._gradients)
-        self._compilation = HookGroup([RareCollections(), recompute_patches(self._context), jit_patches(self._context)])
+        make, context = installed_parts().make, self._context
+        recompute = make("recompute", lambda: recompute_patches(context), HookGroup())
+        compiled = make("compiled functions", lambda: jit_patches(context), HookGroup())
+        self._compilation = HookGroup([RareCollections(), recompute, compiled])
         listed = load_supported_apis(settings.support_ops) if settings.apis else []
         self._context.hooks.add(self._handles)
         self._context.hooks.add(ListedFunctions(self._context, self._handles, listed, settings.early_names))
         if settings.operations:
-            self._context.hooks.add(OperationHooks(self._context))
+            nothing: Hooks = HookGroup()
+            self._context.hooks.add(make("operations", lambda: OperationHooks(context), nothing))
         self._custom: dict[tuple[int, str], ListedFunctions] = {}
         self._watched: list[tuple[str, Any]] = []
         self._model_hooks = HookGroup([OptimizerHooks(self._context, settings.optimizer)])
@@ -105,7 +102,8 @@ class PyNativeCapture:
         self._watched, self._model_hooks = found, HookGroup([PrimitiveHooks(self._context, held), optimizers])
         if self._settings.cells or self._settings.snapshot:
             cells = cells if self._settings.cells else cells[:1]  # the model
-            self._model_hooks.add(CellHooks(self._context, self._parameters, models, cells))
+            new_hooks = functools.partial(CellHooks, self._context, self._parameters, models, cells)
+            self._model_hooks.add(installed_parts().make("Cells", new_hooks, HookGroup()))
         self._context.hooks.add(self._model_hooks)
 
     # -- start, stop, step ----------------------------------------------------------------------------------------

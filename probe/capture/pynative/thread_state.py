@@ -28,6 +28,7 @@ class OpenCall:
         is_repeated: it repeats a call that was recorded earlier, in a recomputed Cell.
         cell: the Cell that runs, or None.
         graph_inputs: the places of its inputs in the graph, or None if its gradients are not watched.
+        has_parameters: the parameters that the Cell has used are recorded.
     """
 
     recorder: StepRecorder
@@ -35,6 +36,7 @@ class OpenCall:
     is_repeated: bool
     cell: Any = None
     graph_inputs: GraphInputs | None = None
+    has_parameters: bool = False
 
 
 class ReplayLog:

@@ -13,7 +13,7 @@ from probe.errors import UsageError
 from probe.reading.compare.distances.bounds import APART, Distance
 from probe.reading.compare.distances.tolerance import of_dtype
 from probe.reading.compare.judging.judge import SAME_BITS
-from probe.reading.compare.judging.shard_arrays import Stored, best_order, joined
+from probe.reading.compare.judging.shard_arrays import Stored, best_order, joined, joined_grid
 from probe.store import layout
 
 if TYPE_CHECKING:
@@ -48,7 +48,9 @@ class Arrays:
             return found
         try:
             if len(paths[0]) + len(paths[1]) > 2:
-                return _of_shards(*self.parts(a, b), a, b, found)
+                left, right = self.parts(a, b)
+                is_whole = len(left) + len(right) == 2
+                return exact_distance(left[0], right[0]) if is_whole else _of_shards(left, right, a, b, found)
             if a.get("dtype") == b.get("dtype") and filecmp.cmp(paths[0][0], paths[1][0], shallow=False):
                 return SAME_BITS
             left, right = self.parts(a, b)
@@ -86,6 +88,11 @@ class Arrays:
             raise UsageError("no array was written")
         found = [
             [load_array(path, str(record.get("dtype")), True) for path in files] for record, files in zip((a, b), paths)
+        ]
+        grids = [record["stored"] if _is_stored(record.get("stored")) else Stored(()) for record in (a, b)]
+        found = [
+            [joined_grid(dict(zip(grid.parts, arrays)), grid.dims)] if grid.dims else arrays
+            for grid, arrays in zip(grids, found)
         ]
         return found[0], found[1]
 

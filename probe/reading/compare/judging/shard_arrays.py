@@ -8,7 +8,7 @@ that of the blocks. It is found by the numbers: the order that comes nearest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -25,10 +25,14 @@ class Stored(NamedTuple):
     Attributes:
         folders: the rank folders.
         axis: the axis along which the arrays are put together.
+        parts: the place of each array in a grid of parts, where the dump tells it; the axis is not used then.
+        dims: for each axis of the grid the dimension of the array, or None where arrays are added.
     """
 
     folders: tuple[str, ...]
     axis: int = 0
+    parts: tuple[tuple[int, ...], ...] = ()
+    dims: tuple[int | None, ...] = ()
 
 
 def joined(parts: Sequence[Array], axis: int, blocks: int = 1) -> Array:
@@ -50,6 +54,32 @@ def joined(parts: Sequence[Array], axis: int, blocks: int = 1) -> Array:
         return parts[0]
     cut = [np.split(part, blocks, axis) for part in parts] if blocks > 1 else [[part] for part in parts]
     return np.concatenate([pieces[block] for block in range(blocks) for pieces in cut], axis)
+
+
+def joined_grid(arrays: Mapping[tuple[int, ...], Array], dims: Sequence[int | None]) -> Array:
+    """Return the array that a grid of parts makes.
+
+    Args:
+        arrays: the parts by their places in the grid.
+        dims: see ``Stored``.
+
+    >>> import numpy as np
+    >>> parts = {(0, 0): np.array([1]), (0, 1): np.array([2]), (1, 0): np.array([3]), (1, 1): np.array([4])}
+    >>> joined_grid(parts, (0, 0)).tolist(), joined_grid(parts, (0, None)).tolist()
+    ([1, 2, 3, 4], [3.0, 7.0])
+    """
+    import numpy as np
+
+    left = dict(arrays)
+    for dim in reversed(dims):
+        rows: dict[tuple[int, ...], list[Array]] = {}
+        for key in sorted(left):
+            rows.setdefault(key[:-1], []).append(left[key])
+        left = {
+            key: np.sum([part.astype(np.float64) for part in row], axis=0) if dim is None else np.concatenate(row, dim)
+            for key, row in rows.items()
+        }
+    return left[()]
 
 
 def best_order(

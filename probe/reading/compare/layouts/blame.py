@@ -9,15 +9,20 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from probe.errors import UsageError
+from probe.reading import entry_name
 from probe.reading.compare.distances.tolerance import of_dtype
 from probe.reading.compare.judging.arrays import Arrays, exact_distance
 from probe.reading.compare.judging.shard_arrays import best_order, joined, like_parts
 from probe.reading.compare.judging.verdicts import HARD, Slot
+from probe.reading.compare.layouts.named import fault
+from probe.reading.compare.layouts.placements import array_of, has_placements, piece, placed_text
 from probe.reading.compare.layouts.shards import WHOLE, Shards, agree, axis_between
 from probe.reading.compare.layouts.side import Place
 from probe.reading.compare.layouts.source import LayoutPair, LayoutSource
 from probe.reading.compare.origins.origin import Origin
 from probe.reading.compare.pairing.alignment import NONE
+from probe.reading.entry_name import CELL
+from probe.reading.updates import GRADIENTS, parameter_names
 from probe.reading.values import COUNTS, Record, has_nonfinite, real
 
 if TYPE_CHECKING:
@@ -69,21 +74,42 @@ def _name_ranks(origins: Sequence[Origin], comparing: JudgedPairs, pair: LayoutP
     sites = [_site(origin, comparing) for origin in origins]
     records: list[dict[Place, list[tuple[Any, Record]]]] = []
     for side in (0, 1):
-        wanted = {
-            Place(site.names[side] or "", site.slot.place)
-            for site in sites[:_MOST]
-            if site.slot is not None and site.names[side]
-        }
+        wanted = {_place(site, side, pair) for site in sites[:_MOST] if site.slot is not None and site.names[side]}
         records.append(_records(pair, side, wanted))
     for origin, site in zip(origins, sites):
         found = [_blame(site, side, records, pair, comparing) for side in (0, 1)]
-        known = [blame for blame in found if blame.sentence]
-        if known:
-            origin.sentence += "; " + ", ".join(blame.sentence for blame in known)
+        known = [blame.sentence for blame in found if blame.sentence]
+        named = _named(origin, site, pair)
+        if known or named:
+            origin.sentence += "; " + ", ".join([*known, *filter(None, [named])])
         ranks = found[1].ranks if len(pair.groups[1].ranks) > 1 else found[0].ranks
         if ranks:
             origin.site = origin.site._replace(rank=ranks[0])
             origin.ranks = ranks[1:]
+
+
+def _place(site: _Site, side: int, pair: LayoutPair) -> Place:
+    """Return a tensor as its entry names it: gradients that enter an update stand there by their numbers."""
+    name, place = site.names[side] or "", site.slot.place if site.slot else ""
+    if place.startswith(GRADIENTS) and entry_name.parse(name).kind == CELL:
+        for entry in pair.entries(side, name)[:1]:
+            names = parameter_names(entry)
+            if place[len(GRADIENTS) :] in names:
+                place = f"{GRADIENTS}{names.index(place[len(GRADIENTS) :])}"
+    return Place(name, place)
+
+
+def _named(origin: Origin, site: _Site, pair: LayoutPair) -> str:
+    """Return the fault that the origin is, as far as the records tell."""
+    side = int(len(pair.groups[1].ranks) > 1)
+    name, other = site.names[side], site.names[1 - side]
+    if site.slot is None or name is None or other is None:
+        return ""
+    try:
+        entries, others = pair.entries(side, name), pair.entries(1 - side, other)
+    except UsageError:  # the dump has gone since it was compared
+        return ""
+    return fault(origin.kind, name, (site.slot.a, site.slot.b), entries, others[0] if others else {}, pair.counts)
 
 
 def _records(pair: LayoutPair, side: int, wanted: Iterable[Place]) -> dict[Place, list[tuple[Any, Record]]]:
@@ -122,19 +148,43 @@ def _blame(site: _Site, side: int, records: Any, pair: LayoutPair, comparing: Ju
     general = Blame(ranks, f"it is on {'ranks' if len(ranks) > 1 else 'rank'} {listed} of {letter}")
     if len(ranks) == 1 or site.slot is None or name is None:
         return general
-    own = records[side].get(Place(name, site.slot.place), [])
-    other = records[1 - side].get(Place(site.names[1 - side] or "", site.slot.place), [])
+    own = records[side].get(_place(site, side, pair), [])
+    other = records[1 - side].get(_place(site, 1 - side, pair), [])
     if len(own) != len(ranks) or not other:
         return general
-    found = _apart(site.slot, side, [record for _, record in own], [record for _, record in other], comparing)
+    found = _by_layout(own, other)
+    if found is None:
+        found = _apart(site.slot, side, [record for _, record in own], [record for _, record in other], comparing)
     if found is None:
         return Blame(ranks, f"the dumps do not tell on which of ranks {listed} of {letter} it is")
     is_whole = axis_between(own[0][1].get("shape"), _own(site.slot, side).get("shape")) == WHOLE
     part = "value" if is_whole else "shard"
+    placed = placed_text(own[0][1])
+    part += f" ({placed})" if placed else ""
     guilty = [ranks[place] for place in found]
     if len(guilty) == 1:
         return Blame(guilty, f"rank {guilty[0]}'s {part} in {letter} differs")
-    return Blame(guilty, f"the {part}s of ranks {', '.join(map(str, guilty))} in {letter} differ")
+    several = part.replace(" ", "s ", 1) if placed else f"{part}s"
+    return Blame(guilty, f"the {several} of ranks {', '.join(map(str, guilty))} in {letter} differ")
+
+
+def _by_layout(own: list[tuple[Any, Record]], other: list[tuple[Any, Record]]) -> list[int] | None:
+    """Return the places of the ranks whose arrays are not the parts that their layouts name; None where none is."""
+    if len(other) != 1 or not all(has_placements(record) for _, record in own):
+        return None
+    found = []
+    try:
+        whole = array_of(other[0][0].path, other[0][1])
+        for place, (folder, record) in enumerate(own):
+            part = piece(whole, record)
+            if part is None:
+                return None
+            apart = exact_distance(array_of(folder.path, record), part).rel_l2
+            if apart is None or apart > of_dtype(record.get("dtype")):
+                found.append(place)
+    except (UsageError, OSError, ValueError, TypeError):
+        return None
+    return found or None
 
 
 def _own(slot: Slot, side: int) -> Any:
@@ -149,7 +199,7 @@ def _apart(slot: Slot, side: int, own: list[Record], other: list[Record], compar
         found = [place for place, record in enumerate(own) if not agree(record, whole)]
         return found if len(found) < len(own) or _all_agree(own) else None
     if axis < 0:
-        return None
+        return _by_bounds(own, whole) or None if all(map(has_placements, own)) else None
     found = _by_arrays(slot, side, axis, comparing)
     return found or _by_blocks(own, other, axis) or _by_bounds(own, whole) or None
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from probe.errors import UsageError
 from probe.reading.compare.layouts.layout import Layout, complete, header_layout, parse_layout, rank_numbers
+from probe.reading.compare.layouts.placements import recorded_layout
 from probe.reading.compare.layouts.side import Group
 from probe.reading.compare.layouts.source import LayoutPair, LayoutSource
 from probe.reading.query import folders
@@ -57,8 +58,11 @@ def layout_pairs(
 def _layouts(runs: tuple[Run, Run], given: tuple[str, str]) -> tuple[Layout, Layout] | None:
     """Return the layouts of A and B; None where neither is known."""
     found: list[Layout | None] = []
+    is_uneven = len(runs[0].ranks) != len(runs[1].ranks)
     for run, text, name in zip(runs, given, "ab"):
         header = None if text else header_layout(run.folders[0])
+        if not text and not header and is_uneven and len(run.ranks) > 1:
+            header = recorded_layout(run.folders[0])
         known = text or header
         found.append(parse_layout(known, f"--layout-{name}" if text else f"{run.path}: layout") if known else None)
     if not any(found):
@@ -142,7 +146,8 @@ class _Pairing:
 
     def _unit(self, ranks: tuple[dict[Rank, DumpFolder], ...], tp: int, pp: int, dp: int) -> Any:
         groups = [self._group(side, ranks[side], tp, pp, dp) for side in (0, 1)]
-        pair = LayoutPair((groups[0], groups[1]), self._mapping, self._notes)
+        sizes = {size for it in self._layouts for size in (it.tp, it.dp, it.world) if size > 1}
+        pair = LayoutPair((groups[0], groups[1]), self._mapping, self._notes, sorted(sizes))
         return tuple(
             group.stages[0][0]._replace(rank=_label(group), source=LayoutSource(pair, side))
             for side, group in enumerate(groups)

@@ -9,6 +9,7 @@ from typing import Any
 
 from probe.reading import entry_name
 from probe.reading.compare.judging.shard_arrays import Stored
+from probe.reading.compare.layouts.placements import GRID, Placed
 from probe.reading.compare.layouts.places import GIVEN, values
 from probe.reading.compare.layouts.shards import ALONE, ODD, WHOLE, Shards, agree, not_combined
 from probe.reading.compare.layouts.side import MOVING, Place, Side
@@ -78,9 +79,14 @@ class Settling:
                 self._made.setdefault(key, made)
         return found
 
-    def _record(self, at: Place, shards: Shards) -> Record:
+    def _record(self, at: Place, shards: Shards) -> Record:  # noqa: PLR0911 (a line for each kind)
         if shards.axis == WHOLE:
             return shards.record if shards.same else self._of_variants(at, shards, self._reference(at))
+        if isinstance(shards, Placed) and shards.axis == GRID:
+            made = shards.gathered(self._folders[self._side.stages.stage_of[at.name]])
+            if made is None:
+                return self._unknown(at, shards, "the ranks have terms of a sum, and no arrays")
+            return made if self._has_shape_of(at, made) else self._unknown(at, shards, "the parts do not fit")
         if shards.axis == ALONE:
             return self._unknown(at, shards, "one side has more tensors in a list")
         if shards.axis != ODD and self._fits_length(at, shards):
@@ -90,6 +96,11 @@ class Settling:
         if shards.same:
             return shards.record
         return self._unknown(at, shards, "the parts do not make the other side's shape")
+
+    def _has_shape_of(self, at: Place, made: Record) -> bool:
+        """Return whether a tensor has the shape of the other side's, as far as that is one tensor."""
+        partner = self._side.partners[at.name]
+        return self._other.group.tp > 1 or self._their_values(partner)[at.place].get("shape") == made["shape"]
 
     @staticmethod
     def _is_piece(at: Place, shards: Shards) -> bool:
@@ -130,7 +141,7 @@ class Settling:
         parameter = at in self._side.given_parameters or (
             at.place.startswith("parameters.") and not MOVING.search(at.place)
         )
-        must = not at.place.startswith(GIVEN) and self._side.must_agree(at.name)
+        must = isinstance(shards, Placed) or (not at.place.startswith(GIVEN) and self._side.must_agree(at.name))
         if parameter or must or (at in self._side.outside and _some_agree(variants, reference)):
             return self._deviating(at, variants, reference)
         return self._unknown(at, shards, "the ranks differ")

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from probe.reading import entry_name
 from probe.reading.compare.layouts.entries import read_entries
+from probe.reading.compare.layouts.placements import Placed, has_placements
 from probe.reading.compare.layouts.places import GIVEN, values
 from probe.reading.compare.layouts.shards import ALONE, Shards, axis_between
 from probe.reading.compare.layouts.stages import Stages
@@ -92,10 +93,13 @@ class Side:
             name: the entry.
             other: the values of its partner by their places.
         """
-        planned, rest = {}, {}
+        planned: dict[str, Shards] = {}
+        rest: dict[str, Any] = {}
         for place, leaf in values(self.data[name]):
             if not is_tensor(leaf):
                 rest[place] = leaf
+            elif is_tensor(other.get(place)) and has_placements(leaf):
+                planned[place] = Placed(leaf)
             elif is_tensor(other.get(place)):
                 planned[place] = Shards(leaf, axis_between(leaf.get("shape"), other[place].get("shape")))
             elif (

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from probe.reading.compare.layouts.combine import Combining
@@ -22,10 +22,17 @@ class LayoutPair:
         groups: the ranks of A and of B.
         mapping: names in A -> names in B.
         notes: remarks on the layouts.
+        counts: the numbers of ranks that share something.
     """
 
-    def __init__(self, groups: tuple[Group, Group], mapping: Mapping[str, str] | None, notes: list[str]) -> None:
-        self.groups, self._mapping, self._notes = groups, mapping, notes
+    def __init__(
+        self,
+        groups: tuple[Group, Group],
+        mapping: Mapping[str, str] | None,
+        notes: list[str],
+        counts: Sequence[int] = (),
+    ) -> None:
+        self.groups, self._mapping, self._notes, self.counts = groups, mapping, notes, counts
         self._made: list[Document | None] = [None, None]
         self._stages: list[Any] = [None, None]
 
@@ -85,6 +92,20 @@ class LayoutPair:
                         if is_tensor(record):
                             found.setdefault(Place(name, place), []).append((folder, record or {}))
         return found
+
+    def entries(self, side: int, name: str) -> list[Any]:
+        """Return an entry on all ranks that share its tensors.
+
+        Raises:
+            UsageError: when a dump cannot be read.
+        """
+        number = self.stage(side, name)
+        renamed = self._stages[side][0][number] if self._stages[side] else str
+        stages = self.groups[side].stages
+        folders = stages[number] if number is not None else ()
+        return [
+            entry for folder in folders for own, entry in read_entries(folder, wanted=lambda own: renamed(own) == name)
+        ]
 
 
 class LayoutSource:
