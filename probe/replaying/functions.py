@@ -84,10 +84,23 @@ def _instance(kind: type, attributes: dict[str, Any]) -> tuple[Any, str]:
     initial = getattr(initial, "decorated_func", initial)
     parameters = list(inspect.signature(initial).parameters)[1:]
     given = {name: plain[name] for name in parameters if name in plain}
-    try:
-        return kind(**given), f"{kind.__name__}({', '.join(f'{key}={value!r}' for key, value in given.items())})"
-    except (AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
-        raise RefusedError(f"the Primitive cannot be made of its attributes: {str(error).strip()[:200]}") from error
+    errors = (AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+    # MindSpore may have turned words into numbers, as "NCHW" into 0, and pairs into tuples of four
+    words = {name: value for name, value in given.items() if type(value) is not int}
+    pairs = {name: value[2:] if type(value) is tuple and len(value) == 4 else value for name, value in given.items()}
+    first: Exception | None = None
+    for tried in (given, words, pairs):
+        try:
+            made = kind(**tried)
+        except errors as error:
+            first = first or error
+            continue
+        code = f"{kind.__name__}({', '.join(f'{name}={value!r}' for name, value in tried.items())})"
+        for name in [name for name in given if name not in tried]:
+            made.add_prim_attr(name, given[name])
+            code += f".add_prim_attr({name!r}, {given[name]!r})"
+        return made, code
+    raise RefusedError(f"the Primitive cannot be made of its attributes: {' '.join(str(first).split())[:200]}")
 
 
 def _plain(value: Any) -> Any:

@@ -35,29 +35,8 @@ def _attributes(attributes: dict[str, Any]) -> dict[str, Any]:
 
 
 def matmul(a: Tensor, b: Tensor) -> Tensor:
-    """Return the product of two matrices, vectors or batches of matrices: a sum of products, row by row."""
-    rows, columns = a, b
-    if a.ndim == 1:
-        rows = a.reshape(1, -1)
-    if b.ndim == 1:
-        columns = b.reshape(-1, 1)
-    batch = [max(x, y) for x, y in _aligned(rows.shape[:-2], columns.shape[:-2])]
-    shape = (*batch, rows.shape[-2], columns.shape[-1])
-    flipped = columns.swapaxes(-1, -2)
-    block = max(1, 4_000_000 // max(1, math.prod(batch) * rows.shape[-1] * flipped.shape[-2]))
-    parts = [
-        (rows[..., start : start + block, :].expand_dims(-2) * flipped.expand_dims(-3)).sum(-1)
-        for start in range(0, rows.shape[-2], block)
-    ]
-    found = (ops.concat(parts, -2) if len(parts) > 1 else parts[0]).reshape(shape)
-    if a.ndim == 1:
-        found = found.reshape((*batch, shape[-1]))
-    return found.reshape(found.shape[:-1]) if b.ndim == 1 else found
-
-
-def _aligned(a: tuple[int, ...], b: tuple[int, ...]) -> list[tuple[int, int]]:
-    length = max(len(a), len(b))
-    return list(zip((1,) * (length - len(a)) + tuple(a), (1,) * (length - len(b)) + tuple(b)))
+    """Return the product of two matrices, vectors or batches of matrices."""
+    return ops.matmul(a, b)
 
 
 def dense(x: Tensor, weight: Tensor, bias: Any = None) -> Tensor:
@@ -116,6 +95,18 @@ def _conv2d_primitive(x: Tensor, weight: Tensor, *rest: Any, attributes: dict[st
     given = {name: attributes[name] for name in ("stride", "pad_mode", "dilation") if name in attributes}
     given = {name: value[-2:] if isinstance(value, list) else value for name, value in given.items()}
     return conv2d(x, weight, None, padding=attributes.get("pad", 0), groups=attributes.get("group", 1), **given)
+
+
+def _avg_pool_primitive(x: Tensor, *rest: Any, attributes: dict[str, Any]) -> Tensor:
+    size, stride = _pair(attributes["kernel_size"]), _pair(attributes["strides"])
+    if str(attributes.get("pad_mode", "VALID")).lower() not in ("valid", "2"):
+        raise ValueError("this pooling has no reference")
+    height, width = ((x.shape[2 + i] - size[i]) // stride[i] + 1 for i in (0, 1))
+    places = [
+        x[:, :, i : i + stride[0] * (height - 1) + 1 : stride[0], j : j + stride[1] * (width - 1) + 1 : stride[1]]
+        for i in range(size[0]) for j in range(size[1])
+    ]  # fmt: skip
+    return ops.stack(places, 0).mean(0)
 
 
 def _pair(value: Any) -> tuple[int, int]:
@@ -271,7 +262,7 @@ _PRIMITIVES: dict[str, Callable[..., Any]] = {
     "MatMul": _matmul_primitive, "BatchMatMul": _matmul_primitive, "Conv2D": _conv2d_primitive,
     "Softmax": _softmax_primitive, "LogSoftmax": _log_softmax_primitive, "LayerNorm": _layer_norm_primitive,
     "RmsNorm": _rms_norm_primitive, "BatchNorm": _batch_norm_primitive, "GeLU": _gelu_primitive, "SiLU": _unary(silu),
-    "Sigmoid": _unary(sigmoid), "BiasAdd": _bias_add_primitive,
+    "Sigmoid": _unary(sigmoid), "AvgPool": _avg_pool_primitive, "BiasAdd": _bias_add_primitive,
     "MatMulExt": lambda a, b, *rest, attributes: matmul(a, b),
     "Dense": lambda x, weight, bias=None, *rest, attributes: dense(x, weight, bias),
 }  # fmt: skip

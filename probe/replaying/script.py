@@ -57,7 +57,8 @@ def load(leaf):
 
 def main():
     """Make the call again, and print what differs."""
-    mindspore.set_context(mode=mindspore.PYNATIVE_MODE, pynative_synchronize=True)
+    mindspore.set_context(mode=mindspore.PYNATIVE_MODE)
+    mindspore.runtime.launch_blocking()
     evaluation = Evaluation(FUNCTION, reference_of(CALL), CALL, load, {dtype})
     try:
         result = evaluation.judge()

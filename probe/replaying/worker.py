@@ -33,9 +33,10 @@ def set_up(device: str) -> None:
     """Select PyNative mode, synchronous execution and the device."""
     import mindspore
 
-    mindspore.set_context(mode=mindspore.PYNATIVE_MODE, pynative_synchronize=True)
+    mindspore.set_context(mode=mindspore.PYNATIVE_MODE)
     if device:
         mindspore.set_device(device)
+    mindspore.runtime.launch_blocking()
 
 
 def replay_call(call: dict[str, Any], dtype: str = "") -> dict[str, Any]:
