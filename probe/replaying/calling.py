@@ -9,6 +9,8 @@ a dtype, ``{"slice": […]}`` a slice, ``{"ellipsis": true}``, ``{"numpy": "floa
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -18,7 +20,8 @@ import numpy as np
 from mindspore import ops
 
 DOUBLE = {"Float16": "Float64", "BFloat16": "Float64", "Float32": "Float64", "Complex64": "Complex128"}
-FLOATS = ("Float16", "BFloat16", "Float32", "Float64")
+HALF = ("Float16", "BFloat16")
+FLOATS = (*HALF, "Float32", "Float64")
 #: numbers of numpy that an argument may be
 _NUMBERS = {
     kind.__name__: kind
@@ -167,7 +170,11 @@ class Replayer:
 
         gradient = ops.GradOperation(get_all=True, sens_param=True)(function)
         inputs = self._tensors()
-        result = gradient(*(inputs[number] for number in wanted), given[0] if len(given) == 1 else tuple(given))
+        try:
+            result = gradient(*(inputs[number] for number in wanted), given[0] if len(given) == 1 else tuple(given))
+        except BaseException:
+            _end_recording()
+            raise
         items = result if isinstance(result, (list, tuple)) else [result]
         return [(to_array(item), str(item.dtype)) for item in items]
 
@@ -182,6 +189,16 @@ class Replayer:
         if self._call["key"] == "Tensor.__setitem__":
             result = args[0]
         return outputs_of(result)
+
+
+def _end_recording() -> None:
+    """End the recording of a graph, which MindSpore goes on with after an error in a gradient."""
+    for home in ("mindspore.graph.api", "mindspore.common.api"):
+        with contextlib.suppress(ImportError, AttributeError):
+            executor = importlib.import_module(home)._pynative_executor
+            executor.set_grad_flag(False)
+            executor.clear_res()
+            return
 
 
 def _only_tensors(leaves: Sequence[Any]) -> list[Any]:

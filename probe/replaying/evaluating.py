@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from probe.replaying.calling import DOUBLE, FLOATS, CannotReplayError, Replayer, tensors_in
+from probe.replaying.calling import DOUBLE, FLOATS, HALF, CannotReplayError, Replayer, tensors_in, to_array, to_tensor
 from probe.replaying.judging import FORMATS, NOT_REPLAYED, OK, WORSE, WRONG, Judged, Operation, Outcome, judge
 
 Array = np.ndarray[Any, Any]
@@ -127,20 +127,33 @@ class Evaluation:
         errors: list[Exception] = []
         fitting: tuple[Outputs, bool] | None = None
         for as_list in (False, True):
-            for kinds in self._kinds():
+            for kinds, is_rounded in self._kinds():
                 try:
-                    found = self._run(self._function, kinds, self._arrays, as_list)
+                    found = self._run(self._function, kinds, self._arrays, as_list, to_single if is_rounded else str)
                 except RAISED as error:
                     errors.append(error)
                     continue
+                found = self._rounded(found) if is_rounded else found
                 fitting = fitting or (found, as_list)
                 if self._fits(found):
+                    if is_rounded and errors:
+                        self._notes.append("no kernel of this dtype here: float32, rounded")
                     return found, as_list
         if fitting is None:
             return self._of_reference(errors[0]), False
         if self._call.get("unsure"):
             raise CannotReplayError(f"its arguments are not complete in the record: {self._call['unsure']}")
         return fitting
+
+    def _rounded(self, found: Outputs) -> Outputs:
+        """Return outputs of float32 in the recorded dtypes."""
+        leaves = [self._recorded[place] for place in (self._wanted or range(len(self._recorded)))]
+        return [
+            (to_array(to_tensor(item[0], leaf["dtype"])), leaf["dtype"])
+            if item and leaf and item[1] == "Float32" and leaf["dtype"] in HALF
+            else item
+            for item, leaf in zip(found, leaves)
+        ]
 
     def _of_reference(self, error: Exception) -> Outputs:
         """Return the outputs of the reference, rounded: this machine has no kernel for the call."""
@@ -155,17 +168,19 @@ class Evaluation:
             raise CannotReplayError(f"MindSpore raised here: {type(error).__name__}: {message}") from error
         return [item and (item[0].astype(np.float32), "Float32") for item in found]
 
-    def _kinds(self) -> list[list[str]]:
-        """Return the dtypes of the tensors here: the recorded ones, then those of mixed precision."""
+    def _kinds(self) -> list[tuple[list[str], bool]]:
+        """Return the dtypes of the tensors here: the recorded ones, those of mixed precision, or float32 to round."""
         recorded = [leaf["dtype"] for leaf in self._inputs]
         if self._dtype:
-            return [[self._dtype if kind in FLOATS else kind for kind in recorded]]
-        tried = [recorded]
-        for leaf in self._recorded:
-            kind = leaf["dtype"] if leaf and "dtype" in leaf else ""
-            mixed = [kind if item in FLOATS else item for item in recorded]
+            return [([self._dtype if kind in FLOATS else kind for kind in recorded], False)]
+        tried = [(recorded, False)]
+        kinds = [leaf["dtype"] for leaf in self._recorded if leaf]
+        for kind in kinds:
+            mixed = [kind if item in FLOATS else item for item in recorded], False
             if kind in FLOATS and mixed not in tried:
                 tried.append(mixed)
+        if any(kind in HALF for kind in (*recorded, *kinds)):
+            tried.append((["Float32" if item in FLOATS else item for item in recorded], True))
         return tried
 
     def _fits(self, found: Outputs) -> bool:
@@ -201,7 +216,7 @@ class Evaluation:
             if self._alike(golden, here) and (not self._has_floats or is_double(shaken)):
                 return golden, shaken, label, True
         single = ["Float32" if kind in FLOATS else kind for kind in (leaf["dtype"] for leaf in self._inputs)]
-        halves = any(leaf and leaf.get("dtype") in ("Float16", "BFloat16") for leaf in self._recorded)
+        halves = any(leaf and leaf.get("dtype") in HALF for leaf in self._recorded)
         try:
             golden = self._run(self._function, single, self._arrays, as_list, to_single)
             shaken = self._run(self._function, single, self._shaken(), as_list, to_single, self._shaken_sens())

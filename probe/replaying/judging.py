@@ -27,7 +27,9 @@ FORMATS = {
 _ROUNDINGS = {"Float16": 4.0, "BFloat16": 4.0}
 _ROUNDINGS_OTHERS = 8.0
 #: an error here of this size is allowed so many times
-_TIMES_HERE = 4.0
+_TIMES_HERE = 1.5
+#: if so many elements are those of this machine, the same kernel has made them: its error excuses no other
+_SAME_KERNEL = 0.75
 #: beyond this many times the allowed error, and so many roundings of the largest element, an output is wrong
 _WRONG_TIMES, _WRONG_ROUNDINGS = 4.0, 32.0
 #: terms of a sum beyond this number raise nothing any more
@@ -143,7 +145,8 @@ def _judge_numbers(
     recorded, golden, here = parts
     size, off, own = np.abs(golden), np.abs(recorded - golden), np.abs(here - golden)
     rounding, tiny, _ = FORMATS[outcome.dtype]
-    allowed, allowed_mean = _allowed(outcome, operation, size, own, change)
+    is_same_kernel = bool(size.size > 3 and np.mean(recorded == here) >= _SAME_KERNEL)
+    allowed, allowed_mean = _allowed(outcome, operation, size, own, change, is_same_kernel)
     times = off / np.maximum(allowed, 1e-300)
     worst = int(np.argmax(np.where(special, np.inf, times)))
     greatest, mean = float(np.max(size)), _root_mean(off)
@@ -171,6 +174,7 @@ def _allowed(
     size: np.ndarray[Any, Any],
     own: np.ndarray[Any, Any],
     change: np.ndarray[Any, Any],
+    is_same_kernel: bool,
 ) -> tuple[np.ndarray[Any, Any], float]:
     """Return the allowed error of each element, and that of the root of the mean square."""
     rounding, tiny, _ = FORMATS[outcome.dtype]
@@ -184,13 +188,13 @@ def _allowed(
     around = near_maximum(np.stack([own.ravel(), change.ravel()]), size.ravel(), few)
     own_near, change_near = (item.reshape(size.shape) for item in around)
     room = 0.0 if operation.elementwise else 2.0 + 0.5 * order
-    allowed = floor * rounding * size + _TIMES_HERE * own_near + room * change_near
-    allowed = np.maximum(allowed, tiny)
-    mean_room = 0.5 * floor + 0.25 * order
-    allowed_mean = mean_room * rounding * _root_mean(size) + _TIMES_HERE * _root_mean(own) + room * _root_mean(change)
+    own_allowed, own_mean = (own, 1.0) if is_same_kernel else (_TIMES_HERE * own_near, _TIMES_HERE)
+    allowed = floor * rounding * size + room * change_near + own_allowed
+    mean_change = 0.0 if operation.elementwise else (1.0 + 0.25 * order) * _root_mean(change)
+    allowed_mean = 0.25 * (floor + order) * rounding * _root_mean(size) + own_mean * _root_mean(own) + mean_change
     if operation.moves:
-        allowed = np.full(size.shape, 1e-300)
-    return allowed, max(allowed_mean, tiny)
+        allowed = np.zeros(size.shape)
+    return np.maximum(allowed, tiny), max(allowed_mean, tiny)
 
 
 def near_maximum(values: np.ndarray[Any, Any], size: np.ndarray[Any, Any], few: int = _FEW) -> np.ndarray[Any, Any]:
