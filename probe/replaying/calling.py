@@ -157,6 +157,8 @@ class Replayer:
         tensors = self._tensors()
         found = _only_tensors(self._run(self._tensors()))
         chosen = [number for number, _ in sens]
+        if any(found[number].shape != array.shape for number, array in sens):
+            raise CannotReplayError("its output has another shape here")
         kinds = [str(found[number].dtype) for number in chosen]
         given = [to_tensor(array, kind) for (_, array), kind in zip(sens, kinds)]
 
