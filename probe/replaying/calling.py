@@ -42,7 +42,9 @@ class CannotReplayError(Exception):
 
 def dtypes() -> dict[str, Any]:
     """Return name -> dtype of MindSpore: "Float32"."""
-    names = "bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 bfloat16 complex64 complex128"
+    names = (
+        "bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 bfloat16 complex64 complex128"
+    )
     return {str(getattr(ms, name)): getattr(ms, name) for name in names.split()}
 
 
@@ -74,14 +76,18 @@ def fill(tree: Any, tensors: Iterator[Any], cast: Callable[[str], str], as_list:
         return tree
     if "array" in tree:
         return next(tensors)
+    if "items" in tree:
+        return {key: fill(item, tensors, cast, as_list) for key, item in tree["items"].items()}
+    return _plain_value(tree, cast)
+
+
+def _plain_value(tree: dict[str, Any], cast: Callable[[str], str]) -> Any:
     if "slice" in tree:
         return slice(*tree["slice"])
     if "ellipsis" in tree:
         return ...
     if "numpy" in tree:
         return _NUMBERS[tree["numpy"]](tree["value"])
-    if "items" in tree:
-        return {key: fill(item, tensors, cast, as_list) for key, item in tree["items"].items()}
     return dtypes()[cast(tree["dtype"])]
 
 
@@ -172,11 +178,12 @@ class Replayer:
 
         gradient = ops.GradOperation(get_all=True, sens_param=True)(function)
         inputs = self._tensors()
+        result = None
         try:
             result = gradient(*(inputs[number] for number in wanted), given[0] if len(given) == 1 else tuple(given))
-        except BaseException:
-            _end_recording()
-            raise
+        finally:
+            if result is None:
+                _end_recording()
         items = result if isinstance(result, (list, tuple)) else [result]
         return [(to_array(item), str(item.dtype)) for item in items]
 

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from probe.replaying.replay import Replays
 
 _COLUMNS = (
-    "step", "rank", "call", "place", "verdict", "off", "here", "roundings", "roundings_here", "element", "golden", "note",
+    "step", "rank", "call", "place", "verdict", "off", "here", "roundings", "roundings_here", "element", "golden",
+    "note",
 )  # fmt: skip
 
 
@@ -31,7 +32,7 @@ def add_replay(commands: Any) -> None:
         "Exit status: 0 as expected, 1 a call is wrong or worse than expected, 2 wrong use, or nothing to replay.",
     )
     parser.add_argument("path", metavar="DUMP", help=PATH)
-    parser.add_argument("call", nargs="?", metavar="CALL", help="an entry, as Functional.softmax.3.forward, or Functional.softmax.3")  # fmt: skip
+    parser.add_argument("call", nargs="?", metavar="CALL", help="as Functional.softmax.3.forward or Functional.softmax")
     parser.add_argument("--all", action="store_true", help="all calls")
     add_choice(parser)
     parser.add_argument("--dtype", default="", help="the dtype of the calls here (default: the recorded ones)")

@@ -85,7 +85,11 @@ def refuse_random(call: dict[str, Any]) -> None:
     plain = [item for item in (*call["args"], *call["kwargs"].values()) if not isinstance(item, (dict, list))]
     if "dropout" in word.lower() and (False in [item for item in plain if isinstance(item, bool)]):
         return  # not in training
-    if "dropout" in word.lower() and word != "Dropout" and any(type(item) in (int, float) and item == 0 for item in plain):
+    if (
+        "dropout" in word.lower()
+        and word != "Dropout"
+        and any(type(item) in (int, float) and item == 0 for item in plain)
+    ):
         return
     raise RefusedError("random: the numbers that it drew are not in the dump")
 

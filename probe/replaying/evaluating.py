@@ -20,18 +20,19 @@ Outputs = list[Any]
 
 #: they only move values
 MOVES = frozenset(
-    "reshape view transpose permute swapaxes swapdims t T squeeze unsqueeze expand_dims expand expand_as broadcast_to "
-    "flatten ravel concat cat stack split chunk unbind unstack narrow flip roll tile repeat contiguous "
-    "clone copy __getitem__ gather index_select masked_select movedim identity deepcopy moveaxis hstack vstack Reshape "
-    "Transpose ExpandDims Squeeze Flatten Concat Split Stack Tile BroadcastTo".split()
+    "reshape view transpose permute swapaxes swapdims t T squeeze unsqueeze expand_dims expand expand_as "
+    "broadcast_to flatten ravel concat cat stack split chunk unbind unstack narrow flip roll tile repeat contiguous "
+    "clone copy __getitem__ gather index_select masked_select movedim identity deepcopy moveaxis hstack vstack "
+    "Reshape Transpose ExpandDims Squeeze Flatten Concat Split Stack Tile BroadcastTo".split()
 )
 #: each element of their output depends on one element of each input
 ELEMENTWISE = frozenset(
-    "abs absolute neg negative sign add sub subtract mul multiply div divide true_divide square sqrt rsqrt exp exp2 expm1 "
-    "log log1p log2 log10 sin cos tan sinh cosh tanh asin acos atan asinh acosh atanh erf erfc sigmoid relu relu6 silu gelu "
-    "elu celu selu leaky_relu softplus logsigmoid mish hardswish hardsigmoid hardtanh softsign floor ceil round trunc pow "
-    "reciprocal maximum minimum clamp clip where select cast to astype float half bfloat16 logaddexp lerp addcmul addcdiv "
-    "atan2 xlogy masked_fill threshold fast_gelu swish hypot fmod remainder floor_divide type_as".split()
+    "abs absolute neg negative sign add sub subtract mul multiply div divide true_divide square sqrt rsqrt exp exp2 "
+    "expm1 log log1p log2 log10 sin cos tan sinh cosh tanh asin acos atan asinh acosh atanh erf erfc sigmoid relu "
+    "relu6 silu gelu elu celu selu leaky_relu softplus logsigmoid mish hardswish hardsigmoid hardtanh softsign "
+    "floor ceil round trunc pow reciprocal maximum minimum clamp clip where select cast to astype float half "
+    "bfloat16 logaddexp lerp addcmul addcdiv atan2 xlogy masked_fill threshold fast_gelu swish hypot fmod remainder "
+    "floor_divide type_as".split()
 )
 #: they return indices; equal elements may stand in another order
 INDICES = frozenset("argmax argmin argsort sort topk max min median mode kthvalue aminmax cummax cummin".split())
@@ -273,7 +274,7 @@ class Evaluation:
 
     def _judged(self, place: str, position: int, outcomes: list[Any], is_exact: bool) -> Judged:
         number = self._number(position)
-        recorded, leaf = self._expected[number], self._recorded[number]
+        recorded, leaf = np.asarray(self._expected[number]), self._recorded[number]
         golden, here, shaken = outcomes
         self._kept.append((place, recorded, golden[0], here[0]))
         name = plain_name(self._call["key"])

@@ -117,7 +117,7 @@ def _plain(value: Any) -> Any:
 
 def _inputs(kind: type, call: dict[str, Any]) -> int | None:
     """Return how many inputs a Primitive takes: MindSpore's Python hands its attributes to C++ as further inputs."""
-    parameters = list(inspect.signature(kind.__call__).parameters.values())[1:]  # type: ignore[operator]
+    parameters = list(inspect.signature(kind.__call__).parameters.values())[1:]
     if any(item.kind is inspect.Parameter.VAR_POSITIONAL for item in parameters):
         return None
     return min(len(parameters), len(call["args"]))

@@ -151,16 +151,23 @@ def _judge_numbers(
     worst = int(np.argmax(np.where(special, np.inf, times)))
     greatest, mean = float(np.max(size)), _root_mean(off)
     far = float(np.max(np.where(off > _WRONG_ROUNDINGS * rounding * greatest, times, 0.0)))
-    if np.any(special) or far > _WRONG_TIMES or (mean > _WRONG_TIMES * allowed_mean and mean > tiny):
-        verdict = WRONG
-    elif operation.moves and np.any(off > 0):
+    if (
+        np.any(special)
+        or far > _WRONG_TIMES
+        or (mean > _WRONG_TIMES * allowed_mean and mean > tiny)
+        or (operation.moves and np.any(off > 0))
+    ):
         verdict = WRONG
     elif np.max(times) > 1 or (mean > allowed_mean and mean > tiny):
         verdict = WORSE
     else:
         verdict = OK
     scale = greatest if greatest > 0 else 1.0
-    note = f"{int(np.sum(special))} NaN/Inf that the golden output has not, or the reverse" if np.any(special) else ""
+    note = (
+        f"{int(np.sum(special))} NaN/Inf where the golden output has none, or none where it has"
+        if special.any()
+        else ""
+    )
     relative, relative_here = float(np.max(off)) / scale, float(np.max(own)) / scale
     return Judged(
         place, verdict, relative, relative_here, relative / rounding, relative_here / rounding,
@@ -233,18 +240,21 @@ def _special(
     """Return the elements whose NaN/Inf are wrong: neither the golden ones nor those that were made here."""
     with np.errstate(over="ignore", invalid="ignore"):
         overflown = np.where(np.abs(golden) > greatest, golden * np.inf, golden)
-    odd = ~(np.isfinite(recorded) & np.isfinite(overflown) & np.isfinite(here))
+    odd: np.ndarray[Any, Any] = ~(np.isfinite(recorded) & np.isfinite(overflown) & np.isfinite(here))
     if not np.any(odd):
         return odd
     same = _same(recorded, overflown) | _same(recorded, here)
     both_finite = np.isfinite(recorded) & (np.isfinite(overflown) | np.isfinite(here))
     unsure = ~_same(overflown, here)  # golden and here do not agree: nobody knows
-    return odd & ~same & ~both_finite & ~unsure
+    odd = odd & ~same & ~both_finite & ~unsure
+    return odd
 
 
 def _same(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return where both are NaN, the same Inf, or finite."""
-    found: np.ndarray[Any, Any] = (np.isnan(a) & np.isnan(b)) | (np.isinf(a) & (a == b)) | (np.isfinite(a) & np.isfinite(b))
+    found: np.ndarray[Any, Any] = (
+        (np.isnan(a) & np.isnan(b)) | (np.isinf(a) & (a == b)) | (np.isfinite(a) & np.isfinite(b))
+    )
     return found
 
 

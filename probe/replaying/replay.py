@@ -147,21 +147,27 @@ def replay(
             print(call)
     """
     chosen = list(choose(path, call, step, rank))
-    kind = known_dtype(dtype)
-    results: list[dict[str, Any] | None] = []
-    described = []
-    for entry in chosen:
-        try:
-            described.append((len(results), describe(entry)))
-            results.append(None)
-        except RefusedError as error:
-            results.append({"verdict": NOT_REPLAYED, "reason": str(error), "golden": "", "outputs": []})
-    if described:
-        pool = Pool(jobs, {"device": device or "CPU", "dtype": kind}, limit)
-        running = _Counted(pool.run([description for _, description in described]), len(described))
-        for place, result in progress(running, "replaying"):
-            results[described[place][0]] = result
-    return Replays([_replayed(entry, result or {}) for entry, result in zip(chosen, results)])
+    pool = Pool(jobs, {"device": device or "CPU", "dtype": known_dtype(dtype)}, limit)
+    return Replays([_replayed(entry, result) for entry, result in zip(chosen, _results(chosen, pool))])
+
+
+def _results(chosen: Sequence[Call], pool: Pool) -> list[dict[str, Any]]:
+    """Return the result of each call."""
+    described = [_described(entry) for entry in chosen]
+    found = {place: item for place, item in enumerate(described) if "verdict" in item}
+    places = [place for place in range(len(chosen)) if place not in found]
+    if places:
+        running = _Counted(pool.run([described[place] for place in places]), len(places))
+        found.update((places[number], result) for number, result in progress(running, "replaying"))
+    return [found[place] for place in range(len(chosen))]
+
+
+def _described(entry: Call) -> dict[str, Any]:
+    """Return the description of a call, or the result of one that cannot be made again."""
+    try:
+        return describe(entry)
+    except RefusedError as error:
+        return {"verdict": NOT_REPLAYED, "reason": str(error), "golden": "", "outputs": []}
 
 
 class _Counted:

@@ -4,18 +4,11 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-
 import mindspore as ms
 import numpy as np
 import pytest
 from mindspore import Tensor, nn, ops
 
-import probe
-from probe.__main__ import main
 from probe.reading.run import open as open_run
 from probe.replaying.describing import describe
 from probe.replaying.refusals import RefusedError
@@ -80,7 +73,11 @@ def plant_and_name(debug, calls, name, function):
     before = verdicts(debug.dump_path)
     assert {it["verdict"] for it in before.values()} <= {"ok", "not replayable"}, before
     change(debug, name, function)
-    return {entry: it["verdict"] for entry, it in verdicts(debug.dump_path).items() if it["verdict"] not in ("ok", "not replayable")}
+    return {
+        entry: it["verdict"]
+        for entry, it in verdicts(debug.dump_path).items()
+        if it["verdict"] not in ("ok", "not replayable")
+    }
 
 
 def rounded(values, dtype):
@@ -108,7 +105,9 @@ def calls(dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("entry", ["Functional.exp.0", "Functional.softmax.0", "Functional.matmul.0", "Functional.tanh.0"])
+@pytest.mark.parametrize(
+    "entry", ["Functional.exp.0", "Functional.softmax.0", "Functional.matmul.0", "Functional.tanh.0"]
+)
 def test_20_roundings_in_an_output_are_named_and_nothing_else(debug, dtype, entry):
     found = plant_and_name(
         debug, calls(dtype), f"{entry}.forward.output.0", lambda v: rounded(v * (1 + 20 * ROUNDING[dtype]), dtype)
