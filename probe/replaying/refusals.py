@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""The reason why a call cannot be made again, and the operations that never are, by their names."""
+"""The reason why a call cannot be made again, and those that never are."""
 
 from __future__ import annotations
 

@@ -1,32 +1,31 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Recorded calls that are made again: right ones are ok, planted faults are named, hostile dumps do nothing."""
+"""Recorded calls that are made again: right ones are ok, planted faults are named."""
 
 from __future__ import annotations
 
 import mindspore as ms
 import numpy as np
 import pytest
-from mindspore import Tensor, nn, ops
+from mindspore import Tensor, ops
 
 from probe.reading.run import open as open_run
 from probe.replaying.describing import describe
 from probe.replaying.refusals import RefusedError
 from probe.replaying.worker import replay_call
+from tests.replaying.device import ROUNDING, record, rounded, softmax
 from tests.support.nets import build
+from tests.support.thorough import thorough_but
 
 pytestmark = pytest.mark.medium
-RNG = np.random.RandomState(5)
-DTYPES = {"float32": ms.float32, "float16": ms.float16, "bfloat16": ms.bfloat16}
-ROUNDING = {"float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 
 
-def verdicts(folder, name=None):
+def verdicts(folder, name=""):
     """Return entry name -> the result of each call in a dump, made again in this process."""
     found = {}
     for dump in open_run(folder):
         for call in dump:
-            if call.parts.kind not in ("api", "cell") or (name and name not in call.name):
+            if call.parts.kind not in ("api", "cell") or name not in call.name:
                 continue
             try:
                 found[call.name] = replay_call(describe(call))
@@ -35,121 +34,155 @@ def verdicts(folder, name=None):
     return found
 
 
-def replayed(found, direction):
-    """Return how many entries of APIs and Primitives there are, and how many were replayed."""
-    judged = {name: it for name, it in found.items() if name.endswith(f".{direction}")}
-    return len(judged), sum(it["verdict"] != "not replayable" for it in judged.values())
-
-
-@pytest.mark.parametrize("net", ["gpt", "digits", "lenet"])
+@pytest.mark.parametrize("net", thorough_but(["gpt", "digits"], ["gpt", "digits", "lenet"]))
 def test_all_calls_of_a_training_are_replayed_and_ok(debug, net):
     model, train = build(net)
     debug.record(lambda: train(0), model, level="mix", task="tensor")
     found = verdicts(debug.dump_path)
-    bad = {name: it for name, it in found.items() if it["verdict"] in ("wrong", "worse than expected")}
-    assert bad == {}
-    for direction, share in (("forward", 0.95), ("backward", 0.9)):
-        total, done = replayed(found, direction)
-        assert total > 5
-        assert done >= share * total, [it["reason"] for it in found.values()]
+    assert {name: it for name, it in found.items() if it["verdict"] in ("wrong", "worse than expected")} == {}
     assert all(it["reason"] for it in found.values() if it["verdict"] == "not replayable")
+    for direction, share in (("forward", 0.95), ("backward", 0.9)):
+        # the calls inside of a Cell stand for it
+        those = [it for name, it in found.items() if name.endswith(f".{direction}")]
+        assert len(those) > 5
+        assert sum(it["verdict"] == "ok" for it in those) >= share * len(those), [it["reason"] for it in those]
 
 
-def tensor(*shape, dtype="float32"):
-    return Tensor(RNG.randn(*shape).astype(np.float32)).astype(DTYPES[dtype])
+@pytest.fixture(scope="module", params=ROUNDING)
+def device(request, tmp_path_factory):
+    """A dump of a precise device, of one dtype."""
+    made = record(tmp_path_factory.mktemp("device") / "dump", request.param)
+    made.write()
+    made.dtype = request.param
+    return made
 
 
-def change(debug, name, function):
-    """Change the values of an array of a dump. Equal arrays are links to one file: the others stay."""
-    path = debug.dump().folder / "dump_tensor_data" / f"{name}.npy"
-    values = np.array(function(np.load(path)))
-    path.unlink()
-    np.save(path, values)
+def test_a_precise_device_is_ok(device):
+    found = verdicts(device.path)
+    assert {name: it for name, it in found.items() if it["verdict"] != "ok"} == {}
 
 
-def plant_and_name(debug, calls, name, function):
-    """Record calls, change one array, and return the names of the calls that are not ok."""
-    debug.record(calls, level="L1", task="tensor")
-    before = verdicts(debug.dump_path)
-    assert {it["verdict"] for it in before.values()} <= {"ok", "not replayable"}, before
-    change(debug, name, function)
-    return {
-        entry: it["verdict"]
-        for entry, it in verdicts(debug.dump_path).items()
-        if it["verdict"] not in ("ok", "not replayable")
-    }
-
-
-def rounded(values, dtype):
-    """Return float32 values rounded to a dtype."""
-    return Tensor(values.astype(np.float32)).astype(DTYPES[dtype]).astype(ms.float32).asnumpy().astype(values.dtype)
-
-
-def calls(dtype):
-    """Return a function that calls operations of several kinds, with gradients."""
-    x, y, w = tensor(8, 64, dtype=dtype), tensor(8, 64, dtype=dtype), tensor(64, 16, dtype=dtype)
-    norm = nn.LayerNorm((64,), epsilon=1e-5)
-
-    def forward(x, y, w):
-        a = ops.exp(x)
-        b = ops.softmax(y, -1)
-        c = ops.matmul(a * b, w)
-        d = ops.tanh(x)
-        return c.sum() + (ops.transpose(d, (1, 0)) * 2.0).mean()
-
-    def run():
-        norm(tensor(8, 64))
-        ms.grad(forward, (0, 1, 2))(x, y, w)
-
-    return run
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize(
-    "entry", ["Functional.exp.0", "Functional.softmax.0", "Functional.matmul.0", "Functional.tanh.0"]
-)
-def test_20_roundings_in_an_output_are_named_and_nothing_else(debug, dtype, entry):
-    found = plant_and_name(
-        debug, calls(dtype), f"{entry}.forward.output.0", lambda v: rounded(v * (1 + 20 * ROUNDING[dtype]), dtype)
-    )
-    assert list(found) == [f"{entry}.forward"]
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("entry", ["Functional.exp.0", "Functional.softmax.0", "Functional.matmul.0"])
-def test_a_halved_gradient_is_wrong_and_nothing_else(debug, dtype, entry):
-    found = plant_and_name(debug, calls(dtype), f"{entry}.backward.output.0", lambda v: v / 2)
-    assert found == {f"{entry}.backward": "wrong"}
+def planted(device, name, function):
+    """Return the verdict on an entry after a change of one of its arrays."""
+    path = device.arrays / f"{name}.npy"
+    values = np.load(path)
+    changed = np.asarray(function(values.astype(np.float64)))
+    floats = values.dtype.kind == "f"
+    np.save(path, rounded(changed, device.dtype).astype(values.dtype) if floats else changed.astype(values.dtype))
+    try:
+        ((_, result),) = verdicts(device.path, name[: name.index("ward") + 4]).items()
+        return result["verdict"]
+    finally:
+        np.save(path, values)
 
 
 def one_element(values):
     values = values.copy()
-    values[(0,) * (values.ndim - 1) + (1,)] += 1
+    values.flat[1] += np.abs(values).max()
     return values
 
 
-@pytest.mark.parametrize(
-    ("name", "function"),
-    [
-        ("Functional.exp.0.forward.output.0", one_element),
-        ("Functional.transpose.0.forward.output.0", lambda v: v[:, ::-1]),
-        ("Functional.matmul.0.forward.output.0", lambda v: np.full_like(v, np.nan)),
-        ("Primitive.fn:LayerNorm.LayerNorm.0.forward.output.0", lambda v: v * (1 - 5e-5)),  # eps 1e-4 in place of 1e-5
-    ],
-)
-def test_other_faults_are_named(debug, name, function):
-    found = plant_and_name(debug, calls("float32"), name, function)
-    assert list(found) == [name.removesuffix(".output.0")]
+#: array -> fault; the operations of a CPU that are inexact hide small ones: see the errors of exp and tanh in float32
+WRONG = {
+    "one element": ("Functional.exp.0.forward.output.0", one_element),
+    "another element": ("Functional.matmul.0.forward.output.0", lambda v: one_element(v) * 1.0),
+    "exchanged axis": ("Functional.softmax.0.forward.output.0", lambda v: softmax(np.log(v), 0)),
+    "moved": ("Functional.transpose.0.forward.output.0", lambda v: v[::-1]),
+    "halved gradient": ("Functional.matmul.0.backward.output.0", lambda v: v / 2),
+    "halved gradient of the weight": ("Functional.matmul.0.backward.output.1", lambda v: v / 2),
+    "other axis": ("Functional.cumsum.0.forward.output.0", lambda v: v.T.copy().reshape(v.shape)),
+    "NaN": ("Functional.square.0.forward.output.0", lambda v: np.where(v == v.max(), np.nan, v)),
+    "zeros": ("MintFunctional.layer_norm.0.forward.output.0", lambda v: v * 0),
+    "integer": ("Functional.add.0.forward.output.0", one_element),
+    "index": ("Functional.argmax.0.forward.output.0", one_element),
+}
+ROUNDED = [
+    "Functional.exp.0.forward.output.0", "Functional.tanh.0.forward.output.0", "Functional.square.0.forward.output.0",
+    "Functional.relu.0.forward.output.0", "Functional.matmul.0.forward.output.0", "Tensor.__add__.0.forward.output.0",
+    "Functional.softmax.0.forward.output.0", "Functional.cumsum.0.forward.output.0",
+    "MintFunctional.layer_norm.0.forward.output.0", "Functional.matmul.0.backward.output.0",
+]  # fmt: skip
 
 
-def test_an_exchanged_axis_is_wrong(debug):
-    x = tensor(16, 16)
-    found = plant_and_name(debug, lambda: ops.cumsum(x, 0), "Functional.cumsum.0.forward.output.0",
-                           lambda v: np.cumsum(x.asnumpy(), 1))  # fmt: skip
-    assert found == {"Functional.cumsum.0.forward": "wrong"}
+def test_planted_faults_are_wrong(device):
+    found = {fault: planted(device, *how) for fault, how in WRONG.items()}
+    assert found == dict.fromkeys(WRONG, "wrong")
 
 
-def test_an_integer_that_differs_is_wrong(debug):
-    x = Tensor(np.arange(100, dtype=np.int32))
-    found = plant_and_name(debug, lambda: x * 3, "Tensor.__mul__.0.forward.output.0", one_element)
-    assert found == {"Tensor.__mul__.0.forward": "wrong"}
+def test_20_roundings_are_named(device):
+    found = {name: planted(device, name, lambda v: v * (1 + 20 * ROUNDING[device.dtype])) for name in ROUNDED}
+    assert [name for name, verdict in found.items() if verdict == "ok"] == []
+
+
+def test_another_eps_is_named(tmp_path):
+    made = record(tmp_path / "dump", "Float32")
+    made.data["MintFunctional.layer_norm.0.forward"]["input_args"][4]["value"] = 1e-4
+    assert verdicts(made.write(), "layer_norm")["MintFunctional.layer_norm.0.forward"]["verdict"] != "ok"
+
+
+def test_an_error_within_the_room_of_another_order_of_sums_is_ok(device):
+    values = np.random.RandomState(1)
+    name = "Functional.matmul.0.forward.output.0"
+
+    def disturb(v):
+        return v * (1 + 2 * ROUNDING[device.dtype] * values.uniform(-1, 1, v.shape))
+
+    assert planted(device, name, disturb) == "ok"
+
+
+def test_equal_elements_may_have_their_indices_in_another_order(debug):
+    x = Tensor(np.array([[1.0, 3.0, 3.0], [2.0, 2.0, 0.0]], np.float32))
+    debug.record(lambda: ops.argmax(x, -1), level="L1", task="tensor")
+    (path,) = debug.dump().folder.glob("dump_tensor_data/*argmax.0.forward.output.0.npy")
+    found = np.load(path)
+    path.unlink()
+    np.save(path, np.where(found == [1, 0], [2, 1], found).astype(found.dtype))
+    ((_, result),) = verdicts(debug.dump_path).items()
+    assert result["verdict"] == "ok"
+    assert "another order" in result["outputs"][0]["note"]
+
+
+def test_known_faults_of_mindspore_on_cpu_are_told(debug):
+    x = Tensor(np.linspace(-9, 9, 5000).astype(np.float32))
+    y = Tensor(np.ones(4, np.float32))
+    debug.record(lambda: (ops.tanh(x), y.add_(y)), level="L1", task="tensor")
+    found = {name.split(".")[1]: it for name, it in verdicts(debug.dump_path).items()}
+    # tanh is hundreds of roundings off in float32 here, and so is the recorded one
+    assert found["tanh"]["verdict"] == "ok"
+    assert found["tanh"]["outputs"][0]["roundings_here"] > 100
+    assert "inexact" in found["tanh"]["outputs"][0]["note"]
+    exact = {"float64": np.tanh(x.asnumpy().astype(np.float64)), "here": ops.tanh(x).asnumpy()}
+    assert np.abs(exact["float64"] - exact["here"]).max() > 1e-5
+    before = np.ones(4, np.float32)
+    left = np.array_equal(Tensor(before).add_(Tensor(before)).asnumpy(), before * 2) and np.array_equal(
+        y.asnumpy(), before
+    )
+    assert ("leaves its input" in found["add_"]["outputs"][0]["note"]) is bool(left)
+
+
+def test_lists_and_tuples_are_told_apart_by_the_shape(debug):
+    x = Tensor(np.arange(12, dtype=np.float32).reshape(3, 4))
+    debug.record(lambda: (x[[1, 0]], x[1, 0], x[1:, None, ..., 2]), level="L1", task="tensor")
+    found = verdicts(debug.dump_path, "getitem")
+    assert [it["verdict"] for it in found.values()] == ["ok"] * 3
+
+
+def test_dropout_is_random_in_training_alone(debug):
+    x = Tensor(np.ones(100, np.float32))
+    debug.record(lambda: (ops.dropout(x, 0.5, True), ops.dropout(x, 0.5, False)), level="L1", task="tensor")
+    assert [(it["verdict"], it["reason"][:6]) for it in verdicts(debug.dump_path, "dropout").values()] == [
+        ("not replayable", "random"),
+        ("ok", ""),
+    ]
+
+
+def test_a_call_under_mixed_precision_is_ok(debug):
+    from mindspore import nn
+
+    net = nn.Dense(32, 16)
+    net.to_float(ms.float16)
+    x = Tensor(np.random.RandomState(0).randn(8, 32).astype(np.float32))
+    debug.record(lambda: net(x), net, level="mix", task="tensor")
+    found = verdicts(debug.dump_path)
+    assert {name: it for name, it in found.items() if it["verdict"] in ("wrong", "worse than expected")} == {}
+    assert any(it["verdict"] == "ok" for it in found.values())
