@@ -130,6 +130,7 @@ class Replayer:
 
     Attributes:
         leaves_input: the call returned its result, but did not change its input as its name says.
+        made: after ``backward`` the dtypes of the outputs that have gradients.
     """
 
     def __init__(
@@ -144,6 +145,7 @@ class Replayer:
         self._function, self._call, self._cast, self._as_list = function, call, cast, as_list
         self._arrays, self._kinds = arrays, kinds
         self.leaves_input = False
+        self.made: list[str] = []
 
     def forward(self) -> list[Any]:
         """Return the outputs: an (array, dtype) for a tensor or a number, None for others."""
@@ -166,6 +168,7 @@ class Replayer:
         if any(found[number].shape != array.shape for number, array in sens):
             raise CannotReplayError("its output has another shape here")
         kinds = [str(found[number].dtype) for number in chosen]
+        self.made = kinds
         given = [to_tensor(array, kind) for (_, array), kind in zip(sens, kinds)]
 
         def function(*inputs: Any) -> Any:

@@ -48,6 +48,7 @@ def describe(call: Call) -> dict[str, Any]:
         "unsure": reader.unsure,
     }
     refuse_random(description)
+    _name_dtype(description, entry)
     if backward:
         description.update(_gradients(call, forward))
     else:
@@ -92,6 +93,18 @@ def refuse_random(call: dict[str, Any]) -> None:
     ):
         return
     raise RefusedError("random: the numbers that it drew are not in the dump")
+
+
+def _name_dtype(description: dict[str, Any], entry: dict[str, Any]) -> None:
+    """Name the dtype of a Cast, which MindSpore hands on as a number."""
+    args, outputs = description["args"], _list(entry.get("output"))
+    if (
+        bare(description["key"]) == "Cast"
+        and len(args) > 1
+        and type(args[1]) is int
+        and any(map(values.is_tensor, outputs[:1]))
+    ):
+        args[1] = {"dtype": _dtype(str(outputs[0].get("dtype")))}
 
 
 class _Describer:

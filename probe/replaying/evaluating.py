@@ -88,6 +88,8 @@ class Evaluation:
         self._sens = [(place, load(leaf)) for place, leaf in enumerate(call.get("sens", ())) if leaf]
         self._wanted = [place for place, leaf in enumerate(call["expected"]) if leaf] if self._sens else []
         self._notes: list[str] = []
+        self._mixed = ""
+        self._made: list[str] = []
         self._kept: list[tuple[str, Array, Array, Array]] = []
 
     def judge(self) -> dict[str, Any]:
@@ -139,12 +141,21 @@ class Evaluation:
                 if self._fits(found):
                     if is_rounded and errors:
                         self._notes.append("no kernel of this dtype here: float32, rounded")
+                    if not is_rounded and not self._dtype:
+                        self._mix(kinds)
                     return found, as_list
         if fitting is None:
             return self._of_reference(errors[0]), False
         if self._call.get("unsure"):
             raise CannotReplayError(f"its arguments are not complete in the record: {self._call['unsure']}")
         return fitting
+
+    def _mix(self, kinds: list[str]) -> None:
+        """Take the inputs as mixed precision has cast them, which is after they were recorded."""
+        for place, (leaf, kind) in enumerate(zip(self._inputs, kinds)):
+            if kind != leaf["dtype"]:
+                self._mixed = kind
+                self._arrays[place] = to_array(to_tensor(self._arrays[place], kind))
 
     def _rounded(self, found: Outputs) -> Outputs:
         """Return outputs of float32 in the recorded dtypes."""
@@ -175,7 +186,7 @@ class Evaluation:
         if self._dtype:
             return [([self._dtype if kind in FLOATS else kind for kind in recorded], False)]
         tried = [(recorded, False)]
-        kinds = [leaf["dtype"] for leaf in self._recorded if leaf]
+        kinds = [leaf["dtype"] for leaf in (*self._call.get("sens", ()), *self._recorded) if leaf]
         for kind in kinds:
             mixed = [kind if item in FLOATS else item for item in recorded], False
             if kind in FLOATS and mixed not in tried:
@@ -185,17 +196,18 @@ class Evaluation:
         return tried
 
     def _fits(self, found: Outputs) -> bool:
-        if self._sens:
-            found = [None if place not in self._wanted else found[self._wanted.index(place)]
-                     for place in range(len(self._recorded))]  # fmt: skip
-        if len(found) != len(self._recorded):
+        """Return whether outputs have the shapes and dtypes of the recorded ones."""
+        recorded = [self._recorded[place] for place in self._wanted] if self._sens else self._recorded
+        if len(found) != len(recorded):
             return False
-        for item, leaf in zip(found, self._recorded):
-            if leaf and "array" in leaf and (item is None or list(item[0].shape) != leaf["shape"]):
+        for item, leaf in zip(found, recorded):
+            if leaf and (item is None or list(item[0].shape) != leaf["shape"]):
                 return False
-            if leaf and "array" in leaf and item[1] != leaf["dtype"] and not self._dtype and leaf["dtype"] in FLOATS:
+            is_cast = not self._sens and leaf and item[1] != leaf["dtype"]  # a gradient may be cast once more
+            if is_cast and leaf["dtype"] in FLOATS and not self._dtype:
                 return False
-        return True
+        kinds = [leaf["dtype"] for leaf in self._call.get("sens", ()) if leaf]
+        return bool(self._dtype) or not self._sens or self._made == kinds
 
     # -- the golden outputs -----------------------------------------------------------------------------------------
 
@@ -246,7 +258,8 @@ class Evaluation:
     def _shake(self, array: Array) -> Array:
         """Return values that are changed by half a rounding of the coarsest recorded output."""
         coarse = [FORMATS[leaf["dtype"]][0] for leaf in self._recorded if leaf and leaf.get("dtype") in FORMATS]
-        signs = np.random.RandomState(array.size % 9999).choice([-1.0, 1.0], array.shape)
+        random = np.random.RandomState(array.size % 9999)
+        signs = random.choice([-1.0, 1.0], array.shape) * random.uniform(0.7, 1.0, array.shape)
         wide = array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
         found: Array = wide * (1 + max(coarse, default=0.0) * 0.5 * signs)
         return found
@@ -262,7 +275,9 @@ class Evaluation:
     ) -> Outputs:
         replayer = Replayer(function, self._call, arrays, kinds, cast, as_list)
         if self._sens:
-            return list(replayer.backward(sens or self._sens, self._wanted))
+            found = list(replayer.backward(sens or self._sens, self._wanted))
+            self._made = replayer.made
+            return found
         if self._call.get("sens") is not None:
             raise CannotReplayError("no gradient of an output has an array")
         found = replayer.forward()
@@ -284,10 +299,13 @@ class Evaluation:
         operation = Operation(
             name in MOVES and not self._sens, name in ELEMENTWISE and is_whole, longest_sum(shapes, recorded.shape)
         )
-        outcome = Outcome(recorded, self._dtype or leaf["dtype"], golden[0], here[0], shaken and shaken[0], is_exact)
+        kind = self._dtype or max(
+            leaf["dtype"], self._mixed or leaf["dtype"], key=lambda kind: FORMATS.get(kind, (0.0,))[0]
+        )
+        outcome = Outcome(recorded, kind, golden[0], here[0], shaken and shaken[0], is_exact)
         if leaf["dtype"] not in FORMATS:
             outcome = dataclasses.replace(outcome, dtype=leaf["dtype"])
-            if name in INDICES and self._is_tie(recorded, here[0]):
+            if name in INDICES and not np.array_equal(recorded, here[0]) and self._is_tie(recorded, here[0]):
                 outcome = dataclasses.replace(outcome, recorded=here[0])
                 self._notes.append("equal elements in another order")
         found = judge(place, outcome, operation)

@@ -35,7 +35,7 @@ FORBIDDEN = frozenset(
     "Partial MapUniform AllReduce AllGather Broadcast ReduceScatter NeighborExchange NeighborExchangeV2 AlltoAll "
     "AlltoAllV Barrier CollectiveScatter CollectiveGather Reduce BatchISendIRecv GetNext InitDataSetQueue "
     "EnvironCreate Pull Push Assert Switch Call vmap grad value_and_grad vjp jvp jacfwd jacrev hessian scan "
-    "while_loop fori_loop cond for_loop custom_bprop offload offload_ npu_format_cast from_file memmap frombuffer".split()
+    "while_loop fori_loop for_loop custom_bprop offload offload_ npu_format_cast from_file memmap frombuffer".split()
 )
 
 
