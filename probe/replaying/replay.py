@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -146,20 +147,25 @@ def replay(
         for call in probe.replay("dump_path").found:
             print(call)
     """
-    chosen = list(choose(path, call, step, rank))
-    pool = Pool(jobs, {"device": device or "CPU", "dtype": known_dtype(dtype)}, limit)
-    return Replays([_replayed(entry, result) for entry, result in zip(chosen, _results(chosen, pool))])
-
-
-def _results(chosen: Sequence[Call], pool: Pool) -> list[dict[str, Any]]:
-    """Return the result of each call."""
+    chosen, options = list(choose(path, call, step, rank)), {"device": "CPU", "dtype": known_dtype(dtype)}
     described = [_described(entry) for entry in chosen]
+    with tempfile.TemporaryDirectory(prefix="probe-replay-") as folder:
+        if device:
+            there = Pool(1, {**options, "device": device, "folder": folder}, limit)
+            made = _results(described, there, f"replaying on {device}")
+            described = [{**item, **result} for item, result in zip(described, made)]
+        results = _results(described, Pool(jobs, options, limit), "replaying")
+    return Replays([_replayed(entry, result) for entry, result in zip(chosen, results)])
+
+
+def _results(described: Sequence[dict[str, Any]], pool: Pool, label: str) -> list[dict[str, Any]]:
+    """Return the result of each call."""
     found = {place: item for place, item in enumerate(described) if "verdict" in item}
-    places = [place for place in range(len(chosen)) if place not in found]
+    places = [place for place in range(len(described)) if place not in found]
     if places:
         running = _Counted(pool.run([described[place] for place in places]), len(places))
-        found.update((places[number], result) for number, result in progress(running, "replaying"))
-    return [found[place] for place in range(len(chosen))]
+        found.update((places[number], result) for number, result in progress(running, label))
+    return [found[place] for place in range(len(described))]
 
 
 def _described(entry: Call) -> dict[str, Any]:

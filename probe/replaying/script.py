@@ -20,7 +20,7 @@ from probe.replaying.refusals import RefusedError
 from probe.replaying.worker import load
 
 #: the modules whose text a script holds, in this order
-_MODULES = ("judging", "calling", "references", "evaluating")
+_MODULES = ("judging", "calling", "references", "making", "evaluating")
 _LICENSE = "# Copyright 2026 the probe developers\n# SPDX-License-Identifier: Apache-2.0\n"
 
 _HEAD = '''{license}"""One recorded call, made again: {name}.

@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import json
 import os
 import sys
+import tempfile
 from typing import Any
 
 import numpy as np
@@ -26,7 +28,8 @@ def main() -> None:
         gc.freeze()  # the objects of MindSpore: later collections look at those of the calls alone
         print("{}", file=stream, flush=True)
         for line in sys.stdin:
-            print(json.dumps(replay_call(json.loads(line), task["dtype"])), file=stream, flush=True)
+            result = replay_call(json.loads(line), task["dtype"], task.get("folder", ""))
+            print(json.dumps(result), file=stream, flush=True)
             gc.collect()
     os._exit(0)  # a library that fails at exit is no result
 
@@ -41,8 +44,14 @@ def set_up(device: str) -> None:
     mindspore.runtime.launch_blocking()
 
 
-def replay_call(call: dict[str, Any], dtype: str = "") -> dict[str, Any]:
-    """Return the result of one described call; an error is its reason."""
+def replay_call(call: dict[str, Any], dtype: str = "", folder: str = "") -> dict[str, Any]:
+    """Return the result of one described call; an error is its reason.
+
+    Args:
+        call: the description.
+        dtype: the dtype of the call here; "" for the recorded ones.
+        folder: if given, the call is only made on the device of this process, and its outputs are saved there.
+    """
     from probe.replaying.calling import CannotReplayError
     from probe.replaying.evaluating import Evaluation, not_replayed
     from probe.replaying.functions import find
@@ -52,9 +61,18 @@ def replay_call(call: dict[str, Any], dtype: str = "") -> dict[str, Any]:
         found = find(call)
         if found.inputs is not None:
             call = {**call, "args": call["args"][: found.inputs]}
-        return Evaluation(found.function, reference_of(call), call, load, dtype).judge()
+        evaluation = Evaluation(found.function, reference_of(call), call, load, dtype)
+        return {"here": evaluation.here(functools.partial(save, folder))} if folder else evaluation.judge()
     except (RefusedError, CannotReplayError, UsageError) as error:
         return not_replayed(" ".join(str(error).split())[:300])
+
+
+def save(folder: str, array: np.ndarray[Any, Any]) -> str:
+    """Save an array under a new name in a folder, and return its path."""
+    handle, path = tempfile.mkstemp(".npy", dir=folder)
+    with os.fdopen(handle, "wb") as file:
+        np.save(file, array, allow_pickle=False)
+    return path
 
 
 def load(leaf: dict[str, Any]) -> np.ndarray[Any, Any]:

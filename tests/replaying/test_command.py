@@ -72,6 +72,12 @@ def test_in_bfloat16_the_fault_is_within_its_roundings(device):
     assert probe.replay(device.path, "Functional.softmax", jobs=1, dtype="bfloat16")[0].verdict == "ok"
 
 
+def test_the_calls_of_another_device_are_judged_on_the_cpu(device):
+    here = probe.replay(device.path, jobs=1)
+    there = probe.replay(device.path, jobs=1, device="CPU")
+    assert [call.to_dict() for call in here] == [call.to_dict() for call in there]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
