@@ -37,6 +37,8 @@ ELEMENTWISE = frozenset(
 )
 #: they return indices; equal elements may stand in another order
 INDICES = frozenset("argmax argmin argsort sort topk max min median mode kthvalue aminmax cummax cummin".split())
+#: tensors of fewer elements are looked at again, so many copies side by side
+_SMALL, _COPIES = 4096, 16
 #: fewer roundings of error here are no remark
 _INEXACT = 64.0
 
@@ -153,10 +155,23 @@ class Evaluation:
                 outcome = dataclasses.replace(outcome, recorded=here[0])
                 self._maker.notes.append("equal elements in another order")
         found = judge(place, outcome, operation)
+        if found.verdict != OK and operation.elementwise and self._is_small:
+            copies = self._maker.copies(_COPIES)
+            if copies is not None:
+                errors = np.abs(copies.astype(np.float64) - golden[0])
+                worst = np.take_along_axis(copies, errors.argmax(0, keepdims=True), 0)[0]
+                found = judge(place, dataclasses.replace(outcome, here=worst), operation)
         notes = [found.note, *self._maker.notes]
         if found.roundings_here > _INEXACT and leaf["dtype"] in FORMATS:
             notes.append("the operation itself is inexact here")
         return dataclasses.replace(found, note="; ".join(filter(None, dict.fromkeys(notes))))
+
+    @property
+    def _is_small(self) -> bool:
+        """Whether it is a forward call of one small tensor of real numbers that was made here."""
+        arrays = self._maker.arrays
+        is_one = len(arrays) == 1 and arrays[0].dtype.kind == "f" and arrays[0].size < _SMALL
+        return is_one and not self._maker.sens and "here" not in self._call
 
     def _is_tie(self, recorded: Array, here: Array) -> bool:
         """Return whether two outputs of indices choose equal elements of the first input."""

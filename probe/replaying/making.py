@@ -159,6 +159,19 @@ class Maker:
         kinds = [leaf["dtype"] for leaf in self._call.get("sens", ()) if leaf]
         return bool(self._dtype) or not self.sens or self._made == kinds
 
+    def copies(self, count: int) -> Array | None:
+        """Return the first output for copies of the only tensor side by side; None where it cannot be made.
+
+        Kernels of a CPU take the elements at the end of an array another way than those before.
+        """
+        try:
+            kinds = [leaf["dtype"] for leaf in self._inputs]
+            found = self._run(self._function, kinds, [np.tile(self.arrays[0].ravel(), count)], False)
+            made: Array = found[0][0].reshape((count, *self.arrays[0].shape))
+        except RAISED:
+            return None
+        return made
+
     # -- the golden outputs -----------------------------------------------------------------------------------------
 
     def golden(self, here: Outputs, as_list: bool) -> tuple[Outputs, Outputs, str, bool]:
