@@ -33,7 +33,7 @@ _SAME_KERNEL = 0.75
 #: beyond this many times the allowed error, and so many roundings of the largest element, an output is wrong
 _WRONG_TIMES, _WRONG_ROUNDINGS = 4.0, 32.0
 #: terms of a sum beyond this number raise nothing any more
-_MOST_TERMS = 4096
+_MOST_TERMS = 2**17
 #: exponents of elements that are told apart, from the largest element down
 _EXPONENTS = 80
 #: fewer elements with near exponents tell too little about the error
@@ -66,6 +66,7 @@ class Outcome:
         here: the values of the same operation in the recorded dtype, on this machine.
         shaken: the golden values for inputs that were changed by half a rounding; None if not made.
         is_exact: whether the golden values are more precise than the dtype.
+        scale: roundings of elements that are smaller than these are roundings of these; None where there are none.
     """
 
     recorded: np.ndarray[Any, Any]
@@ -74,6 +75,7 @@ class Outcome:
     here: np.ndarray[Any, Any]
     shaken: np.ndarray[Any, Any] | None = None
     is_exact: bool = True
+    scale: np.ndarray[Any, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -191,12 +193,13 @@ def _allowed(
     order = 0.0 if operation.elementwise else 1.0 if is_half else math.sqrt(min(operation.terms, _MOST_TERMS))
     if not outcome.is_exact:  # the errors of both sides are unknown
         floor, order = 4 * floor, 2 * order + 2
+    size = size if outcome.scale is None else np.maximum(size, outcome.scale)
     few = 1 if operation.elementwise else _FEW
     around = near_maximum(np.stack([own.ravel(), change.ravel()]), size.ravel(), few)
     own_near, change_near = (item.reshape(size.shape) for item in around)
     room = 0.0 if operation.elementwise else 2.0 + 0.5 * order
     own_allowed, own_mean = (own, 1.0) if is_same_kernel else (_TIMES_HERE * own_near, _TIMES_HERE)
-    allowed = floor * rounding * size + room * change_near + own_allowed
+    allowed = (floor + 0.25 * order) * rounding * size + room * change_near + own_allowed
     mean_change = 0.0 if operation.elementwise else (1.0 + 0.25 * order) * _root_mean(change)
     allowed_mean = 0.25 * (floor + order) * rounding * _root_mean(size) + own_mean * _root_mean(own) + mean_change
     if operation.moves:

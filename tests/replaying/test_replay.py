@@ -13,7 +13,7 @@ from probe.reading.run import open as open_run
 from probe.replaying.describing import describe
 from probe.replaying.refusals import RefusedError
 from probe.replaying.worker import replay_call
-from tests.replaying.device import ROUNDING, record, rounded, softmax
+from tests.replaying.device import ROUNDING, Device, number, record, rounded, softmax
 from tests.support.nets import build
 from tests.support.thorough import thorough_but
 
@@ -186,3 +186,23 @@ def test_a_call_under_mixed_precision_is_ok(debug):
     found = verdicts(debug.dump_path)
     assert {name: it for name, it in found.items() if it["verdict"] in ("wrong", "worse than expected")} == {}
     assert any(it["verdict"] == "ok" for it in found.values())
+
+
+def in_order(values):
+    """Return the sum over the last axis in float32, one element after the other, as no library does it."""
+    return np.cumsum(values.astype(np.float32), -1, dtype=np.float32)[..., -1]
+
+
+@pytest.mark.parametrize("dtype", ROUNDING)
+@pytest.mark.parametrize("positive", [False, True])
+def test_sums_in_another_order_are_ok(tmp_path, dtype, positive):
+    made, rng = Device(tmp_path / "dump"), np.random.RandomState(2)
+    x, y = (rounded(rng.rand(16, 1024) if positive else rng.randn(16, 1024), dtype) for _ in range(2))
+    parts = np.exp(x - x.max(-1, keepdims=True)).astype(np.float32)
+    made.forward("Functional.matmul", [x, y.T.copy()], [in_order(x[:, None] * y[None])], dtype)
+    made.forward("Functional.softmax", [x, number(-1)], [parts / in_order(parts)[:, None]], dtype)
+    made.forward("Functional.sum", [x, number(-1)], [in_order(x)], dtype)
+    made.forward("Functional.mean", [x], [np.asarray(in_order(x.reshape(-1)) / np.float32(x.size))], dtype)
+    made.forward("Functional.logsumexp", [x, number(-1)], [np.log(in_order(np.exp(x)))], dtype)
+    found = verdicts(made.write())
+    assert {name: it for name, it in found.items() if it["verdict"] != "ok"} == {}
