@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from probe.reading.rank_checks import check_ranks
     from probe.reading.report.report import report
     from probe.reading.run import open
+    from probe.replaying.replay import replay
     from probe.seeding import seed_all
     from probe.trainer_mon.trainer_mon import TrainerMon
 
@@ -40,6 +41,7 @@ __all__ = [
     "first_nan",
     "load",
     "open",
+    "replay",
     "report",
     "seed_all",
 ]
@@ -61,6 +63,7 @@ _LAZY_IMPORTS = {
     "first_nan": "probe.reading.nan",
     "load": "probe.reading.load",
     "open": "probe.reading.run",
+    "replay": "probe.replaying.replay",
     "report": "probe.reading.report.report",
     "seed_all": "probe.seeding",
 }

@@ -12,6 +12,7 @@ from probe.doctor.command import add_doctor
 from probe.launch.command import add_run
 from probe.launch.command import main as run_program
 from probe.reading.commands.main import run_command
+from probe.replaying.command import add_replay
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -19,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else arguments
     if words[:1] == ["run"]:
         return run_program(words[1:])
-    return run_command(__version__, words, [add_doctor, add_run])
+    return run_command(__version__, words, [add_doctor, add_replay, add_run])
 
 
 if __name__ == "__main__":

@@ -33,7 +33,9 @@ MONITOR = ("probe.monitor", "probe.store.series_file")
 #: so has the snapshot of a run
 SNAPSHOT = ("probe.snapshot",)
 #: besides that, no part of recording
-_BESIDE = ("probe.seeding", "probe.doctor", "probe.launch", "probe.private_names", "probe.trainer_mon")
+_BESIDE = (
+    "probe.seeding", "probe.doctor", "probe.launch", "probe.private_names", "probe.trainer_mon", "probe.replaying",
+)  # fmt: skip
 _BROAD = ("Exception", "BaseException")
 
 

@@ -50,6 +50,7 @@ def check(folder):
         ),
         ("reading/load.py", "import mindspore", "probe.reading is not allowed to import mindspore"),
         ("store/arrays.py", "from probe.config import settings", "probe.store.arrays -> probe.config.settings"),
+        ("reading/load.py", "import probe.replaying.judging", "probe.reading.load -> probe.replaying.judging"),
         (
             "capture/patches.py",
             "import probe.capture.autograd.nodes",

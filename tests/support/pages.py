@@ -16,7 +16,7 @@ LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
 #: documents of which the Chinese ones are in docs/zh/ under the same name
 MIRRORED = (
     "check", "choosing", "doctor", "files", "from-msprobe", "glossary", "guide", "large-runs", "levels", "monitor",
-    "pytorch", "reading", "run", "settings", "sharded", "symptoms",
+    "pytorch", "reading", "replay", "run", "settings", "sharded", "symptoms",
 )  # fmt: skip
 #: English document: its Chinese one
 PAIRS = {

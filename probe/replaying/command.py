@@ -1,0 +1,116 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The command ``probe replay``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+from probe.errors import UsageError
+from probe.reading.commands.arguments import PATH, add_choice, add_parser
+
+if TYPE_CHECKING:
+    from probe.replaying.replay import Replays
+
+_COLUMNS = (
+    "step", "rank", "call", "place", "verdict", "off", "here", "roundings", "roundings_here", "element", "golden",
+    "note",
+)  # fmt: skip
+
+
+def add_replay(commands: Any) -> None:
+    """Add ``probe replay``."""
+    parser = add_parser(
+        commands,
+        "replay",
+        "is this operator right?",
+        "Make recorded calls again from their recorded inputs, in float64 on CPU, and judge their recorded outputs. "
+        "The dump needs arrays: task tensor. It may come from another device.",
+        "Exit status: 0 as expected, 1 a call is wrong or worse than expected, 2 wrong use, or nothing to replay.",
+    )
+    parser.add_argument("path", metavar="DUMP", help=PATH)
+    parser.add_argument("call", nargs="?", metavar="CALL", help="as Functional.softmax.3.forward or Functional.softmax")
+    parser.add_argument("--all", action="store_true", help="all calls")
+    add_choice(parser)
+    parser.add_argument("--dtype", default="", help="the dtype of the calls here (default: the recorded ones)")
+    parser.add_argument("--device", default="", help="the device of the calls here (default: CPU)")
+    parser.add_argument("--jobs", type=int, default=0, help="how many processes work (default: one for each core)")
+    parser.add_argument(
+        "--limit", type=float, default=60.0, metavar="SECONDS", help="the longest time of a call (default: 60)"
+    )
+    parser.add_argument("--script", metavar="FILE", help="write a program that makes the call again, and its arrays")
+    parser.add_argument("--csv", metavar="FILE", help="write a row for each output")
+    parser.add_argument("--json", metavar="FILE", help="write all verdicts as JSON (- for stdout)")
+    parser.set_defaults(run=run_replay, failed=2)
+
+
+def run_replay(given: argparse.Namespace) -> int:
+    """Run ``probe replay``."""
+    from probe.replaying.replay import choose, known_dtype, replay
+
+    if bool(given.call) == given.all:
+        raise UsageError("replay needs a call, or --all: probe replay DUMP CALL")
+    if not given.limit > 0:
+        raise UsageError(f"--limit: {given.limit} is not allowed. Allowed: a number of seconds above 0.")
+    if given.script:
+        from probe.replaying.script import write_script
+
+        if given.all:
+            raise UsageError("--script: it takes one call")
+        call = next(choose(given.path, given.call, given.step, given.rank))
+        for path in write_script(call, given.script, known_dtype(given.dtype)):
+            print(f"written: {path}", file=sys.stderr)
+        return 0
+    calls = replay(
+        given.path, given.call, dtype=given.dtype, device=given.device, jobs=max(given.jobs, 0), step=given.step,
+        rank=given.rank, limit=given.limit,
+    )  # fmt: skip
+    if given.json == "-":
+        json.dump([call.to_dict() for call in calls], sys.stdout, indent=1)
+    else:
+        print(calls)
+    write_files(calls, given.csv, given.json if given.json != "-" else None)
+    return calls.status
+
+
+def write_files(calls: Replays, csv: str | None, as_json: str | None) -> None:
+    """Write the verdicts.
+
+    Args:
+        calls: the calls.
+        csv: the file of the table, or None.
+        as_json: the file of the JSON document, or None.
+
+    Raises:
+        UsageError: when a file cannot be written.
+    """
+    from probe.reading.tables import write_csv
+
+    try:
+        if csv:
+            with open(csv, "w", encoding="utf-8", newline="") as file:
+                write_csv(file, _COLUMNS, rows(calls))
+        if as_json:
+            with open(as_json, "w", encoding="utf-8") as file:
+                json.dump([call.to_dict() for call in calls], file, indent=1)
+    except OSError as error:
+        raise UsageError(f"a file cannot be written: {error}") from error
+    for path in filter(None, (csv, as_json)):
+        print(f"written: {path}", file=sys.stderr)
+
+
+def rows(calls: Replays) -> list[tuple[Any, ...]]:
+    """Return a row for each output, and one for each call that is not replayable."""
+    found: list[tuple[Any, ...]] = []
+    for call in calls:
+        head = call.step, call.rank, call.name
+        for item in call.outputs:
+            numbers = item.off, item.here, item.roundings, item.roundings_here
+            element = ",".join(map(str, item.element))
+            found.append((*head, item.place, item.verdict, *numbers, element, call.golden, item.note))
+        if not call.outputs:
+            found.append((*head, "", call.verdict, None, None, None, None, "", "", call.reason))
+    return found

@@ -1,0 +1,225 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Judges one call: golden outputs, outputs of this machine, verdicts. It needs MindSpore and numpy."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from probe.replaying.calling import CannotReplayError
+from probe.replaying.judging import FORMATS, NOT_REPLAYED, OK, WORSE, WRONG, Judged, Operation, Outcome, judge
+from probe.replaying.making import Maker
+
+Array = np.ndarray[Any, Any]
+#: an (array, dtype) for each output, or None
+Outputs = list[Any]
+
+#: they only move values
+MOVES = frozenset(
+    "reshape view transpose permute swapaxes swapdims t T squeeze unsqueeze expand_dims expand expand_as "
+    "broadcast_to flatten ravel concat cat stack split chunk unbind unstack narrow flip roll tile repeat contiguous "
+    "clone copy __getitem__ gather index_select masked_select movedim identity deepcopy moveaxis hstack vstack "
+    "Reshape Transpose ExpandDims Squeeze Flatten Concat Split Stack Tile BroadcastTo".split()
+)
+#: each element of their output depends on one element of each input
+ELEMENTWISE = frozenset(
+    "abs absolute neg negative sign add sub subtract mul multiply div divide true_divide square sqrt rsqrt exp exp2 "
+    "expm1 log log1p log2 log10 sin cos tan sinh cosh tanh asin acos atan asinh acosh atanh erf erfc sigmoid relu "
+    "relu6 silu gelu elu celu selu leaky_relu softplus logsigmoid mish hardswish hardsigmoid hardtanh softsign "
+    "floor ceil round trunc pow reciprocal maximum minimum clamp clip where select cast to astype float half "
+    "bfloat16 logaddexp lerp addcmul addcdiv atan2 xlogy masked_fill threshold fast_gelu swish hypot fmod remainder "
+    "floor_divide type_as".split()
+)
+#: of these, small elements come from a difference of numbers as large as the input
+_TAILS = frozenset("gelu fast_gelu mish".split())
+#: they return indices; equal elements may stand in another order
+INDICES = frozenset("argmax argmin argsort sort topk max min median mode kthvalue aminmax cummax cummin".split())
+#: tensors of fewer elements are looked at again, so many copies side by side
+_SMALL, _COPIES = 4096, 16
+#: fewer roundings of error here are no remark
+_INEXACT = 64.0
+
+
+def plain_name(key: str) -> str:
+    """Return the name of an operation without its module, underscores and the marks of operators.
+
+    >>> plain_name("Tensor.__iadd__"), plain_name("Mint.add_"), plain_name("Primitive.act.GeLU")
+    ('add', 'add', 'gelu')
+    """
+    word = key.rpartition(".")[2]
+    if word in ("__getitem__", "T"):
+        return word
+    if word.startswith("__") and word.endswith("__"):
+        word = word[2:-2]
+        word = {"truediv": "div", "rtruediv": "div", "itruediv": "div", "matmul": "matmul"}.get(word, word)
+        bare = word[1:]
+        word = bare if word[:1] in "ir" and bare in ("add", "sub", "mul", "pow", "floordiv", "mod", "matmul") else word
+    return word if word in MOVES else word.rstrip("_").lower()
+
+
+class Evaluation:
+    """One call in one direction.
+
+    Args:
+        function: the function, or a Primitive.
+        reference: one of elementary operations that has float64 kernels, or None.
+        call: the description of the call.
+        load: returns the values of a described tensor; bfloat16 as float32.
+        dtype: the dtype of the call here; "" for the recorded ones.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        reference: Callable[..., Any] | None,
+        call: dict[str, Any],
+        load: Callable[[dict[str, Any]], Array],
+        dtype: str = "",
+    ) -> None:
+        self._maker = Maker(function, reference, call, load, dtype)
+        self._call, self._load, self._dtype = call, load, dtype
+        self._expected = [load(leaf) if leaf and "array" in leaf else None for leaf in call["expected"]]
+        self._kept: list[tuple[str, Array, Array, Array]] = []
+
+    def judge(self) -> dict[str, Any]:
+        """Return the result: verdict, golden, outputs.
+
+        Raises:
+            CannotReplayError: when it cannot be made again.
+        """
+        maker, given = self._maker, self._call.get("here")
+        here, as_list = maker.given(given, self._load) if given else maker.here()
+        golden, shaken, label, is_exact = maker.golden(here, as_list)
+        places = self._places()
+        if len(golden) != len(places) or len(here) != len(places):
+            raise CannotReplayError(f"it gives {len(here)} values here, {len(places)} are recorded")
+        judged = [
+            self._judged(place, number, outcomes, is_exact)
+            for number, (place, *outcomes) in enumerate(zip(places, golden, here, shaken))
+            if self._expected[self._number(number)] is not None and outcomes[0] is not None and outcomes[1] is not None
+        ]
+        if not judged:
+            raise CannotReplayError("no output has an array")
+        verdict = next(word for word in (WRONG, WORSE, OK) if any(item.verdict == word for item in judged))
+        return {"verdict": verdict, "reason": "", "golden": label, "outputs": [dataclasses.asdict(i) for i in judged]}
+
+    def _number(self, position: int) -> int:
+        return self._maker.wanted[position] if self._maker.sens else position
+
+    def _places(self) -> list[str]:
+        return [self._call["places"][number] for number in (self._maker.wanted or range(len(self._expected)))]
+
+    def here(self, save: Callable[[Array], str]) -> dict[str, Any]:
+        """Make the call on this device, and return a description of it for a process on the CPU.
+
+        Args:
+            save: writes an array, and returns its path.
+
+        Raises:
+            CannotReplayError: when it cannot be made again.
+        """
+        found, as_list = self._maker.here()
+        leaves = [item and {"array": save(item[0]), "dtype": item[1], "shape": list(item[0].shape)} for item in found]
+        return {"outputs": leaves, "as_list": as_list, "mixed": self._maker.mixed, "notes": self._maker.notes}
+
+    def arrays(self) -> list[tuple[str, Array, Array, Array]]:
+        """Return place, recorded, golden values and those made here of each output, after ``judge``."""
+        return self._kept
+
+    # -- the verdict ------------------------------------------------------------------------------------------------
+
+    def _judged(self, place: str, position: int, outcomes: list[Any], is_exact: bool) -> Judged:
+        number = self._number(position)
+        recorded, leaf = np.asarray(self._expected[number]), self._call["expected"][number]
+        golden, here, shaken = outcomes
+        self._kept.append((place, recorded, golden[0], here[0]))
+        name = plain_name(self._call["key"])
+        arrays = self._maker.arrays
+        shapes = [array.shape for array in arrays] + [array.shape for _, array in self._maker.sens]
+        largest = max((math.prod(shape) for shape in shapes), default=0)
+        is_whole = recorded.size >= largest
+        operation = Operation(
+            name in MOVES and not self._maker.sens,
+            name in ELEMENTWISE and is_whole,
+            longest_sum(shapes, recorded.shape),
+        )
+        kind = self._dtype or max(
+            leaf["dtype"], self._maker.mixed or leaf["dtype"], key=lambda kind: FORMATS.get(kind, (0.0,))[0]
+        )
+        outcome = Outcome(recorded, kind, golden[0], here[0], shaken and shaken[0], is_exact)
+        if leaf["dtype"] not in FORMATS:
+            outcome = dataclasses.replace(outcome, dtype=leaf["dtype"])
+            if name in INDICES and not np.array_equal(recorded, here[0]) and self._is_tie(recorded, here[0]):
+                outcome = dataclasses.replace(outcome, recorded=here[0])
+                self._maker.notes.append("equal elements in another order")
+        beside = self._maker.sens[0][1] if self._maker.sens else arrays[0] if arrays else None
+        if name in _TAILS and beside is not None and beside.shape == recorded.shape:
+            outcome = dataclasses.replace(outcome, scale=np.abs(beside.astype(np.float64)) / 4)
+        found = judge(place, outcome, operation)
+        if found.verdict != OK and operation.elementwise and self._is_small:
+            copies = self._maker.copies(_COPIES)
+            if copies is not None:
+                errors = np.abs(copies.astype(np.float64) - golden[0])
+                worst = np.take_along_axis(copies, errors.argmax(0, keepdims=True), 0)[0]
+                found = judge(place, dataclasses.replace(outcome, here=worst), operation)
+        notes = [found.note, *self._maker.notes]
+        if found.roundings_here > _INEXACT and leaf["dtype"] in FORMATS:
+            notes.append("the operation itself is inexact here")
+        return dataclasses.replace(found, note="; ".join(filter(None, dict.fromkeys(notes))))
+
+    @property
+    def _is_small(self) -> bool:
+        """Whether it is a forward call of one small tensor of real numbers that was made here."""
+        arrays = self._maker.arrays
+        is_one = len(arrays) == 1 and arrays[0].dtype.kind == "f" and arrays[0].size < _SMALL
+        return is_one and not self._maker.sens and "here" not in self._call
+
+    def _is_tie(self, recorded: Array, here: Array) -> bool:
+        """Return whether two outputs of indices choose equal elements of the first input."""
+        if recorded.shape != here.shape or not self._maker.arrays or recorded.dtype.kind not in "iu":
+            return False
+        values = self._maker.arrays[0]
+        if recorded.size and (recorded.min() < 0 or recorded.max() >= max(values.size, 1)):
+            return False
+        flat = values.ravel()
+        if not self._call.get("kwargs") and recorded.ndim == 0:
+            return bool(np.all(flat[recorded] == flat[here]))
+        for axis in range(values.ndim):
+            a, b = recorded, here
+            if a.ndim == values.ndim - 1:
+                a, b = np.expand_dims(a, axis), np.expand_dims(b, axis)
+            sides = [length for place, length in enumerate(a.shape) if place != axis]
+            if a.ndim != values.ndim or sides != [n for place, n in enumerate(values.shape) if place != axis]:
+                continue
+            if max(a.max(initial=0), b.max(initial=0)) >= values.shape[axis]:
+                continue
+            if np.array_equal(np.take_along_axis(values, a, axis), np.take_along_axis(values, b, axis)):
+                return True
+        return False
+
+
+def longest_sum(shapes: Sequence[tuple[int, ...]], output: tuple[int, ...]) -> int:
+    """Return the number of terms of the longest sum that an operation of these shapes may make.
+
+    >>> longest_sum([(8, 64), (64, 16)], (8, 16)), longest_sum([(32, 10)], ())
+    (64, 320)
+    """
+    sizes = sorted(math.prod(shape) for shape in (*shapes, output) if math.prod(shape) > 0)
+    if not sizes:
+        return 1
+    out = max(math.prod(output), 1)
+    sides = [shape[-1] for shape in shapes if shape]
+    product = math.sqrt(sizes[-1] * sizes[-2] / out) if len(sizes) > 1 else 1.0
+    several = [size for size in sizes if size > 1] or [1]
+    least = out if out < several[0] else several[0]
+    return int(max([1, *sides, product, several[-1] / least]))
+
+
+def not_replayed(reason: str) -> dict[str, Any]:
+    """Return the result of a call that cannot be made again."""
+    return {"verdict": NOT_REPLAYED, "reason": reason, "golden": "", "outputs": []}

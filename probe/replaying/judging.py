@@ -1,0 +1,281 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Judges a recorded output by the golden one, and by the error that the same operation shows here.
+
+It needs numpy alone: the script of a call holds a copy of this module.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+OK, WORSE, WRONG, NOT_REPLAYED = "ok", "worse than expected", "wrong", "not replayable"
+#: dtype -> the distance of 1 from the next number, an error that means nothing, the greatest number
+FORMATS = {
+    "Float16": (2.0**-10, 2.0**-23, 65504.0),
+    "BFloat16": (2.0**-7, 2.0**-126, (2.0 - 2.0**-7) * 2.0**127),
+    "Float32": (2.0**-23, 2.0**-126, (2.0 - 2.0**-23) * 2.0**127),
+    "Float64": (2.0**-52, 2.0**-1022, (2.0 - 2.0**-52) * 2.0**1023),
+    "Complex64": (2.0**-23, 2.0**-126, (2.0 - 2.0**-23) * 2.0**127),
+    "Complex128": (2.0**-52, 2.0**-1022, (2.0 - 2.0**-52) * 2.0**1023),
+}
+#: how many roundings of the exact result every kernel may be off
+_ROUNDINGS = {"Float16": 4.0, "BFloat16": 4.0}
+_ROUNDINGS_OTHERS = 8.0
+#: an error here of this size is allowed so many times
+_TIMES_HERE = 1.5
+#: if so many elements are those of this machine, the same kernel has made them: its error excuses no other
+_SAME_KERNEL = 0.75
+#: beyond this many times the allowed error, and so many roundings of the largest element, an output is wrong
+_WRONG_TIMES, _WRONG_ROUNDINGS = 4.0, 32.0
+#: terms of a sum beyond this number raise nothing any more
+_MOST_TERMS = 2**17
+#: exponents of elements that are told apart, from the largest element down
+_EXPONENTS = 80
+#: fewer elements with near exponents tell too little about the error
+_FEW = 32
+
+
+@dataclass(frozen=True)
+class Operation:
+    """The facts about an operation that its judge needs.
+
+    Attributes:
+        moves: whether it only moves values, so that any difference is wrong.
+        elementwise: whether each element of the output depends on one element of each input.
+        terms: the number of terms of its longest sum, as far as shapes tell.
+    """
+
+    moves: bool = False
+    elementwise: bool = False
+    terms: int = 1
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One output of a call, as it was recorded and as it was made again.
+
+    Attributes:
+        recorded: the recorded values.
+        dtype: their dtype, "BFloat16".
+        golden: the golden values.
+        here: the values of the same operation in the recorded dtype, on this machine.
+        shaken: the golden values for inputs that were changed by half a rounding; None if not made.
+        is_exact: whether the golden values are more precise than the dtype.
+        scale: roundings of elements that are smaller than these are roundings of these; None where there are none.
+    """
+
+    recorded: np.ndarray[Any, Any]
+    dtype: str
+    golden: np.ndarray[Any, Any]
+    here: np.ndarray[Any, Any]
+    shaken: np.ndarray[Any, Any] | None = None
+    is_exact: bool = True
+    scale: np.ndarray[Any, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The verdict on one output.
+
+    Attributes:
+        place: its place: "output.0".
+        verdict: "ok", "worse than expected" or "wrong".
+        off: the greatest error of the recorded values, over the greatest golden value. Of integers the share of
+            elements that differ.
+        here: the same of the values that were made here.
+        roundings: ``off`` in roundings of the dtype; of integers the number of elements that differ.
+        roundings_here: the same of the values that were made here.
+        element: the worst element, as an index; [] where there is none.
+        note: a remark, or "".
+    """
+
+    place: str
+    verdict: str
+    off: float
+    here: float
+    roundings: float
+    roundings_here: float
+    element: list[int]
+    note: str = ""
+
+
+def judge(place: str, outcome: Outcome, operation: Operation) -> Judged:
+    """Return the verdict on one output.
+
+    >>> exact = np.array([1.0, 2.0, 3.0])
+    >>> near = exact.astype(np.float32)
+    >>> judge("output.0", Outcome(near, "Float32", exact, near), Operation(elementwise=True)).verdict
+    'ok'
+    >>> judge("output.0", Outcome(near * 2, "Float32", exact, near), Operation(elementwise=True)).verdict
+    'wrong'
+    """
+    if outcome.recorded.shape != outcome.golden.shape:
+        note = f"shape {list(outcome.recorded.shape)}, here {list(outcome.golden.shape)}"
+        return Judged(place, WRONG, math.inf, 0.0, math.inf, 0.0, [], note)
+    if outcome.dtype not in FORMATS:
+        return _judge_exact(place, outcome)
+    recorded, golden, here = (_wide(array) for array in (outcome.recorded, outcome.golden, outcome.here))
+    if recorded.dtype != golden.dtype or golden.dtype != here.dtype:  # complex or not
+        note = "one of the recorded and the golden output is complex"
+        return Judged(place, WRONG, math.inf, 0.0, math.inf, 0.0, [], note)
+    if not recorded.size:
+        return Judged(place, OK, 0.0, 0.0, 0.0, 0.0, [])
+    special = _special(recorded, golden, here, FORMATS[outcome.dtype][2])
+    usual = np.isfinite(recorded) & np.isfinite(golden) & np.isfinite(here)
+    if outcome.shaken is not None and outcome.shaken.shape == golden.shape:
+        change = np.where(usual, np.abs(_wide(outcome.shaken) - golden), 0.0)
+        change = np.where(np.isfinite(change), change, 0.0)
+    else:
+        change = np.zeros(golden.shape)
+    parts = [np.where(usual, array, 0.0) for array in (recorded, golden, here)]
+    return _judge_numbers(place, outcome, operation, parts, change, special)
+
+
+def _judge_numbers(
+    place: str,
+    outcome: Outcome,
+    operation: Operation,
+    parts: list[np.ndarray[Any, Any]],
+    change: np.ndarray[Any, Any],
+    special: np.ndarray[Any, Any],
+) -> Judged:
+    recorded, golden, here = parts
+    size, off, own = np.abs(golden), np.abs(recorded - golden), np.abs(here - golden)
+    rounding, tiny, _ = FORMATS[outcome.dtype]
+    is_same_kernel = bool(size.size > 3 and np.mean(recorded == here) >= _SAME_KERNEL)
+    allowed, allowed_mean = _allowed(outcome, operation, size, own, change, is_same_kernel)
+    times = off / np.maximum(allowed, 1e-300)
+    worst = int(np.argmax(np.where(special, np.inf, times)))
+    greatest, mean = float(np.max(size)), _root_mean(off)
+    far = float(np.max(np.where(off > _WRONG_ROUNDINGS * rounding * greatest, times, 0.0)))
+    if (
+        np.any(special)
+        or far > _WRONG_TIMES
+        or (mean > _WRONG_TIMES * allowed_mean and mean > tiny)
+        or (operation.moves and np.any(off > 0))
+    ):
+        verdict = WRONG
+    elif np.max(times) > 1 or (mean > allowed_mean and mean > tiny):
+        verdict = WORSE
+    else:
+        verdict = OK
+    scale = greatest if greatest > 0 else 1.0
+    note = (
+        f"{int(np.sum(special))} NaN/Inf where the golden output has none, or none where it has"
+        if special.any()
+        else ""
+    )
+    relative, relative_here = float(np.max(off)) / scale, float(np.max(own)) / scale
+    return Judged(
+        place, verdict, relative, relative_here, relative / rounding, relative_here / rounding,
+        [int(i) for i in np.unravel_index(worst, size.shape)], note,
+    )  # fmt: skip
+
+
+def _allowed(
+    outcome: Outcome,
+    operation: Operation,
+    size: np.ndarray[Any, Any],
+    own: np.ndarray[Any, Any],
+    change: np.ndarray[Any, Any],
+    is_same_kernel: bool,
+) -> tuple[np.ndarray[Any, Any], float]:
+    """Return the allowed error of each element, and that of the root of the mean square."""
+    rounding, tiny, _ = FORMATS[outcome.dtype]
+    floor = _ROUNDINGS.get(outcome.dtype, _ROUNDINGS_OTHERS)
+    is_half = outcome.dtype in _ROUNDINGS
+    # half precision is summed in single precision
+    order = 0.0 if operation.elementwise else 1.0 if is_half else math.sqrt(min(operation.terms, _MOST_TERMS))
+    if not outcome.is_exact:  # the errors of both sides are unknown
+        floor, order = 4 * floor, 2 * order + 2
+    size = size if outcome.scale is None else np.maximum(size, outcome.scale)
+    few = 1 if operation.elementwise else _FEW
+    around = near_maximum(np.stack([own.ravel(), change.ravel()]), size.ravel(), few)
+    own_near, change_near = (item.reshape(size.shape) for item in around)
+    room = 0.0 if operation.elementwise else 2.0 + 0.5 * order
+    own_allowed, own_mean = (own, 1.0) if is_same_kernel else (_TIMES_HERE * own_near, _TIMES_HERE)
+    allowed = (floor + 0.25 * order) * rounding * size + room * change_near + own_allowed
+    mean_change = 0.0 if operation.elementwise else (1.0 + 0.25 * order) * _root_mean(change)
+    allowed_mean = 0.25 * (floor + order) * rounding * _root_mean(size) + own_mean * _root_mean(own) + mean_change
+    if operation.moves:
+        allowed = np.zeros(size.shape)
+    return np.maximum(allowed, tiny), max(allowed_mean, tiny)
+
+
+def near_maximum(values: np.ndarray[Any, Any], size: np.ndarray[Any, Any], few: int = _FEW) -> np.ndarray[Any, Any]:
+    """Return for each element the greatest of the values at elements of nearly its size.
+
+    Args:
+        values: rows of values, one for each element.
+        size: the size of each element.
+        few: fewer elements tell too little: elements of other sizes are then looked at too.
+
+    >>> near_maximum(np.array([[1.0, 2.0, 9.0]]), np.array([1.0, 1.2, 1e6])).tolist()
+    [[9.0, 9.0, 9.0]]
+    """
+    exponents = np.frexp(size)[1].astype(np.int64)
+    top = int(exponents[np.argmax(size)]) if size.size else 0
+    bins = np.clip(top - exponents, 0, _EXPONENTS - 1)
+    bins[size == 0] = _EXPONENTS - 1
+    counts = np.bincount(bins, minlength=_EXPONENTS)
+    found = np.empty_like(values)
+    for row, kept in zip(values, found):
+        greatest = np.zeros(_EXPONENTS)
+        np.maximum.at(greatest, bins, row)
+        spread = np.zeros(_EXPONENTS)
+        for index in np.flatnonzero(counts):
+            reach = 1
+            while counts[max(index - reach, 0) : index + reach + 1].sum() < min(few, size.size):
+                reach += 1
+            spread[index] = greatest[max(index - reach, 0) : index + reach + 1].max()
+        kept[:] = spread[bins]
+    return found
+
+
+def _special(
+    recorded: np.ndarray[Any, Any], golden: np.ndarray[Any, Any], here: np.ndarray[Any, Any], greatest: float
+) -> np.ndarray[Any, Any]:
+    """Return the elements whose NaN/Inf are wrong: neither the golden ones nor those that were made here."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        overflown = np.where(np.abs(golden) > greatest, golden * np.inf, golden)
+    odd: np.ndarray[Any, Any] = ~(np.isfinite(recorded) & np.isfinite(overflown) & np.isfinite(here))
+    if not np.any(odd):
+        return odd
+    same = _same(recorded, overflown) | _same(recorded, here)
+    both_finite = np.isfinite(recorded) & (np.isfinite(overflown) | np.isfinite(here))
+    unsure = ~_same(overflown, here)  # golden and here do not agree: nobody knows
+    odd = odd & ~same & ~both_finite & ~unsure
+    return odd
+
+
+def _same(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return where both are NaN, the same Inf, or finite."""
+    found: np.ndarray[Any, Any] = (
+        (np.isnan(a) & np.isnan(b)) | (np.isinf(a) & (a == b)) | (np.isfinite(a) & np.isfinite(b))
+    )
+    return found
+
+
+def _judge_exact(place: str, outcome: Outcome) -> Judged:
+    """Return the verdict on integers or booleans: each element is that of the golden output, or that made here."""
+    recorded, here = outcome.recorded, outcome.here
+    wrong = (recorded != here) & (recorded != outcome.golden)
+    count, count_here = int(np.sum(wrong)), int(np.sum(here != outcome.golden))
+    total = max(recorded.size, 1)
+    element = [int(i) for i in np.argwhere(wrong)[0]] if count else []
+    return Judged(
+        place, WRONG if count else OK, count / total, count_here / total, float(count), float(count_here), element
+    )
+
+
+def _wide(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+
+
+def _root_mean(values: np.ndarray[Any, Any]) -> float:
+    return float(np.sqrt(np.mean(np.square(values)))) if values.size else 0.0

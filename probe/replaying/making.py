@@ -1,0 +1,270 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Makes the outputs of one call: golden ones, and those of this machine. It needs MindSpore and numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from probe.replaying.calling import DOUBLE, FLOATS, HALF, CannotReplayError, Replayer, tensors_in, to_array, to_tensor
+from probe.replaying.judging import FORMATS
+
+Array = np.ndarray[Any, Any]
+#: an (array, dtype) for each output, or None
+Outputs = list[Any]
+
+#: an operation of MindSpore may raise any of these
+RAISED = (
+    ArithmeticError, AssertionError, AttributeError, CannotReplayError, LookupError, MemoryError, NameError, OSError,
+    RuntimeError, TypeError, ValueError,
+)  # fmt: skip
+
+
+class Maker:
+    """Makes the outputs of one call in one direction.
+
+    Args:
+        function: the function, or a Primitive.
+        reference: one of elementary operations that has float64 kernels, or None.
+        call: the description of the call.
+        load: returns the values of a described tensor; bfloat16 as float32.
+        dtype: the dtype of the call here; "" for the recorded ones.
+
+    Attributes:
+        arrays: the values of its tensors.
+        sens: the numbers of the outputs that have gradients, and those, of a backward.
+        wanted: the numbers of the tensors whose gradients are recorded.
+        notes: remarks.
+        mixed: the dtype to which mixed precision has cast the inputs, or "".
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        reference: Callable[..., Any] | None,
+        call: dict[str, Any],
+        load: Callable[[dict[str, Any]], Array],
+        dtype: str,
+    ) -> None:
+        self._function, self._reference, self._call, self._dtype = function, reference, call, dtype
+        self._inputs = [*tensors_in(call["args"]), *tensors_in(list(call["kwargs"].values()))]
+        self.arrays = [load(leaf) for leaf in self._inputs]
+        self.sens = [(place, load(leaf)) for place, leaf in enumerate(call.get("sens", ())) if leaf]
+        self.wanted = [place for place, leaf in enumerate(call["expected"]) if leaf] if self.sens else []
+        self.notes: list[str] = []
+        self.mixed = ""
+        self._made: list[str] = []
+
+    @property
+    def _recorded(self) -> list[Any]:
+        return list(self._call["expected"])
+
+    # -- the outputs of this machine --------------------------------------------------------------------------------
+
+    def given(self, here: dict[str, Any], load: Callable[[dict[str, Any]], Array]) -> tuple[Outputs, bool]:
+        """Return the outputs that another device has made; see ``Evaluation.here``."""
+        self.notes += here["notes"]
+        kinds = [leaf["dtype"] for leaf in self._inputs]
+        self._mix([here["mixed"] if here["mixed"] and kind in FLOATS else kind for kind in kinds])
+        return [leaf and (load(leaf), leaf["dtype"]) for leaf in here["outputs"]], here["as_list"]
+
+    def here(self) -> tuple[Outputs, bool]:
+        """Return the outputs in the recorded dtypes, and whether lists are lists.
+
+        Raises:
+            CannotReplayError: when the call cannot be made again.
+        """
+        errors: list[Exception] = []
+        fitting: tuple[Outputs, bool] | None = None
+        for as_list in (False, True):
+            for kinds, is_rounded in self._kinds():
+                try:
+                    found = self._run(self._function, kinds, self.arrays, as_list, to_single if is_rounded else str)
+                except RAISED as error:
+                    errors.append(error)
+                    continue
+                found = self._rounded(found) if is_rounded else found
+                fitting = fitting or (found, as_list)
+                if self._fits(found):
+                    if is_rounded and errors:
+                        self.notes.append("no kernel of this dtype here: float32, rounded")
+                    if not is_rounded and not self._dtype:
+                        self._mix(kinds)
+                    return found, as_list
+        if fitting is None:
+            return self._of_reference(errors[0]), False
+        if self._call.get("unsure"):
+            raise CannotReplayError(f"its arguments are not complete in the record: {self._call['unsure']}")
+        return fitting
+
+    def _mix(self, kinds: list[str]) -> None:
+        """Take the inputs as mixed precision has cast them, which is after they were recorded."""
+        for place, (leaf, kind) in enumerate(zip(self._inputs, kinds)):
+            if kind != leaf["dtype"]:
+                self.mixed = kind
+                self.arrays[place] = to_array(to_tensor(self.arrays[place], kind))
+
+    def _rounded(self, found: Outputs) -> Outputs:
+        """Return outputs of float32 in the recorded dtypes."""
+        leaves = [self._recorded[place] for place in (self.wanted or range(len(self._recorded)))]
+        return [
+            (to_array(to_tensor(item[0], leaf["dtype"])), leaf["dtype"])
+            if item and leaf and item[1] == "Float32" and leaf["dtype"] in HALF
+            else item
+            for item, leaf in zip(found, leaves)
+        ]
+
+    def _of_reference(self, error: Exception) -> Outputs:
+        """Return the outputs of the reference, rounded: this machine has no kernel for the call."""
+        message = " ".join(str(error).split())[:200]
+        if self._reference is None:
+            raise CannotReplayError(f"MindSpore raised here: {type(error).__name__}: {message}") from error
+        self.notes.append("this machine has no kernel for it")
+        try:
+            found = self._run(self._reference, [DOUBLE.get(leaf["dtype"], leaf["dtype"]) for leaf in self._inputs],
+                              self.arrays, False, double)  # fmt: skip
+        except RAISED:
+            raise CannotReplayError(f"MindSpore raised here: {type(error).__name__}: {message}") from error
+        return [item and (item[0].astype(np.float32), "Float32") for item in found]
+
+    def _kinds(self) -> list[tuple[list[str], bool]]:
+        """Return the dtypes of the tensors here: the recorded ones, those of mixed precision, or float32 to round."""
+        recorded = [leaf["dtype"] for leaf in self._inputs]
+        if self._dtype:
+            return [([self._dtype if kind in FLOATS else kind for kind in recorded], False)]
+        tried = [(recorded, False)]
+        kinds = [leaf["dtype"] for leaf in (*self._call.get("sens", ()), *self._recorded) if leaf]
+        for kind in kinds:
+            mixed = [kind if item in FLOATS else item for item in recorded], False
+            if kind in FLOATS and mixed not in tried:
+                tried.append(mixed)
+        if any(kind in HALF for kind in (*recorded, *kinds)):
+            tried.append((["Float32" if item in FLOATS else item for item in recorded], True))
+        return tried
+
+    def _fits(self, found: Outputs) -> bool:
+        """Return whether outputs have the shapes and dtypes of the recorded ones."""
+        recorded = [self._recorded[place] for place in self.wanted] if self.sens else self._recorded
+        if len(found) != len(recorded):
+            return False
+        for item, leaf in zip(found, recorded):
+            if leaf and (item is None or list(item[0].shape) != leaf["shape"]):
+                return False
+            is_cast = not self.sens and leaf and item[1] != leaf["dtype"]  # a gradient may be cast once more
+            if is_cast and leaf["dtype"] in FLOATS and not self._dtype:
+                return False
+        kinds = [leaf["dtype"] for leaf in self._call.get("sens", ()) if leaf]
+        return bool(self._dtype) or not self.sens or self._made == kinds
+
+    def copies(self, count: int) -> Array | None:
+        """Return the first output for copies of the only tensor side by side; None where it cannot be made.
+
+        Kernels of a CPU take the elements at the end of an array another way than those before.
+        """
+        try:
+            kinds = [leaf["dtype"] for leaf in self._inputs]
+            found = self._run(self._function, kinds, [np.tile(self.arrays[0].ravel(), count)], False)
+            made: Array = found[0][0].reshape((count, *self.arrays[0].shape))
+        except RAISED:
+            return None
+        return made
+
+    # -- the golden outputs -----------------------------------------------------------------------------------------
+
+    def golden(self, here: Outputs, as_list: bool) -> tuple[Outputs, Outputs, str, bool]:
+        """Return the golden outputs, those for shaken inputs, the name of their making, whether they are more exact."""
+        kinds = [DOUBLE.get(leaf["dtype"], leaf["dtype"]) for leaf in self._inputs]
+        tried: list[tuple[str, Callable[..., Any] | None]] = [
+            ("float64", self._function),
+            ("float64 of elementary operations", self._reference),
+        ]
+        for label, function in tried:
+            if function is None:
+                continue
+            try:
+                golden = self._run(function, kinds, self.arrays, as_list, double)
+                shaken = self._run(function, kinds, self._shaken(), as_list, double, self._shaken_sens())
+            except RAISED:
+                continue
+            if self._alike(golden, here) and (not self._has_floats or is_double(shaken)):
+                return golden, shaken, label, True
+        single = ["Float32" if kind in FLOATS else kind for kind in (leaf["dtype"] for leaf in self._inputs)]
+        halves = any(leaf and leaf.get("dtype") in HALF for leaf in self._recorded)
+        try:
+            golden = self._run(self._function, single, self.arrays, as_list, to_single)
+            shaken = self._run(self._function, single, self._shaken(), as_list, to_single, self._shaken_sens())
+        except RAISED:
+            return here, here, "the same dtype", False
+        if not self._alike(golden, here):
+            return here, here, "the same dtype", False
+        return golden, shaken, "float32", halves
+
+    def _alike(self, golden: Outputs, here: Outputs) -> bool:
+        return len(golden) == len(here) and all(
+            (a is None) == (b is None) and (a is None or a[0].shape == b[0].shape) for a, b in zip(golden, here)
+        )
+
+    @property
+    def _has_floats(self) -> bool:
+        return bool(self.sens) or any(leaf["dtype"] in FORMATS for leaf in self._inputs)
+
+    def _shaken(self) -> list[Array]:
+        return [self._shake(array) if leaf["dtype"] in FORMATS else array
+                for array, leaf in zip(self.arrays, self._inputs)]  # fmt: skip
+
+    def _shaken_sens(self) -> list[tuple[int, Array]]:
+        return [(place, self._shake(array)) for place, array in self.sens]
+
+    def _shake(self, array: Array) -> Array:
+        """Return values that are changed by half a rounding of the coarsest recorded output."""
+        coarse = [FORMATS[leaf["dtype"]][0] for leaf in self._recorded if leaf and leaf.get("dtype") in FORMATS]
+        random = np.random.RandomState(array.size % 9999)
+        signs = random.choice([-1.0, 1.0], array.shape) * random.uniform(0.7, 1.0, array.shape)
+        wide = array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+        found: Array = wide * (1 + max(coarse, default=0.0) * 0.5 * signs)
+        return found
+
+    def _run(
+        self,
+        function: Callable[..., Any],
+        kinds: Sequence[str],
+        arrays: Sequence[Array],
+        as_list: bool,
+        cast: Callable[[str], str] = str,
+        sens: Sequence[tuple[int, Array]] | None = None,
+    ) -> Outputs:
+        replayer = Replayer(function, self._call, arrays, kinds, cast, as_list)
+        if self.sens:
+            found = list(replayer.backward(sens or self.sens, self.wanted))
+            self._made = replayer.made
+            return found
+        if self._call.get("sens") is not None:
+            raise CannotReplayError("no gradient of an output has an array")
+        found = replayer.forward()
+        if replayer.leaves_input and "its input" not in "".join(self.notes):
+            self.notes.append("it returns the result, and leaves its input as it was: a known fault on CPU")
+        return found
+
+
+def double(dtype: str) -> str:
+    """Return the dtype of the golden call for a recorded one."""
+    return DOUBLE.get(dtype, dtype)
+
+
+def to_single(dtype: str) -> str:
+    """Return the dtype of a golden call in float32 for a recorded one."""
+    return "Float32" if dtype in FLOATS else dtype
+
+
+def is_double(shaken: Outputs) -> bool:
+    """Return whether outputs were computed in float64, not in float32 inside."""
+    for item in shaken:
+        if item is not None and item[0].dtype.kind in "fc" and item[0].size:
+            parts = item[0].view(np.float64) if item[0].dtype.kind == "c" and item[0].ndim else item[0].real
+            with np.errstate(over="ignore", invalid="ignore"):
+                if np.any(parts.astype(np.float32).astype(np.float64) != parts):
+                    return True
+    return not any(item is not None and item[0].dtype.kind in "fc" and item[0].size > 8 for item in shaken)
