@@ -19,7 +19,7 @@ from probe.measure.statistics import crc32
 from probe.measure.tensor_reader import Array, to_number, to_numpy
 from probe.pytree import tree_map
 from probe.snapshot.secrets import to_json
-from probe.snapshot.surroundings import surroundings
+from probe.snapshot.surroundings import packages, surroundings
 from probe.store import file_io, layout
 from probe.store.documents import encode
 
@@ -46,6 +46,7 @@ class Snapshot:
         self._notes: list[dict[str, Any]] = []
         self._waiting: list[dict[str, Any]] = []
         self._optimizers: set[int] = set()
+        self._packages = packages()  # now, as the first step should not pay for it
 
     def begin(self, recorder: Any, step: int, read: Callable[[Any], Array], header: Header, cells: Cells) -> None:
         """Begin a step. The first one writes run.json.
@@ -66,7 +67,7 @@ class Snapshot:
             return
         self._folder, cells = "", list(cells)
         found = {
-            **header(), **surroundings(), "first_step": step, "dump_path": root,
+            **header(), **surroundings(), "packages": self._packages, "first_step": step, "dump_path": root,
             "cells": [[path, type(cell).__name__] for path, cell in cells], "cell_values": _values(cells),
             "parameters": self._parameters(cells),
         }  # fmt: skip
@@ -167,11 +168,11 @@ def _values(cells: Cells) -> dict[str, dict[str, Any]]:
     from mindspore import nn
 
     common = vars(nn.Cell()).keys() - {"training"}
-    found = (
-        (path, {name: vars(cell)[name] for name in sorted(vars(cell).keys() - common) if name[0] != "_"})
-        for path, cell in cells
-    )
-    return {path: to_json({name: value for name, value in own.items() if type(value) in _PLAIN}) for path, own in found}
+    found: dict[str, dict[str, Any]] = {}
+    for path, cell in cells:
+        own = {name: value for name, value in vars(cell).items() if type(value) in _PLAIN and name not in common}
+        found[path] = {name: to_json(value, name) for name, value in own.items() if name[0] != "_"}
+    return found
 
 
 def sum_of_bits(array: Array) -> int:

@@ -22,6 +22,7 @@ _PREFIXES = tuple(
 )
 _CONTEXT = "mode device_target jit_level deterministic pynative_synchronize".split()
 _PACKAGE = re.compile(r"(.+?)-(.+?)(?:-py\d[\d.]*)?\.(?:dist-info|egg-info)")
+_SITE = "site-packages"
 #: at most so many files of the training's code have a checksum
 _MOST_FILES = 300
 
@@ -33,7 +34,7 @@ def surroundings() -> dict[str, Any]:
     names = [name for name in sorted(os.environ) if name.startswith(_PREFIXES) and not is_secret(name)]
     return {
         "command": words_without_secrets(sys.argv), "folder": without_secrets(os.getcwd()), "host": platform.node(),
-        "process": os.getpid(), "python": platform.python_version(), "packages": _packages(),
+        "process": os.getpid(), "python": platform.python_version(),
         "code": _code(os.path.dirname(os.path.abspath(sys.argv[0] or "."))),
         "context": {key: mindspore.get_context(key) for key in _CONTEXT},
         "environment": {name: without_secrets(os.environ[name]) for name in names},
@@ -42,10 +43,9 @@ def surroundings() -> dict[str, Any]:
 
 def _code(folder: str) -> dict[str, Any]:
     """Return the commit of the training's code, and a checksum of each of its files that was imported."""
-    files = (
-        str(vars(module).get("__file__")) for module in list(sys.modules.values()) if isinstance(module, ModuleType)
-    )
-    own = sorted(file for file in files if file.startswith(f"{folder}{os.sep}") and "site-packages" not in file)
+    beginning, modules = f"{folder}{os.sep}", list(sys.modules.values())
+    files = [vars(module).get("__file__") for module in modules if isinstance(module, ModuleType)]
+    own = sorted(file for file in files if type(file) is str and file.startswith(beginning) and _SITE not in file)
     paths = {os.path.relpath(file, folder): Path(file) for file in own[:_MOST_FILES] if os.path.isfile(file)}
     sums = {name: f"{zlib.crc32(path.read_bytes()):08x}" for name, path in paths.items()}
     return {"commit": next(filter(None, map(_commit, (Path(folder), *Path(folder).parents))), None), "files": sums}
@@ -61,7 +61,7 @@ def _commit(folder: Path) -> str | None:
     return None
 
 
-def _packages() -> dict[str, str]:
+def packages() -> dict[str, str]:
     """Return package -> version of all that is installed. The names of folders tell them, so that none is opened."""
     found: dict[str, str] = {}
     for folder in filter(os.path.isdir, sys.path):
