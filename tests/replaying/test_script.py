@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""``probe replay --script``: the programs run where MindSpore and numpy alone are installed, and give the same verdict."""
+"""``probe replay --script``: programs that need MindSpore and numpy alone, and give the same verdict."""
 
 from __future__ import annotations
 
