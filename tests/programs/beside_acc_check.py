@@ -31,7 +31,11 @@ def calls(dtype):
         return rounded(rng.randn(*shape), dtype)
 
     x, y, w, sens, one, zero = draw(16, 64), draw(16, 64), draw(64, 16), draw(16, 16), draw(64), draw(64)
-    large, counts = rounded(100 * x, dtype), rng.randint(0, 1000, (8, 8)).astype(np.int32)
+    large, small, counts = (
+        rounded(100 * x, dtype),
+        rounded(sens / 2**14, dtype),
+        rng.randint(0, 1000, (8, 8)).astype(np.int32),
+    )
     shape = [number(64)]
     return {
         "Mint.exp": ([x], [np.exp(x)], None, None),
@@ -40,7 +44,7 @@ def calls(dtype):
         "MintFunctional.relu": ([x], [np.maximum(x, 0)], None, None),
         "Mint.add": ([x, y], [x + y], None, None),
         "Mint.matmul": ([x, w], [x @ w], [sens], [sens @ w.T, x.T @ sens]),
-        "Mint.mm": ([large, w], [large @ w], None, None),
+        "Mint.mm": ([large, w], [large @ w], [small], [small @ w.T, large.T @ small]),
         "MintFunctional.softmax": ([x, number(-1)], [softmax(x)], None, None),
         "Mint.cumsum": ([w, number(0)], [np.cumsum(w, 0)], None, None),
         "MintFunctional.layer_norm": (
@@ -67,7 +71,9 @@ def faults(dtype):
     found = [("20 roundings", key, False, 0, lambda v: v * step) for key in rounding]
     found += [("20 roundings of a gradient", "Mint.matmul", True, place, lambda v: v * step) for place in (0, 1)]
     found += [("a halved gradient", "Mint.matmul", True, place, lambda v: v / 2) for place in (0, 1)]
+    found += [("a halved gradient, smaller than 0.001", "Mint.mm", True, 0, lambda v: v / 2)]
     found += [("one element", key, False, 0, one_element) for key in ("Mint.exp", "Mint.matmul", "Tensor.add")]
+    eps = 1e-4 if dtype == "Float32" else 1e-1
     x, _, one, zero, _ = calls(dtype)["MintFunctional.layer_norm"][0]
     return [
         *found,
@@ -76,7 +82,7 @@ def faults(dtype):
         ("an axis", "Tensor.transpose", False, 0, lambda v: v[::-1]),
         ("NaN", "Mint.square", False, 0, lambda v: np.where(v == v.max(), np.nan, v)),
         ("zeros", "MintFunctional.layer_norm", False, 0, lambda v: v * 0),
-        ("another eps", "MintFunctional.layer_norm", False, 0, lambda v: normed(x, one, zero, 1e-1)),
+        ("another eps", "MintFunctional.layer_norm", False, 0, lambda v: normed(x, one, zero, eps)),
     ]
 
 
