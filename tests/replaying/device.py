@@ -91,7 +91,7 @@ def normed(x, weight, bias, eps):
 
 
 def record(folder, dtype):
-    """Write a dump of operations of many kinds, and return it; layer norms of mint have no kernel on CPU."""
+    """Write a dump of operations of many kinds, and return it; layer norms and sums of mint have no kernel on CPU."""
     rng = np.random.RandomState(3)
 
     def draw(*shape):
@@ -113,6 +113,7 @@ def record(folder, dtype):
     device.forward("Tensor.__add__", [x, y], [x + y], dtype)
     device.forward("Functional.transpose", [x, [number(1), number(0)]], [x.T], dtype)
     device.forward("Functional.cumsum", [w, number(0)], [np.cumsum(w, 0)], dtype)
+    device.forward("Mint.cumsum", [w, number(0)], [np.cumsum(w, 0)], dtype)
     shape = [number(64)]
     device.forward(
         "MintFunctional.layer_norm", [x, shape, one, zero, number(1e-5)], [normed(x, one, zero, 1e-5)], dtype
