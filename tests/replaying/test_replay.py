@@ -142,12 +142,12 @@ def test_equal_elements_may_have_their_indices_in_another_order(debug):
     assert "another order" in result["outputs"][0]["note"]
 
 
-def test_what_a_batch_norm_keeps_for_its_gradient_is_not_judged(debug):
+def test_outputs_that_batch_norm_keeps_for_its_gradient_are_not_judged(debug):
     net = ms.nn.BatchNorm2d(4).set_train()
     x = Tensor(np.random.RandomState(0).randn(2, 4, 3, 3).astype(np.float32))
     debug.record(lambda: net(x), net, level="mix", task="tensor")
-    for number in (3, 4):
-        (path,) = debug.dump().folder.glob(f"dump_tensor_data/*BatchNorm.0.forward.output.{number}.npy")
+    for place in (3, 4):
+        (path,) = debug.dump().folder.glob(f"dump_tensor_data/*BatchNorm.0.forward.output.{place}.npy")
         path.unlink()
         np.save(path, np.full(4, 3e30, np.float32))
     ((_, result),) = verdicts(debug.dump_path, "BatchNorm.0.forward").items()
