@@ -30,7 +30,7 @@ AXE_SUM := e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745
 COMPILERS := { command -v gcc && command -v g++ && command -v nm; } >/dev/null || { apt-get update -q && apt-get install -qy gcc g++ binutils; }
 
 .PHONY: help demo check lint imports numbers unit format coverage test test-all thorough planted-faults test-force conformance wheel-test test-oldest unit-oldest test-versions \
-  ascend ascend-all test-processors equality-50 seen-nets report-test drawings pictures origins mutants bench bench-peer bench-reading bench-cluster \
+  ascend ascend-all test-processors equality-50 seen-nets replay-nets report-test drawings pictures origins mutants bench bench-peer bench-reading bench-cluster \
   peer clean
 
 help:  ## list the targets
@@ -115,6 +115,9 @@ equality-50: $(VENV)/ready  ## 50 steps of two trainings, five times bare and at
 
 seen-nets: $(ZOO)/ready  ## count the graph nodes of 12 public nets that no entry covers
 	$(ZOO)/bin/python -m tests.programs.seen
+
+replay-nets: $(ZOO)/ready  ## make all calls of one step of 4 public nets again, and judge them
+	$(ZOO)/bin/python -m tests.programs.replayed
 
 report-test: $(VENV)/ready $(AXE)  ## the page of `probe report` in Chromium, which the system's package manager installs
 	command -v chromium >/dev/null || command -v google-chrome >/dev/null || { apt-get update -q && apt-get install -qy chromium; }

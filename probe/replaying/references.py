@@ -223,6 +223,13 @@ def cross_entropy(
     return losses if reduction == "none" else losses.sum() if reduction == "sum" else losses.sum() / kept.sum()
 
 
+def cumsum(x: Tensor, dim: int, dtype: Any = None) -> Tensor:
+    """Return the sums of the elements up to each one along an axis."""
+    if dtype is not None or not x.is_floating_point():
+        raise ValueError("this cumsum has no reference")
+    return ops.cumsum(x, dim)
+
+
 # -- element by element ---------------------------------------------------------------------------------------------
 
 
@@ -272,5 +279,5 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "matmul": matmul, "__matmul__": matmul, "mm": matmul, "bmm": matmul, "mv": matmul, "dot": matmul, "dense": dense,
     "linear": dense, "addmm": addmm, "conv2d": conv2d, "softmax": softmax, "log_softmax": log_softmax,
     "layer_norm": layer_norm, "rms_norm": rms_norm, "gelu": gelu, "silu": silu, "sigmoid": sigmoid,
-    "bias_add": bias_add, "cross_entropy": cross_entropy,
+    "bias_add": bias_add, "cross_entropy": cross_entropy, "cumsum": cumsum,
 }  # fmt: skip

@@ -35,9 +35,9 @@ class Device:
         np.save(self.arrays / f"{name}.npy", values.astype(np.float32) if dtype == "BFloat16" else values)
         return {"type": "mindspore.Tensor", "dtype": dtype, "shape": list(values.shape), "data_name": f"{name}.npy"}
 
-    def forward(self, key, inputs, outputs, dtype, kwargs=None, **parts):
+    def forward(self, key, inputs, outputs, dtype, kwargs=None, number=0, **parts):
         """Add a forward entry; inputs and outputs are arrays or records."""
-        name = f"{key}.0.forward"
+        name = f"{key}.{number}.forward"
         self.data[name] = {
             "input_args": self._records(f"{name}.input", inputs, dtype),
             "input_kwargs": kwargs or {},
@@ -45,9 +45,9 @@ class Device:
             **parts,
         }
 
-    def backward(self, key, inputs, outputs, dtype):
+    def backward(self, key, inputs, outputs, dtype, number=0):
         """Add a backward entry."""
-        name = f"{key}.0.backward"
+        name = f"{key}.{number}.backward"
         self.data[name] = {
             "input": self._records(f"{name}.input", inputs, dtype),
             "output": self._records(f"{name}.output", outputs, dtype),
@@ -55,7 +55,7 @@ class Device:
 
     def write(self):
         """Write dump.json."""
-        head = {"task": "tensor", "level": "L1", "framework": "mindspore", "dump_data_dir": None}
+        head = {"task": "tensor", "level": "L1", "framework": "mindspore", "dump_data_dir": str(self.arrays)}
         (self.rank / "dump.json").write_text(json.dumps({**head, "data": self.data}))
         return self.path
 
@@ -91,7 +91,7 @@ def normed(x, weight, bias, eps):
 
 
 def record(folder, dtype):
-    """Write a dump of operations of many kinds, and return it; layer norms of mint have no kernel on CPU."""
+    """Write a dump of operations of many kinds, and return it; layer norms and sums of mint have no kernel on CPU."""
     rng = np.random.RandomState(3)
 
     def draw(*shape):
@@ -113,6 +113,7 @@ def record(folder, dtype):
     device.forward("Tensor.__add__", [x, y], [x + y], dtype)
     device.forward("Functional.transpose", [x, [number(1), number(0)]], [x.T], dtype)
     device.forward("Functional.cumsum", [w, number(0)], [np.cumsum(w, 0)], dtype)
+    device.forward("Mint.cumsum", [w, number(0)], [np.cumsum(w, 0)], dtype)
     shape = [number(64)]
     device.forward(
         "MintFunctional.layer_norm", [x, shape, one, zero, number(1e-5)], [normed(x, one, zero, 1e-5)], dtype
