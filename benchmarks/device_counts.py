@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Launches, copies and waits per entry of a recorded step on the simulated Ascend, as the simulator counts them.
 
-    python benchmarks/device_counts.py [--peer PYTHON_WITH_MSPROBE] [--levels L0,L1,mix] [--ways "statistics;md5"]
+    python benchmarks/device_counts.py [--peer PYTHON_WITH_MSPROBE] [--levels L0,L1,mix] [--ways statistics,md5]
 
-A number is that of the second recorded step of lenet minus that of a bare step, divided by the entries of the step.
-A count is no time: the simulator says nothing about speed.
+A count is that of the second recorded step of lenet minus that of a bare step, divided by the entries of the step. It
+holds ``start``, ``stop`` and ``step``. A count is no time: the simulator says nothing about speed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ sys.path.insert(0, str(ROOT))
 
 WAYS = {
     "statistics": {"task": "statistics"},
-    "statistics, async_dump": {"task": "statistics", "async_dump": True},
     "md5": {"task": "statistics", "statistics": {"summary_mode": "md5"}},
     "tensor": {"task": "tensor"},
 }
@@ -92,11 +91,16 @@ def start(python, tool, level, way):
     return {"error": (done.stderr.strip().splitlines() or ["no output"])[-1]}
 
 
+def ratio(found, kind):
+    """Return a count over the entries as a text."""
+    return f"{found[kind] / found['entries']:.2f}" if kind in found else "-"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--peer", help="a Python that has msprobe, for rows of its own")
     parser.add_argument("--levels", default="L0,L1,mix")
-    parser.add_argument("--ways", default=";".join(WAYS), help="separated by semicolons: " + "; ".join(WAYS))
+    parser.add_argument("--ways", default=",".join(WAYS))
     parser.add_argument("--one", nargs=4, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one:
@@ -104,16 +108,13 @@ def main():
         print(json.dumps(count(tool, level, way, Path(folder))))
         return
     sides = {"probe": sys.executable, **({"msprobe": given.peer} if given.peer else {})}
-    print(
-        "| level, task | tool | entries | launches an entry | copies an entry | waits an entry |\n|---|---|---|---|---|---|"
-    )
-    for way in given.ways.split(";"):
+    print(f"each cell: {' / '.join(sides)}\n| level, task | entries | {' | '.join(KINDS)} |\n|---|---|---|---|---|")
+    for way in given.ways.split(","):
         for level in given.levels.split(","):
-            for tool, python in sides.items():
-                found = start(os.path.abspath(python), tool, level, way)
-                entries = found.get("entries", 0)
-                cells = [f"{found[kind] / entries:.2f} ({found[kind]})" for kind in KINDS] if entries else [str(found)]
-                print(f"| {level} {way} | {tool} | {entries} | {' | '.join(cells)} |", flush=True)
+            found = [start(os.path.abspath(python), tool, level, way) for tool, python in sides.items()]
+            entries = " / ".join(str(one.get("entries", one.get("error"))) for one in found)
+            cells = [" / ".join(ratio(one, kind) for one in found) for kind in KINDS]
+            print(f"| {level} {way} | {entries} | {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":
