@@ -1,10 +1,11 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""``probe run`` on the simulated Ascend, and ``probe check`` and ``probe replay`` of the dumps that it makes there."""
+"""``probe run`` on the simulated Ascend; ``probe check``, ``probe replay`` and ``probe recover`` of its dumps."""
 
 from __future__ import annotations
 
 import json
+import signal
 import sys
 
 import numpy as np
@@ -42,6 +43,29 @@ RUNS = {
     "again": (["--measure", "device"], 0.01),
     "other": (["--measure", "device"], 0.02),
 }
+
+#: is killed before the end of its second step; the arguments are a folder, and where numbers are obtained
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+import mindspore as ms
+
+ms.set_context(mode=ms.PYNATIVE_MODE)
+ms.set_device("Ascend")
+from probe import PrecisionDebugger
+from tests.ascend.trainings import mlp, write_settings
+
+net, step = mlp()
+debugger = PrecisionDebugger(write_settings(Path(sys.argv[1]), {"level": "mix", "measure": sys.argv[2]}))
+for i in (0, 1):
+    debugger.start(net)
+    step(i)
+    if i == 1:
+        ms.runtime.synchronize()
+        os.kill(os.getpid(), signal.SIGKILL)
+    debugger.stop()
+    debugger.step()
+"""
 
 
 @pytest.fixture(scope="module")
@@ -100,3 +124,19 @@ def test_calls_of_the_device_are_replayed_on_the_cpu(made, capsys):
     np.save(path, values * np.float32(1.001))
     assert main([*words, str(found)]) == 1
     assert chosen in [call["name"] for call in json.loads(found.read_text()) if call["verdict"] == "wrong"]
+
+
+@pytest.mark.parametrize("measure", ["host", "device"])
+def test_a_killed_process_leaves_the_steps_before_and_what_did_not_wait(tmp_path, capsys, measure):
+    command = [sys.executable, "-c", KILLED, str(tmp_path), measure]
+    done = processes.run(command, env=environment(), capture_output=True, text=True, timeout=200)
+    assert done.returncode == -signal.SIGKILL, done.stderr[-3000:]
+    step = tmp_path / "step1" / "rank"
+    assert main(["recover", str(tmp_path)]) == 0
+    whole, recovered = Dump(tmp_path / "step0" / "rank"), Dump(step)
+    assert capsys.readouterr().out == f"{step}: {len(recovered.data)} entries recovered\n"
+    if measure == "host":
+        assert set(recovered.data) == set(whole.data)
+        assert "null" not in json.dumps(recovered.data[recovered.names("Cell.out.", "forward")[0]])
+    else:  # fewer than 1,024 tensors were waiting
+        assert not recovered.data
