@@ -30,7 +30,7 @@ AXE_SUM := e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745
 COMPILERS := { command -v gcc && command -v g++ && command -v nm; } >/dev/null || { apt-get update -q && apt-get install -qy gcc g++ binutils; }
 
 .PHONY: help demo check lint imports numbers unit format coverage test test-all thorough planted-faults test-force conformance wheel-test test-oldest unit-oldest test-versions \
-  ascend ascend-all test-processors equality-50 seen-nets replay-nets report-test drawings pictures origins mutants bench bench-peer bench-reading bench-cluster \
+  ascend ascend-all test-processors equality-50 seen-nets replay-nets report-test drawings pictures origins mutants bench bench-peer bench-reading bench-cluster bench-device \
   peer clean
 
 help:  ## list the targets
@@ -158,6 +158,10 @@ bench-cluster: $(VENV)/ready  ## comparing 4 to 256 ranks of 20,000 entries, in 
 
 bench-peer: $(VENV)/ready $(PEER)/ready  ## the same with msprobe beside it
 	$(RUN) benchmarks/bench.py --peer $(PEER)/bin/python
+
+bench-device: $(VENV)/ready $(PEER)/ready  ## launches, copies and waits per entry on the simulated Ascend, with msprobe beside it
+	$(COMPILERS)
+	$(RUN) benchmarks/device_counts.py --peer $(PEER)/bin/python
 
 $(AXE):
 	command -v npm >/dev/null || { apt-get update -q && apt-get install -qy npm; }

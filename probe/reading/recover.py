@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from probe.errors import UsageError
@@ -73,13 +73,8 @@ def _recover(folder: str) -> str:
                 os.remove(os.path.join(folder, name))
     except (OSError, RecursionError, TypeError, ValueError, KeyError, AttributeError) as error:
         raise UsageError(f"{source} cannot be recovered, it is kept: {type(error).__name__}: {error}") from error
-    return "; ".join([f"{folder}: {_count(entries)} entries recovered", *notes])
-
-
-def _count(records: Iterable[Mapping[str, Any]]) -> int:
-    """Return the number of records, without the drafts of entries that have others."""
-    finished = {record.get("name") for record in records if not record.get("draft")}
-    return sum(not record.get("draft") or record.get("name") not in finished for record in records)
+    count = len({record["name"] for record in entries})  # an entry may have several records
+    return "; ".join([f"{folder}: {count} entries recovered", *notes])
 
 
 class _MergedDocuments:

@@ -19,7 +19,7 @@ from probe.measure.statistics import crc32
 from probe.measure.tensor_reader import Array, to_number, to_numpy
 from probe.pytree import tree_map
 from probe.snapshot.secrets import to_json
-from probe.snapshot.surroundings import packages, surroundings
+from probe.snapshot.surroundings import surroundings
 from probe.store import file_io, layout
 from probe.store.documents import encode
 
@@ -46,7 +46,6 @@ class Snapshot:
         self._notes: list[dict[str, Any]] = []
         self._waiting: list[dict[str, Any]] = []
         self._optimizers: set[int] = set()
-        self._packages = packages()  # now, as the first step should not pay for it
 
     def begin(self, recorder: Any, step: int, read: Callable[[Any], Array], header: Header, cells: Cells) -> None:
         """Begin a step. The first one writes run.json.
@@ -67,7 +66,7 @@ class Snapshot:
             return
         self._folder, cells = "", list(cells)
         found = {
-            **header(), **surroundings(), "packages": self._packages, "first_step": step, "dump_path": root,
+            **header(), **surroundings(), "first_step": step, "dump_path": root,
             "cells": [[path, type(cell).__name__] for path, cell in cells], "cell_values": _values(cells),
             "parameters": self._parameters(cells),
         }  # fmt: skip

@@ -34,7 +34,7 @@ def surroundings() -> dict[str, Any]:
     names = [name for name in sorted(os.environ) if name.startswith(_PREFIXES) and not is_secret(name)]
     return {
         "command": words_without_secrets(sys.argv), "folder": without_secrets(os.getcwd()), "host": platform.node(),
-        "process": os.getpid(), "python": platform.python_version(),
+        "process": os.getpid(), "python": platform.python_version(), "packages": _packages(),
         "code": _code(os.path.dirname(os.path.abspath(sys.argv[0] or "."))),
         "context": {key: mindspore.get_context(key) for key in _CONTEXT},
         "environment": {name: without_secrets(os.environ[name]) for name in names},
@@ -61,10 +61,11 @@ def _commit(folder: Path) -> str | None:
     return None
 
 
-def packages() -> dict[str, str]:
+def _packages() -> dict[str, str]:
     """Return package -> version of all that is installed. The names of folders tell them, so that none is opened."""
     found: dict[str, str] = {}
     for folder in filter(os.path.isdir, sys.path):
-        for match in filter(None, map(_PACKAGE.fullmatch, os.listdir(folder))):
+        names = [name for name in os.listdir(folder) if name.endswith("-info")]
+        for match in filter(None, map(_PACKAGE.fullmatch, names)):
             found.setdefault(match[1].lower().replace("_", "-"), match[2])
     return dict(sorted(found.items()))
