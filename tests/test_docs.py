@@ -36,8 +36,14 @@ SECTIONS = {
     )
     if heading not in without
 }
+#: these take most of the time
+RARELY = ("See how far long work is", "1,024 ranks", "Measure after the step", "Estimate the size of a dump")
 EXAMPLES = [
-    pytest.param(example, id=heading if len(found) == 1 else f"{heading} {number}")
+    pytest.param(
+        example,
+        id=heading if len(found) == 1 else f"{heading} {number}",
+        marks=[pytest.mark.thorough] if heading in RARELY or number else [],
+    )
     for (_, heading), found in SECTIONS.items()
     for number, example in enumerate(found)
 ]

@@ -29,6 +29,8 @@ from probe.snapshot.surroundings import surroundings
 from tests.support import processes
 from tests.support.paths import environment
 
+pytestmark = pytest.mark.medium
+
 LEVELS = ("L0", "L1", "mix")
 
 

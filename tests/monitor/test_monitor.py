@@ -24,6 +24,8 @@ from tests.support import processes
 from tests.support.paths import ROOT, environment, program
 from tests.support.thorough import thorough_but
 
+pytestmark = pytest.mark.medium
+
 BAD = 24
 
 

@@ -16,7 +16,9 @@ pytestmark = pytest.mark.medium
 CASES = [
     (kind, change) for kind in KINDS for change in FAULTS if not FAULTS[change].kinds or kind in FAULTS[change].kinds
 ]
-OFTEN = [(kind, change) for kind, change in CASES if kind == "AdamW"]
+#: a number, a parameter, a call and a state; `make thorough` plants all
+SOME = ("learning rate", "parameter missing", "clip missing", "averaged twice", "states reset")
+OFTEN = [("AdamW", change) for change in SOME]
 HARMLESS_CASES = [(kind, change) for kind in KINDS for change in HARMLESS]
 
 
@@ -40,7 +42,8 @@ def test_a_fault_is_named_from_statistics(bench, kind, change):
 
 
 @pytest.mark.parametrize(
-    ("kind", "change"), thorough_but([case for case in HARMLESS_CASES if case[0] == "AdamW"], HARMLESS_CASES)
+    ("kind", "change"),
+    thorough_but([("AdamW", "batch divided"), ("AdamW", "parameters in another order")], HARMLESS_CASES),
 )
 def test_a_harmless_change_blames_nobody(bench, kind, change):
     comparison = bench.compare(kind, HARMLESS[change], change)

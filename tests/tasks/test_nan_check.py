@@ -19,6 +19,8 @@ from probe import NonFiniteError, SettingsError
 from tests.support import collectives, nets
 from tests.support.tensors import tensor
 
+pytestmark = pytest.mark.medium
+
 X = tensor(np.random.default_rng(3).normal(size=(4, 6)))
 
 

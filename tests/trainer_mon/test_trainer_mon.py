@@ -17,6 +17,8 @@ from probe import SettingsError, TrainerMon, UsageError
 from probe.trainer_mon import training as training_module
 from probe.trainer_mon.measuring import DeviceOps
 
+pytestmark = pytest.mark.medium
+
 ALL = {"wg_distribution": True, "mv_distribution": True, "param_distribution": True, "xy_distribution": True}
 OPS = ["min", "max", "norm", "zeros", "nans", "mean"]
 
