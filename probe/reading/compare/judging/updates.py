@@ -43,8 +43,10 @@ def batches(slots: Sequence[list[Slot]]) -> tuple[int, int]:
         slots: the places of each pair of calls, in order.
     """
     for slot in (slot for found in slots for slot in found if slot.is_input and slot.verdict == SHAPE):
-        a, b = ((record.get("shape") or [0]) if is_tensor(record) else [0] for record in (slot.a, slot.b))
-        if a[1:] == b[1:] and a[0] and b[0] and max(a[0], b[0]) % min(a[0], b[0]) == 0:
+        a, b = (record.get("shape") if is_tensor(record) else None for record in (slot.a, slot.b))
+        if not (type(a) is type(b) is list and a and b and type(a[0]) is type(b[0]) is int):
+            break  # the file holds anything
+        if a[1:] == b[1:] and min(a[0], b[0]) > 0 and max(a[0], b[0]) % min(a[0], b[0]) == 0:
             return a[0], b[0]
         break
     return 0, 0
