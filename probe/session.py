@@ -61,6 +61,8 @@ class Session:
         self._lock = threading.RLock()
         if self.state is State.IDLE:
             self._run.check_dump_path()
+            if settings.snapshot:
+                self._unless_disabled("reading the packages", self._run.folders.snapshot.prepare)
         self._sigterm = SigtermHandler(lambda: self._at_sigterm(True), lambda: self._at_sigterm(False))
         call_in_forked_child(weakref.WeakMethod(self._detach))
         if settings.synchronize:

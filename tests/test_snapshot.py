@@ -25,7 +25,7 @@ import probe
 from probe.__main__ import main
 from probe.reading.report.report import Wishes, make_content
 from probe.snapshot.secrets import CUT, to_json, without_secrets, words_without_secrets
-from probe.snapshot.surroundings import surroundings
+from probe.snapshot.surroundings import Surroundings
 from tests.support import processes
 from tests.support.paths import environment
 
@@ -364,19 +364,19 @@ def test_the_commit_and_the_files_of_the_code_are_noted(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "__main__", types.ModuleType("__main__"))
     sys.modules["__main__"].__file__ = str(script)
     files = {"train.py": f"{zlib.crc32(script.read_bytes()):08x}"}
-    assert surroundings()["code"] == {"commit": None, "files": files}
+    assert Surroundings().now()["code"] == {"commit": None, "files": files}
     for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "x"]):
         subprocess.run([*git, *words], check=True)
     commit = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
-    assert surroundings()["code"] == {"commit": commit, "files": files}
+    assert Surroundings().now()["code"] == {"commit": commit, "files": files}
     subprocess.run([*git, "pack-refs", "--all"], check=True)
-    assert surroundings()["code"]["commit"] == commit
+    assert Surroundings().now()["code"]["commit"] == commit
     subprocess.run([*git, "worktree", "add", "-q", "--detach", str(tmp_path / "second")], check=True)
     monkeypatch.setattr(sys, "argv", [str(tmp_path / "second" / "code" / "train.py")])
-    assert surroundings()["code"]["commit"] == commit
+    assert Surroundings().now()["code"]["commit"] == commit
     script.write_text("x = 2\n")
     monkeypatch.setattr(sys, "argv", [str(script)])
-    assert surroundings()["code"]["files"] != files
+    assert Surroundings().now()["code"]["files"] != files
 
 
 KILLED = """
@@ -411,7 +411,7 @@ def test_a_failing_snapshot_is_said_and_the_training_goes_on(debug, monkeypatch,
     def fail(*_):
         raise ValueError("no packages")
 
-    monkeypatch.setattr("probe.snapshot.snapshot.surroundings", fail)
+    monkeypatch.setattr("probe.snapshot.snapshot.Surroundings", fail)
     debugger = debug(level="mix")
     train(debugger, steps=2)
     assert "writing run.json failed" in caplog.text

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from typing import Any
@@ -33,6 +34,12 @@ _NAMED = re.compile(
 #: an option and its value, in words that are joined by null
 _OPTION = re.compile(rf"((?:^|\0)-[^\0=]*(?:{_NAME.pattern})[^\0=]*[=\0])(?!-)[^\0]+", re.IGNORECASE)
 _MOST_DEPTH = 20
+_NUMBERS = (bool, int, float)
+
+
+@functools.lru_cache(4096)
+def _is_strict(name: str) -> bool:
+    return re.search(_STRICT, name, re.IGNORECASE) is not None
 
 
 def is_secret(name: str) -> bool:
@@ -68,11 +75,13 @@ def to_json(value: Any, name: str = "", depth: int = 0) -> Any:
     >>> to_json({"lr": 0.1, "password": 7, "max_tokens": 512, "betas": (0.9, 0.99)})
     {'lr': 0.1, 'password': '***', 'max_tokens': 512, 'betas': [0.9, 0.99]}
     """
+    if type(value) in _NUMBERS:
+        return CUT if _is_strict(name) else value
     if type(value).__module__ == "numpy" and getattr(value, "size", 0) == 1:
         value = value.item()
-    for kind in (bool, int, float):
+    for kind in _NUMBERS:
         if isinstance(value, kind):
-            return CUT if re.search(_STRICT, name, re.IGNORECASE) else kind(value)
+            return CUT if _is_strict(name) else kind(value)
     if value is None or isinstance(value, str) or depth > _MOST_DEPTH:
         return value if value is None else CUT if is_secret(name) else without_secrets(str(value))
     value = vars(value) if type(value).__name__ == "Namespace" else value

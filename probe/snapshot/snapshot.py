@@ -19,7 +19,7 @@ from probe.measure.statistics import crc32
 from probe.measure.tensor_reader import Array, to_number, to_numpy
 from probe.pytree import tree_map
 from probe.snapshot.secrets import to_json
-from probe.snapshot.surroundings import surroundings
+from probe.snapshot.surroundings import Surroundings
 from probe.store import file_io, layout
 from probe.store.documents import encode
 
@@ -27,6 +27,8 @@ Header = Callable[[], Mapping[str, Any]]
 Cells = Iterable[tuple[str, Any]]
 #: the types of a Cell's values that are noted
 _PLAIN = frozenset((bool, int, float, str))
+#: the unsigned numbers of so many bytes
+_WORDS = {width: np.dtype(f"u{width}") for width in (1, 2, 4, 8)}
 #: most characters of a note
 _MOST_NOTE = 1_000_000
 
@@ -46,6 +48,11 @@ class Snapshot:
         self._notes: list[dict[str, Any]] = []
         self._waiting: list[dict[str, Any]] = []
         self._optimizers: set[int] = set()
+        self._surroundings: Surroundings | None = None
+
+    def prepare(self) -> None:
+        """Read what no training changes, before the training."""
+        self._surroundings = self._surroundings or Surroundings()
 
     def begin(self, recorder: Any, step: int, read: Callable[[Any], Array], header: Header, cells: Cells) -> None:
         """Begin a step. The first one writes run.json.
@@ -65,8 +72,9 @@ class Snapshot:
         if self._folder.startswith(f"{root}{os.sep}") and os.path.exists(os.path.join(self._folder, layout.RUN)):
             return
         self._folder, cells = "", list(cells)
+        self.prepare()
         found = {
-            **header(), **surroundings(), "first_step": step, "dump_path": root,
+            **header(), **self._surroundings.now(), "first_step": step, "dump_path": root,
             "cells": [[path, type(cell).__name__] for path, cell in cells], "cell_values": _values(cells),
             "parameters": self._parameters(cells),
         }  # fmt: skip
@@ -93,19 +101,20 @@ class Snapshot:
 
     def _tensor(self, tensor: Any, place: str) -> Any:
         """Return dtype, shape and checksums of a tensor; where it cannot be read now, its record."""
-        if not self._queue().may_read:
-            return self._queue().measure(tensor, place, None, Role.INPUT)
+        if not (queue := self._queue()).may_read:
+            return queue.measure(tensor, place, None, Role.INPUT)
         local = local_tensor(tensor)
-        array, layout = self._read(local), {} if local is tensor else {"layout": layout_of(tensor)}
-        known = {"dtype": str(local.dtype), "shape": list(array.shape), "crc": crc32(array), "sum": sum_of_bits(array)}
-        return {**known, **layout}
+        array, dtype = self._read(local), str(local.dtype)
+        known = {"dtype": dtype, "shape": list(array.shape), "crc": crc32(array), "sum": sum_of_bits(array)}
+        return known if local is tensor else {**known, "layout": layout_of(tensor)}
 
     def _text(self, found: dict[str, Any]) -> str:
-        """Return the text of a document, when the records in it are complete."""
+        """Return the text of a document, a key a line, when the records in it are complete."""
         queue = self._queue()
         if queue is not None and not queue.may_read:
             queue.flush()
-        return encode(found, "")
+        made = json.JSONEncoder(default=lambda record: json.loads(record.text(""))).encode
+        return "{" + ",\n ".join(f"{json.dumps(key)}: {made(value)}" for key, value in found.items()) + "}\n"
 
     def inputs(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Note the values that enter the model, once in a step."""
@@ -169,8 +178,10 @@ def _values(cells: Cells) -> dict[str, dict[str, Any]]:
     common = vars(nn.Cell()).keys() - {"training"}
     found: dict[str, dict[str, Any]] = {}
     for path, cell in cells:
-        own = {name: value for name, value in vars(cell).items() if type(value) in _PLAIN and name not in common}
-        found[path] = {name: to_json(value, name) for name, value in own.items() if name[0] != "_"}
+        known, values = vars(cell), found.setdefault(path, {})
+        for name in known.keys() - common:
+            if type(known[name]) in _PLAIN and name[0] != "_":
+                values[name] = to_json(known[name], name)
     return found
 
 
@@ -181,5 +192,5 @@ def sum_of_bits(array: Array) -> int:
     (3, 3)
     """
     width = min(array.dtype.itemsize, 8)
-    words = np.ascontiguousarray(array).reshape(-1).view(f"u{width}")
-    return int(np.add.reduce(words, dtype=np.uint32 if width < 8 else np.uint64))
+    words = np.ascontiguousarray(array).reshape(-1).view(_WORDS[width])
+    return int(np.add.reduce(words, dtype=_WORDS[max(width, 4)]))

@@ -10,6 +10,7 @@ import platform
 import re
 import sys
 import zlib
+from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -27,28 +28,40 @@ _SITE = "site-packages"
 _MOST_FILES = 300
 
 
-def surroundings() -> dict[str, Any]:
-    """Return the circumstances of this process; without secrets."""
-    import mindspore
+class Surroundings:
+    """The circumstances of this process. All that no training changes is read when the object is made."""
 
-    names = [name for name in sorted(os.environ) if name.startswith(_PREFIXES) and not is_secret(name)]
-    return {
-        "command": words_without_secrets(sys.argv), "folder": without_secrets(os.getcwd()), "host": platform.node(),
-        "process": os.getpid(), "python": platform.python_version(), "packages": _packages(),
-        "code": _code(os.path.dirname(os.path.abspath(sys.argv[0] or "."))),
-        "context": {key: mindspore.get_context(key) for key in _CONTEXT},
-        "environment": {name: without_secrets(os.environ[name]) for name in names},
-    }  # fmt: skip
+    def __init__(self) -> None:
+        script = Path(os.path.abspath(sys.argv[0] or "."))
+        self._folder, self._modules = str(script.parent), set(sys.modules)
+        self._files = _checksums(self._folder, self._modules)
+        self._fixed = {
+            "command": words_without_secrets(sys.argv), "host": platform.node(), "python": platform.python_version(),
+            "packages": _packages(), "commit": next(filter(None, map(_commit, script.parents)), None),
+        }  # fmt: skip
+
+    def now(self) -> dict[str, Any]:
+        """Return the circumstances, without secrets. Modules that came later are looked at now."""
+        import mindspore
+
+        fixed, names = dict(self._fixed), [name for name in sorted(os.environ) if name.startswith(_PREFIXES)]
+        self._files.update(_checksums(self._folder, sys.modules.keys() - self._modules))
+        self._modules.update(sys.modules)
+        return {
+            "folder": without_secrets(os.getcwd()), "process": os.getpid(),
+            "code": {"commit": fixed.pop("commit"), "files": dict(sorted(self._files.items())[:_MOST_FILES])}, **fixed,
+            "context": {key: mindspore.get_context(key) for key in _CONTEXT},
+            "environment": {name: without_secrets(os.environ[name]) for name in names if not is_secret(name)},
+        }  # fmt: skip
 
 
-def _code(folder: str) -> dict[str, Any]:
-    """Return the commit of the training's code, and a checksum of each of its files that was imported."""
-    beginning, modules = f"{folder}{os.sep}", list(sys.modules.values())
+def _checksums(folder: str, names: Iterable[str]) -> dict[str, str]:
+    """Return a checksum of the file of each module that lies in a folder, by the file's path there."""
+    beginning, modules = f"{folder}{os.sep}", [sys.modules.get(name) for name in names]
     files = [vars(module).get("__file__") for module in modules if isinstance(module, ModuleType)]
     own = sorted(file for file in files if type(file) is str and file.startswith(beginning) and _SITE not in file)
     paths = {os.path.relpath(file, folder): Path(file) for file in own[:_MOST_FILES] if os.path.isfile(file)}
-    sums = {name: f"{zlib.crc32(path.read_bytes()):08x}" for name, path in paths.items()}
-    return {"commit": next(filter(None, map(_commit, (Path(folder), *Path(folder).parents))), None), "files": sums}
+    return {name: f"{zlib.crc32(path.read_bytes()):08x}" for name, path in paths.items()}
 
 
 def _commit(folder: Path) -> str | None:
