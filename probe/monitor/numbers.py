@@ -15,7 +15,7 @@ from probe.executor import OwnOperations
 from probe.measure.reductions import Reductions
 from probe.measure.shells import local_tensor
 from probe.measure.statistics import statistics
-from probe.measure.tensor_reader import TensorReader, to_number
+from probe.measure.tensor_reader import TensorReader
 from probe.recording.measurement_queue import TrainingWork
 
 
@@ -75,14 +75,16 @@ class HostNumbers:
 
     def __init__(self, wait: Callable[[], None]) -> None:
         reader, self.ready, self.fetcher = TensorReader(), wait, Fetcher(wait)
+        self._flat = reader.flat
         self._read: Callable[[Any], Any] = lambda tensor: reader(local_tensor(tensor))
 
     def norm(self, tensor: Any) -> Number:
         """Return the L2 norm of a tensor or an array; NaN or Inf if an element is."""
-        array = tensor if isinstance(tensor, np.ndarray) else self._read(tensor)
+        array = tensor.reshape(-1) if isinstance(tensor, np.ndarray) else self._flat(local_tensor(tensor))
+        if array is None:
+            array = self._read(tensor).reshape(-1)
         if array.dtype == np.float32 and array.size:
-            flat = array.reshape(-1)
-            square = float(np.dot(flat, flat))
+            square = float(np.dot(array, array))
             if 1e-30 < square < math.inf:
                 return math.sqrt(square)
         return _number(statistics(array).get("Norm"))
@@ -94,7 +96,7 @@ class HostNumbers:
 
     def number(self, tensor: Any) -> Number:
         """Return the value of a tensor of one element."""
-        return float(to_number(tensor))
+        return float(self._read(tensor).reshape(-1)[0])
 
     def copy(self, tensor: Any) -> Any:
         """Return a copy of the values of a tensor, for ``change``."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from probe.capture.optimizer_values import OptimizerValues
@@ -123,11 +123,12 @@ class StepValues:
         with self._errors.guard("reading the loss scale"):
             self._values["loss_scale"] = self._numbers.number(scale)
 
-    def gradient(self, name: str, gradient: Any) -> None:
-        """Measure a gradient as it arrives."""
+    def gradients(self, arrived: Sequence[tuple[str, Any]]) -> None:
+        """Measure gradients that arrived."""
         self._numbers.ready()
-        with self._errors.guard("reading a parameter's gradient", name):
-            self.note(f"{name}.grad", gradient)
+        for name, gradient in arrived:
+            with self._errors.guard("reading a parameter's gradient", name):
+                self.note(f"{name}.grad", gradient)
 
     def before_update(self, name: str, optimizer: OptimizerValues, gradients: Any) -> None:
         """Measure the gradients that enter an optimizer, and note its numbers."""

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from probe.capture.autograd.nodes import preserve_hook_version, remove_hooks
@@ -25,8 +25,8 @@ class Observer(Protocol):
     def scaled(self, scale: Any) -> None:
         """A loss scaler has chosen its next scale."""
 
-    def gradient(self, name: str, gradient: Any) -> None:
-        """A parameter's gradient arrived."""
+    def gradients(self, arrived: Sequence[tuple[str, Any]]) -> None:
+        """The gradients of these parameters arrived."""
 
     def before_update(self, name: str, optimizer: OptimizerValues, gradients: Any) -> None:
         """An optimizer begins."""
@@ -40,9 +40,11 @@ class _Here(threading.local):
 
     Attributes:
         is_inside: an optimizer is running.
+        arrived: the gradients that arrived in the backward that runs, with the parameters' names; None outside of one.
     """
 
     is_inside = False
+    arrived: list[tuple[str, Any]] | None = None
 
 
 class TrainingHooks:
@@ -59,7 +61,7 @@ class TrainingHooks:
         from mindspore.amp import DynamicLossScaler
 
         executor = type(pynative_executor())
-        patches = [Patch(executor, "end_graph", around(self._end_graph))]
+        patches = [Patch(executor, "end_graph", around(self._end_graph)), Patch(executor, "grad", around(self._grad))]
         patches += [Patch(kind, "__call__", around(self._update)) for kind in optimizer_kinds()]
         patches.append(Patch(DynamicLossScaler, "adjust", around(self._adjust)))
         self._patches = HookGroup(patches)
@@ -94,9 +96,28 @@ class TrainingHooks:
 
     def _hook(self, name: str) -> Callable[[Any], None]:
         def hook(gradient: Any) -> None:
-            self._observer.gradient(name, gradient)
+            arrived = self._here.arrived
+            if arrived is None:
+                self._observer.gradients([(name, gradient)])
+            else:
+                arrived.append((name, gradient))
 
         return hook
+
+    def _grad(self, original: Callable[..., Any], executor: Any, *args: Any, **kwargs: Any) -> Any:
+        """Run a backward. Its gradients are read together at its end: one by one costs four times as much."""
+        before, self._here.arrived = self._here.arrived, []
+        try:
+            result = original(executor, *args, **kwargs)
+            self._observe_arrived()
+            return result
+        finally:
+            self._here.arrived = before
+
+    def _observe_arrived(self) -> None:
+        if self._here.arrived:
+            arrived, self._here.arrived = self._here.arrived, []
+            self._observer.gradients(arrived)
 
     def _end_graph(self, original: Callable[..., Any], executor: Any, *args: Any, **kwargs: Any) -> Any:
         with self._errors.guard("noting the loss"):
@@ -113,6 +134,7 @@ class TrainingHooks:
             return original(optimizer, *args, **kwargs)
         self._here.is_inside = True
         try:
+            self._observe_arrived()  # an optimizer inside a backward may change them
             self._observer.before_update(name, values, args[0] if args else ())
             result = original(optimizer, *args, **kwargs)
             self._observer.after_update(name, values)

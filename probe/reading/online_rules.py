@@ -199,15 +199,18 @@ def _rising(series: _Series, value: float, limit: float) -> str:
 
 
 def _growing(series: _Series, value: float, limit: float) -> str:
-    window = [*list(series.recent)[1 - LEAST_STEPS :], value]
-    if window[0] <= 0 or value < limit * window[0] or value < 2 * series.highest:
+    first = series.recent[max(1 - LEAST_STEPS, -len(series.recent))]
+    if first <= 0 or value < limit * first or value < 2 * series.highest:
         return ""
+    window = [*list(series.recent)[1 - LEAST_STEPS :], value]
     if any(x >= y for x, y in zip(window, window[1:])):
         return ""
     return f"from {window[0]:.4g} to {value:.4g} in {LEAST_STEPS} steps"
 
 
 def _vanishing(series: _Series, value: float, limit: float) -> str:
+    if not 0 < value < limit * series.first:
+        return ""
     last = [*list(series.recent)[1 - LEAST_STEPS :], value]
     if not series.first > 0 or not all(0 < item < limit * series.first for item in last):
         return ""
@@ -215,6 +218,8 @@ def _vanishing(series: _Series, value: float, limit: float) -> str:
 
 
 def _zeros(series: _Series, value: float, limit: float) -> str:
+    if value:
+        return ""
     last = [*list(series.recent)[1 - int(limit) :], value]
     if any(last) or not (any(series.recent) or series.kind == "grad_in"):
         return ""

@@ -50,9 +50,10 @@ class Snapshot:
         self._optimizers: set[int] = set()
         self._surroundings: Surroundings | None = None
 
-    def prepare(self) -> None:
+    def prepare(self) -> Surroundings:
         """Read what no training changes, before the training."""
         self._surroundings = self._surroundings or Surroundings()
+        return self._surroundings
 
     def begin(self, recorder: Any, step: int, read: Callable[[Any], Array], header: Header, cells: Cells) -> None:
         """Begin a step. The first one writes run.json.
@@ -72,9 +73,8 @@ class Snapshot:
         if self._folder.startswith(f"{root}{os.sep}") and os.path.exists(os.path.join(self._folder, layout.RUN)):
             return
         self._folder, cells = "", list(cells)
-        self.prepare()
         found = {
-            **header(), **self._surroundings.now(), "first_step": step, "dump_path": root,
+            **header(), **self.prepare().now(), "first_step": step, "dump_path": root,
             "cells": [[path, type(cell).__name__] for path, cell in cells], "cell_values": _values(cells),
             "parameters": self._parameters(cells),
         }  # fmt: skip

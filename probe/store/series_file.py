@@ -100,7 +100,8 @@ class SeriesFile:
     """
 
     def __init__(self, folder: str) -> None:
-        self._folder, self._names, self._file, self.count = folder, ["step"], -1, 0
+        self._folder, self._file, self.count = folder, -1, 0
+        self._names: dict[str, None] = {"step": None}
 
     @property
     def path(self) -> str:
@@ -116,20 +117,22 @@ class SeriesFile:
         if self._file >= 0 and not os.fstat(self._file).st_nlink:
             _log.warning("%s is gone: a new file begins with step %d", self.path, step)
             self.close()
-            self._names = ["step"]
+            self._names = {"step": None}
         if self._file < 0:
             self._open()
         new = [name for name in values if name not in self._names]
         head = b""
         if new or len(self._names) == 1:
-            self._names += new
-            head = MARK + f'{_VERSION}, "names": {json.dumps(self._names)}}}\n'.encode()
-        row = np.array([step, *(values.get(name, _EMPTY) for name in self._names[1:])], np.float64)
+            self._names.update(dict.fromkeys(new))
+            head = MARK + f'{_VERSION}, "names": {json.dumps(list(self._names))}}}\n'.encode()
+        names = list(self._names)[1:]
+        row = np.array([step, *[values.get(name, _EMPTY) for name in names]], np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
             cells = row.astype("<f4")
-        for place, name in enumerate(self._names[1:], 1):
-            if name not in values:
-                cells[place] = _EMPTY
+        if len(values) < len(names):
+            for place, name in enumerate(names, 1):
+                if name not in values:
+                    cells[place] = _EMPTY
         self._append(head + cells.tobytes())
         self.count += 1
 
@@ -153,7 +156,7 @@ class SeriesFile:
         except OSError:
             os.ftruncate(self._file, before)
             os.lseek(self._file, before, os.SEEK_SET)
-            self._names = ["step"]  # the next row begins a section
+            self._names = {"step": None}  # the next row begins a section
             raise
 
     def close(self) -> None:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from probe.capture.optimizer_values import OptimizerValues
@@ -93,8 +93,12 @@ class Collector:
     def scaled(self, scale: Any) -> None:
         """Nor is the loss scale."""
 
-    def gradient(self, name: str, gradient: Any) -> None:
-        """Measure a gradient as it arrives: the last one of the step, or each."""
+    def gradients(self, arrived: Sequence[tuple[str, Any]]) -> None:
+        """Measure gradients that arrived: the last one of the step, or each."""
+        for name, gradient in arrived:
+            self._gradient(name, gradient)
+
+    def _gradient(self, name: str, gradient: Any) -> None:
         part = self._parts.get(name, 0)
         self._parts[name] = (part + 1) % self._watched.accumulated
         each = self._config.monitor_mbs_grad

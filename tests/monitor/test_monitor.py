@@ -130,6 +130,43 @@ def test_gradients_that_are_clipped_on_their_way_are_seen_as_they_enter(loop):
     np.testing.assert_allclose(series["optimizer.global_norm"].values, 0.01, rtol=1e-4)
 
 
+def test_gradients_that_change_in_place_are_seen_before_and_after(loop):
+    def halve(gradients):
+        for gradient in gradients:
+            gradient.copy_(gradient * 0.5)
+        return gradients
+
+    series = loop().run(3, between=halve).series()
+    np.testing.assert_allclose(series["0.weight.grad_in"].values, series["0.weight.grad"].values / 2, rtol=1e-5)
+
+
+def test_the_gradients_of_two_backwards_in_one_step_are_those_of_the_last(loop):
+    ran = loop()
+    first, last = (ran.batch() for _ in range(2))
+    ran.debugger.start(ran.net)
+    ran.grad(*first)
+    _, gradients = ran.grad(*last)
+    ran.debugger.stop()
+    ran.debugger.step()
+    ran.debugger.close()
+    assert ran.series()["0.weight.grad"].values[0] == pytest.approx(norms([gradients[0].asnumpy()])[0], rel=1e-5)
+
+
+def test_a_backward_that_raises_leaves_no_gradient_to_the_next(loop):
+    ran = loop()
+    raising = []  # MindSpore calls a hook once when it is registered
+    ran.net[0].weight.register_hook(lambda gradient: 1 / len(raising[0]) if raising else None)
+    raising.append([])
+    ran.debugger.start(ran.net)
+    with pytest.raises(ZeroDivisionError):
+        ran.grad(*ran.batch())
+    raising.clear()
+    ran.debugger.stop()
+    ran.debugger.step()
+    series = ran.run(2).series()
+    assert len(series["0.weight.grad"].steps) == 2
+
+
 def test_the_training_keeps_its_bits(tmp_path, debug, loop):
     watched = loop(interval=3).run(12)
     bare = Loop(tmp_path).run(12, debugger=False)
