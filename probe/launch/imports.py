@@ -49,10 +49,13 @@ class AwaitedImport:
         spec = importlib.util.find_spec(name)
         if spec is not None and spec.loader is not None:
             loader: Any = spec.loader
-            execute = loader.exec_module
+            execute, own = loader.exec_module, vars(loader).get("exec_module")
 
             def exec_module(module: ModuleType) -> None:
-                del loader.exec_module
+                if vars(loader).get("exec_module") is exec_module:  # else a hook of the program's has replaced it
+                    del loader.exec_module
+                if own is not None:  # of a hook of the program's, which may remove it
+                    loader.exec_module = own
                 execute(module)
                 self._function()
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from probe.measure.host import HostMeasurer
 from probe.measure.measurer import ArraySink, Role
-from probe.measure.records import TensorRecord, tensor_record
+from probe.measure.records import TensorRecord, tensor_record, with_keys
 from probe.measure.statistics import as_real
 from probe.measure.tensor_reader import Array, TensorReader
 
@@ -47,7 +47,7 @@ class TensorExtrema:
         name: the file name of its array.
         sink: writes the array.
         record: the record with all numbers, once ``complete`` has taken them.
-        layout: the layout of a shell, or "".
+        keys: its further keys, as JSON.
     """
 
     array: Array | None
@@ -59,7 +59,7 @@ class TensorExtrema:
     name: str
     sink: ArraySink | None
     record: TensorRecord | None = None
-    layout: str = ""
+    keys: tuple[str, ...] = ()
 
     @property
     def severity(self) -> Severity:
@@ -82,11 +82,11 @@ class TensorExtrema:
         largest, smallest = self.extrema or (None, None)
         numbers = {"Max": largest, "Min": smallest, "Mean": None, "Norm": None}
         record = self.record or tensor_record(str(self.dtype), self.shape, numbers)
-        return (record.with_layout(self.layout) if self.layout else record).text(pad)
+        return with_keys(record, self.keys).text(pad)
 
-    def with_layout(self, layout: str) -> TensorExtrema:
-        """Add a layout; see ``TensorRecord``."""
-        self.layout = layout
+    def with_key(self, key: str) -> TensorExtrema:
+        """Add a key; see ``TensorRecord``."""
+        self.keys += (key,)
         return self
 
     def release(self) -> None:

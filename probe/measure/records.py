@@ -29,10 +29,10 @@ class TensorRecord:
         """Return the text at a place indented by ``pad``."""
         return self._here if pad == ITEM else self._here.replace(f"\n{ITEM}", f"\n{pad}")
 
-    def with_layout(self, layout: str) -> TensorRecord:
-        """Return the record of a shell with these numbers; see ``shells.layout_text``."""
+    def with_key(self, key: str) -> TensorRecord:
+        """Return the record with one more key and its value, as JSON: ``"micro": "0"``."""
         end = f"\n{ITEM}}}"
-        return TensorRecord(f'{self._here[: -len(end)]},\n{ITEM} "layout": {layout}{end}')
+        return TensorRecord(f"{self._here[: -len(end)]},\n{ITEM} {key}{end}")
 
 
 def tensor_record(dtype: str, shape: tuple[int, ...], values: Mapping[str, Any]) -> TensorRecord:
@@ -101,28 +101,33 @@ class PendingRecord:
 
     Attributes:
         record: the record, as soon as it is known.
-        layout: the layout of a shell, or "".
+        keys: its further keys, as JSON.
     """
 
-    __slots__ = ("layout", "record")
+    __slots__ = ("keys", "record")
 
     def __init__(self) -> None:
         self.record: Any = None
-        self.layout = ""
+        self.keys: tuple[str, ...] = ()
 
     def known(self) -> Any:
-        """Return the record, with the layout; None where it is not known."""
-        return self.record.with_layout(self.layout) if self.layout and self.record is not None else self.record
+        """Return the record, with the further keys; None where it is not known."""
+        return self.record and with_keys(self.record, self.keys)
 
-    def with_layout(self, layout: str) -> PendingRecord:
-        """Add a layout; see ``TensorRecord``."""
-        self.layout = layout
+    def with_key(self, key: str) -> PendingRecord:
+        """Add a key; see ``TensorRecord``."""
+        self.keys += (key,)
         return self
 
     def text(self, pad: str) -> str:
         """Return the text of the record; see ``TensorRecord``."""
         record = self.known()
         return "null" if record is None else str(record.text(pad))
+
+
+def with_keys(record: TensorRecord, keys: tuple[str, ...]) -> TensorRecord:
+    """Return a record with further keys; see ``TensorRecord.with_key``."""
+    return functools.reduce(lambda made, key: made.with_key(key), keys, record)
 
 
 def resolve(value: Any) -> Any:

@@ -56,8 +56,8 @@ def layout_of(shell: Any) -> dict[str, Any]:
 
 
 def layout_text(shell: Any) -> str:
-    """Return the same as JSON."""
-    return json.dumps(layout_of(shell))
+    """Return the same as the key of a record, in JSON."""
+    return f'"layout": {json.dumps(layout_of(shell))}'
 
 
 def _text(placement: Any) -> str:

@@ -113,7 +113,9 @@ def _kinds(dump: Dump, base: str, width: int) -> str:
     total = ["all", *(str(sum(column.values())) for column in counts)]
     place = os.path.relpath(dump.path, base)
     task, level = (text.safe(dump.header.get(key)) for key in ("task", "level"))
-    return f"{text.safe(place)}: task {task}, level {level}\n" + text.columns([header, *body, total], width)
+    micro = {entry["micro"] for entry in dump.data.values() if type(entry) is dict and type(entry.get("micro")) is str}
+    count = f", {len(micro)} micro-batch{'es' * (len(micro) > 1)}" if micro else ""
+    return f"{text.safe(place)}: task {task}, level {level}{count}\n" + text.columns([header, *body, total], width)
 
 
 def _updates(dump: Dump) -> str:

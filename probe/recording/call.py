@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 from probe.entry import Entry, Kind, Parent
 
@@ -26,16 +26,18 @@ class Call:
         parts: the parts of its forward entry so far.
         frame: the caller's frame, while the call runs.
         stack: the number of its stack, or -1.
+        micro: the number of the micro-batch of a pipeline, or None; a text, as msprobe's compare fails on numbers.
     """
 
-    __slots__ = ("kind", "key", "forward", "backward", "cell", "recorded", "watched", "parts", "frame", "stack")
+    __slots__ = ("kind", "key", "forward", "backward", "cell",
+                 "recorded", "watched", "parts", "frame", "stack", "micro")  # fmt: skip
 
     def __init__(self, kind: Kind, key: str, names: tuple[str, str], cell: Call | None) -> None:
         self.kind, self.key, self.cell = kind, key, cell
         self.forward, self.backward = names
         self.recorded = self.watched = False
         self.frame: FrameType | None = None
-        self.stack = -1
+        self.stack, self.micro = -1, cast("str | None", None)
         self.parts: dict[str, Any] = {}
 
     def __repr__(self) -> str:

@@ -111,7 +111,7 @@ class MeasurementQueue:
             return measurer.tensor(tensor, name, sink, role)
         local = local_tensor(tensor)
         record = measurer.tensor(local, name, sink, role)
-        return record if local is tensor else record.with_layout(layout_text(tensor))
+        return record if local is tensor else record.with_key(layout_text(tensor))
 
     def new_sum(self) -> GradientSum:
         """Return a new sum of gradients."""

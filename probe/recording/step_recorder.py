@@ -48,14 +48,9 @@ class StepRecorder:
     """
 
     def __init__(
-        self,
-        settings: Settings,
-        task: Task,
-        queue: MeasurementQueue,
-        writer: DumpWriter,
-        stacks: CallStacks,
-        name_filter: NameFilter,
-    ) -> None:
+        self, settings: Settings, task: Task, queue: MeasurementQueue,
+        writer: DumpWriter, stacks: CallStacks, name_filter: NameFilter,
+    ) -> None:  # fmt: skip
         self.closed, self.companion = False, cast("StepRecorder | None", None)
         self.snapshot: Snapshot | None = None
         self.task, self.queue, self.writer = task, queue, writer
@@ -71,15 +66,9 @@ class StepRecorder:
     # -- forward ------------------------------------------------------------------------------------------------
 
     def begin(
-        self,
-        kind: Kind,
-        key: str,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        cell: Call | None = None,
-        repeats: Call | None = None,
-        stack: tuple[str, ...] | None = None,
-    ) -> Call | None:
+        self, kind: Kind, key: str, args: tuple[Any, ...], kwargs: Mapping[str, Any],
+        cell: Call | None = None, repeats: Call | None = None, stack: tuple[str, ...] | None = None,
+    ) -> Call | None:  # fmt: skip
         """Begin a call: number it, and record its inputs as they are now, if it is recorded.
 
         Args:
@@ -242,14 +231,16 @@ class StepRecorder:
 
     def note_later_pass(self, call: Call, passes: int) -> None:
         """Note that gradients reached a finished backward entry again, for the ``passes``-th time."""
-        self._put(call.entry({"later_passes": passes}, backward=True))
+        self._put(call.entry({"later_passes": str(passes)}, backward=True))  # msprobe's compare fails on numbers
 
-    def parameter_gradient(self, key: str, parameter: str, gradient: Any) -> None:
-        """Record a parameter's gradient under its Cell."""
+    def parameter_gradient(self, key: str, parameter: str, gradient: Any, micro: str | None = None) -> None:
+        """Record a parameter's gradient under its Cell, with the number of the micro-batch in its record."""
         if self.closed or not self.task.has_values or not self._filter.is_open:
             return
         name = naming.parameters_grad_name(key, next(self._counters[key, parameter]))
         parts = self.task.parameter_gradient(name, parameter, gradient)
+        if micro is not None:
+            parts[parameter] = [record.with_key(f'"micro": "{micro}"') for record in parts[parameter]]
         self._put(Entry(name, parts, Kind.PARAMETER_GRADIENT, key))
 
     # -- the step -----------------------------------------------------------------------------------------------
@@ -328,6 +319,8 @@ class StepRecorder:
     def _emit(self, call: Call, parts: dict[str, Any], backward: bool) -> None:
         with self.queue.lock:
             if not self.closed:
+                if call.micro is not None:
+                    parts["micro"] = call.micro
                 parents = self._new_parents(call, backward) if self._has_tree else ()
                 kept = parts if self.task.has_values else None
                 self.queue.put(call.entry(kept, backward, call.stack, parents))

@@ -20,6 +20,28 @@ pytestmark = pytest.mark.slow
 #: an interpreter whose environment has msprobe
 PEER = Path(os.environ.get("PROBE_PEER", ROOT / ".peer")) / "bin" / "python"
 
+#: waits for MindSpore as tools do that patch it, by the loader's method
+HOOKED = """
+import importlib.util, sys
+
+class Hook:
+    def find_spec(self, name, path=None, target=None):
+        if name == "mindspore":
+            sys.meta_path.remove(self)
+            spec = importlib.util.find_spec(name)
+            execute = spec.loader.exec_module
+
+            def exec_module(module):
+                del spec.loader.exec_module
+                execute(module)
+                print(module.__name__, "is there")
+
+            spec.loader.exec_module = exec_module
+            return spec
+
+sys.meta_path.insert(0, Hook())
+"""
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
@@ -57,6 +79,16 @@ def test_a_package_runs_with_its_relative_imports(tmp_path):
     found = check(["-m", "package", "--level", "high", "--steps", "2"], tmp_path)
     assert len(found) == 6
     assert "level='high'" in start(tmp_path / "run", "-m", "package", "--level", "high").stdout
+
+
+@pytest.mark.parametrize("place", ["hooked.py", "sitecustomize.py"])
+def test_a_hook_of_the_program_around_the_import_of_mindspore_runs_too(tmp_path, place):
+    (tmp_path / "hooked.py").write_text("import mindspore\n")
+    (tmp_path / place).write_text(HOOKED + "import mindspore\n" * (place == "hooked.py"))
+    path = {"PYTHONPATH": f"{tmp_path}{os.pathsep}{environment()['PYTHONPATH']}"}
+    plain, launched = both(tmp_path, "hooked.py", variables=path, fresh="MindSpore is imported once")
+    assert (plain.returncode, plain.stdout) == (0, "mindspore is there\n"), plain.stderr
+    assert (launched.returncode, launched.stdout) == (0, plain.stdout), launched.stderr
 
 
 def test_processes_that_the_program_spawns_and_forks_work(tmp_path):

@@ -6,12 +6,13 @@
 * ``FullyShard``: keeps a part of each parameter, and swaps the whole in for the time of a forward.
 * ``Ranks``: two ranks in one process, which communicate by Python.
 * ``one_forward_one_backward``: two stages and their micro-batches, in the order of 1F1B.
+* ``Schedule``: the same by steps, as hyper_parallel has them: each tells its stage which micro-batch it runs.
 """
 
 from __future__ import annotations
 
 import contextlib
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import mindspore as ms
 import numpy as np
@@ -209,6 +210,66 @@ def one_forward_one_backward(first, second, batches):
             found += [loss.asnumpy(), *(gradient.asnumpy() for gradient in own)]
             found += [gradient.asnumpy() for gradient in backward(made, back, first.trainable_params())]
     return found
+
+
+class MetaStep(NamedTuple):
+    micro_index: int
+    type: str
+    stage_index: int
+
+
+class PipelineStage:
+    """One part of the model, with what it has received and made for each micro-batch."""
+
+    def __init__(self, submodule, stage_index):
+        self.submodule, self.stage_index = submodule, stage_index
+        self.received, self.made, self.given, self.gradients = {}, {}, {}, {}
+
+    def forward_one_chunk(self, micro_index, args=()):
+        self.made[micro_index] = freely(self.submodule, *(args or (self.received[micro_index],)))
+
+    def backward_one_chunk(self, micro_index, last_backward=False):
+        received, back = self.received.get(micro_index), self.given.get(micro_index, Tensor(np.float32(1.0)))
+        parameters = [*([] if received is None else [received]), *self.submodule.trainable_params()]
+        gradients = backward(self.made[micro_index], back, parameters)
+        self.gradients[micro_index] = gradients[len(parameters) - len(self.submodule.trainable_params()) :]
+        return gradients[0]
+
+
+class Schedule:
+    """Two stages in one process, in the order of 1F1B.
+
+    Args:
+        stages: the two stages.
+        order: the micro-batches in the order in which they run.
+    """
+
+    def __init__(self, stages, order):
+        self.stages, self.exec_order = stages, []
+        before = None
+        for micro in (*order, None):
+            if micro is not None:
+                self.exec_order.append(MetaStep(micro, "forward", 0))
+            if before is not None:
+                self.exec_order += [MetaStep(before, kind, stage) for kind, stage in
+                                    (("forward", 1), ("backward", 1), ("backward", 0))]  # fmt: skip
+            before = micro
+
+    def run(self, batches):
+        """Run all steps; return the losses and the gradients, as arrays."""
+        first, second = self.stages
+        for step in self.exec_order:
+            stage, micro = self.stages[step.stage_index], step.micro_index
+            if step.type == "forward":
+                if stage is second:  # as another process has it
+                    stage.received[micro] = Parameter(Tensor(first.made[micro].asnumpy()), name="received")
+                stage.forward_one_chunk(micro, () if stage is second else (batches[micro],))
+            else:
+                back = stage.backward_one_chunk(micro, last_backward=micro == len(batches) - 1)
+                if stage is second:
+                    first.given[micro] = back
+        gradients = [gradient for stage in self.stages for own in stage.gradients.values() for gradient in own]
+        return [tensor.asnumpy() for tensor in (*second.made.values(), *gradients)]
 
 
 def freely(cell, value):

@@ -5,14 +5,17 @@
 from __future__ import annotations
 
 import gc
+import sys
+import types
 import weakref
 
 import mindspore as ms
 import numpy as np
 import pytest
-from mindspore import Tensor, nn
+from mindspore import Tensor, nn, ops
 
-from tests.sharded.rig import FullyShard, Stage, one_forward_one_backward
+from probe.reading.show import show
+from tests.sharded.rig import FullyShard, PipelineStage, Schedule, Stage, one_forward_one_backward
 
 pytestmark = pytest.mark.medium
 
@@ -128,3 +131,74 @@ def test_one_forward_one_backward_over_two_stages(debug, measure):
             assert f"Cell.{stage}.fc.Dense.forward.{number}" in data
             assert f"Cell.{stage}.fc.Dense.backward.{number}" in data
             assert set(data[f"Cell.{stage}.fc.Dense.parameters_grad.{number}"]) == {"weight", "bias"}
+
+
+def schedule(order):
+    stages = Stage(1, 4), Stage(2, 5, is_last=True)
+    return Schedule([PipelineStage(stage, index) for index, stage in enumerate(stages)], order)
+
+
+def record_schedule(debug, order, **settings):
+    """Record a step of a schedule and an update; return dump.json, and whether the bits are those of a bare run."""
+    batches = [Tensor(BATCH * scale) for scale in (1, 2, 3)]
+    bare, running = schedule(order).run(batches), schedule(order)
+    last, debugger = running.stages[1], debug(**{"level": "mix", **settings})
+    optimizer = nn.Momentum(last.submodule.trainable_params(), 0.1, 0.9)
+    debugger.start([stage.submodule for stage in running.stages])
+    watched = running.run(batches)
+    optimizer(tuple(last.gradients[order[-1]]))
+    debugger.stop()
+    debugger.step()
+    return debug.dump().data, all(np.array_equal(ours, theirs) for ours, theirs in zip(watched, bare))
+
+
+@pytest.fixture
+def hyper_parallel(monkeypatch):
+    """A schedule's package, as far as probe looks at it."""
+    package = types.ModuleType("hyper_parallel")
+    package.PipelineStage = PipelineStage
+    monkeypatch.setitem(sys.modules, "hyper_parallel", package)
+
+
+@pytest.mark.parametrize("settings", [{"measure": "host"}, {"measure": "device"}, {"task": "tensor"}], ids=str)
+def test_entries_have_the_micro_batch_of_their_pass(debug, hyper_parallel, settings):
+    before, order = {**vars(PipelineStage)}, (1, 0, 2)
+    data, are_equal = record_schedule(debug, order, **settings)
+    assert are_equal
+    assert {**vars(PipelineStage)} == before
+    for stage in (0, 1):
+        for number, micro in enumerate(order):
+            for direction in ("forward", "backward"):
+                assert data[f"Cell.{stage}.fc.Dense.{direction}.{number}"]["micro"] == str(micro)
+            gradients = data[f"Cell.{stage}.fc.Dense.parameters_grad.{number}"]
+            assert {key: record["micro"] for key, (record,) in gradients.items()} == dict.fromkeys(
+                gradients, str(micro)
+            )
+    relus = [data[f"Functional.relu.{number}.{way}"]["micro"] for way in ("forward", "backward") for number in range(6)]
+    assert relus == 2 * ["1", "0", "1", "2", "0", "2"]  # the first stage is one micro-batch ahead
+    assert "micro" not in str(data["Cell.optimizer.Momentum.forward.0"])
+    assert int not in {
+        type(part) for entry in data.values() for part in entry.values()
+    }  # msprobe's compare fails on it
+    assert ", 3 micro-batches\n" in show(str(debug.dump_path))
+
+
+def test_a_finding_of_nan_check_has_its_micro_batch(debug, hyper_parallel):
+    class Broken(Stage):
+        def construct(self, x):
+            return super().construct(x) + ops.log(x.sum() * 0)
+
+    running = Schedule([PipelineStage(Broken(1, 4), 0), PipelineStage(Stage(2, 5, is_last=True), 1)], (2, 0))
+    debugger = debug(task="nan_check", level="mix")
+    debugger.start([stage.submodule for stage in running.stages])
+    running.run([Tensor(BATCH)] * 3)
+    debugger.stop()
+    debugger.step()
+    data = debug.dump().data
+    assert data["Functional.log.0.forward"]["micro"] == "2"
+
+
+def test_no_entry_has_a_micro_batch_without_a_schedule_that_tells_it(debug):
+    data, are_equal = record_schedule(debug, (1, 0, 2))
+    assert are_equal
+    assert "micro" not in str(data)

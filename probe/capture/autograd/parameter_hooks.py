@@ -19,9 +19,13 @@ class ParameterHooks:
     One hook serves any number of backward passes. MindSpore calls it only if the training computes that parameter's
     gradient. The hooks of one step are registered again at the begin of the next step, all at once. This is several
     times faster than one by one between a training's operations.
+
+    Args:
+        micro: returns the number of the micro-batch that runs, or None.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, micro: Callable[[], str | None]) -> None:
+        self._micro = micro
         self._hooked: dict[tuple[str, str], Any] = {}
         self._registered: dict[tuple[str, str, int], Callable[[], Any]] = {}  # in this step, by weak references
         self._handles: list[Any] = []
@@ -56,7 +60,7 @@ class ParameterHooks:
                         self._registered[key, name, id(parameter)] = weakref.ref(parameter)
                         if lasting:
                             self._hooked[key, name] = parameter
-                        self._handles.append(parameter.register_hook(_hook(recorder, self._called, key, name)))
+                        self._handles.append(parameter.register_hook(self._hook(recorder, key, name)))
 
     def remove(self) -> None:
         """Remove every hook."""
@@ -72,13 +76,14 @@ class ParameterHooks:
         if not self._stale:
             self._hooked = {}
 
+    def _hook(self, recorder: StepRecorder, key: str, name: str) -> Callable[[Any], None]:
+        called, micro = self._called, self._micro  # of this step
 
-def _hook(recorder: StepRecorder, called: set[str], key: str, name: str) -> Callable[[Any], None]:
-    def hook(gradient: Any) -> None:
-        if key not in called:
-            return
-        recorder.synchronize()
-        with recorder.guard("reading a parameter's gradient", key=key):
-            recorder.parameter_gradient(key, name, gradient)
+        def hook(gradient: Any) -> None:
+            if key not in called:
+                return
+            recorder.synchronize()
+            with recorder.guard("reading a parameter's gradient", key=key):
+                recorder.parameter_gradient(key, name, gradient, micro())
 
-    return hook
+        return hook

@@ -46,14 +46,9 @@ class ApiHooks:
             return wrapper
 
     def call(
-        self,
-        key: str,
-        original: Callable[..., Any],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        inputs: Sequence[Any] | None = None,
-        primitive: Any = None,
-    ) -> Any:
+        self, key: str, original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
+        inputs: Sequence[Any] | None = None, primitive: Any = None,
+    ) -> Any:  # fmt: skip
         """Run the original and record the call.
 
         Args:
@@ -86,11 +81,6 @@ class ApiHooks:
         recorder.synchronize()
 
     def _end(
-        self,
-        opened: OpenCall,
-        original: Callable[..., Any],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        result: Any,
+        self, opened: OpenCall, original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
     ) -> None:
         self._context.end(opened, result)

@@ -51,12 +51,7 @@ class CollectiveHooks(ApiHooks):
             recorder.synchronize()
 
     def _end(
-        self,
-        opened: OpenCall,
-        original: Callable[..., Any],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        result: Any,
+        self, opened: OpenCall, original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
     ) -> None:
         with opened.recorder.guard("reading the ranks of a group", opened.call):
             opened.call.parts.update(_members(opened.call.key, original, args, kwargs))

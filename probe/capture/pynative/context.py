@@ -61,6 +61,8 @@ class CaptureContext:
         call = recorder.begin(kind, key, args, kwargs, state.cell, repeated)
         if call is None:
             return None
+        if state.micro is not None:
+            call.micro = state.micro
         for log in state.logs:
             log.add(key, call)
         opened = OpenCall(recorder, call, repeated is not None, cell)

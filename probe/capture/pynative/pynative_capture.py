@@ -19,6 +19,7 @@ from probe.capture.pynative.comm_handles import CommHandleTracker
 from probe.capture.pynative.context import CaptureContext
 from probe.capture.pynative.jit import jit_patches
 from probe.capture.pynative.listed import ListedFunctions
+from probe.capture.pynative.micro_batches import MicroBatchHooks
 from probe.capture.pynative.operations import OperationHooks
 from probe.capture.pynative.optimizers import OptimizerHooks
 from probe.capture.pynative.primitives import PrimitiveHooks, find_primitives
@@ -55,16 +56,17 @@ class PyNativeCapture:
         nodes = AutogradNodes()
         self.wait: Callable[[], None] = nodes.synchronize
         self._gradients = GradientHooks(nodes)
-        self._parameters = ParameterHooks()
         self._debug_values = DebugValueHooks(nodes)
         self._handles = CommHandleTracker()
         self._context = CaptureContext(self._gradients)
+        self._parameters = ParameterHooks(lambda: context.state.micro)
         make, context = installed_parts().make, self._context
         recompute = make("recompute", lambda: recompute_patches(context), HookGroup())
         compiled = make("compiled functions", lambda: jit_patches(context), HookGroup())
         self._compilation = HookGroup([RareCollections(), recompute, compiled])
         listed = load_supported_apis(settings.support_ops) if settings.apis else []
         self._context.hooks.add(self._handles)
+        self._context.hooks.add(MicroBatchHooks(context.state))
         self._context.hooks.add(ListedFunctions(self._context, self._handles, listed, settings.early_names))
         if settings.operations:
             nothing: Hooks = HookGroup()

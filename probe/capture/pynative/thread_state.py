@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from collections import defaultdict, deque
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from probe.capture.autograd.call_graph import GraphInputs
 from probe.recording.call import Call
@@ -62,11 +62,12 @@ class ThreadState(threading.local):
         in_recorded_call: a listed API is running, or the tool itself. Listed APIs that it calls are not recorded.
         cells: the Cell calls that are open, outermost first.
         logs: recomputed Cells that run for the first time; they log the calls inside them.
+        micro: the number of the micro-batch that a pipeline runs, or None.
         replays: recomputed Cells that run again, outermost first: the calls of their first runs.
     """
 
     def __init__(self) -> None:
-        self.in_recorded_call = False
+        self.in_recorded_call, self.micro = False, cast("str | None", None)
         self.cells: list[OpenCall] = []
         self.logs: list[ReplayLog] = []
         self.replays: list[ReplayLog] = []
