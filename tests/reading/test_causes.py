@@ -22,10 +22,11 @@ def tensor(seed=0, shape=(3, 4), scale=1.0, md5=False):
 def compare(tmp_path):
     """Compare steps of entries: each argument is a list of {name: entry}, one for each step."""
 
-    def run(a, b, stacks=None, **options):
-        for side, steps in (("a", a), ("b", b)):
+    def run(a, b, stacks=None, trees=None, headers=({}, {}), **options):
+        for side, steps, header in (("a", a, headers[0]), ("b", b, headers[1])):
             for step, data in enumerate(steps):
-                write(tmp_path / side / f"step{step}" / "rank0", data, (stacks or {}).get(side))
+                folder = tmp_path / side / f"step{step}" / "rank0"
+                write(folder, data, (stacks or {}).get(side), (trees or {}).get(side), **header)
         return probe.compare(tmp_path / "a", tmp_path / "b", **options)
 
     return run
@@ -222,3 +223,80 @@ def test_the_rule_that_fired_is_in_the_json(tmp_path, compare, capsys):
     compare([a], [b])
     assert main(["compare", str(tmp_path / "a"), str(tmp_path / "b"), "--json", "-"]) == 1
     assert '"why": "the inputs agree, the output does not"' in capsys.readouterr().out
+
+
+def test_exchanged_inputs_of_a_cell_that_is_called_twice_are_wiring(compare):
+    """The calls of a Cell in it are not in another order: theirs is the order of the Cell around them."""
+    made = [tensor(2), tensor(3)]
+
+    def net(order):
+        data, frames, tree = {}, {}, {}
+        for number, name in enumerate(("tanh", "sin")):
+            data[f"Functional.{name}.0.forward"] = forward([tensor(1)], [made[number]])
+        for number, line in enumerate(("real = critic(x)", "made = critic(y)")):
+            x, hidden = made[order[number]], tensor(4 + order[number])
+            outer, inner = f"Cell.critic.Critic.forward.{number}", f"Cell.critic.fc.Dense.forward.{number}"
+            call = f"Primitive.matmul.MatMul.{number}.forward"
+            data[call] = forward([x, tensor(9)], [hidden])
+            data[inner] = cell([x], [hidden], weight=tensor(9))
+            data[outer] = forward([x], [hidden])
+            tree.update({call: inner, inner: outer, outer: None})
+            frames[str(2 * number)] = [[outer], [f"File net.py, line {number + 5}, in construct, \n {line}"]]
+            frames[str(2 * number + 1)] = [[inner, call], ["File net.py, line 1, in construct, \n self.fc(x)"]]
+        data["Functional.sub.0.forward"] = forward([tensor(4 + order[0]), tensor(4 + order[1])], [tensor(7 + order[0])])
+        return data, frames, tree
+
+    (a, stack_a, tree_a), (b, stack_b, tree_b) = net([0, 1]), net([1, 0])
+    first = compare([a], [b], {"a": stack_a, "b": stack_b}, {"a": tree_a, "b": tree_b}).first
+    assert (first.kind, first.name) == ("wiring", "Primitive.matmul.MatMul.0.forward")
+    assert first.sentence.endswith("comes from Functional.tanh.0.forward in A, from Functional.sin.0.forward in B")
+
+
+def test_another_level_is_no_change_of_the_training(compare):
+    """Level L0 records no API: that B has more calls is no finding, and hides none."""
+    cells = {f"Cell.fc{number}.Dense.forward.0": cell([tensor(number)], [tensor(number + 1)]) for number in range(3)}
+    calls = {f"Functional.relu.{n}.forward": forward([tensor(n)], [tensor(n + 1)]) for n in range(9)}
+    levels = {"level": "L0"}, {"level": "mix"}
+    found = compare([cells], [{**calls, **cells}], headers=levels)
+    assert found.ok
+    assert "harmless" not in str(found)
+    assert "A has level L0, B has mix: 9 calls of B are left out" in str(found)
+    faulty = {**cells, "Cell.fc2.Dense.forward.0": cell([tensor(2)], [tensor(3, scale=1.5)])}
+    assert compare([cells], [{**calls, **faulty}], headers=levels).first.name == "Cell.fc2.Dense.forward.0"
+
+
+def test_one_harmless_change_in_many_steps_is_one_line(compare):
+    a = {"Functional.relu.0.forward": forward([tensor(1)], [tensor(2)])}
+    b = {"Functional.ones.0.forward": forward([], [tensor(3)]), **a}
+    lines = str(compare([a] * 101, [b] * 101)).splitlines()
+    assert [line for line in lines if line.startswith("harmless")] == [
+        "harmless: only B has Functional.ones.0.forward, in the model or the script"
+    ]
+
+
+def test_one_cause_in_many_steps_is_one_origin_and_few_lines(compare):
+    def step(scale):
+        return {
+            "Functional.exp.0.forward": forward([tensor(1)], [tensor(2, scale=scale)]),
+            "Functional.sin.0.forward": forward([tensor(2, scale=scale)], [tensor(3, scale=scale)]),
+        }
+
+    found = compare([step(1.0)] * 101, [step(1.5)] * 101)
+    assert [origin.name for origin in (*found.origins, *found.later)] == ["Functional.exp.0.forward"] * 2
+    assert len(str(found).splitlines()) < 15
+
+
+@pytest.mark.parametrize("has_arrays", [False, True])
+def test_a_batch_whose_rows_are_reordered_says_so(tmp_path, has_arrays):
+    batch = np.random.RandomState(1).randn(4, 3).astype("f")
+    for side, data in (("a", batch), ("b", batch[::-1].copy())):
+        given = {**record(data, True), "data_name": "x.npy"} if has_arrays else record(data, True)
+        net = {"Functional.matmul.0.forward": forward([given], [tensor(ord(side), md5=True)])}
+        folder = write(tmp_path / side, net, dump_data_dir="x" if has_arrays else None)
+        (folder / "dump_tensor_data").mkdir()
+        np.save(folder / "dump_tensor_data" / "x.npy", data)
+    first = probe.compare(tmp_path / "a", tmp_path / "b").first
+    assert first.kind == "data"
+    assert first.sentence.startswith("the batch differs: Functional.matmul.0.forward, input 0")
+    said = "B has the same rows in another order" if has_arrays else "perhaps the same rows in another order"
+    assert said in first.sentence

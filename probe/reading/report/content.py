@@ -82,8 +82,7 @@ class ContentMaker:
             "stacks": self._code.stacks, "parents": parents, "notes": merged.notes, "histograms": merged.histograms,
             "origins": [self._origin(origin) for origin in origins[:_MOST]],
             "later": [self._origin(origin) for origin in later[:_MOST]],
-            "soft": [self._clean(item.sentence) for part in self._parts if part.summary
-                     for item in part.summary.origins.soft][:20],
+            "soft": [self._clean(item.sentence) for item in (result.soft if result else [])[:20]],
             "series": self._series(), "trends": self._trends(), "ranks": self._ranks(), "dropped": merged.dropped,
             "counts": self._counts(), "remarks": self._remarks(), "code": self._with_code,
             "comparable": result.is_comparable if result else True,

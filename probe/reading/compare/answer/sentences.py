@@ -10,6 +10,7 @@ from typing import Any
 from probe.reading import entry_name, text
 from probe.reading.compare.answer.update_sentences import line_of, update_sentence
 from probe.reading.compare.dataflow.graph import Graph
+from probe.reading.compare.judging.arrays import Arrays
 from probe.reading.compare.judging.verdicts import (
     FAINT,
     HARD,
@@ -118,9 +119,9 @@ class Describer:
             cell, parameter = finding.parameter
             change = "has other bits, though equal statistics," if slot and slot.verdict == OTHER_BITS else "differs"
             owner = entry_name.cell_label(cell) if entry_name.parse(cell).kind in (CELL, GRADIENT) else "the model"
-            return f"{parameter} of {owner} {change} before its first use{_numbers(slot)}"
+            return f"{parameter} of {owner} {change} before its first use{_numbers(slot)}{self._order(slot)}"
         if finding.kind == DATA:
-            return f"the data differ: {name}, {_place(finding.place)}{_numbers(slot)}"
+            return f"the batch differs: {name}, {_place(finding.place)}{_numbers(slot)}{self._order(slot, True)}"
         if finding.kind == OUTSIDE:
             return (
                 f"{name}, {_place(finding.place)}, comes from outside of the recorded calls (a constant or parameter "
@@ -144,6 +145,17 @@ class Describer:
         if finding.kind == COMMUNICATION:
             return f"{name} gives another result, though its inputs agree on this rank{_numbers(slot)}"
         return self._computation(finding.node, name, slot)
+
+    def _order(self, slot: Slot | None, is_batch: bool = False) -> str:
+        """Return the relation of one tensor to the other, such as the same rows in another order; "" for none."""
+        if slot is None or not is_tensor(slot.a) or not is_tensor(slot.b):
+            return ""
+        found = Arrays(self._dumps[0].path, self._dumps[1].path).relation(slot.a, slot.b)
+        if found:
+            return f"; B {found}"
+        a, b = ({key: side.get(key) for key in (*NUMBERS, "shape")} for side in (slot.a, slot.b))
+        order = "rows in another order" if is_batch else "numbers in other places"
+        return f"; perhaps the same {order}" if a == b and None not in a.values() else ""
 
     def _where(self, node: int) -> str:
         flow, place = self._graph.flow(node)
@@ -278,6 +290,6 @@ def _numbers(slot: Slot | None) -> str:
     shapes = [text.shape(side.get("shape")) for side in (a, b)]
     shape = f"shape {shapes[0]} / {shapes[1]}" if shapes[0] != shapes[1] else ""
     if not parts and not shape and not distance.rel_l2 and a.get("md5") != b.get("md5"):
-        known = "other bits, equal statistics: perhaps the same numbers in other places"
+        known = "other bits, equal statistics"
     shown = [*filter(None, (shape, known)), *parts[:_CONTEXT]]
     return f": {', '.join(shown)} ({a.get('dtype')})" if shown else ""
