@@ -300,3 +300,25 @@ def test_a_batch_whose_rows_are_reordered_says_so(tmp_path, has_arrays):
     assert first.sentence.startswith("the batch differs: Functional.matmul.0.forward, input 0")
     said = "B has the same rows in another order" if has_arrays else "perhaps the same rows in another order"
     assert said in first.sentence
+
+
+@pytest.mark.parametrize("is_elsewhere", [False, True])
+def test_a_constant_that_calls_made_is_linked_to_them(compare, is_elsewhere):
+    """``ops.ones(...) * 0.9``, used after other calls: the change of the number is the only origin."""
+
+    def net(factor):
+        ones, made = (record(np.full((3, 4), number, "f"), False) for number in (1, factor))
+        order = 1 if is_elsewhere else 0
+        return {
+            "Functional.ones.0.forward": forward([value((3, 4))], [ones]),
+            **({"Functional.tanh.0.forward": forward([tensor(1)], [tensor(2)])} if order else {}),
+            "Tensor.mul.0.forward": forward([ones, value(factor)], [made]),
+            "Functional.sin.0.forward": forward([tensor(3)], [tensor(4)]),
+            "Functional.add.0.forward": forward([tensor(5), made], [tensor(6, scale=factor)]),
+        }
+
+    found = compare([net(0.5)], [net(0.75)])
+    assert [(origin.kind, origin.name) for origin in found.origins] == [("argument", "Tensor.mul.0.forward")]
+    dump = probe.open(str(found.paths[0]))[0]
+    assert dump["Functional.add.0.forward"].inputs["1"].producer.name == "Tensor.mul.0.forward"
+    assert dump["Tensor.mul.0.forward"].inputs["0"].producer.name == "Functional.ones.0.forward"

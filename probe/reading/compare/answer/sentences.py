@@ -18,6 +18,7 @@ from probe.reading.compare.judging.verdicts import (
     OTHER_BITS,
     TRANSPOSED,
     Slot,
+    is_permuted,
     is_state,
     other_text,
 )
@@ -153,9 +154,8 @@ class Describer:
         found = Arrays(self._dumps[0].path, self._dumps[1].path).relation(slot.a, slot.b)
         if found:
             return f"; B {found}"
-        a, b = ({key: side.get(key) for key in (*NUMBERS, "shape")} for side in (slot.a, slot.b))
         order = "rows in another order" if is_batch else "numbers in other places"
-        return f"; perhaps the same {order}" if a == b and None not in a.values() else ""
+        return f"; perhaps the same {order}" if is_permuted(slot) else ""
 
     def _where(self, node: int) -> str:
         flow, place = self._graph.flow(node)
