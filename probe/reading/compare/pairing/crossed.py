@@ -38,7 +38,7 @@ def _around(flows: tuple[Flow, Flow], place: int, partners: Mapping[int, int]) -
     """Return the name, in B, of the Cell around a call of A."""
     name = flows[0].cells[place]
     own = flows[0].position.get(name) if name else None
-    return flows[1].names[partners[own]] if own in partners else name
+    return flows[1].names[partners[own]] if own is not None and own in partners else name
 
 
 def _line(flow: Flow, dump: Dump, place: int) -> str | None:

@@ -19,9 +19,9 @@ def leave_out_unrecorded(a: Dump, b: Dump) -> str:
     levels = [dump.header.get("level") for dump in (a, b)]
     if levels[0] == levels[1] or None in levels:
         return ""
-    kinds = [_kinds(dump) for dump in (a, b)]
+    of_a, of_b = _kinds(a), _kinds(b)
     said = []
-    for dump, own, other, side in ((a, *kinds, "A"), (b, *kinds[::-1], "B")):
+    for dump, own, other, side in ((a, of_a, of_b, "A"), (b, of_b, of_a, "B")):
         names = [name for kind in own.keys() - other.keys() for name in own[kind]] if other else []
         for name in names:
             del dump.data[name]
