@@ -322,3 +322,14 @@ def test_a_constant_that_calls_made_is_linked_to_them(compare, is_elsewhere):
     dump = probe.open(str(found.paths[0]))[0]
     assert dump["Functional.add.0.forward"].inputs["1"].producer.name == "Tensor.mul.0.forward"
     assert dump["Tensor.mul.0.forward"].inputs["0"].producer.name == "Functional.ones.0.forward"
+
+
+def test_numbers_of_arguments_have_the_digits_that_matter(compare):
+    def net(momentum, y):
+        call = forward([tensor(1)], [y])
+        return {"Primitive.bn.BatchNorm.0.forward": {**call, "attributes": {"momentum": value(momentum)}}}
+
+    first = compare([net(1 - 0.9, tensor(2))], [net(0.5, tensor(3))]).first
+    assert first.sentence.endswith("attribute momentum: 0.1 in A, 0.5 in B")
+    first = compare([net(0.1 + 1e-9, tensor(2))], [net(0.1, tensor(3))]).first
+    assert first.sentence.endswith("attribute momentum: 0.100000001 in A, 0.1 in B")

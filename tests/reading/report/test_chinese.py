@@ -21,7 +21,7 @@ OTHERS = (
     "looking for NaN/Inf",
     "other bits, equal statistics",
     "comparing ranks",
-    "there is nothing to compare",
+    "there is nothing to compare it with",
     "has one rank",
     "looking at the ranks",
     "one layer apart",
