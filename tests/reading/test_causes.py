@@ -333,3 +333,28 @@ def test_numbers_of_arguments_have_the_digits_that_matter(compare):
     assert first.sentence.endswith("attribute momentum: 0.1 in A, 0.5 in B")
     first = compare([net(0.1 + 1e-9, tensor(2))], [net(0.1, tensor(3))]).first
     assert first.sentence.endswith("attribute momentum: 0.100000001 in A, 0.1 in B")
+
+
+def test_exchanged_inputs_behind_views_of_one_name_are_told_by_their_cells(compare):
+    """``q = self.key(x)``: the views after it have the same names on both sides."""
+    made = {"query": tensor(2), "key": tensor(3)}
+
+    def net(first, second):
+        data, tree = {}, {}
+        for number, part in enumerate((first, second)):
+            own, call = f"Cell.{part}.Dense.forward.0", f"Primitive.bias_add.BiasAdd.{number}.forward"
+            data[call] = forward([tensor(1), tensor(20 + len(part))], [made[part]])
+            data[own] = cell([tensor(1)], [made[part]], bias=tensor(20 + len(part)))
+            tree.update({call: own, own: None})
+        for number, part in enumerate((first, second)):
+            view = {**made[part], "shape": [4, 3]}
+            data[f"Tensor.reshape.{number}.forward"] = forward([made[part], value(4)], [view])
+            data[f"Functional.softmax.{number}.forward"] = forward(
+                [view, value(number)], [tensor(30 + number + len(part))]
+            )
+        return data, tree
+
+    (a, tree_a), (b, tree_b) = net("query", "key"), net("key", "query")
+    found = compare([a], [b], trees={"a": tree_a, "b": tree_b})
+    assert found.first.kind == "wiring"
+    assert "of query.Dense in A" in found.first.sentence and "of key.Dense in B" in found.first.sentence

@@ -20,7 +20,8 @@ function overviewView(view) {
 function nothingText() {
   if (!D.two) return t("no_nan");
   if (!D.comparable) return t("not_comparable");
-  return ["carried", "grown", "only_a", "only_b", "argument"].some((name) => D.counts.states[name]) ? t("no_origin") : t("no_difference");
+  if (["carried", "grown"].some((name) => D.counts.states[name])) return t("no_origin");
+  return t(["only_a", "only_b", "argument"].some((name) => D.counts.states[name]) ? "harmless" : "no_difference");
 }
 
 function lossLines() {
