@@ -358,3 +358,30 @@ def test_exchanged_inputs_behind_views_of_one_name_are_told_by_their_cells(compa
     found = compare([a], [b], trees={"a": tree_a, "b": tree_b})
     assert found.first.kind == "wiring"
     assert "of query.Dense in A" in found.first.sentence and "of key.Dense in B" in found.first.sentence
+
+
+def test_a_frozen_weight_behind_unrecorded_views_is_missing_in_the_optimizer(compare):
+    """A GRU cuts its weight into parts: no content tells whose they are, the update does."""
+
+    def net(names):
+        call, own = "Primitive.gru_cell.MatMul.0.forward", "Cell.gru.rnn.Cell.forward.0"
+        has_gradient = "gru.weight" in names
+        gradient = tensor(6) if has_gradient else None
+        data = {
+            call: forward([tensor(1), tensor(2)], [tensor(3)]),
+            own: cell([tensor(1)], [tensor(3)]),
+            "Functional.sin.0.forward": forward([tensor(3)], [tensor(4)]),
+            "Functional.sin.0.backward": {"input": [tensor(5)], "output": [tensor(7)]},
+            "Primitive.gru_cell.MatMul.0.backward": {"input": [tensor(7)], "output": [tensor(8), gradient]},
+            "Cell.optimizer.SGD.forward.0": {
+                **forward([[tensor(6 if name == "gru.weight" else 9) for name in names]], []),
+                "input_kwargs": {"parameters": [value(name) for name in names], "learning_rate": value(0.1)},
+            },
+        }
+        tree = {call: own, "Primitive.gru_cell.MatMul.0.backward": "Cell.gru.rnn.Cell.backward.0", own: None}
+        return data, tree
+
+    (a, tree_a), (b, tree_b) = net(["gru.weight", "fc.weight"]), net(["fc.weight"])
+    first = compare([a], [b], trees={"a": tree_a, "b": tree_b}).first
+    assert first.kind == "optimizer"
+    assert first.sentence.startswith("gru.weight is missing in the optimizer of B, or without a gradient")
