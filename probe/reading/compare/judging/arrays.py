@@ -180,7 +180,7 @@ def relation(a: Array, b: Array) -> str:  # noqa: PLR0911 (one line for each rel
     >>> import numpy as np
     >>> x = np.arange(6.0).reshape(2, 3)
     >>> relation(x, x.T), relation(x, x[::-1]), relation(x, 0.5 * x), relation(x, x + x**2)
-    ("is the transpose of A's", "has the same rows in another order", "is A's times 0.5", '')
+    ("is the transpose of A's", 'has the same rows in another order', "is A's times 0.5", '')
     """
     import numpy as np
 

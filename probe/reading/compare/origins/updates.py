@@ -85,7 +85,7 @@ def lacking_update(
 ) -> tuple[int, str]:
     """Return the update that lacks, on one side, the parameter whose gradient is missing, and its place there.
 
-    Where the way of the gradient has no known end, it is a parameter of a Cell around the call.
+    If the way of the gradient has no known end, it is a parameter of a Cell around the call.
 
     Args:
         graph: the dataflow.
