@@ -81,11 +81,11 @@ class Arrays:
         Raises:
             UsageError: when an array was not written, or cannot be read.
         """
-        from probe.reading.load import load_array
-
         paths = self._paths(a, b)
         if paths is None:
             raise UsageError("no array was written")
+        from probe.reading.load import load_array  # numpy
+
         found = [
             [load_array(path, str(record.get("dtype")), True) for path in files] for record, files in zip((a, b), paths)
         ]
