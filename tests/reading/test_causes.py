@@ -265,6 +265,12 @@ def test_another_level_is_no_change_of_the_training(compare):
     assert compare([cells], [{**calls, **faulty}], headers=levels).first.name == "Cell.fc2.Dense.forward.0"
 
 
+def test_two_levels_without_a_call_in_common_cannot_be_compared(compare):
+    cells = {f"Cell.fc{n}.Dense.forward.0": cell([tensor(n)], [tensor(n + 1)]) for n in range(3)}
+    calls = {f"Functional.relu.{n}.forward": forward([tensor(n)], [tensor(n + 1)]) for n in range(3)}
+    assert compare([cells], [calls], headers=({"level": "L0"}, {"level": "L1"})).status == 2
+
+
 def test_one_harmless_change_in_many_steps_is_one_line(compare):
     a = {"Functional.relu.0.forward": forward([tensor(1)], [tensor(2)])}
     b = {"Functional.ones.0.forward": forward([], [tensor(3)]), **a}

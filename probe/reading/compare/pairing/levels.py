@@ -20,13 +20,14 @@ def leave_out_unrecorded(a: Dump, b: Dump) -> str:
     if levels[0] == levels[1] or None in levels:
         return ""
     of_a, of_b = _kinds(a), _kinds(b)
-    said = []
-    for dump, own, other, side in ((a, of_a, of_b, "A"), (b, of_b, of_a, "B")):
-        names = [name for kind in own.keys() - other.keys() for name in own[kind]] if other else []
-        for name in names:
-            del dump.data[name]
-        said += [f"{len(names)} calls of {side}"] if names else []
-    return f"A has level {levels[0]}, B has {levels[1]}: {' and '.join(said)} are left out" if said else ""
+    side = "A" if of_b.keys() < of_a.keys() else "B" if of_a.keys() < of_b.keys() else ""
+    if not (side and of_a and of_b):  # L0 and L1 have hardly a call in common: they cannot be compared
+        return ""
+    dump, own, other = (a, of_a, of_b) if side == "A" else (b, of_b, of_a)
+    names = [name for kind in own.keys() - other.keys() for name in own[kind]]
+    for name in names:
+        del dump.data[name]
+    return f"A has level {levels[0]}, B has {levels[1]}: {len(names)} calls of {side} are left out"
 
 
 def _kinds(dump: Dump) -> dict[str, list[str]]:
