@@ -123,6 +123,7 @@ def test_another_output_of_the_same_call_is_wiring(compare):
     first = compare([net(-1 + 3)], [net(0)]).first
     assert (first.kind, first.name, first.place) == ("wiring", "Functional.tanh.0.forward", "input.0")
     assert first.why == "the input is another output of the same call"
+    assert first.sentence.endswith("input 0, is another output of Functional.split.0.forward in B than in A")
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -176,6 +176,9 @@ class Describer:
         graph = self._graph
         nodes = graph.producer_nodes(finding.node, finding.place)
         if nodes[0] == nodes[1]:
+            if graph.uses_other_output(finding.node, finding.place):
+                maker = self._own_name(nodes[0], 1)
+                return f"{name}, {_place(finding.place)}, is another output of {maker} in B than in A"
             nodes = graph.root_nodes(finding.node, finding.place)
         names = [self._own_name(node, side) for side, node in enumerate(nodes)]
         for _ in range(
