@@ -183,7 +183,14 @@ class Flow:
             cell = self.cells[place]
             if latest == place - 1 or (cell is not None and self.cells[latest] == cell):
                 return latest, None, latest
+            if len(producers) == 1 and key not in self._parameters and self._is_made_of_constants(latest):
+                return latest, None, latest
         return _OUTSIDE, self._own_parameter(place, key), _OUTSIDE
+
+    def _is_made_of_constants(self, place: int) -> bool:
+        """Return whether a call was given constants alone: then its constant output is its own, such as ones * 0.9."""
+        is_forward = self.parts[place].direction == FORWARD
+        return is_forward and all(link.record.get("Max") == link.record.get("Min") for link in self.links[place])
 
     def _own_parameter(self, place: int, key: tuple[Any, ...]) -> tuple[str, str] | None:
         """Return which parameter has this content: of the Cell around the call if it has one, else of any Cell."""

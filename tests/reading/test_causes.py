@@ -22,10 +22,11 @@ def tensor(seed=0, shape=(3, 4), scale=1.0, md5=False):
 def compare(tmp_path):
     """Compare steps of entries: each argument is a list of {name: entry}, one for each step."""
 
-    def run(a, b, stacks=None, **options):
-        for side, steps in (("a", a), ("b", b)):
+    def run(a, b, stacks=None, trees=None, headers=({}, {}), **options):
+        for side, steps, header in (("a", a, headers[0]), ("b", b, headers[1])):
             for step, data in enumerate(steps):
-                write(tmp_path / side / f"step{step}" / "rank0", data, (stacks or {}).get(side))
+                folder = tmp_path / side / f"step{step}" / "rank0"
+                write(folder, data, (stacks or {}).get(side), (trees or {}).get(side), **header)
         return probe.compare(tmp_path / "a", tmp_path / "b", **options)
 
     return run
@@ -122,6 +123,7 @@ def test_another_output_of_the_same_call_is_wiring(compare):
     first = compare([net(-1 + 3)], [net(0)]).first
     assert (first.kind, first.name, first.place) == ("wiring", "Functional.tanh.0.forward", "input.0")
     assert first.why == "the input is another output of the same call"
+    assert first.sentence.endswith("input 0, is another output of Functional.split.0.forward in B than in A")
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -222,3 +224,171 @@ def test_the_rule_that_fired_is_in_the_json(tmp_path, compare, capsys):
     compare([a], [b])
     assert main(["compare", str(tmp_path / "a"), str(tmp_path / "b"), "--json", "-"]) == 1
     assert '"why": "the inputs agree, the output does not"' in capsys.readouterr().out
+
+
+def test_exchanged_inputs_of_a_cell_that_is_called_twice_are_wiring(compare):
+    """The calls of a Cell in it are not in another order: theirs is the order of the Cell around them."""
+    made = [tensor(2), tensor(3)]
+
+    def net(order):
+        data, frames, tree = {}, {}, {}
+        for number, name in enumerate(("tanh", "sin")):
+            data[f"Functional.{name}.0.forward"] = forward([tensor(1)], [made[number]])
+        for number, line in enumerate(("real = critic(x)", "made = critic(y)")):
+            x, hidden = made[order[number]], tensor(4 + order[number])
+            outer, inner = f"Cell.critic.Critic.forward.{number}", f"Cell.critic.fc.Dense.forward.{number}"
+            call = f"Primitive.matmul.MatMul.{number}.forward"
+            data[call] = forward([x, tensor(9)], [hidden])
+            data[inner] = cell([x], [hidden], weight=tensor(9))
+            data[outer] = forward([x], [hidden])
+            tree.update({call: inner, inner: outer, outer: None})
+            frames[str(2 * number)] = [[outer], [f"File net.py, line {number + 5}, in construct, \n {line}"]]
+            frames[str(2 * number + 1)] = [[inner, call], ["File net.py, line 1, in construct, \n self.fc(x)"]]
+        data["Functional.sub.0.forward"] = forward([tensor(4 + order[0]), tensor(4 + order[1])], [tensor(7 + order[0])])
+        return data, frames, tree
+
+    (a, stack_a, tree_a), (b, stack_b, tree_b) = net([0, 1]), net([1, 0])
+    first = compare([a], [b], {"a": stack_a, "b": stack_b}, {"a": tree_a, "b": tree_b}).first
+    assert (first.kind, first.name) == ("wiring", "Primitive.matmul.MatMul.0.forward")
+    assert first.sentence.endswith("comes from Functional.tanh.0.forward in A, from Functional.sin.0.forward in B")
+
+
+def test_another_level_is_no_change_of_the_training(compare):
+    """Level L0 records no API: that B has more calls is no finding, and hides none."""
+    cells = {f"Cell.fc{number}.Dense.forward.0": cell([tensor(number)], [tensor(number + 1)]) for number in range(3)}
+    calls = {f"Functional.relu.{n}.forward": forward([tensor(n)], [tensor(n + 1)]) for n in range(9)}
+    levels = {"level": "L0"}, {"level": "mix"}
+    found = compare([cells], [{**calls, **cells}], headers=levels)
+    assert found.ok
+    assert "harmless" not in str(found)
+    assert "A has level L0, B has mix: 9 calls of B are left out" in str(found)
+    faulty = {**cells, "Cell.fc2.Dense.forward.0": cell([tensor(2)], [tensor(3, scale=1.5)])}
+    assert compare([cells], [{**calls, **faulty}], headers=levels).first.name == "Cell.fc2.Dense.forward.0"
+
+
+def test_two_levels_without_a_call_in_common_cannot_be_compared(compare):
+    cells = {f"Cell.fc{n}.Dense.forward.0": cell([tensor(n)], [tensor(n + 1)]) for n in range(3)}
+    calls = {f"Functional.relu.{n}.forward": forward([tensor(n)], [tensor(n + 1)]) for n in range(3)}
+    assert compare([cells], [calls], headers=({"level": "L0"}, {"level": "L1"})).status == 2
+
+
+def test_one_harmless_change_in_many_steps_is_one_line(compare):
+    a = {"Functional.relu.0.forward": forward([tensor(1)], [tensor(2)])}
+    b = {"Functional.ones.0.forward": forward([], [tensor(3)]), **a}
+    lines = str(compare([a] * 101, [b] * 101)).splitlines()
+    assert [line for line in lines if line.startswith("harmless")] == [
+        "harmless: only B has Functional.ones.0.forward, in the model or the script"
+    ]
+
+
+def test_one_cause_in_many_steps_is_one_origin_and_few_lines(compare):
+    def step(scale):
+        return {
+            "Functional.exp.0.forward": forward([tensor(1)], [tensor(2, scale=scale)]),
+            "Functional.sin.0.forward": forward([tensor(2, scale=scale)], [tensor(3, scale=scale)]),
+        }
+
+    found = compare([step(1.0)] * 101, [step(1.5)] * 101)
+    assert [origin.name for origin in (*found.origins, *found.later)] == ["Functional.exp.0.forward"] * 2
+    assert len(str(found).splitlines()) < 15
+
+
+@pytest.mark.parametrize("has_arrays", [False, True])
+def test_a_batch_whose_rows_are_reordered_says_so(tmp_path, has_arrays):
+    batch = np.random.RandomState(1).randn(4, 3).astype("f")
+    for side, data in (("a", batch), ("b", batch[::-1].copy())):
+        given = {**record(data, True), "data_name": "x.npy"} if has_arrays else record(data, True)
+        net = {"Functional.matmul.0.forward": forward([given], [tensor(ord(side), md5=True)])}
+        folder = write(tmp_path / side, net, dump_data_dir="x" if has_arrays else None)
+        (folder / "dump_tensor_data").mkdir()
+        np.save(folder / "dump_tensor_data" / "x.npy", data)
+    first = probe.compare(tmp_path / "a", tmp_path / "b").first
+    assert first.kind == "data"
+    assert first.sentence.startswith("the batch differs: Functional.matmul.0.forward, input 0")
+    said = "B has the same rows in another order" if has_arrays else "perhaps the same rows in another order"
+    assert said in first.sentence
+
+
+@pytest.mark.parametrize("is_elsewhere", [False, True])
+def test_a_constant_that_calls_made_is_linked_to_them(compare, is_elsewhere):
+    """``ops.ones(...) * 0.9``, used after other calls: the change of the number is the only origin."""
+
+    def net(factor):
+        ones, made = (record(np.full((3, 4), number, "f"), False) for number in (1, factor))
+        order = 1 if is_elsewhere else 0
+        return {
+            "Functional.ones.0.forward": forward([value((3, 4))], [ones]),
+            **({"Functional.tanh.0.forward": forward([tensor(1)], [tensor(2)])} if order else {}),
+            "Tensor.mul.0.forward": forward([ones, value(factor)], [made]),
+            "Functional.sin.0.forward": forward([tensor(3)], [tensor(4)]),
+            "Functional.add.0.forward": forward([tensor(5), made], [tensor(6, scale=factor)]),
+        }
+
+    found = compare([net(0.5)], [net(0.75)])
+    assert [(origin.kind, origin.name) for origin in found.origins] == [("argument", "Tensor.mul.0.forward")]
+    dump = probe.open(str(found.paths[0]))[0]
+    assert dump["Functional.add.0.forward"].inputs["1"].producer.name == "Tensor.mul.0.forward"
+    assert dump["Tensor.mul.0.forward"].inputs["0"].producer.name == "Functional.ones.0.forward"
+
+
+def test_numbers_of_arguments_have_the_digits_that_matter(compare):
+    def net(momentum, y):
+        call = forward([tensor(1)], [y])
+        return {"Primitive.bn.BatchNorm.0.forward": {**call, "attributes": {"momentum": value(momentum)}}}
+
+    first = compare([net(1 - 0.9, tensor(2))], [net(0.5, tensor(3))]).first
+    assert first.sentence.endswith("attribute momentum: 0.1 in A, 0.5 in B")
+    first = compare([net(0.1 + 1e-9, tensor(2))], [net(0.1, tensor(3))]).first
+    assert first.sentence.endswith("attribute momentum: 0.100000001 in A, 0.1 in B")
+
+
+def test_exchanged_inputs_behind_views_of_one_name_are_told_by_their_cells(compare):
+    """``q = self.key(x)``: the views after it have the same names on both sides."""
+    made = {"query": tensor(2), "key": tensor(3)}
+
+    def net(first, second):
+        data, tree = {}, {}
+        for number, part in enumerate((first, second)):
+            own, call = f"Cell.{part}.Dense.forward.0", f"Primitive.bias_add.BiasAdd.{number}.forward"
+            data[call] = forward([tensor(1), tensor(20 + len(part))], [made[part]])
+            data[own] = cell([tensor(1)], [made[part]], bias=tensor(20 + len(part)))
+            tree.update({call: own, own: None})
+        for number, part in enumerate((first, second)):
+            view = {**made[part], "shape": [4, 3]}
+            data[f"Tensor.reshape.{number}.forward"] = forward([made[part], value(4)], [view])
+            data[f"Functional.softmax.{number}.forward"] = forward(
+                [view, value(number)], [tensor(30 + number + len(part))]
+            )
+        return data, tree
+
+    (a, tree_a), (b, tree_b) = net("query", "key"), net("key", "query")
+    found = compare([a], [b], trees={"a": tree_a, "b": tree_b})
+    assert found.first.kind == "wiring"
+    assert "of query.Dense in A" in found.first.sentence and "of key.Dense in B" in found.first.sentence
+
+
+def test_a_frozen_weight_behind_unrecorded_views_is_missing_in_the_optimizer(compare):
+    """A GRU cuts its weight into parts: no content tells whose they are, the update does."""
+
+    def net(names):
+        call, own = "Primitive.gru_cell.MatMul.0.forward", "Cell.gru.rnn.Cell.forward.0"
+        has_gradient = "gru.weight" in names
+        gradient = tensor(6) if has_gradient else None
+        data = {
+            call: forward([tensor(1), tensor(2)], [tensor(3)]),
+            own: cell([tensor(1)], [tensor(3)]),
+            "Functional.sin.0.forward": forward([tensor(3)], [tensor(4)]),
+            "Functional.sin.0.backward": {"input": [tensor(5)], "output": [tensor(7)]},
+            "Primitive.gru_cell.MatMul.0.backward": {"input": [tensor(7)], "output": [tensor(8), gradient]},
+            "Cell.optimizer.SGD.forward.0": {
+                **forward([[tensor(6 if name == "gru.weight" else 9) for name in names]], []),
+                "input_kwargs": {"parameters": [value(name) for name in names], "learning_rate": value(0.1)},
+            },
+        }
+        tree = {call: own, "Primitive.gru_cell.MatMul.0.backward": "Cell.gru.rnn.Cell.backward.0", own: None}
+        return data, tree
+
+    (a, tree_a), (b, tree_b) = net(["gru.weight", "fc.weight"]), net(["fc.weight"])
+    first = compare([a], [b], trees={"a": tree_a, "b": tree_b}).first
+    assert first.kind == "optimizer"
+    assert first.sentence.startswith("gru.weight is missing in the optimizer of B, or without a gradient")

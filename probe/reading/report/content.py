@@ -15,6 +15,7 @@ from probe.reading.frames import Frame
 from probe.reading.nan import in_order
 from probe.reading.rank_checks import RankFinding, check_digests
 from probe.reading.report import part as kinds
+from probe.reading.report.chinese import chinese
 from probe.reading.report.code import Code, short_paths, without_paths
 from probe.reading.report.merge import Merged
 from probe.reading.report.monitored import alarms_of, main_lines
@@ -82,12 +83,12 @@ class ContentMaker:
             "stacks": self._code.stacks, "parents": parents, "notes": merged.notes, "histograms": merged.histograms,
             "origins": [self._origin(origin) for origin in origins[:_MOST]],
             "later": [self._origin(origin) for origin in later[:_MOST]],
-            "soft": [self._clean(item.sentence) for part in self._parts if part.summary
-                     for item in part.summary.origins.soft][:20],
+            "soft": [self._clean(item.sentence) for item in (result.soft if result else [])[:20]],
             "series": self._series(), "trends": self._trends(), "ranks": self._ranks(), "dropped": merged.dropped,
             "counts": self._counts(), "remarks": self._remarks(), "code": self._with_code,
             "comparable": result.is_comparable if result else True,
         }  # fmt: skip
+        description["chinese"] = _chinese(description)
         return Content(description, merged, result.status if result else int(bool(origins)))
 
     def _clean(self, text: str) -> str:
@@ -190,6 +191,13 @@ class ContentMaker:
             if part.error:
                 said[part.error] = None
         return [self._clean(line) for line in list(said)[:30]]
+
+
+def _chinese(description: dict[str, Any]) -> dict[str, str]:
+    """Return the sentences of all findings -> the same in Chinese."""
+    findings = (item for key in ("origins", "later", "ranks", "trends") for item in description[key])
+    said = [*(item["sentence"] for item in findings), *description["soft"], *description["remarks"]]
+    return {sentence: chinese(sentence) for sentence in said}
 
 
 def _number(value: float | None) -> float | str | None:

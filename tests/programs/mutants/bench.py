@@ -100,6 +100,8 @@ def is_named(origin, change, truth, module):  # noqa: PLR0911, PLR0912 - a list 
     if kind.startswith(("BatchNorm", "LayerNorm")):
         return cell.startswith(f".{truth}.")
     if kind == "frozen":
+        if truth and origin.kind == "optimizer" and origin.place.endswith(f".{truth}"):
+            return True  # the optimizer that is made of the trainable parameters lacks it
         return (f".{last}." in place and in_cell) or (in_cell and origin.kind == "gradient")
     return (f".{last}." in place and in_cell) or (bool(above) and in_cell and origin.kind == "computation")
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from probe.__main__ import main
+from tests.reading.builders import forward, tensor, write
 from tests.reading.report.runs import FAULT, faulty
 from tests.support.browser import Browser, find_browser
 from tests.support.paths import ROOT
@@ -142,6 +143,24 @@ def test_the_first_screen_names_the_fault(browser, page):
         assert part in text
     assert bottom < 900
     assert (browser.errors, len(browser.requests)) == ([], 1)
+
+
+def test_the_first_screen_calls_a_harmless_change_harmless(browser, tmp_path):
+    calls = {"Functional.tanh.0.forward": forward([tensor()], [tensor(norm=3.0)])}
+    write(tmp_path / "a", calls)
+    write(tmp_path / "b", {**calls, "Functional.ones.0.forward": forward([], [tensor(norm=9.0)])})
+    output = tmp_path / "report.html"
+    assert main(["report", str(tmp_path / "a"), str(tmp_path / "b"), "-o", str(output), "--lang", "en"]) == 0
+    browser.open(output)
+    assert browser.js("document.querySelector('.verdict').innerText").startswith("No difference beyond tolerance.")
+
+
+def test_the_chinese_page_has_chinese_findings(browser, tmp_path):
+    golden, mine = faulty(tmp_path)
+    output = tmp_path / "report.html"
+    assert main(["report", str(golden), str(mine), "-o", str(output), "--lang", "zh"]) == 1
+    browser.open(output)
+    assert "A 中为 0.25，B 中为 0.0625" in browser.js("document.querySelector('.origin').innerText")  # noqa: RUF001
 
 
 def test_a_walk_by_keyboard_from_the_fault_and_back(browser, page):

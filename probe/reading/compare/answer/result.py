@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from probe.reading.compare.origins.across_ranks import first_origins
+from probe.reading.compare.origins.across_ranks import first_origins, once
 from probe.reading.compare.origins.origin import Origin
 from probe.reading.compare.origins.unit_summary import UnitSummary
 
@@ -41,6 +41,11 @@ class ComparisonResult:
     def first(self) -> Origin | None:
         """The first place where a difference begins; None where there is none."""
         return self.origins[0] if self.origins else None
+
+    @property
+    def soft(self) -> list[Origin]:
+        """Changes that alone change no value: a call more, an argument. Each is there once, for all steps and ranks."""
+        return once(origin for unit in self.units for origin in unit.origins.soft)
 
     @property
     def verdicts(self) -> dict[str, int]:

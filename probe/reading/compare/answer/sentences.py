@@ -10,6 +10,7 @@ from typing import Any
 from probe.reading import entry_name, text
 from probe.reading.compare.answer.update_sentences import line_of, update_sentence
 from probe.reading.compare.dataflow.graph import Graph
+from probe.reading.compare.judging.arrays import Arrays
 from probe.reading.compare.judging.verdicts import (
     FAINT,
     HARD,
@@ -17,6 +18,7 @@ from probe.reading.compare.judging.verdicts import (
     OTHER_BITS,
     TRANSPOSED,
     Slot,
+    is_permuted,
     is_state,
     other_text,
 )
@@ -44,7 +46,7 @@ from probe.reading.flow import is_constant
 from probe.reading.frames import user_frame
 from probe.reading.values import NUMBERS, is_tensor
 
-_CONTEXT = 2
+_CONTEXT, _ROAD = 2, 8
 _PLACES = {"kwargs": "argument", "attributes": "attribute", "model_parameters": "parameter"}
 _PERMUTED = "; or an input holds the same numbers in other places: only summary_mode md5 or task tensor can tell"
 
@@ -116,11 +118,13 @@ class Describer:
         where = self._where(finding.node)
         if finding.kind == PARAMETER and finding.parameter:
             cell, parameter = finding.parameter
-            change = "has other bits, though equal statistics," if slot and slot.verdict == OTHER_BITS else "differs"
+            other_bits = slot is not None and slot.verdict == OTHER_BITS
+            change = "has other bits, though equal statistics," if other_bits else "differs"
+            numbers = "" if other_bits else _numbers(slot)
             owner = entry_name.cell_label(cell) if entry_name.parse(cell).kind in (CELL, GRADIENT) else "the model"
-            return f"{parameter} of {owner} {change} before its first use{_numbers(slot)}"
+            return f"{parameter} of {owner} {change} before its first use{numbers}{self._order(slot)}"
         if finding.kind == DATA:
-            return f"the data differ: {name}, {_place(finding.place)}{_numbers(slot)}"
+            return f"the batch differs: {name}, {_place(finding.place)}{_numbers(slot)}{self._order(slot, True)}"
         if finding.kind == OUTSIDE:
             return (
                 f"{name}, {_place(finding.place)}, comes from outside of the recorded calls (a constant or parameter "
@@ -145,6 +149,16 @@ class Describer:
             return f"{name} gives another result, though its inputs agree on this rank{_numbers(slot)}"
         return self._computation(finding.node, name, slot)
 
+    def _order(self, slot: Slot | None, is_batch: bool = False) -> str:
+        """Return the relation of one tensor to the other, such as the same rows in another order; "" for none."""
+        if slot is None or not is_tensor(slot.a) or not is_tensor(slot.b):
+            return ""
+        found = Arrays(self._dumps[0].path, self._dumps[1].path).relation(slot.a, slot.b)
+        if found:
+            return f"; B {found}"
+        order = "rows in another order" if is_batch else "numbers in other places"
+        return f"; perhaps the same {order}" if is_permuted(slot) else ""
+
     def _where(self, node: int) -> str:
         flow, place = self._graph.flow(node)
         return entry_name.cell_label(flow.cells[place]) or "the model or the script"
@@ -162,16 +176,39 @@ class Describer:
         graph = self._graph
         nodes = graph.producer_nodes(finding.node, finding.place)
         if nodes[0] == nodes[1]:
+            if graph.uses_other_output(finding.node, finding.place):
+                maker = self._own_name(nodes[0], 1)
+                return f"{name}, {_place(finding.place)}, is another output of {maker} in B than in A"
             nodes = graph.root_nodes(finding.node, finding.place)
-        names = [
-            "outside of the recorded calls" if node == NONE else self._own_name(node, side)
-            for side, node in enumerate(nodes)
-        ]
+        names = [self._own_name(node, side) for side, node in enumerate(nodes)]
+        for _ in range(
+            _ROAD
+        ):  # calls of one name that are no partners: their Cells, or the calls before them, tell more
+            if names[0] != names[1]:
+                return f"{name}, {_place(finding.place)}, comes from {names[0]} in A, from {names[1]} in B"
+            known = [self._name_in_cell(node, side) for side, node in enumerate(nodes)]
+            if known[0] == known[1]:
+                nodes = self._maker(nodes[0], 0), self._maker(nodes[1], 1)
+                known = [self._own_name(node, side) for side, node in enumerate(nodes)]
+            names = known if NONE not in nodes else names
         if names[0] == names[1]:
             return f"{name}, {_place(finding.place)}, has another content: {names[0]} is another call in A than in B"
         return f"{name}, {_place(finding.place)}, comes from {names[0]} in A, from {names[1]} in B"
 
+    def _name_in_cell(self, node: int, side: int) -> str:
+        flow, place = self._graph.alignment.flows[side], self._graph.pairs[node][:2][side]
+        cell = entry_name.cell_label(flow.cells[place]) if NONE not in (node, place) else None
+        return self._own_name(node, side) + (f" of {cell}" if cell else "")
+
+    def _maker(self, node: int, side: int) -> int:
+        """Return the node that made the first input of a node, on one side; -1 for none."""
+        flow, place = self._graph.alignment.flows[side], self._graph.pairs[node][:2][side]
+        links = flow.links[place] if NONE not in (node, place) else ()
+        return self._graph.node_of(flow, links[0].producer) if links and links[0].producer >= 0 else NONE
+
     def _own_name(self, node: int, side: int) -> str:
+        if node == NONE:
+            return "outside of the recorded calls"
         pair = self._graph.pairs[node]
         place = pair.b if side else pair.a
         return self._graph.name(node) if place == NONE else self._graph.alignment.flows[side].names[place]
@@ -278,6 +315,6 @@ def _numbers(slot: Slot | None) -> str:
     shapes = [text.shape(side.get("shape")) for side in (a, b)]
     shape = f"shape {shapes[0]} / {shapes[1]}" if shapes[0] != shapes[1] else ""
     if not parts and not shape and not distance.rel_l2 and a.get("md5") != b.get("md5"):
-        known = "other bits, equal statistics: perhaps the same numbers in other places"
+        known = "other bits, equal statistics"
     shown = [*filter(None, (shape, known)), *parts[:_CONTEXT]]
     return f": {', '.join(shown)} ({a.get('dtype')})" if shown else ""

@@ -102,11 +102,11 @@ def _cells(comparison: ComparisonResult) -> list[str]:
 def _also(comparison: ComparisonResult) -> list[str]:
     """Return changes that alone change no value: they may be what was meant, beside the origin."""
     named = {origin.name for origin in comparison.origins}
-    soft = [origin for unit in comparison.units for origin in unit.origins.soft if origin.name not in named]
+    soft = [origin for origin in comparison.soft if origin.name not in named]
     return [f"also other, without a value that differs by it: {text.shorten(soft[0].sentence, 200)}"] if soft else []
 
 
 def _harmless(comparison: ComparisonResult) -> list[str]:
-    soft = [origin for unit in comparison.units for origin in unit.origins.soft]
+    soft = comparison.soft
     lines = [f"harmless: {text.shorten(origin.sentence, 200)}" for origin in soft[:_NOTES]]
     return [*lines, *([f"harmless: {len(soft) - _NOTES} more"] if len(soft) > _NOTES else [])]

@@ -69,7 +69,7 @@ def _compare(
         summary.notes = [*a.notes, *b.notes]
         summary.header = [*first_lines(a.folder.path, b.folder.path), *header_differences(a, b)]
         comparing = JudgedPairs(a, b, options)
-        summary.notes += [comparing.divides] if comparing.divides else []
+        summary.notes += [note for note in (comparing.levels, comparing.divides) if note]
         summary.counts = _count(comparing)
         summary.origins = _find_origins(summary.counts, comparing)
         name_ranks([*summary.origins.first, *summary.origins.later], comparing)

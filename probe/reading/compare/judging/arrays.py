@@ -81,11 +81,11 @@ class Arrays:
         Raises:
             UsageError: when an array was not written, or cannot be read.
         """
-        from probe.reading.load import load_array
-
         paths = self._paths(a, b)
         if paths is None:
             raise UsageError("no array was written")
+        from probe.reading.load import load_array  # numpy
+
         found = [
             [load_array(path, str(record.get("dtype")), True) for path in files] for record, files in zip((a, b), paths)
         ]
@@ -179,8 +179,8 @@ def relation(a: Array, b: Array) -> str:  # noqa: PLR0911 (one line for each rel
 
     >>> import numpy as np
     >>> x = np.arange(6.0).reshape(2, 3)
-    >>> relation(x, x.T), relation(x, -x), relation(x, 0.5 * x), relation(x, x + x**2)
-    ("is the transpose of A's", "is A's with the other sign", "is A's times 0.5", '')
+    >>> relation(x, x.T), relation(x, x[::-1]), relation(x, 0.5 * x), relation(x, x + x**2)
+    ("is the transpose of A's", 'has the same rows in another order', "is A's times 0.5", '')
     """
     import numpy as np
 
@@ -191,6 +191,8 @@ def relation(a: Array, b: Array) -> str:  # noqa: PLR0911 (one line for each rel
         return "is the transpose of A's"
     if x.shape == y.shape and np.array_equal(x, -y):
         return "is A's with the other sign"
+    if x.shape == y.shape and x.ndim and sorted(map(bytes, x)) == sorted(map(bytes, y)):
+        return "has the same rows in another order"
     if x.dtype.kind != "c" and np.array_equal(np.sort(x, axis=None), np.sort(y, axis=None)):
         return "holds the numbers of A's in other places"
     scale = float(np.vdot(x, x).real)

@@ -14,6 +14,7 @@ from probe.reading.compare.judging.judge import Judge
 from probe.reading.compare.judging.updates import batches, enters_equal, judge_numbers, of_other_batch
 from probe.reading.compare.judging.verdicts import HARD, Slot
 from probe.reading.compare.pairing.alignment import NONE, Alignment, Pair
+from probe.reading.compare.pairing.levels import leave_out_unrecorded
 from probe.reading.compare.pairing.operands import order_operands
 from probe.reading.compare.pairing.reductions import pair_reductions
 from probe.reading.compare.pairing.rewiring import Rewiring
@@ -59,6 +60,7 @@ class JudgedPairs:
         options: the settings.
 
     Attributes:
+        levels: that the levels record other calls, as a sentence; "" if they do not.
         updates: the places in A of updates of optimizers that have a partner.
         divides: that one side divides its batch, as a sentence; "" if none does.
     """
@@ -66,6 +68,7 @@ class JudgedPairs:
     def __init__(self, a: Dump, b: Dump, options: Options) -> None:
         self.a, self.b, self._options = a, b, options
         self.tolerances = Tolerances(list(options.rules), options.noise.get((a.step, a.rank)), options.factor)
+        self.levels = leave_out_unrecorded(a, b)
         is_foreign = are_two(a.header, b.header)
         if is_foreign:
             spell_dtypes(a if a.header["framework"] == PYTORCH else b)

@@ -71,7 +71,12 @@ def is_state(name: str) -> bool:
 
 
 def other_text(slot: Slot) -> tuple[str, str]:
-    """Return the two values of a place that holds no two tensors, as texts."""
+    """Return the two values of a place that holds no two tensors, as texts: numbers with the digits that matter."""
+    values = plain(slot.a), plain(slot.b)
+    if all(type(value) in (int, float) for value in values):
+        short = f"{values[0]:.6g}", f"{values[1]:.6g}"
+        if short[0] != short[1]:
+            return short
     return _text(slot.a), _text(slot.b)
 
 

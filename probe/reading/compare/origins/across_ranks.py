@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from probe.reading.compare.judging.verdicts import is_state
@@ -47,7 +47,15 @@ def first_origins(units: Sequence[UnitSummary]) -> tuple[list[Origin], list[Orig
             later += follows
         is_quiet = (is_quiet or not before) and all(unit.counts.is_exact for unit in of_step)
         before = of_step
-    return _merged(origins)[:_MOST], _merged(later)[:_MOST]
+    return _merged(origins)[:_MOST], once(later)[:_MOST]
+
+
+def once(origins: Iterable[Origin]) -> list[Origin]:
+    """Return the first of those that are one thing in several steps and ranks."""
+    found: dict[tuple[str, ...], Origin] = {}
+    for origin in origins:
+        found.setdefault((origin.kind, origin.name, origin.place), origin)
+    return list(found.values())
 
 
 def _of_ranks(units: Sequence[UnitSummary], is_quiet: bool) -> tuple[list[Origin], list[Origin]]:

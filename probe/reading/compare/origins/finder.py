@@ -85,6 +85,7 @@ class OriginFinder:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
+        self._updates = [node for node in range(len(graph.pairs)) if graph.is_update(node)]
 
     def origins(self) -> list[Finding]:
         """Return the minimal elements that differ, in order."""
@@ -191,7 +192,7 @@ class OriginFinder:
         missing = side_without(graph, node, slot) is not None
         end, leaf = end_of(graph, node, slot) if missing else (NONE, "")
         carried = bool(hard) and self._is_carried(node, hard)
-        update, lacking = lacking_update(graph, node, slot, (end, leaf)) if missing else (NONE, "")
+        update, lacking = lacking_update(graph, node, slot, (end, leaf), self._updates) if missing else (NONE, "")
         facts = GradientFacts(
             missing, end != NONE and not leaf, bool(leaf), graph.soft[node] != NONE, carried, update != NONE
         )

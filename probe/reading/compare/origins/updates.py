@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.judging.verdicts import ONE_SIDE, Slot
 from probe.reading.compare.origins.rules import UpdateFacts
@@ -78,14 +80,19 @@ def call_between(graph: Graph, node: int, slot: Slot) -> int:
     return found
 
 
-def lacking_update(graph: Graph, node: int, slot: Slot | None, end: tuple[int, str]) -> tuple[int, str]:
+def lacking_update(
+    graph: Graph, node: int, slot: Slot | None, end: tuple[int, str], updates: Sequence[int]
+) -> tuple[int, str]:
     """Return the update that lacks, on one side, the parameter whose gradient is missing, and its place there.
+
+    If the way of the gradient has no known end, it is a parameter of a Cell around the call.
 
     Args:
         graph: the dataflow.
         node: the backward entry that lacks a gradient on one side.
         slot: the place in it.
         end: the call at which the way of the gradient ends, and the place of the parameter there.
+        updates: the updates of optimizers.
     """
     parts, names = graph.parts(node), []
     if parts.kind == GRADIENT and slot is not None:
@@ -93,8 +100,12 @@ def lacking_update(graph: Graph, node: int, slot: Slot | None, end: tuple[int, s
     elif end[1]:
         owners = (link.parameter for link in graph.links(*end) if link and link.parameter)
         names = [f"{parse(cell).path}.{name}" for cell, name in owners]
-    for update in range(node + 1, len(graph.pairs)) if names else ():
-        for found in graph.slots[update] if graph.is_update(update) else ():
-            if is_missing(found) and found.place[len(GRADIENTS) :] in names:
+    flow, place = graph.flow(node)
+    around = f"{parse(flow.cells[place] or '').path}."
+    for update in updates:
+        for found in graph.slots[update] if update > node else ():
+            name = found.place[len(GRADIENTS) :]
+            is_own = name in names or (end[0] == NONE and around.startswith(f"{name.rpartition('.')[0]}."))
+            if is_missing(found) and is_own:
                 return update, found.place
     return NONE, ""

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from probe.reading.dump import Dump
@@ -16,17 +17,28 @@ def crossed_cells(flows: tuple[Flow, Flow], dumps: tuple[Dump, Dump]) -> list[tu
     """Return pairs of places of Cells whose inputs tell that they are partners, though their numbers differ.
 
     All calls of such a Cell are there: each has inputs that no other call of it has, and one partner with the same.
+    The Cells around two partners are partners too.
     """
     first, second = (_by_key(flow, dump) for flow, dump in zip(flows, dumps))
     found: list[tuple[int, int]] = []
-    for key, given in first.items():
+    partners: dict[int, int] = {}
+    for key, given in sorted(first.items(), key=lambda item: item[0].count(".")):  # the outer Cells first
         other = second.get(key, {})
         if len(given) < 2 or list(given) == list(other) or given.keys() != other.keys() or None in given:
             continue
         pairs = [(place, other[content]) for content, place in given.items()]
-        if all(_line(flows[0], dumps[0], a) == _line(flows[1], dumps[1], b) for a, b in pairs):
+        same_lines = all(_line(flows[0], dumps[0], a) == _line(flows[1], dumps[1], b) for a, b in pairs)
+        if same_lines and all(_around(flows, a, partners) == flows[1].cells[b] for a, b in pairs):
             found += pairs  # else the same lines are given other inputs
+            partners.update(pairs)
     return found
+
+
+def _around(flows: tuple[Flow, Flow], place: int, partners: Mapping[int, int]) -> str | None:
+    """Return the name, in B, of the Cell around a call of A."""
+    name = flows[0].cells[place]
+    own = flows[0].position.get(name) if name else None
+    return flows[1].names[partners[own]] if own is not None and own in partners else name
 
 
 def _line(flow: Flow, dump: Dump, place: int) -> str | None:

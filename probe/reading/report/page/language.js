@@ -1,4 +1,4 @@
-// The texts of the page in English and Chinese. Texts of findings are English in both.
+// The texts of the page and the sentences of its findings, in English and Chinese.
 
 const LANGUAGES = ["en", "zh"];
 let language = LANGUAGE || ((navigator.language || "en").toLowerCase().startsWith("zh") ? "zh" : "en");
@@ -9,3 +9,6 @@ function t(key, ...values) {
   const text = found ? found[LANGUAGES.indexOf(language)] : key;
   return text.replace(/\{(\d)\}/g, (_, place) => String(values[Number(place)]));
 }
+
+/** Return the sentence of a finding in the language of the page. */
+const said = (sentence) => (language === "zh" && D.chinese[sentence]) || sentence;

@@ -13,14 +13,15 @@ function overviewView(view) {
     h("div", { class: "pair" }, lossLines(), seriesLines(t("norm"), D.series.norm, state.r, true)),
     cardList(t("independent"), D.origins.slice(1, 20)),
     cardList(t("later"), D.later.slice(0, 20)),
-    textList(t("soft"), D.soft), textList(t("remarks"), D.remarks),
+    textList(t("soft"), D.soft.map(said)), textList(t("remarks"), D.remarks.map(said)),
   );
 }
 
 function nothingText() {
   if (!D.two) return t("no_nan");
   if (!D.comparable) return t("not_comparable");
-  return ["carried", "grown", "only_a", "only_b", "argument"].some((name) => D.counts.states[name]) ? t("no_origin") : t("no_difference");
+  if (["carried", "grown"].some((name) => D.counts.states[name])) return t("no_origin");
+  return t(["only_a", "only_b", "argument"].some((name) => D.counts.states[name]) ? "harmless" : "no_difference");
 }
 
 function lossLines() {
@@ -52,7 +53,7 @@ function originText(origin) {
   const ranks = origin.ranks.length ? ` (${t("and_ranks", origin.ranks.length)})` : "";
   return [
     `${stepText(origin)}${ranks}: ${origin.name}${origin.cell ? ` ${t("in_cell", origin.cell)}` : ""}: ${origin.kind}`,
-    origin.sentence, origin.code ? `${placeText(origin.code)}${origin.code[3] ? `: ${origin.code[3]}` : ""}` : "",
+    said(origin.sentence), origin.code ? `${placeText(origin.code)}${origin.code[3] ? `: ${origin.code[3]}` : ""}` : "",
   ].filter(Boolean).join("\n");
 }
 
@@ -64,7 +65,7 @@ function originCard(origin, title, large, here = false) {
     h(large || here ? "h3" : "h4", {}, badge("origin"), " ", title, title ? ": " : "", [stepText(origin), kindText(origin.kind)].filter(Boolean).join(", "),
       origin.ranks.length ? ` (${t("and_ranks", origin.ranks.length)}: ${ranksText(origin.ranks)})` : ""),
     here ? null : h("p", { class: "name" }, link(originTarget(origin), origin.name), origin.cell ? ` ${t("in_cell", origin.cell)}` : ""),
-    h("p", {}, origin.sentence),
+    h("p", {}, said(origin.sentence)),
     origin.code ? h("p", { class: "code" }, h("span", { class: "quiet" }, placeText(origin.code), " "), h("code", {}, origin.code[3])) : null,
     origin.more.length ? h("p", { class: "quiet" }, D.two ? "" : `${t("road")} `, origin.more.slice(0, 8).join(", ")) : null,
     h("p", { class: "actions" }, here ? null : h("a", { class: "button", href: "#" + address(originTarget(origin)), id: large ? "first-call" : null }, t("open_call")),

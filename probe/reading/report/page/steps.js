@@ -15,7 +15,7 @@ function stepsView(view) {
     h("div", { class: "pair" }, h("section", { class: "card" }, h("label", { for: "series" }, h("h3", {}, t("choose_series"))), select), place),
     h("section", { class: "card" }, h("h3", {}, t("findings")),
       D.steps.length < 5 ? h("p", { class: "quiet" }, t("few_steps", D.steps.length)) : null,
-      D.trends.length ? h("ul", { class: "plain" }, D.trends.map((item) => h("li", {}, `${stepText(item)}: `, link({ v: "call", s: item.step, r: rankName(item.rank), c: callOfTensor(item.name) }, item.name), `: ${item.sentence}`)))
+      D.trends.length ? h("ul", { class: "plain" }, D.trends.map((item) => h("li", {}, `${stepText(item)}: `, link({ v: "call", s: item.step, r: rankName(item.rank), c: callOfTensor(item.name) }, item.name), `: ${said(item.sentence)}`)))
         : h("p", {}, t("no_findings"))));
   if (chosen >= 0) show(chosen);
 }
