@@ -4,31 +4,51 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../kernels.h"
 
-static double *operand(Task *task, int place, const Tensor *out) {
-  int64_t count = elements(out);
+/* Large tensors are computed in blocks: their numbers as doubles would not fit into the memory. */
+enum { BLOCK = 1 << 18 };
+typedef struct { bool is_tensor; Walk walk; double *numbers; } Operand;
+
+static Operand operand(Task *task, int place, const Tensor *out, int64_t block) {
+  Operand made = {.numbers = scratch(task, block * sizeof *made.numbers)};
   char letter = place < task->count ? task->signature[place] : '-';
   bool is_output = place == task->result && strncmp(task->name, "aclnnInplace", 12);
-  if (letter == 't' && tensor(task, place) && !is_output) return numbers_as(task, tensor(task, place), out);
-  double value = NAN, *filled = scratch(task, count * sizeof *filled);
+  if (letter == 't' && tensor(task, place) && !is_output) {
+    Tensor view = view_as(tensor(task, place), out);
+    made.walk = walk(&view);
+    made.is_tensor = view.address; /* without an address its numbers are zeros */
+    return made;
+  }
+  double value = NAN;
   if (letter == 's') value = scalar(task, place, NAN);
   if (letter == 'd' || letter == 'f') value = number(task, place);
   if (letter == 'l' || letter == 'b' || letter == 'i') value = integer(task, place);
-  for (int64_t k = 0; k < count; k++) filled[k] = value;
-  return filled;
+  for (int64_t k = 0; k < block; k++) made.numbers[k] = value;
+  return made;
+}
+
+static const double *next(Operand *operand, int64_t count) {
+  if (operand->is_tensor) read_numbers(&operand->walk, operand->numbers, count);
+  return operand->numbers;
 }
 
 #define EACH(name, expression)                                                                        \
   static int name(Task *task) {                                                                       \
     Tensor *out = result(task);                                                                       \
-    int64_t count = elements(out);                                                                    \
-    double *xs = operand(task, 0, out), *ys = operand(task, 1, out), *zs = operand(task, 2, out);     \
-    double *found = scratch(task, count * sizeof *found);                                             \
-    for (int64_t k = 0; k < count; k++) {                                                             \
-      double x = xs[k], y = ys[k], z = zs[k];                                                         \
-      (void)x, (void)y, (void)z;                                                                      \
-      found[k] = expression;                                                                          \
+    int64_t count = elements(out), block = count < BLOCK ? count : BLOCK;                             \
+    Operand first = operand(task, 0, out, block), second_one = operand(task, 1, out, block);          \
+    Operand third = operand(task, 2, out, block);                                                     \
+    double *found = scratch(task, block * sizeof *found);                                             \
+    Walk target = walk(out);                                                                          \
+    for (int64_t done = 0, size; done < count; done += size) {                                        \
+      size = count - done < block ? count - done : block;                                             \
+      const double *xs = next(&first, size), *ys = next(&second_one, size), *zs = next(&third, size); \
+      for (int64_t k = 0; k < size; k++) {                                                            \
+        double x = xs[k], y = ys[k], z = zs[k];                                                       \
+        (void)x, (void)y, (void)z;                                                                    \
+        found[k] = expression;                                                                        \
+      }                                                                                               \
+      if (out->address) write_numbers(&target, found, size);                                          \
     }                                                                                                 \
-    put(out, found);                                                                                  \
     return SUCCESS;                                                                                   \
   }
 

@@ -217,5 +217,6 @@ const Operator shape_operators[] = {
     {"aclnnInplaceFillDiagonal", "tsb", fill_diagonal, 0},
     END,
 };
-const Operator shape_aclops[] = {{"Transpose", "", old_transpose, 0}, {"BroadcastTo", "", expand, 0}, {"Pack", "", old_stack, 0},
+const Operator shape_aclops[] = {{"Transpose", "", old_transpose, 0}, {"BroadcastTo", "", expand, 0},
+                                   {"TensorMove", "", expand, 0}, {"Pack", "", old_stack, 0},
                                    {"Unpack", "", old_unstack, 0}, {"PadV3", "", old_pad, 0}, END};
