@@ -175,10 +175,11 @@ static int gelu_gradient_by_kind(Task *task) {
   return SUCCESS;
 }
 
-/* x + z * y1 * y2 and x + z * y1 / y2: self, tensor1, tensor2, value, out */
+/* x + z * y1 * y2 and x + z * y1 / y2: self, tensor1, tensor2, value (a tensor of an aclop), out */
 static int add_product(Task *task) {
   Tensor *out = result(task);
-  double *sum = numbers_as(task, tensor(task, 0), out), factor = scalar(task, 3, 1);
+  double *sum = numbers_as(task, tensor(task, 0), out);
+  double factor = task->signature[3] == 't' ? first_number(tensor(task, 3)) : scalar(task, 3, 1);
   double *left = numbers_as(task, tensor(task, 1), out), *right = numbers_as(task, tensor(task, 2), out);
   bool divides = strstr(task->name, "cdiv");
   for (int64_t k = 0; k < elements(out); k++) sum[k] += factor * (divides ? left[k] / right[k] : left[k] * right[k]);
@@ -310,7 +311,7 @@ const Operator elementwise_aclops[] = {
     {"FloorDiv", "", floor_divide, 0}, {"FloorMod", "", remainder_of, 0}, {"Sign", "", sign_of, 0},
     {"OnesLike", "", one, 0}, {"ZerosLike", "", zero, 0}, {"Cast", "", cast, 0}, {"Identity", "", cast, 0},
     {"Reshape", "", cast, 0}, {"Assign", "", assign, 0}, {"SelectV2", "", where, 0}, {"Select", "", where, 0},
-    {"Reciprocal", "", inverse, 0}, {"Inv", "", inverse, 0}, {"IsInf", "", is_infinite, 0},
+    {"Addcmul", "", add_product, 0}, {"Addcdiv", "", add_product, 0}, {"Reciprocal", "", inverse, 0}, {"Inv", "", inverse, 0}, {"IsInf", "", is_infinite, 0},
     {"SqrtGrad", "", sqrt_gradient_of_output, 0}, {"TanhGrad", "", tanh_gradient_of_output, 0},
     {"SigmoidGrad", "", sigmoid_gradient_of_output, 0}, {"ReluGrad", "", relu_gradient_of_output, 0},
     {"ReciprocalGrad", "", inverse_gradient_of_output, 0}, {"AddN", "", add_all, 0}, {"Fill", "", fill_with, 0},
