@@ -175,3 +175,18 @@ int halve_in_place(Task *task) {
   put(changed, values);
   return SUCCESS;
 }
+
+static int fill_results(Task *task) {
+  task->inputs = task->result;
+  return fill_outputs(task);
+}
+
+/* Operators without a loop whose outputs cannot be found by their place: several outputs, or something behind them. */
+const Operator filled_operators[] = {
+    {"aclnnAddRmsNorm", "tttdttt", fill_results, 4}, {"aclnnAddLayerNorm", "tttttdbtttt", fill_results, 7},
+    {"aclnnAddLayerNormGrad", "tttttttttt", fill_results, 6}, {"aclnnAddbmm", "tttsstc", fill_results, 5},
+    {"aclnnAddmv", "tttsstc", fill_results, 5}, {"aclnnConvTbc", "tttltc", fill_results, 4},
+    {"aclnnBatchNormStats", "tdtt", fill_results, 2},
+    {"aclnnBatchNormGatherStatsWithCounts", "tttttddttt", fill_results, 8},
+    END,
+};

@@ -224,6 +224,16 @@ static int fill_with(Task *task) { /* shape, value */
   return SUCCESS;
 }
 
+static int log_sigmoid_with_buffer(Task *task) { /* in, out, a buffer for the backward */
+  Task plain = *task;
+  plain.count = 1;
+  int error = log_sigmoid(&plain);
+  plain.result = 2;
+  error = error ? error : log_sigmoid(&plain);
+  task->scratch = plain.scratch;
+  return error;
+}
+
 const Operator elementwise_operators[] = {
     {"aclnnAdd", "ttst", add, LAST}, {"aclnnAdds", "tsst", add, LAST},
     {"aclnnAddV3", "stst", add, LAST},
@@ -289,7 +299,8 @@ const Operator elementwise_operators[] = {
     {"aclnnInplaceCopy", "tt", copy_into, 0}, {"aclnnCast", "tit", cast, LAST},
     {"aclnnAddcmul", "tttst", add_product, LAST}, {"aclnnAddcdiv", "tttst", add_product, LAST},
     {"aclnnThresholdBackward", "ttst", relu_gradient, LAST}, {"aclnnSigmoidBackward", "ttt", sigmoid_gradient, LAST},
-    {"aclnnTanhBackward", "ttt", tanh_gradient, LAST}, {"aclnnSiluBackward", "ttt", silu_gradient, LAST},
+    {"aclnnLogSigmoidForward", "ttt", log_sigmoid_with_buffer, 1},
+    {"aclnnLogSigmoidBackward", "tttt", log_sigmoid_gradient, LAST}, {"aclnnTanhBackward", "ttt", tanh_gradient, LAST}, {"aclnnSiluBackward", "ttt", silu_gradient, LAST},
     {"aclnnGeluBackward", "ttt", gelu_gradient, LAST}, {"aclnnGeluBackwardV2", "ttpt", gelu_gradient_by_kind, LAST},
     {"aclnnLeakyReluBackward", "ttsbt", leaky_relu_gradient, LAST},
     {"aclnnHardswishBackward", "ttt", hard_swish_gradient, LAST},
