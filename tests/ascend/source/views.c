@@ -188,5 +188,7 @@ const Operator filled_operators[] = {
     {"aclnnAddmv", "tttsstc", fill_results, 5}, {"aclnnConvTbc", "tttltc", fill_results, 4},
     {"aclnnBatchNormStats", "tdtt", fill_results, 2},
     {"aclnnBatchNormGatherStatsWithCounts", "tttttddttt", fill_results, 8},
+    {"aclnnFlashAttentionScoreV2", "tttttttaaaddlllpllltttt", fill_results, 19},
+    {"aclnnFlashAttentionScoreGradV2", "ttttttttttttaaaddlllpllltttt", fill_results, 24},
     END,
 };
