@@ -29,14 +29,14 @@ def test_faults_behind_the_backward_are_named_and_harmless_changes_are_not():
     assert done.returncode == 0
 
 
-#: arguments: the device, "True" for a synchronous PyNative mode, a folder; prints (losses, both digests) of each way
+#: arguments: the device, a folder; prints (losses, both digests) of each way. test_trainings.py runs synchronously.
 ADAM_WEIGHT_DECAY = """
 import functools, hashlib, json, sys
 from pathlib import Path
 import mindspore as ms
 from mindspore import nn
 
-ms.set_context(mode=ms.PYNATIVE_MODE, pynative_synchronize=sys.argv[2] == "True")
+ms.set_context(mode=ms.PYNATIVE_MODE)
 ms.set_device(sys.argv[1])
 from tests.ascend.trainings import mlp
 from tests.support.dumps import Debug
@@ -76,7 +76,7 @@ def train(way, debugger=None):
 found = {}
 for way in ways:
     losses, bare = train(way)
-    folder = Path(sys.argv[3]) / way
+    folder = Path(sys.argv[2]) / way
     folder.mkdir(parents=True)
     debugger = Debug(folder)(level="mix", optimizer="states")
     found[way] = losses, bare, train(way, debugger)[1]
@@ -85,11 +85,10 @@ print(json.dumps(found))
 """
 
 
-@pytest.mark.parametrize("synchronous", [True, False])
-def test_adam_weight_decay_has_the_losses_of_cpu_and_its_bits_with_probe(tmp_path, synchronous):
+def test_adam_weight_decay_has_the_losses_of_cpu_and_its_bits_with_probe(tmp_path):
     found = {}
     for device in ("CPU", "Ascend"):
-        command = [sys.executable, "-c", ADAM_WEIGHT_DECAY, device, str(synchronous), str(tmp_path / device)]
+        command = [sys.executable, "-c", ADAM_WEIGHT_DECAY, device, str(tmp_path / device)]
         done = processes.run(command, capture_output=True, text=True, env=environment(), timeout=200)
         assert done.returncode == 0, done.stderr[-2000:]
         found[device] = json.loads(done.stdout.splitlines()[-1])

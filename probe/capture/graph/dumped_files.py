@@ -131,9 +131,7 @@ def arrived(files: list[DumpedFile], count: Callable[[int], int]) -> list[Dumped
     """
     if files and not _is_complete(files[-1]):
         files = files[:-1]
-    last = None
-    for last in events(files, count):
-        pass
+    last = next(reversed(list(events(files, count))), None)
     if last is None or last.kind not in (ENTER, LEAVE) or len(last.files) >= count(last.plan):
         return files
     late = {file.id for file in last.files.values()}
