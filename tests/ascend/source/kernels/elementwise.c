@@ -128,6 +128,7 @@ EACH(truncate_it, trunc(x))
 EACH(sign_of, isnan(x) ? NAN : (x > 0) - (x < 0))
 EACH(is_finite, isfinite(x) != 0)
 EACH(is_infinite, isinf(x) != 0)
+EACH(is_nan, isnan(x) != 0)
 EACH(sigmoid, logistic(x))
 EACH(silu, x * logistic(x))
 EACH(mish, x * tanh(log1p(exp(x))))
@@ -323,6 +324,7 @@ const Operator elementwise_aclops[] = {
     {"OnesLike", "", one, 0}, {"ZerosLike", "", zero, 0}, {"Cast", "", cast, 0}, {"Identity", "", cast, 0},
     {"Reshape", "", cast, 0}, {"Assign", "", assign, 0}, {"SelectV2", "", where, 0}, {"Select", "", where, 0},
     {"Addcmul", "", add_product, 0}, {"Addcdiv", "", add_product, 0}, {"Reciprocal", "", inverse, 0}, {"Inv", "", inverse, 0}, {"IsInf", "", is_infinite, 0},
+    {"IsNan", "", is_nan, 0},
     {"SqrtGrad", "", sqrt_gradient_of_output, 0}, {"TanhGrad", "", tanh_gradient_of_output, 0},
     {"SigmoidGrad", "", sigmoid_gradient_of_output, 0}, {"ReluGrad", "", relu_gradient_of_output, 0},
     {"ReciprocalGrad", "", inverse_gradient_of_output, 0}, {"AddN", "", add_all, 0}, {"Fill", "", fill_with, 0},
