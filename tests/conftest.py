@@ -49,7 +49,8 @@ def pytest_collection_modifyitems(config, items):
     on_ascend = config.getoption("--device") == "Ascend"
     reasons = dict(line.split("\t") for line in CPU_ONLY.read_text().splitlines()) if on_ascend else {}
     for item in items:
-        reason = reasons.get(item.nodeid) or reasons.get(item.nodeid.partition("[")[0])
+        ends = ("\n", "-", "[", "::")  # all of the name, to the first part of the parameters, the test, the file
+        reason = next(filter(None, (reasons.get(item.nodeid.partition(end)[0]) for end in ends)), "")
         if item.get_closest_marker("ascend") and not on_ascend:
             reason = "needs --device Ascend (make ascend)"
         if reason:

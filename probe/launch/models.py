@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import contextlib
 import enum
-import gc
 import logging
 import weakref
 from collections.abc import Callable, Iterable, Iterator
@@ -16,6 +15,7 @@ from typing import Any
 
 from probe.capture.pynative.cells import optimizer_kinds
 from probe.launch.rounds import Rounds
+from probe.living import living
 from probe.store.error_log import ErrorGuard
 
 _log = logging.getLogger("probe")
@@ -121,11 +121,10 @@ def _count(cell: Any) -> int:
     return sum(1 for _ in cell.cells_and_names())
 
 
-def _living_cells() -> Iterator[Any]:
+def _living_cells() -> list[Any]:
     from mindspore import nn
 
-    # by the type: isinstance would ask objects that pretend to be of another class
-    return (found for found in gc.get_objects() if issubclass(type(found), nn.Cell))
+    return living(nn.Cell)
 
 
 def reached(function: Callable[..., Any], owner: Any = None) -> list[Any]:

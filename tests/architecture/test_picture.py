@@ -19,6 +19,7 @@ GROUND = {
     "naming",
     "errors",
     "executor",
+    "living",
     "private_names",
     "session_state",
 }

@@ -27,7 +27,8 @@ HERE = Path(__file__).resolve().parent
 #: names under which CANN's parts are loaded; all are one library
 _NAMES = (
     "ascendcl ge_runner graph msprofiler hccl runtime platform c_sec nnopbase ascend_hal opapi profapi "
-    "acl_op_compiler acl_tdt_channel acl_tdt_queue"
+    "acl_op_compiler acl_tdt_channel acl_tdt_queue "
+    "error_manager cann_kb aoe_executor opskernel slice compress d_collective host_cpu_engine"  # of MindSpore 2.7
 ).split()
 _LIBRARY = "libsimulated_cann.so"
 _MARK = "ASCEND_SIM_ROOT"

@@ -10,6 +10,7 @@ import sys
 
 import pytest
 
+from probe.__main__ import main
 from tests.support import processes
 from tests.support.agreement import differences
 from tests.support.dumps import Dump
@@ -38,18 +39,44 @@ def test_a_graph_has_the_documents_of_cpu_and_the_bits_of_no_tool(tmp_path):
         assert {text.split(":")[0] for text in found} <= {"Cell.loss.CrossEntropyLoss.backward.0.input.0"}, found
 
 
-def test_a_graph_that_is_killed_leaves_the_step_before_and_the_files_that_arrived(tmp_path):
-    done = train("Ascend", tmp_path / "killed", "killed")
-    assert done.returncode == -signal.SIGKILL
-    assert len(Dump(tmp_path / "killed" / "dump" / "step0" / "rank").data) > 5
-    left = [path for path in (tmp_path / "killed" / "dump").rglob("*.npy") if ".tensordump-" in str(path)]
-    assert left
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Return the last step of a training that lives."""
+    folder = tmp_path_factory.mktemp("graph") / "whole"
+    assert train("Ascend", folder, "on").returncode == 0
+    return Dump(folder / "dump" / "step1" / "rank")
+
+
+@pytest.mark.parametrize("way", ["early", "late"])
+def test_a_graph_that_is_killed_leaves_the_step_before_and_every_event_that_arrived(tmp_path, capsys, whole, way):
+    done = train("Ascend", tmp_path / "killed", way)
+    assert done.returncode == -signal.SIGKILL, done.stderr[-2000:]
+    step = tmp_path / "killed" / "dump" / "step1" / "rank"
+    before = Dump(step.parents[1] / "step0" / "rank").data
+    assert main(["recover", str(tmp_path / "killed")]) == 0
+    recovered = Dump(step).data
+    assert capsys.readouterr().out == f"{step}: {len(recovered)} entries recovered\n"
+    assert before.keys() == whole.data.keys() >= recovered.keys()
+    assert recovered["Cell.first.Dense.forward.0"] == whole.data["Cell.first.Dense.forward.0"]
+    if way == "late":  # the process has waited for the last value
+        assert recovered.keys() == whole.data.keys()
+        assert recovered["Cell.last.Dense.backward.0"] == whole.data["Cell.last.Dense.backward.0"]
+    ended = [name for name in recovered if recovered[name].keys() == whole.data[name].keys()]
+    for name in (name for name in ended if ".forward." in name):
+        assert recovered[name] == whole.data[name]
+
+
+def test_the_script_for_a_first_run_sends_a_gigabyte():
+    command = [sys.executable, "examples/check_ascend.py", "--only", "large"]
+    done = processes.run(command, capture_output=True, text=True, env=environment(), timeout=300, cwd=ROOT)
+    ((_, dtype, shape, total, _),) = json.loads(done.stdout.splitlines()[-1])["files"]
+    assert (dtype, shape, total) == ("float32", [256, 1024, 1024], 2.0**28)
 
 
 def test_the_script_for_a_first_run_passes():
     checks = ["forward_and_backward", "dtypes", "branch", "pause", "tool"]
     command = [sys.executable, "examples/check_ascend.py", "--only", *checks]
-    done = processes.run(command, capture_output=True, text=True, env=environment(), timeout=200, cwd=ROOT)
+    done = processes.run(command, capture_output=True, text=True, env=environment(), timeout=300, cwd=ROOT)
     found = {line["check"]: line for line in map(json.loads, filter(None, done.stdout.splitlines()))}
     names = [row[0].split("_")[0] for row in found["forward_and_backward"]["files"]]
     assert names == ["x", "gradient1", "y0", "gradient0", "y1", "total"]  # the engine runs the gradients early

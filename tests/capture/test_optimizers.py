@@ -67,11 +67,16 @@ def numbers(entry):
 
 
 def plain(value):
+    """Return a value with numbers in place of their records. On a device a number may be a record of one element."""
     if isinstance(value, list):
         return [plain(item) for item in value]
-    if isinstance(value, dict):
-        return value["value"] if set(value) == {"type", "value"} else {key: plain(item) for key, item in value.items()}
-    return value
+    if not isinstance(value, dict):
+        return value
+    if set(value) == {"type", "value"}:
+        return value["value"]
+    if value.get("shape") in ([], [1]):
+        return value["Max"]
+    return {key: plain(item) for key, item in value.items()}
 
 
 OPTIMIZERS = {
@@ -245,7 +250,11 @@ class Falling(nn.learning_rate_schedule.LearningRateSchedule):
 def test_the_learning_rate_is_that_of_the_step(debug, make, rate, expected):
     net, _, train = trainer(lambda p: make(p, rate))
     found = [numbers(entry) for (entry,) in record(debug, net, train, steps=3)]
-    assert [item["learning_rate"] for item in found] == pytest.approx(expected, rel=1e-6)
+    if isinstance(rate, Falling) and ms.get_context("device_target") != "CPU":
+        # it would run on the device, and its number would be waited for
+        assert [item["learning_rate"] for item in found] == [None] * 3
+    else:
+        assert [item["learning_rate"] for item in found] == pytest.approx(expected, rel=1e-6)
     assert [item["global_step"] for item in found] == [0, 1, 2]
 
 

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import functools
-import gc
 import types
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 from probe.capture.graph.dumped_files import ENTER, LEAVE, UPDATE
 from probe.capture.graph.operators import GraphOperators
 from probe.capture.graph.sites import SKIPPED, Plans
+from probe.living import living
 from probe.naming import by_last_part
 from probe.store.error_log import ErrorGuard
 
@@ -168,6 +168,5 @@ def _optimizers(owners: Mapping[int, Any]) -> list[Any]:
     from mindspore import nn
     from mindspore.experimental.optim.optimizer import Optimizer
 
-    kinds = (nn.Optimizer, Optimizer)
-    found = [item for item in gc.get_objects() if issubclass(type(item), kinds)]
+    found = living(nn.Optimizer, Optimizer)
     return [item for item in found if any(id(parameter) in owners for parameter in getattr(item, "parameters", ()))]

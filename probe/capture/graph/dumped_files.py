@@ -116,10 +116,26 @@ def wait_for_end(folder: str, patience: float, clock: Callable[[], float] = time
 
 def _is_complete(file: DumpedFile) -> bool:
     try:
-        file.read()
+        np.load(file.path, mmap_mode="r", allow_pickle=False)  # it knows the length, and reads nothing
     except (OSError, ValueError, EOFError):
         return False
     return True
+
+
+def arrived(files: list[DumpedFile], count: Callable[[int], int]) -> list[DumpedFile]:
+    """Return the files of a running step that can be sent now: complete ones, of events that have all their files.
+
+    Args:
+        files: the files in the order of their arrival. All but the last are complete.
+        count: see ``events``.
+    """
+    if files and not _is_complete(files[-1]):
+        files = files[:-1]
+    last = next(reversed(list(events(files, count))), None)
+    if last is None or last.kind not in (ENTER, LEAVE) or len(last.files) >= count(last.plan):
+        return files
+    late = {file.id for file in last.files.values()}
+    return [file for file in files if file.id not in late]
 
 
 def remove_files(files: Iterable[DumpedFile]) -> None:

@@ -8,6 +8,7 @@ import logging
 import os
 import shutil
 import tempfile
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -20,11 +21,14 @@ from probe.capture.graph.dumped_files import (
     MARKER,
     OF_INPUT,
     OF_OUTPUT,
+    DumpedFile,
+    arrived,
     base_name,
     list_files,
     remove_files,
     wait_for_end,
 )
+from probe.capture.graph.file_follower import FileFollower
 from probe.capture.graph.file_replay import FileReplay
 from probe.capture.graph.file_templates import DumpOperators, cell_construct, end_marker, optimizer_construct
 from probe.capture.graph.operators import GraphEvents
@@ -44,7 +48,7 @@ _LATE = (
 
 
 class FileOperators:
-    """Writes tensors into files, and sends the events that the files stand for at ``replay``.
+    """Writes tensors into files, and sends the events that the files stand for: as they arrive, the last at ``replay``.
 
     Args:
         events: receives the events.
@@ -56,7 +60,6 @@ class FileOperators:
 
     Attributes:
         is_split: see above.
-        is_running: whether events are sent now.
         recomputes: of no use here; see ``CallbackOperators``.
     """
 
@@ -69,12 +72,14 @@ class FileOperators:
         dump_path: str,
         patience: float = 60.0,
     ) -> None:
-        self.is_split, self.is_running, self.recomputes = is_split, False, False
+        self.is_split, self.recomputes = is_split, False
         self._events, self._plans, self._operators = events, plans, operators
         self._dump_path, self._patience = dump_path, patience
         self._folder = ""
         self._mark_end: Callable[..., Any] | None = None
         self._replay: FileReplay | None = None  # of the step that is open
+        self._follower = FileFollower(self._send_arrived)
+        self._sender = 0  # the thread that sends events
 
     # -- while MindSpore compiles -----------------------------------------------------------------------------------
 
@@ -105,36 +110,57 @@ class FileOperators:
             self._folder = tempfile.mkdtemp(prefix=".tensordump-", dir=self._dump_path)
             if self._replay is None:
                 self._pause(True)
+            else:
+                self._follower.start()
         return self._folder
+
+    @property
+    def is_running(self) -> bool:
+        """Whether events are sent on this thread."""
+        return self._sender == threading.get_ident()
 
     # -- a recorded step --------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
         """Begin a step: files from now on belong to it, those of earlier runs are removed."""
+        self._follower.stop()
         self._replay = FileReplay(self._events, self._plans)
         with ErrorGuard(self._fail, "beginning to write the tensors of a graph"):
             self._pause(False)
             if self._folder:
                 self._wait()
                 remove_files(list_files(self._folder))
+                self._follower.start()
 
     def replay(self) -> None:
         """Send the events of all files of the step so far."""
         replay = self._replay
         if replay is None or not self._folder:
             return
+        self._follower.stop()
         with ErrorGuard(self._fail, "reading the files of a graph"):
             self._wait()
-            files = list_files(self._folder)
-            self.is_running = True
-            try:
-                replay.run(files)
-            finally:
-                self.is_running = False
+            self._send(replay, list_files(self._folder))
+            self._follower.start()
+
+    def _send_arrived(self) -> None:
+        """Send the events of the files that have arrived, while the step goes on."""
+        replay = self._replay
+        with ErrorGuard(self._fail, "reading the files of a graph"):
+            if replay is not None:
+                self._send(replay, arrived(list_files(self._folder), replay.count))
+
+    def _send(self, replay: FileReplay, files: list[DumpedFile]) -> None:
+        self._sender = threading.get_ident()
+        try:
+            replay.run(files)
+        finally:
+            self._sender = 0
             remove_files(files)
 
     def end(self) -> None:
         """End the step: the graphs write nothing until the next ``begin``."""
+        self._follower.stop()
         with ErrorGuard(self._fail, "ending a step of a graph"):
             if self._replay is not None and self._folder:
                 self._pause(True)

@@ -29,14 +29,15 @@ class FileReplay:
 
     def run(self, files: Iterable[DumpedFile]) -> None:
         """Send the events of further files, which are in the order of their arrival."""
-        for event in events(files, self._count):
+        for event in events(files, self.count):
             with ErrorGuard(self._fail, "reading the files of a graph"):
                 self._send(event)
 
     def _fail(self, _: str, error: BaseException) -> None:
         self._receiver.fail(error)
 
-    def _count(self, plan: int) -> int:
+    def count(self, plan: int) -> int:
+        """Return how many files an event of this plan has."""
         return max(1, len(self._plans[plan].reported))
 
     def _send(self, event: Event) -> None:

@@ -39,6 +39,11 @@ Tensor view_as(const Tensor *tensor, const Tensor *like); /* broadcast */
 Tensor view_permuted(const Tensor *tensor, const int64_t *axes);
 
 /* ---- numbers */
+/* A walk over the elements of a tensor, in order. Each call goes on where the last one has ended. */
+typedef struct { Tensor tensor; int64_t place, index[MAX_RANK]; } Walk;
+Walk walk(const Tensor *tensor);
+void read_numbers(Walk *walk, double *to, int64_t count);
+void write_numbers(Walk *walk, const double *from, int64_t count);
 double *numbers(Task *task, const Tensor *tensor);
 double *numbers_as(Task *task, const Tensor *tensor, const Tensor *like); /* broadcast to its shape */
 void put(const Tensor *tensor, const double *numbers);                    /* no tensor: nothing to do */

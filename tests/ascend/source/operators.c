@@ -8,7 +8,7 @@
   TABLE(shape) TABLE(index) TABLE(loss) TABLE(random) TABLE(optimizer)
 #define DECLARE(family) extern const Operator family##_operators[], family##_aclops[];
 TABLES(DECLARE)
-extern const Operator queue_aclops[];
+extern const Operator queue_aclops[], filled_operators[];
 
 static const Operator *search(const Operator *table, const char *name) {
   for (; table->name; table++)
@@ -127,6 +127,9 @@ int sim_prepare(const char *name, const int64_t *whole, const double *floats) {
   const Operator *known = find_operator(name, false);
   if (!known) {
     record("unknown %s", name);
+    if (fills_unknown()) known = search(filled_operators, name);
+  }
+  if (!known) {
     if (fills_unknown()) return prepare_fill(name, whole);
     note(0, "%s is not simulated: tests/ascend/README.md tells how to add an operator", name);
     return NOT_SIMULATED;

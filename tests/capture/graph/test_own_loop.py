@@ -63,7 +63,7 @@ def bare():
 def test_every_cell_has_the_entries_of_pynative_and_the_training_its_bits(debug, bare, name, tmp_path):
     expected = bare(name)
     assert train(name, debug(level="L0", step=[1])) == expected
-    assert [path.name for path in debug.dump_path.iterdir()] == ["step1"]
+    assert [path.name for path in debug.dump_path.glob("[!.]*")] == ["step1"]  # Ascend has a folder of files too
     ms.set_context(mode=ms.PYNATIVE_MODE)
     pynative = train(name, debug(level="L0", step=[1], optimizer="off", dump_path=str(tmp_path / "pynative")))
     graph, other = debug.dump(1), Dump(tmp_path / "pynative" / "step1" / "rank")

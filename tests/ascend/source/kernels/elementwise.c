@@ -4,31 +4,51 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../kernels.h"
 
-static double *operand(Task *task, int place, const Tensor *out) {
-  int64_t count = elements(out);
+/* Large tensors are computed in blocks: their numbers as doubles would not fit into the memory. */
+enum { BLOCK = 1 << 18 };
+typedef struct { bool is_tensor; Walk walk; double *numbers; } Operand;
+
+static Operand operand(Task *task, int place, const Tensor *out, int64_t block) {
+  Operand made = {.numbers = scratch(task, block * sizeof *made.numbers)};
   char letter = place < task->count ? task->signature[place] : '-';
   bool is_output = place == task->result && strncmp(task->name, "aclnnInplace", 12);
-  if (letter == 't' && tensor(task, place) && !is_output) return numbers_as(task, tensor(task, place), out);
-  double value = NAN, *filled = scratch(task, count * sizeof *filled);
+  if (letter == 't' && tensor(task, place) && !is_output) {
+    Tensor view = view_as(tensor(task, place), out);
+    made.walk = walk(&view);
+    made.is_tensor = view.address; /* without an address its numbers are zeros */
+    return made;
+  }
+  double value = NAN;
   if (letter == 's') value = scalar(task, place, NAN);
   if (letter == 'd' || letter == 'f') value = number(task, place);
   if (letter == 'l' || letter == 'b' || letter == 'i') value = integer(task, place);
-  for (int64_t k = 0; k < count; k++) filled[k] = value;
-  return filled;
+  for (int64_t k = 0; k < block; k++) made.numbers[k] = value;
+  return made;
+}
+
+static const double *next(Operand *operand, int64_t count) {
+  if (operand->is_tensor) read_numbers(&operand->walk, operand->numbers, count);
+  return operand->numbers;
 }
 
 #define EACH(name, expression)                                                                        \
   static int name(Task *task) {                                                                       \
     Tensor *out = result(task);                                                                       \
-    int64_t count = elements(out);                                                                    \
-    double *xs = operand(task, 0, out), *ys = operand(task, 1, out), *zs = operand(task, 2, out);     \
-    double *found = scratch(task, count * sizeof *found);                                             \
-    for (int64_t k = 0; k < count; k++) {                                                             \
-      double x = xs[k], y = ys[k], z = zs[k];                                                         \
-      (void)x, (void)y, (void)z;                                                                      \
-      found[k] = expression;                                                                          \
+    int64_t count = elements(out), block = count < BLOCK ? count : BLOCK;                             \
+    Operand first = operand(task, 0, out, block), second_one = operand(task, 1, out, block);          \
+    Operand third = operand(task, 2, out, block);                                                     \
+    double *found = scratch(task, block * sizeof *found);                                             \
+    Walk target = walk(out);                                                                          \
+    for (int64_t done = 0, size; done < count; done += size) {                                        \
+      size = count - done < block ? count - done : block;                                             \
+      const double *xs = next(&first, size), *ys = next(&second_one, size), *zs = next(&third, size); \
+      for (int64_t k = 0; k < size; k++) {                                                            \
+        double x = xs[k], y = ys[k], z = zs[k];                                                       \
+        (void)x, (void)y, (void)z;                                                                    \
+        found[k] = expression;                                                                        \
+      }                                                                                               \
+      if (out->address) write_numbers(&target, found, size);                                          \
     }                                                                                                 \
-    put(out, found);                                                                                  \
     return SUCCESS;                                                                                   \
   }
 
@@ -108,6 +128,7 @@ EACH(truncate_it, trunc(x))
 EACH(sign_of, isnan(x) ? NAN : (x > 0) - (x < 0))
 EACH(is_finite, isfinite(x) != 0)
 EACH(is_infinite, isinf(x) != 0)
+EACH(is_nan, isnan(x) != 0)
 EACH(sigmoid, logistic(x))
 EACH(silu, x * logistic(x))
 EACH(mish, x * tanh(log1p(exp(x))))
@@ -155,10 +176,11 @@ static int gelu_gradient_by_kind(Task *task) {
   return SUCCESS;
 }
 
-/* x + z * y1 * y2 and x + z * y1 / y2: self, tensor1, tensor2, value, out */
+/* x + z * y1 * y2 and x + z * y1 / y2: self, tensor1, tensor2, value (a tensor of an aclop), out */
 static int add_product(Task *task) {
   Tensor *out = result(task);
-  double *sum = numbers_as(task, tensor(task, 0), out), factor = scalar(task, 3, 1);
+  double *sum = numbers_as(task, tensor(task, 0), out);
+  double factor = task->signature[3] == 't' ? first_number(tensor(task, 3)) : scalar(task, 3, 1);
   double *left = numbers_as(task, tensor(task, 1), out), *right = numbers_as(task, tensor(task, 2), out);
   bool divides = strstr(task->name, "cdiv");
   for (int64_t k = 0; k < elements(out); k++) sum[k] += factor * (divides ? left[k] / right[k] : left[k] * right[k]);
@@ -201,6 +223,16 @@ static int fill_with(Task *task) { /* shape, value */
   Tensor view = view_as(tensor(task, 1), result(task));
   move(result(task), &view);
   return SUCCESS;
+}
+
+static int log_sigmoid_with_buffer(Task *task) { /* in, out, a buffer for the backward */
+  Task plain = *task;
+  plain.count = 1;
+  int error = log_sigmoid(&plain);
+  plain.result = 2;
+  error = error ? error : log_sigmoid(&plain);
+  task->scratch = plain.scratch;
+  return error;
 }
 
 const Operator elementwise_operators[] = {
@@ -268,7 +300,8 @@ const Operator elementwise_operators[] = {
     {"aclnnInplaceCopy", "tt", copy_into, 0}, {"aclnnCast", "tit", cast, LAST},
     {"aclnnAddcmul", "tttst", add_product, LAST}, {"aclnnAddcdiv", "tttst", add_product, LAST},
     {"aclnnThresholdBackward", "ttst", relu_gradient, LAST}, {"aclnnSigmoidBackward", "ttt", sigmoid_gradient, LAST},
-    {"aclnnTanhBackward", "ttt", tanh_gradient, LAST}, {"aclnnSiluBackward", "ttt", silu_gradient, LAST},
+    {"aclnnLogSigmoidForward", "ttt", log_sigmoid_with_buffer, 1},
+    {"aclnnLogSigmoidBackward", "tttt", log_sigmoid_gradient, LAST}, {"aclnnTanhBackward", "ttt", tanh_gradient, LAST}, {"aclnnSiluBackward", "ttt", silu_gradient, LAST},
     {"aclnnGeluBackward", "ttt", gelu_gradient, LAST}, {"aclnnGeluBackwardV2", "ttpt", gelu_gradient_by_kind, LAST},
     {"aclnnLeakyReluBackward", "ttsbt", leaky_relu_gradient, LAST},
     {"aclnnHardswishBackward", "ttt", hard_swish_gradient, LAST},
@@ -290,7 +323,8 @@ const Operator elementwise_aclops[] = {
     {"FloorDiv", "", floor_divide, 0}, {"FloorMod", "", remainder_of, 0}, {"Sign", "", sign_of, 0},
     {"OnesLike", "", one, 0}, {"ZerosLike", "", zero, 0}, {"Cast", "", cast, 0}, {"Identity", "", cast, 0},
     {"Reshape", "", cast, 0}, {"Assign", "", assign, 0}, {"SelectV2", "", where, 0}, {"Select", "", where, 0},
-    {"Reciprocal", "", inverse, 0}, {"Inv", "", inverse, 0}, {"IsInf", "", is_infinite, 0},
+    {"Addcmul", "", add_product, 0}, {"Addcdiv", "", add_product, 0}, {"Reciprocal", "", inverse, 0}, {"Inv", "", inverse, 0}, {"IsInf", "", is_infinite, 0},
+    {"IsNan", "", is_nan, 0},
     {"SqrtGrad", "", sqrt_gradient_of_output, 0}, {"TanhGrad", "", tanh_gradient_of_output, 0},
     {"SigmoidGrad", "", sigmoid_gradient_of_output, 0}, {"ReluGrad", "", relu_gradient_of_output, 0},
     {"ReciprocalGrad", "", inverse_gradient_of_output, 0}, {"AddN", "", add_all, 0}, {"Fill", "", fill_with, 0},

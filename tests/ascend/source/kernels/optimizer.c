@@ -114,10 +114,26 @@ static int adam_with_decay(Task *task) {
   return SUCCESS;
 }
 
+static int adagrad(Task *task) { /* parameter, sum of squares, lr, gradient -> parameter, sum of squares */
+  double *p = numbers(task, tensor(task, 0)), *sum = numbers(task, tensor(task, 1)), *g = numbers(task, tensor(task, 3));
+  double lr = first_number(tensor(task, 2));
+  for (int64_t k = 0; k < elements(tensor(task, 0)); k++) {
+    if (attribute_number(task, "update_slots", 1)) sum[k] += g[k] * g[k];
+    p[k] -= lr * g[k] / sqrt(sum[k]);
+  }
+  double *changed[] = {p, sum};
+  for (int k = 0; k < 2; k++) {
+    put(tensor(task, k), changed[k]);
+    put(output(task, k), changed[k]);
+  }
+  return SUCCESS;
+}
+
 const Operator optimizer_operators[] = {{"aclnnApplyAdamWV2", "ttttttfffffbb", adamw, 0}, END};
 const Operator optimizer_aclops[] = {
     {"SGD", "", sgd, 0}, {"ApplyMomentum", "", momentum, 0}, {"ApplyAdam", "", adam, 0}, {"ApplyAdamD", "", adam, 0},
     {"ApplyRMSProp", "", rmsprop, 0}, {"ApplyRMSPropD", "", rmsprop, 0},
+    {"ApplyAdagrad", "", adagrad, 0}, {"ApplyAdagradD", "", adagrad, 0},
     {"AdamApplyOneWithDecayAssign", "", adam_with_decay, 0},
     END,
 };

@@ -35,6 +35,24 @@ static int normal(Task *task) { /* changed, mean, deviation, seed, offset */
   return SUCCESS;
 }
 
+static int bernoulli(Task *task) { /* changed, probability: a number or a tensor, seed, offset */
+  Tensor *changed = tensor(task, 0);
+  bool is_tensor = task->signature[1] == 't';
+  double *values = is_tensor ? numbers_as(task, tensor(task, 1), changed) : scratch(task, elements(changed) * sizeof *values);
+  for (int64_t k = 0; k < elements(changed); k++)
+    values[k] = uniform_at(integer(task, 2), integer(task, 3), k) < (is_tensor ? values[k] : scalar(task, 1, 0.5));
+  put(changed, values);
+  return SUCCESS;
+}
+static int whole_numbers(Task *task) { /* changed, from, to, seed, offset */
+  Tensor *changed = tensor(task, 0);
+  double *values = scratch(task, elements(changed) * sizeof *values), range = integer(task, 2) - integer(task, 1);
+  for (int64_t k = 0; k < elements(changed); k++)
+    values[k] = integer(task, 1) + floor(range * uniform_at(integer(task, 3), integer(task, 4), k));
+  put(changed, values);
+  return SUCCESS;
+}
+
 /* A mask of bits, one for each element that stays: shape, probability, seed, offset, dtype, out */
 static int dropout_mask(Task *task) {
   Tensor *out = tensor(task, 5);
@@ -93,6 +111,8 @@ static int channel_dropout(Task *task) {
 
 const Operator random_operators[] = {
     {"aclnnInplaceUniform", "tddll", uniform, 0}, {"aclnnInplaceNormal", "tffll", normal, 0},
+    {"aclnnInplaceBernoulli", "tsll", bernoulli, 0}, {"aclnnInplaceBernoulliTensor", "ttll", bernoulli, 0},
+    {"aclnnInplaceRandom", "tllll", whole_numbers, 0},
     {"aclnnDropoutGenMaskV2", "adllit", dropout_mask, LAST}, {"aclnnDropoutDoMask", "ttdt", dropout, LAST},
     END,
 };

@@ -207,6 +207,41 @@ static int old_transpose(Task *task) {
   return SUCCESS;
 }
 
+static int old_slice(Task *task) { /* in, starts, ends, steps; bits of the masks stand for axes */
+  Tensor view = *tensor(task, 0);
+  double *start = numbers(task, tensor(task, 1)), *step = numbers(task, tensor(task, 3));
+  int begins = attribute_number(task, "begin_mask", 0), shrinks = attribute_number(task, "shrink_axis_mask", 0);
+  if (attribute_number(task, "ellipsis_mask", 0) || attribute_number(task, "new_axis_mask", 0)) return NOT_SIMULATED;
+  const Tensor *out = output(task, 0);
+  int kept = 0;
+  for (int axis = 0; axis < tensor(task, 0)->rank; axis++) {
+    bool is_given = axis < elements(tensor(task, 1));
+    int64_t size = tensor(task, 0)->shape[axis], stride = tensor(task, 0)->stride[axis];
+    int64_t steps = is_given ? step[axis] : 1, first = steps > 0 ? 0 : size - 1;
+    if (is_given && !(begins >> axis & 1)) first = start[axis] < 0 ? start[axis] + size : start[axis];
+    view.offset += (first < 0 ? 0 : first) * stride;
+    if (is_given && shrinks >> axis & 1) continue;
+    view.shape[kept] = out->shape[kept];
+    view.stride[kept++] = stride * steps;
+  }
+  view.rank = kept;
+  if (kept != out->rank) return NOT_SIMULATED;
+  move(out, &view);
+  return SUCCESS;
+}
+
+static int old_split(Task *task) { /* axis, in */
+  int64_t axis = first_number(tensor(task, 0)), start = 0;
+  for (int k = 0; k < task->count - task->inputs; k++) {
+    Tensor *part = output(task, k);
+    int64_t size = part->shape[axis_of(part, axis)];
+    Tensor view = view_part(tensor(task, 1), axis, start, size);
+    move(part, &view);
+    start += size;
+  }
+  return SUCCESS;
+}
+
 const Operator shape_operators[] = {
     {"aclnnCat", "Llt", concatenate, LAST}, {"aclnnStack", "Llt", stack, LAST},
     {"aclnnSplitTensor", "tllL", split_evenly, LAST}, {"aclnnSplitWithSize", "talL", split_evenly, LAST},
@@ -217,5 +252,7 @@ const Operator shape_operators[] = {
     {"aclnnInplaceFillDiagonal", "tsb", fill_diagonal, 0},
     END,
 };
-const Operator shape_aclops[] = {{"Transpose", "", old_transpose, 0}, {"BroadcastTo", "", expand, 0}, {"Pack", "", old_stack, 0},
+const Operator shape_aclops[] = {{"Transpose", "", old_transpose, 0}, {"BroadcastTo", "", expand, 0},
+                                   {"TensorMove", "", expand, 0},
+                                   {"StridedSlice", "", old_slice, 0}, {"Split", "", old_split, 0}, {"Pack", "", old_stack, 0},
                                    {"Unpack", "", old_unstack, 0}, {"PadV3", "", old_pad, 0}, END};
