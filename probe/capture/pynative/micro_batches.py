@@ -33,10 +33,11 @@ class MicroBatchHooks(HookGroup):
             self._hooks = [Patch(*place, around(self._run)) for place in _methods(stage)]
         super().install()
 
-    def _run(self, original: Callable[..., Any], stage: Any, micro_index: Any, *args: Any, **kwargs: Any) -> Any:
-        before, self._state.micro = self._state.micro, str(micro_index) if isinstance(micro_index, int) else None
+    def _run(self, original: Callable[..., Any], stage: Any, *args: Any, **kwargs: Any) -> Any:
+        number = args[0] if args else kwargs.get("micro_index")
+        before, self._state.micro = self._state.micro, str(number) if isinstance(number, int) else None
         try:
-            return original(stage, micro_index, *args, **kwargs)
+            return original(stage, *args, **kwargs)
         finally:
             self._state.micro = before
 
