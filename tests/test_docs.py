@@ -24,7 +24,13 @@ PAGES = {
     "guide.md": (),
     "choosing.md": (),
     "large-runs.md": (),
-    "sharded.md": ("Shells", "Gathered parameters", "Compare with one card", "A MindSpore that was not tested"),
+    "sharded.md": (
+        "Shells",
+        "Gathered parameters",
+        "Micro-batches",
+        "Compare with one card",
+        "A MindSpore that was not tested",
+    ),
     "reading.md": ("Broken and unusual dumps",),
 }
 #: (page, heading) -> the examples under it
