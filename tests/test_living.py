@@ -6,7 +6,11 @@ from __future__ import annotations
 
 import threading
 
+import pytest
+
 from probe.living import living
+
+pytestmark = pytest.mark.medium
 
 
 class Kind:

@@ -15,6 +15,8 @@ from mindspore import Tensor, mint, nn, ops
 
 from tests.support.tensors import tensor
 
+pytestmark = pytest.mark.medium
+
 X = tensor([[1.0, -2.0], [3.0, 4.0]])
 
 

@@ -30,6 +30,8 @@ from probe.capture.support_ops import load_supported_apis
 from probe.recording.call_stacks import is_replacement
 from tests.support.tensors import tensor
 
+pytestmark = pytest.mark.medium
+
 X = tensor(np.arange(6.0).reshape(2, 3))
 #: a function of each kind
 SMALL = "ops: [relu, tanh, conv2d]\ntensor: [abs, astype, from_numpy]\nmint: [abs]\n"

@@ -15,6 +15,8 @@ from probe import SettingsError
 from probe.config.config_file import ConfigFile
 from tests.support.settings_files import as_bytes
 
+pytestmark = pytest.mark.medium
+
 ALIASES = "a: &a [1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
     f"{new}: &{new} [{', '.join([f'*{old}'] * 8)}]\n" for old, new in zip("abcdefghij", "bcdefghijk")
 )

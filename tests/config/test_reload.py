@@ -15,6 +15,8 @@ from probe import PrecisionDebugger
 from tests.support.dumps import Dump
 from tests.support.tensors import tensor
 
+pytestmark = pytest.mark.medium
+
 X = tensor([[1.0, -2.0], [3.0, 0.5]])
 
 

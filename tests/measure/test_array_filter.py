@@ -12,6 +12,8 @@ from probe import SettingsError
 from tests.support import nets
 from tests.support.tensors import tensor
 
+pytestmark = pytest.mark.medium
+
 X = np.arange(24, dtype=np.float32).reshape(4, 6)
 
 

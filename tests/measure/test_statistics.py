@@ -183,6 +183,7 @@ CHECKSUMS = (
 )
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("code", [CHECKSUMS, WITHOUT + CHECKSUMS], ids=["fast", "zlib"])
 def test_checksums_are_those_of_zlib_with_and_without_the_extra(code):
     done = processes.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -22,6 +22,8 @@ from . import archives
 from .archives import HOOKS, PROTO, name, number, numbers, parameter, storage, tensor, text, write
 from .samples import FOLDER, expected
 
+pytestmark = pytest.mark.medium
+
 ROWS = np.arange(6, dtype=np.float32)
 SAMPLES = expected()
 
