@@ -56,8 +56,8 @@ numbers: $(VENV)/ready  ## the numbers of the code and of the texts beside their
 	$(RUN) -m tests.architecture.numbers
 	$(RUN) -m tests.architecture.prose
 
-unit: $(VENV)/ready  ## the tests that are marked neither slow nor medium
-	$(RUN) $(PYTEST) -m "not slow and not medium"
+unit: $(VENV)/ready  ## the tests without a mark of their length
+	$(RUN) $(PYTEST) -m "not slow and not medium and not thorough"
 
 format: $(VENV)/ready  ## correct the style where a tool can
 	$(VENV)/bin/ruff check --quiet --fix $(CODE)
@@ -65,7 +65,7 @@ format: $(VENV)/ready  ## correct the style where a tool can
 
 coverage: $(VENV)/ready  ## the lines that unit tests run, with a floor
 	$(RUN) -m coverage erase
-	$(RUN) -m coverage run $(PYTEST) -m "not slow"
+	$(RUN) -m coverage run $(PYTEST) -m "not slow and not thorough"
 	$(RUN) -m coverage combine --quiet
 	$(RUN) -m coverage report
 
@@ -83,8 +83,8 @@ conformance: $(VENV)/ready $(PEER)/ready  ## compare our dumps with msprobe's of
 test-oldest: $(OLDEST)/ready  ## all tests on the oldest MindSpore that is supported
 	$(OLDEST)/bin/python $(PYTEST) -p no:cacheprovider
 
-unit-oldest: $(OLDEST)/ready  ## the tests that are not marked slow, on the oldest MindSpore
-	$(OLDEST)/bin/python $(PYTEST) -p no:cacheprovider -m "not slow"
+unit-oldest: $(OLDEST)/ready  ## the tests that are marked neither slow nor thorough, on the oldest MindSpore
+	$(OLDEST)/bin/python $(PYTEST) -p no:cacheprovider -m "not slow and not thorough"
 
 test-versions:  ## all tests on every supported MindSpore and Python, each environment removed after use
 	tests/programs/versions.sh

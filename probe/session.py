@@ -62,7 +62,7 @@ class Session:
         if self.state is State.IDLE:
             self._run.check_dump_path()
             if settings.snapshot:
-                self._unless_disabled("reading the packages", self._run.folders.snapshot.prepare)
+                self._run.folders.snapshot.prepare()
         self._sigterm = SigtermHandler(lambda: self._at_sigterm(True), lambda: self._at_sigterm(False))
         call_in_forked_child(weakref.WeakMethod(self._detach))
         if settings.synchronize:

@@ -22,6 +22,7 @@ from probe.snapshot.secrets import to_json
 from probe.snapshot.surroundings import Surroundings
 from probe.store import file_io, layout
 from probe.store.documents import encode
+from probe.store.error_log import ErrorGuard
 
 Header = Callable[[], Mapping[str, Any]]
 Cells = Iterable[tuple[str, Any]]
@@ -50,10 +51,10 @@ class Snapshot:
         self._optimizers: set[int] = set()
         self._surroundings: Surroundings | None = None
 
-    def prepare(self) -> Surroundings:
-        """Read what no training changes, before the training."""
-        self._surroundings = self._surroundings or Surroundings()
-        return self._surroundings
+    def prepare(self) -> None:
+        """Read what no training changes, before the training. If it fails, ``begin`` reports it."""
+        with ErrorGuard(lambda *_: None, "reading the packages"):
+            self._surroundings = self._surroundings or Surroundings()
 
     def begin(self, recorder: Any, step: int, read: Callable[[Any], Array], header: Header, cells: Cells) -> None:
         """Begin a step. The first one writes run.json.
@@ -74,7 +75,7 @@ class Snapshot:
             return
         self._folder, cells = "", list(cells)
         found = {
-            **header(), **self.prepare().now(), "first_step": step, "dump_path": root,
+            **header(), **(self._surroundings or Surroundings()).now(), "first_step": step, "dump_path": root,
             "cells": [[path, type(cell).__name__] for path, cell in cells], "cell_values": _values(cells),
             "parameters": self._parameters(cells),
         }  # fmt: skip

@@ -87,7 +87,7 @@ def numbers(modules: list[Module], baseline: int = BASELINE) -> list[Number]:
         _listed("modules in import cycles", 0, _cyclic(modules)),
         Number("lines of code that record", code - beside - monitor - snapshot, 6500, largest),
         Number("lines of code that monitor", monitor, 830, largest),
-        Number("lines of code of the snapshot", snapshot, 240, largest),
+        Number("lines of code of the snapshot", snapshot, 245, largest),
         Number(f"without reading/, as a part of {baseline} before", round(code / baseline, 3), math.inf, largest),
     ]
 

@@ -96,7 +96,7 @@ def wrong_gradients(monkeypatch):
         monkeypatch,
         StepRecorder,
         "parameter_gradient",
-        lambda original, self, key, name, gradient: original(self, key, name, gradient * 2),
+        lambda original, self, key, name, gradient, *more: original(self, key, name, gradient * 2, *more),
     )
 
 
