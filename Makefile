@@ -149,6 +149,7 @@ bench: $(VENV)/ready  ## what a dump costs a training step, in a table
 	$(RUN) benchmarks/links.py
 	$(RUN) benchmarks/small_tensors.py
 	$(RUN) benchmarks/graph.py
+	$(RUN) benchmarks/floor.py gpt L0,L1,mix
 
 bench-reading: $(VENV)/ready  ## what reading and comparing 20,000 entries costs, beside json.load; 64 ranks; 60 steps
 	$(RUN) benchmarks/reading.py
