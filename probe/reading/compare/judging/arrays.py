@@ -191,10 +191,9 @@ def relation(a: Array, b: Array) -> str:  # noqa: PLR0911 (one line for each rel
         return "is the transpose of A's"
     if x.shape == y.shape and np.array_equal(x, -y):
         return "is A's with the other sign"
-    if x.shape == y.shape and x.ndim and sorted(map(bytes, x)) == sorted(map(bytes, y)):
-        return "has the same rows in another order"
     if x.dtype.kind != "c" and np.array_equal(np.sort(x, axis=None), np.sort(y, axis=None)):
-        return "holds the numbers of A's in other places"
+        is_moved = x.shape == y.shape and x.ndim and (x.ndim == 1 or sorted(map(bytes, x)) == sorted(map(bytes, y)))
+        return "has the same rows in another order" if is_moved else "holds the numbers of A's in other places"
     scale = float(np.vdot(x, x).real)
     if x.shape != y.shape or not scale or not math.isfinite(scale):
         return ""
