@@ -180,7 +180,7 @@ def _values(cells: Cells) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for path, cell in cells:
         known, values = vars(cell), found.setdefault(path, {})
-        for name in known.keys() - common:
+        for name in sorted(known.keys() - common):
             if type(known[name]) in _PLAIN and name[0] != "_":
                 values[name] = to_json(known[name], name)
     return found

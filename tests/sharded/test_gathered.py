@@ -202,3 +202,21 @@ def test_no_entry_has_a_micro_batch_without_a_schedule_that_tells_it(debug):
     data, are_equal = record_schedule(debug, (1, 0, 2))
     assert are_equal
     assert "micro" not in str(data)
+
+
+def test_methods_of_a_stage_are_called_as_they_were(debug, hyper_parallel, monkeypatch):
+    def drain(self, micro_index=-1, **rest):
+        return micro_index, rest
+
+    monkeypatch.setattr(PipelineStage, "drain", drain, raising=False)
+    stage = PipelineStage(Stage(1, 4), 0)
+    debugger = debug(level="mix")
+    debugger.start(stage.submodule)
+    assert stage.drain() == (-1, {})
+    assert stage.drain(micro_index=2, last=True) == (2, {"last": True})
+    assert stage.drain(3) == (3, {})
+    with pytest.raises(TypeError, match="drain"):
+        stage.drain(1, 2)
+    debugger.stop()
+    debugger.step()
+    assert PipelineStage.drain is drain

@@ -181,9 +181,7 @@ class Describer:
                 return f"{name}, {_place(finding.place)}, is another output of {maker} in B than in A"
             nodes = graph.root_nodes(finding.node, finding.place)
         names = [self._own_name(node, side) for side, node in enumerate(nodes)]
-        for _ in range(
-            _ROAD
-        ):  # calls of one name that are no partners: their Cells, or the calls before them, tell more
+        for _ in range(_ROAD):  # of calls with one name that are no partners the Cells tell more, or the calls before
             if names[0] != names[1]:
                 return f"{name}, {_place(finding.place)}, comes from {names[0]} in A, from {names[1]} in B"
             known = [self._name_in_cell(node, side) for side, node in enumerate(nodes)]
