@@ -194,6 +194,9 @@ class Flow:
 
     def _own_parameter(self, place: int, key: tuple[Any, ...]) -> tuple[str, str] | None:
         """Return which parameter has this content: of the Cell around the call if it has one, else of any Cell."""
+        anywhere = self._parameters.get(key)
+        if anywhere is None:
+            return None
         cell = self.cells[place]
         entry = self._dump.data.get(cell) if cell else None
         parameters = entry.get("parameters") if type(entry) is dict else None
@@ -201,7 +204,7 @@ class Flow:
             for name, record in parameters.items():
                 if is_tensor(record) and content_key(record) == key:
                     return cell, name
-        return self._parameters.get(key)
+        return anywhere
 
     def _make(self, place: int, outputs: Any, made: _Made, only_new: bool) -> None:
         for _, record in leaves(outputs):

@@ -190,13 +190,14 @@ def record_sharer() -> Callable[[dict[str, Any]], dict[str, Any]]:
                 key = kind, repr(get("value"))
             if 0 in key:  # -0.0 is equal to 0.0, and is shown in another way
                 key = repr(key)
-            other = known.get(hash(key))
+            place = hash(key)
+            other = known.get(place)
         except (TypeError, KeyError):  # a document may hold anything
             return record
         if other == record:
             return other  # type: ignore[no-any-return]
         kept = vars(_Holder())
-        known.setdefault(hash(key), kept)
+        known.setdefault(place, kept)
         for name, value in record.items():
             kept[name] = value  # one by one: update() would make keys of its own
         return kept

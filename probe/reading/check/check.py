@@ -175,7 +175,7 @@ def differences(a: RunSnapshot, b: RunSnapshot) -> list[Difference]:
 
 
 def first_lines(a: str, b: str, most: int = 2) -> list[str]:
-    """Return the first differences of two rank folders, if both have a snapshot; else nothing.
+    """Return the first differences of two rank folders that have a snapshot; nothing where one cannot be read.
 
     Args:
         a: a rank folder of A.
@@ -186,8 +186,6 @@ def first_lines(a: str, b: str, most: int = 2) -> list[str]:
     from probe.store import layout
 
     files = [os.path.join(folder, layout.RUN) for folder in (a, b)]
-    if not all(map(os.path.isfile, files)):
-        return []
     try:
         return check_snapshots((a, b), read_snapshots(files[0]), read_snapshots(files[1])).lines()[:most]
     except UsageError:

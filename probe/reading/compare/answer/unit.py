@@ -10,12 +10,10 @@ from collections.abc import Callable
 
 from probe.errors import UsageError
 from probe.reading import entry_name
-from probe.reading.check.check import first_lines
 from probe.reading.compare.answer.sentences import Describer
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
 from probe.reading.compare.judging.verdicts import FAINT, HARD, OTHER_BITS, sharpened
-from probe.reading.compare.layouts.blame import name_ranks
 from probe.reading.compare.origins.finder import Finding, OriginFinder
 from probe.reading.compare.origins.origin import (
     ARGUMENT,
@@ -33,7 +31,8 @@ from probe.reading.compare.pairing.alignment import NONE
 from probe.reading.document import paused_gc
 from probe.reading.dump import Dump
 from probe.reading.entry_name import API, BACKWARD
-from probe.reading.source import DumpFolder
+from probe.reading.source import DumpFolder, DumpSource
+from probe.store import layout
 
 _MOST_ORIGINS, _MOST_NAMES, _MOST_CELLS = 50, 50, 200
 #: so few roots within the tolerance explain a difference that has grown, if they are of these kinds: the rest is equal
@@ -67,12 +66,15 @@ def _compare(
 ) -> None:
     try:
         summary.notes = [*a.notes, *b.notes]
-        summary.header = [*first_lines(a.folder.path, b.folder.path), *header_differences(a, b)]
+        summary.header = [*_snapshot_lines(a, b), *header_differences(a, b)]
         comparing = JudgedPairs(a, b, options)
         summary.notes += [note for note in (comparing.levels, comparing.divides) if note]
         summary.counts = _count(comparing)
         summary.origins = _find_origins(summary.counts, comparing)
-        name_ranks([*summary.origins.first, *summary.origins.later], comparing)
+        if not isinstance(b.folder.source, DumpSource):
+            from probe.reading.compare.layouts.blame import name_ranks
+
+            name_ranks([*summary.origins.first, *summary.origins.later], comparing)
         for path, form in options.rows:
             from probe.reading.compare.answer.export import write_unit
 
@@ -206,6 +208,16 @@ def _group(graph: Graph, node: int) -> str:
 
 #: keys of the header's "run" that name the place of a run, not its kind
 _PLACES = frozenset(("rank", "tool", "format", "host", "time", "pid"))
+
+
+def _snapshot_lines(a: Dump, b: Dump) -> list[str]:
+    """Return the first lines of ``probe check``, which is imported only where both runs have a snapshot."""
+    folders = a.folder.path, b.folder.path
+    if not all(os.path.isfile(os.path.join(folder, layout.RUN)) for folder in folders):
+        return []
+    from probe.reading.check.check import first_lines
+
+    return first_lines(*folders)
 
 
 def header_differences(a: Dump, b: Dump) -> list[str]:

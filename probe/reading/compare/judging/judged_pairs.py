@@ -28,6 +28,11 @@ from probe.reading.values import is_tensor
 if TYPE_CHECKING:
     from probe.reading.compare.judging.arrays import Arrays
 
+#: the entries of a dump by name
+Entries = dict[str, Any]
+#: the tolerance of each call in A and in B
+Floors = tuple[list[float], list[float]]
+
 
 class Options(NamedTuple):
     """The settings of a comparison.
@@ -84,8 +89,8 @@ class JudgedPairs:
         arrays = self._arrays()
         turned = arrays.turned if arrays else _unknown_arrays
         judge = Judge(self.tolerances, arrays.refine if arrays else None, turned if is_foreign else None)
-        floors = self._floors()
-        self.slots = [self._judged(judge, pair, floors) for pair in self.pairs]
+        floors, data = self._floors(), (a.data, b.data)
+        self.slots = [self._judged(judge, pair, data, floors) for pair in self.pairs]
         self._separate_before_updates()
         self.divides = self._forgive_divided_batches()
 
@@ -98,12 +103,12 @@ class JudgedPairs:
 
         return Arrays(self.a.path, self.b.path, self._options.arrays)
 
-    def _judged(self, judge: Judge, pair: Pair, floors: tuple[list[float], list[float]] | None) -> list[Slot]:
+    def _judged(self, judge: Judge, pair: Pair, data: tuple[Entries, Entries], floors: Floors | None) -> list[Slot]:
         flow_a, flow_b = self.alignment.flows
         if NONE in (pair.a, pair.b):
             return []
         name = flow_a.names[pair.a]
-        entries = self.a.data[name], self.b.data[flow_b.names[pair.b]]
+        entries = data[0][name], data[1][flow_b.names[pair.b]]
         if floors is None:
             slots = judge.follow(name, judge.slots(name, flow_a.parts[pair.a], *entries))
         else:
@@ -150,7 +155,7 @@ class JudgedPairs:
             "the optimizer agree, so only parameters and updates are compared"
         )
 
-    def _floors(self) -> tuple[list[float], list[float]] | None:
+    def _floors(self) -> Floors | None:
         """Return for each call the tolerance of the least exact dtype before it; None where all have one dtype."""
         flows = self.alignment.flows
         if len({of_dtype(dtype) for flow in flows for dtype in flow.dtypes} - {0.0}) < 2:

@@ -30,8 +30,10 @@ def order_operands(alignment: Alignment, b: Dump, a: Dump) -> int:
     """
     flow_a, flow_b = alignment.flows
     count = 0
+    apis = {parts.api for parts in flow_b.parts}
+    commutative = {api for api in apis if api.strip("_").lower() in _COMMUTATIVE}
     for place_a, place_b in alignment.b_of.items():
-        if flow_b.parts[place_b].api.strip("_").lower() not in _COMMUTATIVE or not flow_b.links[place_b]:
+        if flow_b.parts[place_b].api not in commutative or not flow_b.links[place_b]:
             continue
         entry_a, entry_b = a.data[flow_a.names[place_a]], b.data[flow_b.names[place_b]]
         if not _is_exchanged(_operands(entry_a), _operands(entry_b)):
@@ -60,8 +62,8 @@ def _is_exchanged(a: list[Any], b: list[Any]) -> bool:
     keys_a, keys_b = [content_key(item) for item in a], [content_key(item) for item in b]
     if keys_a == keys_b[::-1]:
         return keys_a != keys_b
-    crossed = [distance(a[0], b[1]).rel_l2, distance(a[1], b[0]).rel_l2]
     straight = [distance(a[0], b[0]).rel_l2, distance(a[1], b[1]).rel_l2]
-    if None in crossed or None in straight:
+    if None in straight or max(filter(None, straight), default=0.0) <= _NEAR:
         return False
-    return max(filter(None, crossed), default=0.0) < _NEAR < max(filter(None, straight), default=0.0)
+    crossed = [distance(a[0], b[1]).rel_l2, distance(a[1], b[0]).rel_l2]
+    return None not in crossed and max(filter(None, crossed), default=0.0) < _NEAR

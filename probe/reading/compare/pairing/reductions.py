@@ -12,7 +12,7 @@ from typing import Any
 
 from probe.reading.compare.pairing.alignment import MOVED, Alignment
 from probe.reading.dump import Dump
-from probe.reading.entry_name import API, BACKWARD, GRADIENT
+from probe.reading.entry_name import API, BACKWARD, CELL, GRADIENT
 from probe.reading.flow import Flow, Link, content_key
 from probe.reading.updates import is_update
 from probe.reading.values import is_tensor, leaves
@@ -98,7 +98,7 @@ class _Side:
         for place, (name, parts) in enumerate(zip(self._flow.names, self._flow.parts)):
             if parts.direction == BACKWARD:
                 waiting = []
-            elif is_update(parts, self._dump.data[name]):
+            elif parts.kind == CELL and is_update(parts, self._dump.data[name]):
                 found += waiting
                 waiting = []
             elif parts.kind == API:

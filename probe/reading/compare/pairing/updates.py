@@ -25,9 +25,11 @@ def fit_updates(alignment: Alignment, a: Dump, b: Dump) -> list[int]:
         b: B.
     """
     found = []
+    flows = alignment.flows
     for place_a, place_b in alignment.b_of.items():
+        if flows[0].parts[place_a].kind != CELL:
+            continue
         places = place_a, place_b
-        flows = alignment.flows
         entries = [dump.data[flow.names[place]] for dump, flow, place in zip((a, b), flows, places)]
         if all(is_update(flow.parts[place], entry) for flow, place, entry in zip(flows, places, entries)):
             found.append(place_a)
