@@ -20,8 +20,8 @@ from probe.reading.source import DumpFolder
 
 #: does a function for a unit, and returns the pickled result
 Run = Callable[[Callable[..., Any], tuple[Any, ...]], bytes]
-#: seconds: to reach the scheduler, until a worker must be there, and between two looks whether one still is
-_REACH, _WORKERS, _LOOK = 15, 60, 5
+#: seconds: to reach the scheduler, until a worker must be there, without any worker, and between two looks for one
+_REACH, _WORKERS, _GONE, _LOOK = 15, 60, 60, 5
 #: the number of units that wait on the cluster for each thread of its workers
 _AHEAD = 4
 
@@ -152,8 +152,8 @@ def _wait(client: Any, future: Any, scheduler: str) -> Any:
     while True:
         if future.done() or client.nthreads():
             last_seen = time.monotonic()
-        if time.monotonic() - last_seen > _WORKERS:
-            raise UsageError(f"{scheduler}: all workers are gone since {_WORKERS} seconds")
+        if time.monotonic() - last_seen > _GONE:
+            raise UsageError(f"{scheduler}: all workers are gone since {_GONE} seconds")
         with contextlib.suppress(TimeoutError, asyncio.TimeoutError):
             return _result(client, future, scheduler)
 

@@ -19,6 +19,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from mindspore import nn
 
 from tests.support.launch import launch
 from tests.support.paths import ROOT, program
@@ -123,6 +124,12 @@ def shared(places):
     return [item for item in places if ".model_parameters." not in item[0] and not item[0].startswith(UPDATE)]
 
 
+def is_compiled_optimizer(name):
+    """Whether msprobe recorded the compiled body of an optimizer, as it does before 2.8: ours is the update's entry."""
+    kind, _, rest = name.partition(".")
+    return kind == "Jit" and issubclass(getattr(nn, rest.partition(".")[0], object), nn.Optimizer)
+
+
 def primitive_backward(name):
     """msprobe lists the gradients of a Primitive's inputs in hook order, we in argument order."""
     return name.startswith("Primitive.") and ".backward" in name
@@ -134,7 +141,7 @@ def test_the_dump_of_a_training_is_that_of_msprobe(case, tmp_path, capsys):
     theirs = dump(PYTHON, "msprobe", case, tmp_path / "theirs")
     rows = compare(ours, theirs, tmp_path / "compared")
     mine, peer = document(ours), document(theirs)
-    gone = [name for name in peer if name not in mine]
+    gone = [name for name in peer if name not in mine and not is_compiled_optimizer(name)]
     assert all(name.endswith(".backward") and identity(peer, name) for name in gone), gone
     assert [name for name in mine if name not in peer and not name.startswith(UPDATE)] == []
 
@@ -150,6 +157,9 @@ def test_the_dump_of_a_training_is_that_of_msprobe(case, tmp_path, capsys):
     for name, entry in peer.items():
         if name in gone:
             exempt["identity"] += 1
+            continue
+        if is_compiled_optimizer(name):
+            exempt["compiled optimizer"] += 1
             continue
         here, there = dict(shared(tensors(mine[name], name))), dict(tensors(entry, name))
         if primitive_backward(name):

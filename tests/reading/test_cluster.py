@@ -103,7 +103,7 @@ def test_a_unit_that_kills_every_worker_ends_the_work(address):
 
 
 def test_workers_that_are_gone_end_the_work(tmp_path, monkeypatch):
-    monkeypatch.setattr(cluster_room, "_WORKERS", 3)
+    monkeypatch.setattr(cluster_room, "_GONE", 3)
     monkeypatch.setattr(cluster_room, "_LOOK", 1)
     with (
         cluster(tmp_path, workers=1, nanny=False) as (found, _),

@@ -111,9 +111,7 @@ class Graph:
     def is_update(self, node: int) -> bool:
         """Return whether this is the update of an optimizer."""
         parts = self._parts[node]
-        return parts.kind == CELL and is_update(
-            parts, self.entry(node)
-        )  # most are no Cells: their entry is not looked up
+        return parts.kind == CELL and is_update(parts, self.entry(node))
 
     def links(self, node: int, place: str) -> tuple[Link | None, Link | None]:
         """Return the links of an input, in A and in B."""
