@@ -290,7 +290,9 @@ def ranks(tmp_path_factory):
 def test_collectives_are_recorded_as_by_msprobe(ranks, rank):
     ours = document(ranks / "by_hand-L1-statistics" / "step0" / f"rank{rank}")
     theirs = document(ranks / "peer" / "step0" / f"rank{rank}")
-    assert {name for name in ours if not name.startswith(UPDATE)} == set(theirs)
+    assert {name for name in ours if not name.startswith(UPDATE)} == {
+        name for name in theirs if not is_compiled_optimizer(name)
+    }
     names = [name for name in ours if name.startswith("MintDistributed.")]
     assert len(names) == 8
     for name in names:
