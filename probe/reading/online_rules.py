@@ -94,6 +94,17 @@ class _Series:
         """The median of the last values."""
         return statistics.median(self.recent) if self.recent else math.nan
 
+    def take(self, step: int, value: float) -> None:
+        """Add a finite value."""
+        recent = self.recent
+        if self.count >= LEAST_STEPS and recent[-LEAST_STEPS] > self.highest:
+            self.highest = recent[-LEAST_STEPS]
+        recent.append(value)
+        self.count += 1
+        self.last, self.last_step = value, step
+        if self.count == _WARM:
+            self.first = self.median
+
 
 class OnlineRules:
     """Looks at the numbers of each step.
@@ -106,6 +117,7 @@ class OnlineRules:
         limits = {**{name: rule.threshold for name, rule in ONLINE.items()}, **(thresholds or {})}
         self._limits = {name: limit for name, limit in limits.items() if limit is not None}
         self._series: dict[str, _Series] = {}
+        self._gradients: dict[str, _Series] = {}
         self._of_kind: dict[str, list[str]] = {}
         for name, rule in ONLINE.items():
             for kind in rule.kinds if name in self._limits else ():
@@ -116,14 +128,19 @@ class OnlineRules:
         """Take the numbers of a step; return the rules that hold from this step on."""
         found: list[Alarm] = []
         self._steps += 1
+        vanishing = self._limits.get("vanishing", 0.0)
         largest = max((value for name, value in values.items() if name.endswith(".update")), default=0.0)
         for name, value in values.items():
             series = self._series.get(name)
             if series is None:
                 series = self._series[name] = _Series(name)
+                if series.kind == "grad":
+                    self._gradients[name] = series
             series.floor = _ROUNDING * largest
             rules = self._of_kind.get(series.kind)
-            if rules:
+            if vanishing * series.first < value < 2 * series.highest and series.kind == "grad" and not series.active:
+                series.take(step, value)  # between these no rule of gradients holds
+            elif rules:
                 found += self._look(name, series, rules, step, value)
         if "missing" in self._limits:
             found += self._missing(step, values)
@@ -140,19 +157,11 @@ class OnlineRules:
         if series.active:  # a rule that held a moment ago is not over
             series.active = {rule: last for rule, last in series.active.items() if step - last <= _WINDOW}
         if math.isfinite(value):
-            if series.count >= LEAST_STEPS:
-                series.highest = max(series.highest, series.recent[-LEAST_STEPS])
-            series.recent.append(value)
-            series.count += 1
-            series.last, series.last_step = value, step
-            if series.count == _WARM:
-                series.first = series.median
+            series.take(step, value)
 
     def _missing(self, step: int, values: Mapping[str, float]) -> Iterator[Alarm]:
         limit, warm_up = int(self._limits["missing"]), ONLINE["missing"].warm_up
-        for name, series in self._series.items():
-            if series.kind != "grad":
-                continue
+        for name, series in self._gradients.items():
             if name in values:
                 series.active.pop("missing", None)
                 series.streak = series.streak + 1 if series.last_step >= step - 1 else 0
