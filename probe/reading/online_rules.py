@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import statistics
@@ -43,6 +44,7 @@ _ROUNDING = 1e-5
 _LAST = {"grad": "grad", "grad_in": "grad_in", "param": "param", "update": "update", "global_norm": "total",
          "max": "end", "min": "end", "seconds": "seconds"}  # fmt: skip
 _LOSS = re.compile(r"loss\d*")
+_SCALAR = re.compile(r"optimizer\d*\.\w+(\.\d+)?")
 
 
 def kind_of(name: str) -> str:
@@ -59,7 +61,7 @@ def kind_of(name: str) -> str:
     if "loss_scale" in name:
         return "scale"
     if name.startswith("optimizer"):
-        return "scalar" if name.count(".") == 1 else "state"
+        return "scalar" if _SCALAR.fullmatch(name) else "state"
     return "loss" if _LOSS.fullmatch(name) else "logged"
 
 
@@ -68,6 +70,7 @@ class _Series:
 
     __slots__ = (
         "active",
+        "apart",
         "count",
         "first",
         "floor",
@@ -77,11 +80,16 @@ class _Series:
         "last_step",
         "lowest",
         "recent",
+        "rises",
         "streak",
+        "turns",
     )
 
     def __init__(self, name: str) -> None:
         self.kind, self.count, self.streak = kind_of(name), 0, 0
+        self.apart = 0  # steps in a row in which another part of it entered than of other gradients
+        self.rises = False
+        self.turns: deque[bool] = deque(maxlen=3 * (_WINDOW - 1))  # where it began to rise or to fall
         self.recent: deque[float] = deque(maxlen=_WINDOW)
         self.first, self.last = math.nan, math.nan
         self.lowest, self.highest = math.inf, 0.0  # the highest of the values before the last five
@@ -117,7 +125,7 @@ class OnlineRules:
         limits = {**{name: rule.threshold for name, rule in ONLINE.items()}, **(thresholds or {})}
         self._limits = {name: limit for name, limit in limits.items() if limit is not None}
         self._series: dict[str, _Series] = {}
-        self._gradients: dict[str, _Series] = {}
+        self._by_kind: dict[str, dict[str, _Series]] = {"grad": {}, "grad_in": {}, "state": {}}
         self._of_kind: dict[str, list[str]] = {}
         for name, rule in ONLINE.items():
             for kind in rule.kinds if name in self._limits else ():
@@ -130,12 +138,14 @@ class OnlineRules:
         self._steps += 1
         vanishing = self._limits.get("vanishing", 0.0)
         largest = max((value for name, value in values.items() if name.endswith(".update")), default=0.0)
+        if "reset" in self._limits and any(name in values for name in itertools.islice(self._by_kind["state"], 1)):
+            found += self._reset(step, values)
         for name, value in values.items():
             series = self._series.get(name)
             if series is None:
                 series = self._series[name] = _Series(name)
-                if series.kind == "grad":
-                    self._gradients[name] = series
+                if series.kind in self._by_kind:
+                    self._by_kind[series.kind][name] = series
             series.floor = _ROUNDING * largest
             rules = self._of_kind.get(series.kind)
             if vanishing * series.first < value < 2 * series.highest and series.kind == "grad" and not series.active:
@@ -144,6 +154,8 @@ class OnlineRules:
                 found += self._look(name, series, rules, step, value)
         if "missing" in self._limits:
             found += self._missing(step, values)
+        if "scaled" in self._limits and any(name in values for name in self._by_kind["grad_in"]):
+            found += self._scaled(step, values)
         return found
 
     def _look(self, name: str, series: _Series, rules: list[str], step: int, value: float) -> Iterator[Alarm]:
@@ -161,7 +173,7 @@ class OnlineRules:
 
     def _missing(self, step: int, values: Mapping[str, float]) -> Iterator[Alarm]:
         limit, warm_up = int(self._limits["missing"]), ONLINE["missing"].warm_up
-        for name, series in self._gradients.items():
+        for name, series in self._by_kind["grad"].items():
             if name in values:
                 series.active.pop("missing", None)
                 series.streak = series.streak + 1 if series.last_step >= step - 1 else 0
@@ -171,8 +183,43 @@ class OnlineRules:
                     "missing", name, step, f"no gradient since step {series.last_step}, but in each step before"
                 )
 
+    def _reset(self, step: int, values: Mapping[str, float]) -> Iterator[Alarm]:
+        """Yield a kind of states of an optimizer that fell together: one alone may cross zero."""
+        kinds: dict[str, list[tuple[float, str]]] = {}
+        for name, series in self._by_kind["state"].items():
+            value = values.get(name, math.nan)
+            if series.count >= ONLINE["reset"].warm_up and series.last > 0 and math.isfinite(value):
+                kinds.setdefault(".".join(name.split(".", 2)[:2]), []).append((value / series.last, name))
+        for kind, parts in kinds.items():
+            middle, name = sorted(parts)[len(parts) // 2]
+            if middle * self._limits["reset"] <= 1:
+                before = self._series[name]
+                text = f"{middle * before.last:.4g} in step {step}, {before.last:.4g} in step {before.last_step}"
+                yield Alarm("reset", name, step, f"{text}; as half of {kind} or more")
+
+    def _scaled(self, step: int, values: Mapping[str, float]) -> Iterator[Alarm]:
+        """Yield gradients of which another part enters the optimizer than of the others."""
+        limit, parts = self._limits["scaled"], dict[str, float]()
+        for name in self._by_kind["grad"]:
+            arrived = values.get(name, 0.0)
+            part = values.get(f"{name}_in", arrived) / arrived if arrived > 0 else math.nan
+            if math.isfinite(part):
+                parts[name] = part
+        middle = statistics.median(parts.values()) if len(parts) > 2 else 0.0
+        for name, part in parts.items():
+            series = self._series[name]
+            is_apart = middle > 0 < part and not middle / limit < part < middle * limit
+            series.apart = series.apart + 1 if is_apart else 0
+            if series.apart == 3 and "scaled" not in series.active:
+                if series.count >= ONLINE["scaled"].warm_up:
+                    text = f"{part:.3g} of it enters the optimizer, {middle:.3g} of the others"
+                    yield Alarm("scaled", f"{name}_in", step, f"{text}, in step {step} and the two before")
+                series.active["scaled"] = math.inf  # also where it was so from the first step on
+
 
 _WARM = 20
+#: growth in ten steps, of a weight that drifts; a weight that grows by equal steps from zero on stays below
+_DRIFT = 1.25
 
 
 def _nan(series: _Series, value: float, limit: float) -> str:
@@ -183,8 +230,11 @@ def _nan(series: _Series, value: float, limit: float) -> str:
 
 def _spike(series: _Series, value: float, limit: float) -> str:
     recent = series.recent
-    if value <= 0 or value <= max(recent):
+    highest = max(recent)
+    if value <= 0 or value <= highest:
         return ""
+    if series.kind == "loss" and value > max(2 * limit * highest, 0.5 * series.first):  # of a loss near zero z is small
+        return f"{value:.4g}, {highest:.4g} at most in the {len(recent)} steps before"
     positive = [math.log(item) for item in recent if item > 0]
     middle = math.exp(statistics.median(positive)) if positive else math.inf
     if len(positive) < LEAST_STEPS or value < limit * middle or not is_far(math.log(value), positive, _Z):
@@ -243,7 +293,26 @@ def _update_ratio(series: _Series, value: float, limit: float) -> str:
 
 def _drift(series: _Series, value: float, limit: float) -> str:
     before = series.recent[-10]
-    return f"{value:.4g}, {before:.4g} ten measured steps before" if 0 < limit * before <= value else ""
+    is_large = 0 < limit * before <= value and value >= _DRIFT * series.last
+    return f"{value:.4g}, {before:.4g} ten measured steps before" if is_large else ""
+
+
+def _setting(series: _Series, value: float, limit: float) -> str:
+    highest = max(series.highest, *series.recent)
+    is_large = value >= limit * highest > 0 or (
+        0.5 < highest < 1 and highest < value and limit * (1 - value) <= 1 - highest
+    )
+    return f"{value:.4g}, {highest:.4g} at most before" if is_large else ""
+
+
+def _stuck(series: _Series, value: float, limit: float) -> str:
+    series.turns.append((value > series.last) != series.rises)
+    series.rises = value > series.last
+    count, turns = _WINDOW - 1, list(series.turns)
+    now, before = sum(turns[-count:]), sum(turns[:-count])
+    if len(turns) < 3 * count or now > limit or before < count:
+        return ""
+    return f"it turned {now} times in {_WINDOW} steps, {before} times in the {2 * count} before, as if the batch were stuck"
 
 
 def _collapse(series: _Series, value: float, limit: float) -> str:
@@ -263,4 +332,6 @@ _CHECKS: Mapping[str, Callable[[_Series, float, float], str]] = {
     "update ratio": _update_ratio,
     "weight drift": _drift,
     "collapse": _collapse,
+    "setting": _setting,
+    "stuck": _stuck,
 }
