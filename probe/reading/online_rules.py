@@ -70,7 +70,6 @@ class _Series:
 
     __slots__ = (
         "active",
-        "apart",
         "count",
         "first",
         "floor",
@@ -79,17 +78,14 @@ class _Series:
         "last",
         "last_step",
         "lowest",
+        "past",
         "recent",
-        "rises",
         "streak",
-        "turns",
     )
 
     def __init__(self, name: str) -> None:
         self.kind, self.count, self.streak = kind_of(name), 0, 0
-        self.apart = 0  # steps in a row in which another part of it entered than of other gradients
-        self.rises = False
-        self.turns: deque[bool] = deque(maxlen=3 * (_WINDOW - 1))  # where it began to rise or to fall
+        self.past: deque[float] = deque(maxlen=3 * _WINDOW)  # for ``stuck``
         self.recent: deque[float] = deque(maxlen=_WINDOW)
         self.first, self.last = math.nan, math.nan
         self.lowest, self.highest = math.inf, 0.0  # the highest of the values before the last five
@@ -130,6 +126,7 @@ class OnlineRules:
         for name, rule in ONLINE.items():
             for kind in rule.kinds if name in self._limits else ():
                 self._of_kind.setdefault(kind, []).append(name)
+        self._apart: dict[str, int] = {}  # gradients -> steps in a row in which another part entered than of the others
         self._steps = 0
 
     def feed(self, step: int, values: Mapping[str, float]) -> list[Alarm]:
@@ -209,8 +206,8 @@ class OnlineRules:
         for name, part in parts.items():
             series = self._series[name]
             is_apart = middle > 0 < part and not middle / limit < part < middle * limit
-            series.apart = series.apart + 1 if is_apart else 0
-            if series.apart == 3 and "scaled" not in series.active:
+            self._apart[name] = self._apart.get(name, 0) + 1 if is_apart else 0
+            if self._apart[name] == 3 and "scaled" not in series.active:
                 if series.count >= ONLINE["scaled"].warm_up:
                     text = f"{part:.3g} of it enters the optimizer, {middle:.3g} of the others"
                     yield Alarm("scaled", f"{name}_in", step, f"{text}, in step {step} and the two before")
@@ -219,7 +216,7 @@ class OnlineRules:
 
 _WARM = 20
 #: growth in ten steps, of a weight that drifts; a weight that grows by equal steps from zero on stays below
-_DRIFT = 1.25
+_DRIFT = 1.15
 
 
 def _nan(series: _Series, value: float, limit: float) -> str:
@@ -306,13 +303,16 @@ def _setting(series: _Series, value: float, limit: float) -> str:
 
 
 def _stuck(series: _Series, value: float, limit: float) -> str:
-    series.turns.append((value > series.last) != series.rises)
-    series.rises = value > series.last
-    count, turns = _WINDOW - 1, list(series.turns)
-    now, before = sum(turns[-count:]), sum(turns[:-count])
-    if len(turns) < 3 * count or now > limit or before < count:
+    series.past.append(value)
+    if len(series.past) < 3 * _WINDOW:
         return ""
-    return f"it turned {now} times in {_WINDOW} steps, {before} times in the {2 * count} before, as if the batch were stuck"
+    past = list(series.past)
+    rises = [x < y for x, y in zip(past, past[1:])]
+    turns = [x != y for x, y in zip(rises, rises[1:])]
+    now, before = sum(turns[1 - _WINDOW :]), sum(turns[: 1 - _WINDOW])
+    if now > limit or before < _WINDOW:
+        return ""
+    return f"it turned {now} times in {_WINDOW} steps, {before} times in the {2 * _WINDOW} before: is the batch stuck?"
 
 
 def _collapse(series: _Series, value: float, limit: float) -> str:
