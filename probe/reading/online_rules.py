@@ -127,13 +127,14 @@ class OnlineRules:
             for kind in rule.kinds if name in self._limits else ():
                 self._of_kind.setdefault(kind, []).append(name)
         self._apart: dict[str, int] = {}  # gradients -> steps in a row in which another part entered than of the others
+        self._vanishing = self._limits.get("vanishing", 0.0)
         self._steps = 0
 
     def feed(self, step: int, values: Mapping[str, float]) -> list[Alarm]:
         """Take the numbers of a step; return the rules that hold from this step on."""
         found: list[Alarm] = []
         self._steps += 1
-        vanishing = self._limits.get("vanishing", 0.0)
+        vanishing = self._vanishing = self._limits.get("vanishing", 0.0) * self._learnt()
         largest = max((value for name, value in values.items() if name.endswith(".update")), default=0.0)
         if "reset" in self._limits and any(name in values for name in itertools.islice(self._by_kind["state"], 1)):
             found += self._reset(step, values)
@@ -155,10 +156,15 @@ class OnlineRules:
             found += self._scaled(step, values)
         return found
 
+    def _learnt(self) -> float:
+        """Return the part of the first loss that is left: where all is learnt, gradients are small."""
+        loss = self._series.get("loss")
+        return min(1.0, loss.median / loss.first) if loss is not None and loss.first > 0 and loss.median > 0 else 1.0
+
     def _look(self, name: str, series: _Series, rules: list[str], step: int, value: float) -> Iterator[Alarm]:
         for rule in rules:
             if rule in _CHECKS and series.count >= ONLINE[rule].warm_up:
-                text = _CHECKS[rule](series, value, self._limits[rule])
+                text = _CHECKS[rule](series, value, self._vanishing if rule == "vanishing" else self._limits[rule])
                 if text:
                     if rule not in series.active:
                         yield Alarm(rule, name, step, f"{text} in step {step}")
@@ -215,6 +221,8 @@ class OnlineRules:
 
 
 _WARM = 20
+#: so small a part of the first loss is no spike: a batch that is hard when nearly all is learnt
+_SMALL = 0.1
 #: growth in ten steps, of a weight that drifts; a weight that grows by equal steps from zero on stays below
 _DRIFT = 1.15
 
@@ -232,6 +240,8 @@ def _spike(series: _Series, value: float, limit: float) -> str:
         return ""
     if series.kind == "loss" and value > max(2 * limit * highest, 0.5 * series.first):  # of a loss near zero z is small
         return f"{value:.4g}, {highest:.4g} at most in the {len(recent)} steps before"
+    if series.kind == "loss" and value < _SMALL * series.first:
+        return ""
     positive = [math.log(item) for item in recent if item > 0]
     middle = math.exp(statistics.median(positive)) if positive else math.inf
     if len(positive) < LEAST_STEPS or value < limit * middle or not is_far(math.log(value), positive, _Z):

@@ -78,6 +78,17 @@ def test_a_loss_near_zero_whose_numbers_vary_much_has_a_spike():
     assert (alarm.rule, alarm.step) == ("spike", 40)
 
 
+def test_gradients_that_fall_with_the_loss_do_not_vanish():
+    looking, found = OnlineRules(), []
+    for step in range(400):
+        found += looking.feed(step, {"loss": 0.95**step, "w.grad": 0.95**step})
+    assert found == []
+
+
+def test_a_hard_batch_when_nearly_all_is_learnt_is_no_spike():
+    assert alarms_of("loss", [*[1.0] * 20, *[0.9**i for i in range(60)], 0.05]) == []
+
+
 def test_a_weight_that_grows_by_equal_steps_from_near_zero_does_not_drift():
     assert alarms_of("embedding.param", [0.1 + 0.2 * i for i in range(40)]) == []
 
