@@ -293,8 +293,8 @@ def _zeros(series: _Series, value: float, limit: float) -> str:
 
 
 def _update_ratio(series: _Series, value: float, limit: float) -> str:
-    middle = series.median
-    is_large = 0 < limit * middle < value > series.floor
+    middle, highest = series.median, max(series.highest, *series.recent)
+    is_large = 0 < limit * middle < value > series.floor and value > 3 * highest
     return f"{value:.4g}, about {middle:.4g} before" if is_large else ""
 
 

@@ -78,6 +78,10 @@ def test_a_loss_near_zero_whose_numbers_vary_much_has_a_spike():
     assert (alarm.rule, alarm.step) == ("spike", 40)
 
 
+def test_updates_that_grow_little_by_little_raise_no_alarm():
+    assert alarms_of("w.update", [1e-5 * 1.8**i for i in range(12)]) == []
+
+
 def test_gradients_that_fall_with_the_loss_do_not_vanish():
     looking, found = OnlineRules(), []
     for step in range(400):
