@@ -195,7 +195,7 @@ class OnlineRules:
                 kinds.setdefault(".".join(name.split(".", 2)[:2]), []).append((value / series.last, name))
         for kind, parts in kinds.items():
             middle, name = sorted(parts)[len(parts) // 2]
-            if middle * self._limits["reset"] <= 1:
+            if len(parts) > 2 and 0 <= middle * self._limits["reset"] <= 1:
                 before = self._series[name]
                 text = f"{middle * before.last:.4g} in step {step}, {before.last:.4g} in step {before.last_step}"
                 yield Alarm("reset", name, step, f"{text}; as half of {kind} or more")

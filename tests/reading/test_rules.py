@@ -28,6 +28,7 @@ def test_the_documents_have_a_row_for_each_rule():
 
 
 GRADIENTS = {"w.grad": 1.0, "b.grad": 1.0, "v.grad": 1.0}
+STATES = ["optimizer.moment2.u", "optimizer.moment2.v", "optimizer.moment2.w"]
 #: rule -> a series, and its values or the steps' numbers, of which the last ones are strange
 STRANGE = {
     "NaN/Inf": ("loss", [1.0, math.nan]),
@@ -43,7 +44,7 @@ STRANGE = {
     "weight drift": ("w.param", [1.2**i for i in range(20)]),
     "collapse": ("loss_scale", [4096.0] * 10 + [1.0]),
     "setting": ("optimizer.momentum", [0.9] * 20 + [0.999]),
-    "reset": ("optimizer.moment2.w", [1e-3] * 5 + [1e-6]),
+    "reset": ("optimizer.moment2.v", [dict.fromkeys(STATES, 1e-3)] * 5 + [dict.fromkeys(STATES, 1e-6)]),
     "scaled": ("w.grad_in", [dict.fromkeys(GRADIENTS, 1.0)] * 20 + [{**GRADIENTS, "w.grad_in": 1e-3}] * 3),
     "stuck": ("loss", [1.0 + 0.1 * (i % 2) for i in range(60)] + [1.0 - 0.01 * i for i in range(20)]),
 }
@@ -106,9 +107,8 @@ def test_a_rate_that_rises_slowly_or_comes_back_is_no_alarm():
 def test_one_state_alone_that_crosses_zero_is_no_reset():
     looking, found = OnlineRules(), []
     for step in range(8):
-        found += looking.feed(
-            step, {**{f"optimizer.moment1.{name}": 1.0 for name in "abc"}, "optimizer.moment1.d": step % 7}
-        )
+        found += looking.feed(step, {**dict.fromkeys(STATES, 1.0), "optimizer.moment2.d": step % 7})
+        found += looking.feed(step, {"optimizer.moment1.bias": 0.5 - step % 2})
     assert found == []
 
 
