@@ -320,7 +320,9 @@ def _stuck(series: _Series, value: float, limit: float) -> str:
     rises = [x < y for x, y in zip(past, past[1:])]
     turns = [x != y for x, y in zip(rises, rises[1:])]
     now, before = sum(turns[1 - _WINDOW :]), sum(turns[: 1 - _WINDOW])
-    if now > limit or before < _WINDOW:
+    sizes = [abs(y - x) for x, y in zip(past, past[1:])]
+    is_calm = 4 * statistics.median(sizes[1 - _WINDOW :]) < statistics.median(sizes[: 1 - _WINDOW])
+    if now > limit or before < _WINDOW or not is_calm:
         return ""
     return f"it turned {now} times in {_WINDOW} steps, {before} times in the {2 * _WINDOW} before: is the batch stuck?"
 
