@@ -1,11 +1,11 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Watches a training with few hooks: on what is differentiated, on gradients of parameters, on updates."""
+"""Watches a training with few patches: what is differentiated, the gradients that a backward returns, updates."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from probe.capture.autograd.nodes import preserve_hook_version, remove_hooks
@@ -40,15 +40,13 @@ class _Here(threading.local):
 
     Attributes:
         is_inside: an optimizer is running.
-        arrived: the gradients that arrived in the backward that runs, with the parameters' names; None outside of one.
     """
 
     is_inside = False
-    arrived: list[tuple[str, Any]] | None = None
 
 
 class TrainingHooks:
-    """Installs the hooks between start and stop. Hooks on parameters stay until the end of the step.
+    """Installs the hooks between start and stop. A backward is watched until the end of the step.
 
     Args:
         observer: receives what they see.
@@ -61,63 +59,69 @@ class TrainingHooks:
         from mindspore.amp import DynamicLossScaler
 
         executor = type(pynative_executor())
-        patches = [Patch(executor, "end_graph", around(self._end_graph)), Patch(executor, "grad", around(self._grad))]
+        patches = [Patch(executor, "end_graph", around(self._end_graph))]
         patches += [Patch(kind, "__call__", around(self._update)) for kind in optimizer_kinds()]
         patches.append(Patch(DynamicLossScaler, "adjust", around(self._adjust)))
         self._patches = HookGroup(patches)
-        self._parameters: dict[str, Any] = {}
-        self._handles: list[Any] = []
+        self._backward = HookGroup(Patch(executor, name, around(self._grad)) for name in ("grad", "grad_aux"))
+        self._parameters: dict[int, tuple[str, Any]] = {}
         self._optimizers: dict[int, tuple[str, OptimizerValues]] = {}
         self._here, self._lock = _Here(), threading.Lock()
 
     def watch(self, parameters: Mapping[str, Any]) -> None:
-        """Watch the gradients of these parameters, from the next ``install`` on."""
-        self._parameters = dict(parameters)
+        """Watch the gradients of these parameters."""
+        self._parameters = {id(parameter): (name, parameter) for name, parameter in parameters.items()}
 
     def install(self) -> None:
         """Begin to watch."""
         self._patches.install()
-        if self._handles:
-            return
-        with preserve_hook_version():
-            for name, parameter in self._parameters.items():
-                if parameter.requires_grad:
-                    self._handles.append(parameter.register_hook(self._hook(name)))
+        self._backward.install()
 
     def remove(self) -> None:
-        """Restore MindSpore. The parameters' hooks stay: a backward may follow."""
+        """Restore MindSpore, but for the method that runs a backward: one may follow."""
         self._patches.remove()
 
     def end_step(self) -> None:
-        """Remove the parameters' hooks too."""
+        """Restore MindSpore."""
         self._patches.remove()
-        handles, self._handles = self._handles, []
-        remove_hooks(handles)
-
-    def _hook(self, name: str) -> Callable[[Any], None]:
-        def hook(gradient: Any) -> None:
-            arrived = self._here.arrived
-            if arrived is None:
-                self._observer.gradients([(name, gradient)])
-            else:
-                arrived.append((name, gradient))
-
-        return hook
+        self._backward.remove()
 
     def _grad(self, original: Callable[..., Any], executor: Any, *args: Any, **kwargs: Any) -> Any:
-        """Run a backward. Its gradients are read together at its end: one by one costs four times as much."""
-        before, self._here.arrived = self._here.arrived, []
+        """Run a backward. Its gradients are those that it returns; a hook on each parameter costs twice as much."""
+        arrived: list[tuple[str, Any]] = []
+        handles: list[Any] = []
+        weights = args[2] if len(args) > 2 else None  # behind the function and the operation
+        with self._errors.guard("watching a backward"):
+            if weights is None:  # which parameters the gradients belong to is not told
+                self._register(handles, arrived)
         try:
             result = original(executor, *args, **kwargs)
-            self._observe_arrived()
-            return result
         finally:
-            self._here.arrived = before
-
-    def _observe_arrived(self) -> None:
-        if self._here.arrived:
-            arrived, self._here.arrived = self._here.arrived, []
+            with self._errors.guard("removing the hooks"):
+                remove_hooks(handles)
+        with self._errors.guard("noting the gradients of a backward"):
+            if weights is not None:
+                arrived += self._returned(weights, result)
+        if arrived:
             self._observer.gradients(arrived)
+        return result
+
+    def _register(self, handles: list[Any], arrived: list[tuple[str, Any]]) -> None:
+        with preserve_hook_version():
+            for name, parameter in self._parameters.values():
+                if parameter.requires_grad:
+                    handles.append(
+                        parameter.register_hook(lambda gradient, name=name: arrived.append((name, gradient)))
+                    )
+
+    def _returned(self, weights: Any, result: Any) -> Iterator[tuple[str, Any]]:
+        """Yield the gradients of the parameters that are watched. Gradients of inputs stand before them."""
+        several = isinstance(weights, (tuple, list))
+        inner = result[-1] if isinstance(result, tuple) and isinstance(result[-1], tuple) == several else result
+        for parameter, gradient in zip(weights, inner) if several else [(weights, inner)]:
+            name, known = self._parameters.get(id(parameter), ("", None))
+            if known is not None and known.requires_grad:
+                yield name, gradient
 
     def _end_graph(self, original: Callable[..., Any], executor: Any, *args: Any, **kwargs: Any) -> Any:
         with self._errors.guard("noting the loss"):
@@ -134,7 +138,6 @@ class TrainingHooks:
             return original(optimizer, *args, **kwargs)
         self._here.is_inside = True
         try:
-            self._observe_arrived()  # an optimizer inside a backward may change them
             self._observer.before_update(name, values, args[0] if args else ())
             result = original(optimizer, *args, **kwargs)
             self._observer.after_update(name, values)

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import statistics
@@ -43,6 +44,7 @@ _ROUNDING = 1e-5
 _LAST = {"grad": "grad", "grad_in": "grad_in", "param": "param", "update": "update", "global_norm": "total",
          "max": "end", "min": "end", "seconds": "seconds"}  # fmt: skip
 _LOSS = re.compile(r"loss\d*")
+_SCALAR = re.compile(r"optimizer\d*\.\w+(\.\d+)?")
 
 
 def kind_of(name: str) -> str:
@@ -59,7 +61,7 @@ def kind_of(name: str) -> str:
     if "loss_scale" in name:
         return "scale"
     if name.startswith("optimizer"):
-        return "scalar" if name.count(".") == 1 else "state"
+        return "scalar" if _SCALAR.fullmatch(name) else "state"
     return "loss" if _LOSS.fullmatch(name) else "logged"
 
 
@@ -76,12 +78,14 @@ class _Series:
         "last",
         "last_step",
         "lowest",
+        "past",
         "recent",
         "streak",
     )
 
     def __init__(self, name: str) -> None:
         self.kind, self.count, self.streak = kind_of(name), 0, 0
+        self.past: deque[float] = deque(maxlen=3 * _WINDOW)  # for ``stuck``
         self.recent: deque[float] = deque(maxlen=_WINDOW)
         self.first, self.last = math.nan, math.nan
         self.lowest, self.highest = math.inf, 0.0  # the highest of the values before the last five
@@ -93,6 +97,17 @@ class _Series:
     def median(self) -> float:
         """The median of the last values."""
         return statistics.median(self.recent) if self.recent else math.nan
+
+    def take(self, step: int, value: float) -> None:
+        """Add a finite value."""
+        recent = self.recent
+        if self.count >= LEAST_STEPS and recent[-LEAST_STEPS] > self.highest:
+            self.highest = recent[-LEAST_STEPS]
+        recent.append(value)
+        self.count += 1
+        self.last, self.last_step = value, step
+        if self.count == _WARM:
+            self.first = self.median
 
 
 class OnlineRules:
@@ -106,33 +121,50 @@ class OnlineRules:
         limits = {**{name: rule.threshold for name, rule in ONLINE.items()}, **(thresholds or {})}
         self._limits = {name: limit for name, limit in limits.items() if limit is not None}
         self._series: dict[str, _Series] = {}
+        self._by_kind: dict[str, dict[str, _Series]] = {"grad": {}, "grad_in": {}, "state": {}}
         self._of_kind: dict[str, list[str]] = {}
         for name, rule in ONLINE.items():
             for kind in rule.kinds if name in self._limits else ():
                 self._of_kind.setdefault(kind, []).append(name)
+        self._apart: dict[str, int] = {}  # gradients -> steps in a row in which another part entered than of the others
+        self._vanishing = self._limits.get("vanishing", 0.0)
         self._steps = 0
 
     def feed(self, step: int, values: Mapping[str, float]) -> list[Alarm]:
         """Take the numbers of a step; return the rules that hold from this step on."""
         found: list[Alarm] = []
         self._steps += 1
+        vanishing = self._vanishing = self._limits.get("vanishing", 0.0) * self._learnt()
         largest = max((value for name, value in values.items() if name.endswith(".update")), default=0.0)
+        if "reset" in self._limits and any(name in values for name in itertools.islice(self._by_kind["state"], 1)):
+            found += self._reset(step, values)
         for name, value in values.items():
             series = self._series.get(name)
             if series is None:
                 series = self._series[name] = _Series(name)
+                if series.kind in self._by_kind:
+                    self._by_kind[series.kind][name] = series
             series.floor = _ROUNDING * largest
             rules = self._of_kind.get(series.kind)
-            if rules:
+            if vanishing * series.first < value < 2 * series.highest and series.kind == "grad" and not series.active:
+                series.take(step, value)  # between these no rule of gradients holds
+            elif rules:
                 found += self._look(name, series, rules, step, value)
         if "missing" in self._limits:
             found += self._missing(step, values)
+        if "scaled" in self._limits and any(name in values for name in self._by_kind["grad_in"]):
+            found += self._scaled(step, values)
         return found
+
+    def _learnt(self) -> float:
+        """Return the part of the first loss that is left: where all is learnt, gradients are small."""
+        loss = self._series.get("loss")
+        return min(1.0, loss.median / loss.first) if loss is not None and loss.first > 0 and loss.median > 0 else 1.0
 
     def _look(self, name: str, series: _Series, rules: list[str], step: int, value: float) -> Iterator[Alarm]:
         for rule in rules:
             if rule in _CHECKS and series.count >= ONLINE[rule].warm_up:
-                text = _CHECKS[rule](series, value, self._limits[rule])
+                text = _CHECKS[rule](series, value, self._vanishing if rule == "vanishing" else self._limits[rule])
                 if text:
                     if rule not in series.active:
                         yield Alarm(rule, name, step, f"{text} in step {step}")
@@ -140,19 +172,11 @@ class OnlineRules:
         if series.active:  # a rule that held a moment ago is not over
             series.active = {rule: last for rule, last in series.active.items() if step - last <= _WINDOW}
         if math.isfinite(value):
-            if series.count >= LEAST_STEPS:
-                series.highest = max(series.highest, series.recent[-LEAST_STEPS])
-            series.recent.append(value)
-            series.count += 1
-            series.last, series.last_step = value, step
-            if series.count == _WARM:
-                series.first = series.median
+            series.take(step, value)
 
     def _missing(self, step: int, values: Mapping[str, float]) -> Iterator[Alarm]:
         limit, warm_up = int(self._limits["missing"]), ONLINE["missing"].warm_up
-        for name, series in self._series.items():
-            if series.kind != "grad":
-                continue
+        for name, series in self._by_kind["grad"].items():
             if name in values:
                 series.active.pop("missing", None)
                 series.streak = series.streak + 1 if series.last_step >= step - 1 else 0
@@ -162,8 +186,45 @@ class OnlineRules:
                     "missing", name, step, f"no gradient since step {series.last_step}, but in each step before"
                 )
 
+    def _reset(self, step: int, values: Mapping[str, float]) -> Iterator[Alarm]:
+        """Yield a kind of states of an optimizer that fell together: one alone may cross zero."""
+        kinds: dict[str, list[tuple[float, str]]] = {}
+        for name, series in self._by_kind["state"].items():
+            value = values.get(name, math.nan)
+            if series.count >= ONLINE["reset"].warm_up and series.last > 0 and math.isfinite(value):
+                kinds.setdefault(".".join(name.split(".", 2)[:2]), []).append((value / series.last, name))
+        for kind, parts in kinds.items():
+            middle, name = sorted(parts)[len(parts) // 2]
+            if len(parts) > 2 and 0 <= middle * self._limits["reset"] <= 1:
+                before = self._series[name]
+                text = f"{middle * before.last:.4g} in step {step}, {before.last:.4g} in step {before.last_step}"
+                yield Alarm("reset", name, step, f"{text}; as half of {kind} or more")
+
+    def _scaled(self, step: int, values: Mapping[str, float]) -> Iterator[Alarm]:
+        """Yield gradients of which another part enters the optimizer than of the others."""
+        limit, parts = self._limits["scaled"], dict[str, float]()
+        for name in self._by_kind["grad"]:
+            arrived = values.get(name, 0.0)
+            part = values.get(f"{name}_in", arrived) / arrived if arrived > 0 else math.nan
+            if math.isfinite(part):
+                parts[name] = part
+        middle = statistics.median(parts.values()) if len(parts) > 2 else 0.0
+        for name, part in parts.items():
+            series = self._series[name]
+            is_apart = middle > 0 < part and not middle / limit < part < middle * limit
+            self._apart[name] = self._apart.get(name, 0) + 1 if is_apart else 0
+            if self._apart[name] == 3 and "scaled" not in series.active:
+                if series.count >= ONLINE["scaled"].warm_up:
+                    text = f"{part:.3g} of it enters the optimizer, {middle:.3g} of the others"
+                    yield Alarm("scaled", f"{name}_in", step, f"{text}, in step {step} and the two before")
+                series.active["scaled"] = math.inf  # also where it was so from the first step on
+
 
 _WARM = 20
+#: so small a part of the first loss is no spike: a batch that is hard when nearly all is learnt
+_SMALL = 0.1
+#: growth in ten steps, of a weight that drifts; a weight that grows by equal steps from zero on stays below
+_DRIFT = 1.15
 
 
 def _nan(series: _Series, value: float, limit: float) -> str:
@@ -174,7 +235,12 @@ def _nan(series: _Series, value: float, limit: float) -> str:
 
 def _spike(series: _Series, value: float, limit: float) -> str:
     recent = series.recent
-    if value <= 0 or value <= max(recent):
+    highest = max(recent)
+    if value <= 0 or value <= highest:
+        return ""
+    if series.kind == "loss" and value > max(2 * limit * highest, 0.5 * series.first):  # of a loss near zero z is small
+        return f"{value:.4g}, {highest:.4g} at most in the {len(recent)} steps before"
+    if series.kind == "loss" and value < _SMALL * series.first:
         return ""
     positive = [math.log(item) for item in recent if item > 0]
     middle = math.exp(statistics.median(positive)) if positive else math.inf
@@ -227,14 +293,38 @@ def _zeros(series: _Series, value: float, limit: float) -> str:
 
 
 def _update_ratio(series: _Series, value: float, limit: float) -> str:
-    middle = series.median
-    is_large = 0 < limit * middle < value > series.floor
+    middle, highest = series.median, max(series.highest, *series.recent)
+    is_large = 0 < limit * middle < value > series.floor and value > 3 * highest
     return f"{value:.4g}, about {middle:.4g} before" if is_large else ""
 
 
 def _drift(series: _Series, value: float, limit: float) -> str:
     before = series.recent[-10]
-    return f"{value:.4g}, {before:.4g} ten measured steps before" if 0 < limit * before <= value else ""
+    is_large = 0 < limit * before <= value and value >= _DRIFT * series.last
+    return f"{value:.4g}, {before:.4g} ten measured steps before" if is_large else ""
+
+
+def _setting(series: _Series, value: float, limit: float) -> str:
+    highest = max(series.highest, *series.recent)
+    is_large = value >= limit * highest > 0 or (
+        0.5 < highest < 1 and highest < value and limit * (1 - value) <= 1 - highest
+    )
+    return f"{value:.4g}, {highest:.4g} at most before" if is_large else ""
+
+
+def _stuck(series: _Series, value: float, limit: float) -> str:
+    series.past.append(value)
+    if len(series.past) < 3 * _WINDOW:
+        return ""
+    past = list(series.past)
+    rises = [x < y for x, y in zip(past, past[1:])]
+    turns = [x != y for x, y in zip(rises, rises[1:])]
+    now, before = sum(turns[1 - _WINDOW :]), sum(turns[: 1 - _WINDOW])
+    sizes = [abs(y - x) for x, y in zip(past, past[1:])]
+    is_calm = 4 * statistics.median(sizes[1 - _WINDOW :]) < statistics.median(sizes[: 1 - _WINDOW])
+    if now > limit or before < _WINDOW or not is_calm:
+        return ""
+    return f"it turned {now} times in {_WINDOW} steps, {before} times in the {2 * _WINDOW} before: is the batch stuck?"
 
 
 def _collapse(series: _Series, value: float, limit: float) -> str:
@@ -254,4 +344,6 @@ _CHECKS: Mapping[str, Callable[[_Series, float, float], str]] = {
     "update ratio": _update_ratio,
     "weight drift": _drift,
     "collapse": _collapse,
+    "setting": _setting,
+    "stuck": _stuck,
 }

@@ -106,6 +106,20 @@ RULES = {
         Condition(2.0, "a parameter's norm is so many times that of the first recorded step"),
         _online(3.0, "param", 10, "so many times the norm of ten measured steps before; no biases"),
     ),
+    "setting": Rule(
+        "probe", None, _online(5.0, "scalar", 20, "so many times the highest before, or so much nearer to 1")
+    ),
+    "reset": Rule(
+        "probe", None, _online(20.0, "state", 2, "half of its kind fell so many times since the last measured")
+    ),
+    "scaled": Rule(
+        "probe",
+        None,
+        _online(100.0, "grad_in", 20, "so much more or less of it than of the others enters, in 3 steps, not before"),
+    ),
+    "stuck": Rule(
+        "probe", None, _online(4.0, "loss", 20, "turns so often at most in 20 steps, but half the time before")
+    ),
     "collapse": Rule("probe", None, _online(64.0, "scale", 5, "falls so many times within 20 steps, or below 1")),
 }
 #: the conditions in dumps, and in the monitor

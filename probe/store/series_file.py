@@ -101,7 +101,7 @@ class SeriesFile:
 
     def __init__(self, folder: str) -> None:
         self._folder, self._file, self.count = folder, -1, 0
-        self._names: dict[str, None] = {"step": None}
+        self._places = {"step": 0}  # name -> column
 
     @property
     def path(self) -> str:
@@ -117,22 +117,17 @@ class SeriesFile:
         if self._file >= 0 and not os.fstat(self._file).st_nlink:
             _log.warning("%s is gone: a new file begins with step %d", self.path, step)
             self.close()
-            self._names = {"step": None}
+            self._places = {"step": 0}
         if self._file < 0:
             self._open()
-        new = [name for name in values if name not in self._names]
-        head = b""
-        if new or len(self._names) == 1:
-            self._names.update(dict.fromkeys(new))
-            head = MARK + f'{_VERSION}, "names": {json.dumps(list(self._names))}}}\n'.encode()
-        names = list(self._names)[1:]
-        row = np.array([step, *[values.get(name, _EMPTY) for name in names]], np.float64)
+        places, head = self._places, b""
+        new = [name for name in values if name not in places]
+        if new or len(places) == 1:
+            places.update(zip(new, range(len(places), len(places) + len(new))))
+            head = MARK + f'{_VERSION}, "names": {json.dumps(list(places))}}}\n'.encode()
+        cells = np.full(len(places), _EMPTY, "<f4")
         with np.errstate(over="ignore", invalid="ignore"):
-            cells = row.astype("<f4")
-        if len(values) < len(names):
-            for place, name in enumerate(names, 1):
-                if name not in values:
-                    cells[place] = _EMPTY
+            cells[[0, *map(places.__getitem__, values)]] = [step, *values.values()]
         self._append(head + cells.tobytes())
         self.count += 1
 
@@ -156,7 +151,7 @@ class SeriesFile:
         except OSError:
             os.ftruncate(self._file, before)
             os.lseek(self._file, before, os.SEEK_SET)
-            self._names = {"step": None}  # the next row begins a section
+            self._places = {"step": 0}  # the next row begins a section
             raise
 
     def close(self) -> None:

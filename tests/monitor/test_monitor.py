@@ -152,6 +152,31 @@ def test_the_gradients_of_two_backwards_in_one_step_are_those_of_the_last(loop):
     assert ran.series()["0.weight.grad"].values[0] == pytest.approx(norms([gradients[0].asnumpy()])[0], rel=1e-5)
 
 
+@pytest.mark.parametrize(
+    "how", ["of weights and inputs", "of one weight", "of a parameter as input", "by GradOperation"]
+)
+def test_gradients_are_seen_however_they_are_asked_for(loop, how):
+    ran = loop()
+    x, y = ran.batch()
+    weight, loss = ran.net[0].weight, nn.CrossEntropyLoss()
+
+    def forward(x, *_):
+        return loss(ran.net(x), y)
+
+    ways = {
+        "of weights and inputs": lambda: ms.grad(forward, 0, [weight])(x)[1][0],
+        "of one weight": lambda: ms.grad(forward, None, weight)(x),
+        "of a parameter as input": lambda: ms.grad(lambda w: (w * w).sum())(weight),
+        "by GradOperation": lambda: ops.GradOperation(get_by_list=True)(ran.net)(x)[0],
+    }
+    ran.debugger.start(ran.net)
+    gradient = ways[how]()
+    ran.debugger.stop()
+    ran.debugger.step()
+    ran.debugger.close()
+    assert ran.series()["0.weight.grad"].values[0] == pytest.approx(norms([gradient.asnumpy()])[0], rel=1e-5)
+
+
 def test_a_backward_that_raises_leaves_no_gradient_to_the_next(loop):
     ran = loop()
     raising = []  # MindSpore calls a hook once when it is registered

@@ -190,7 +190,7 @@ def _frozen():
     return training
 
 
-@_trouble("learning rate ten times too large", ("loss", "grad", "update", "global_norm"), 20)
+@_trouble("learning rate ten times too large", ("learning_rate", "loss", "grad", "update", "global_norm"), 20)
 def _rate():
     return Training(16, lambda parameters: nn.Momentum(parameters, [0.02] * TROUBLE + [0.5] * 300, 0.9))
 

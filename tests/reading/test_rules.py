@@ -27,7 +27,9 @@ def test_the_documents_have_a_row_for_each_rule():
     assert set(RULES) == {*IN_DUMPS, *ONLINE}
 
 
-#: rule -> a series, and its values, of which the last ones are strange
+GRADIENTS = {"w.grad": 1.0, "b.grad": 1.0, "v.grad": 1.0}
+STATES = ["optimizer.moment2.u", "optimizer.moment2.v", "optimizer.moment2.w"]
+#: rule -> a series, and its values or the steps' numbers, of which the last ones are strange
 STRANGE = {
     "NaN/Inf": ("loss", [1.0, math.nan]),
     "spike": ("loss", [1 + 0.01 * (i % 3) for i in range(30)] + [9.0]),
@@ -41,6 +43,10 @@ STRANGE = {
     "zeros": ("w.grad", [1.0] * 20 + [0.0] * 3),
     "weight drift": ("w.param", [1.2**i for i in range(20)]),
     "collapse": ("loss_scale", [4096.0] * 10 + [1.0]),
+    "setting": ("optimizer.momentum", [0.9] * 20 + [0.999]),
+    "reset": ("optimizer.moment2.v", [dict.fromkeys(STATES, 1e-3)] * 5 + [dict.fromkeys(STATES, 1e-6)]),
+    "scaled": ("w.grad_in", [dict.fromkeys(GRADIENTS, 1.0)] * 20 + [{**GRADIENTS, "w.grad_in": 1e-3}] * 3),
+    "stuck": ("loss", [1.0 + 0.1 * (i % 2) for i in range(60)] + [1.0 - 0.01 * i for i in range(20)]),
 }
 
 
@@ -50,7 +56,7 @@ def test_each_rule_of_the_monitor_can_say_something(rule):
     looking = OnlineRules()
     found = []
     for step, value in enumerate(values):
-        found += looking.feed(step, {} if value is None else {name: value})
+        found += looking.feed(step, value if isinstance(value, dict) else {} if value is None else {name: value})
     assert rule in {alarm.rule for alarm in found}
     assert {alarm.series for alarm in found} == {name}
 
@@ -60,6 +66,59 @@ def test_an_update_that_is_rounding_raises_no_alarm():
     for step, value in enumerate([1e-10] * 10 + [1e-7]):
         found += looking.feed(step, {"conv.bias.update": value, "conv.weight.update": 0.1})
     assert found == []
+
+
+def alarms_of(name, values):
+    looking = OnlineRules()
+    return [alarm for step, value in enumerate(values) for alarm in looking.feed(step, {name: value})]
+
+
+def test_a_loss_near_zero_whose_numbers_vary_much_has_a_spike():
+    noise = [10.0 ** -(i % 4) for i in range(20)]
+    (alarm,) = alarms_of("loss", [*noise, *(0.01 * value for value in noise), 1.5])
+    assert (alarm.rule, alarm.step) == ("spike", 40)
+
+
+def test_updates_that_grow_little_by_little_raise_no_alarm():
+    assert alarms_of("w.update", [1e-5 * 1.8**i for i in range(12)]) == []
+
+
+def test_gradients_that_fall_with_the_loss_do_not_vanish():
+    looking, found = OnlineRules(), []
+    for step in range(400):
+        found += looking.feed(step, {"loss": 0.95**step, "w.grad": 0.95**step})
+    assert found == []
+
+
+def test_a_hard_batch_when_nearly_all_is_learnt_is_no_spike():
+    assert alarms_of("loss", [*[1.0] * 20, *[0.9**i for i in range(60)], 0.05]) == []
+
+
+def test_a_weight_that_grows_by_equal_steps_from_near_zero_does_not_drift():
+    assert alarms_of("embedding.param", [0.1 + 0.2 * i for i in range(40)]) == []
+
+
+def test_a_rate_that_rises_slowly_or_comes_back_is_no_alarm():
+    warm = [1e-4 * (i + 1) for i in range(40)]
+    assert alarms_of("optimizer.learning_rate", [*warm, *warm[::-1], *[1e-5] * 30, *warm[-10:]]) == []
+    assert [alarm.step for alarm in alarms_of("optimizer.learning_rate.1", [*warm, 0.04])] == [40]
+
+
+def test_one_state_alone_that_crosses_zero_is_no_reset():
+    looking, found = OnlineRules(), []
+    for step in range(8):
+        found += looking.feed(step, {**dict.fromkeys(STATES, 1.0), "optimizer.moment2.d": step % 7})
+        found += looking.feed(step, {"optimizer.moment1.bias": 0.5 - step % 2})
+    assert found == []
+
+
+def test_a_part_that_enters_from_the_first_step_on_is_no_alarm():
+    looking = OnlineRules()
+    assert not any(looking.feed(step, {**GRADIENTS, "w.grad_in": 1e-3}) for step in range(60))
+
+
+def test_a_loss_that_falls_smoothly_from_the_first_step_on_is_not_stuck():
+    assert alarms_of("loss", [0.99**i for i in range(200)]) == []
 
 
 def test_a_rule_is_told_again_only_when_it_was_over_for_twenty_steps():
