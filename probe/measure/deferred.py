@@ -23,6 +23,8 @@ _MOST_TENSORS = 1024
 _MOST_BYTES = 64 << 20
 #: the names of the API that fills a tensor of an initializer
 _FILLS = "Tensor.assign_value."
+#: and of the API whose outputs share the memory of MindSpore's random generator
+_SHARES = "Functional.speed_fusion_attention."
 
 
 class DeferredMeasurer:
@@ -63,15 +65,18 @@ class DeferredMeasurer:
 
     def tensor(self, tensor: Any, name: str, sink: ArraySink | None, role: Role) -> Any:
         """Return the record of one tensor, known after ``complete``."""
-        if self.is_unfilled(tensor, name):
+        if self.is_untouchable(tensor, name):
             return self._measurer.tensor(tensor, name, sink, role)
         return self._later(partial(self._measurer.tensor, self.copy(tensor), name, sink, role))
 
-    def is_unfilled(self, tensor: Any, name: str) -> bool:
-        """Whether a tensor has no memory yet: an operation of ours would fail, and the training with it.
+    def is_untouchable(self, tensor: Any, name: str) -> bool:
+        """Whether no operation may take a tensor. To ask others than these might wait.
 
-        Such a tensor comes of an initializer, and its first assignment fills it. To ask others might wait.
+        One that comes of an initializer has no memory until its first assignment: an operation would fail, and the
+        training with it. An operation on the seed that an API returns frees memory that the generator writes again.
         """
+        if name.startswith(_SHARES):
+            return str(tensor._dtype) == "Int64"
         return name.startswith(_FILLS) and not tensor._data_ptr()
 
     def array(self, array: Any, dtype: str, name: str, sink: ArraySink | None) -> Any:

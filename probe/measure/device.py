@@ -68,7 +68,7 @@ class DeviceMeasurer(DeferredMeasurer):
         dtype, size = self._retry_to_find_culprit(_dtype_and_size, tensor)
         if not size:
             return self._measurer.tensor(tensor, name, sink, role)
-        if sink is not None or dtype not in self._kinds or self.is_unfilled(tensor, name):
+        if sink is not None or dtype not in self._kinds or self.is_untouchable(tensor, name):
             return super().tensor(tensor, name, sink, role)
         one = _Reduced(str(dtype), tensor._shape, self._kinds[dtype], [], [], [])
         if size <= _SMALL:

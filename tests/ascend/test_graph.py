@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from probe.__main__ import main
+from tests.capture.graph.test_jit_cells import train_odd
 from tests.support import processes
 from tests.support.agreement import differences
 from tests.support.dumps import Dump
@@ -64,6 +65,17 @@ def test_a_graph_that_is_killed_leaves_the_step_before_and_every_event_that_arri
     ended = [name for name in recovered if recovered[name].keys() == whole.data[name].keys()]
     for name in (name for name in ended if ".forward." in name):
         assert recovered[name] == whole.data[name]
+
+
+def test_a_compiled_cell_with_a_loop_over_values_trains_as_without_probe(debug):
+    """MindSpore compiles the backward late: an error there is the training's."""
+    expected = train_odd("branches")
+    found = train_odd("branches", debug(level="L0", step=[1]))
+    assert [[array.tobytes() for array in step] for step in found] == [[a.tobytes() for a in step] for step in expected]
+    graph = Dump(debug.dump_path / "graph" / "step1" / "rank").data
+    assert {f"Cell.part.net.again.Inner.forward.{i}" for i in range(3)} < set(graph)
+    for way in ("input", "output"):
+        assert graph["Cell.part.net.Branches.backward.0"][way][0]["Norm"] > 0
 
 
 def test_the_script_for_a_first_run_sends_a_gigabyte():

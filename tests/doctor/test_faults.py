@@ -46,7 +46,9 @@ def findings(tmp_path, names):
     for check in chosen:
         folder = tmp_path / check.place.replace(":", "-")
         folder.mkdir()
-        found[check.name] = check.function(Bench("CPU", str(tmp_path / "chosen"), str(folder)))
+        found[check.name] = check.function(
+            Bench(ms.get_context("device_target"), str(tmp_path / "chosen"), str(folder))
+        )
     return found
 
 

@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""ops.TensorDump and ops.DumpGradient in graphs on CPU, where MindSpore has no kernels for them.
+"""ops.TensorDump in graphs on CPU, where MindSpore has no kernel for it.
 
 A graph passes each tensor to a channel. A thread takes it out, and MindSpore's own code of the host writes the file:
 its name, its id and its content are MindSpore's.
@@ -14,10 +14,10 @@ import threading
 import mindspore as ms
 import ml_dtypes
 import numpy as np
-from mindspore import Tensor, nn, ops
+from mindspore import Tensor, ops
 from mindspore.ops import PrimitiveWithInfer
 
-from probe.capture.graph.file_templates import DumpOperators
+from probe.capture.graph.file_templates import DumpOperators, gradient_link
 
 
 class Channel:
@@ -97,17 +97,11 @@ def operators(channel):
     def dump(path, x):
         send(Tensor([number(path, x)], int32), prepare(x))
 
-    class Watcher(nn.Cell):
-        def construct(self, x, place):
-            return x
+    def watch(path):
+        def bprop(x, other, out, dout):
+            send(Tensor([number(path, dout)], int32), prepare(dout))
+            return dout, zeros_like(other)
 
-        def bprop(self, x, place, out, dout):
-            send(place, prepare(dout))
-            return dout, zeros_like(place)
-
-    watcher = Watcher()
-
-    def watch(path, x):
-        return watcher(x, Tensor([number(path, x)], int32))
+        return gradient_link(path, bprop)
 
     return DumpOperators(dump, watch)

@@ -12,6 +12,7 @@ import os
 from collections import Counter
 from pathlib import Path
 
+import mindspore as ms
 import pytest
 from mindspore import ops
 
@@ -28,12 +29,15 @@ LISTED = support_ops.load_supported_apis(None)
 #: ops.functional has the functions of ops
 APIS = [api for api in LISTED if api.owner is not ops.functional]
 CHUNK = 60
+#: after it, MindSpore takes the results of mint.rand_like for differentiable: it returns the seed of the generator
+LAST = "Functional.speed_fusion_attention"
 CHUNKS = {
     f"{section}-{start // CHUNK}": members[start : start + CHUNK]
     for section in dict.fromkeys(api.key.split(".")[0] for api in APIS)
-    for members in [[api for api in APIS if api.key.split(".")[0] == section]]
+    for members in [[api for api in APIS if api.key.split(".")[0] == section and api.key != LAST]]
     for start in range(0, len(members), CHUNK)
 }
+CHUNKS["Last"] = [api for api in APIS if api.key == LAST]
 FORWARD_ONLY = "forward_only"
 #: `make test` calls these; `make thorough` calls all, as the last test looks at the whole list
 OFTEN = ("Functional-0", "MintFunctional-0", "Tensor-1")
@@ -103,7 +107,7 @@ def test_nearly_every_listed_api_was_compared(outcomes, capsys):
         f"compared / (resolved - no kernel) = {share:.3f}",
     ]
     new = []
-    if supported_version():
+    if supported_version() and ms.get_context("device_target") == "CPU":  # the lists are for it
         for kind in kinds:
             known = read(kind)
             new += [f"{kind}: {name}: {why}" for name, why in found[kind].items() if name not in known]

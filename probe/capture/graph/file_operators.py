@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""The operators of a graph that write tensors into files, on Ascend: ops.TensorDump and ops.DumpGradient."""
+"""The operators of a graph that write tensors into files, on Ascend by ops.TensorDump."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class FileOperators:
     # -- while MindSpore compiles -----------------------------------------------------------------------------------
 
     def graph_plan(self, plan: GraphPlan, key: str, kind: str) -> tuple[Any, ...]:
-        """Return a plan as the graph has it: with paths in place of codes and numbers, and the path of a marker."""
+        """Return a plan as the graph has it: paths and operators in place of codes and numbers, and a marker's path."""
         if plan[0] < 0:
             return plan
         folder = self._make_folder()
@@ -93,7 +93,8 @@ class FileOperators:
             return os.path.join(folder, base_name(key, kind, plan[0], number))
 
         written = tuple((place, path(kind, number)) for number, (place, _) in enumerate(plan[1]))
-        watched = tuple((place, path(_GRADIENTS[kind], number)) for place, number, _ in plan[2])
+        watch = self._operators.watch
+        watched = tuple((place, watch(path(_GRADIENTS[kind], number))) for place, number, _ in plan[2])
         return plan[0], written, watched, path(kind, MARKER)
 
     def cell_construct(self, key: str, inner: Any, inputs: Any, outputs: Any, parameters: tuple[Any, ...]) -> Any:

@@ -21,23 +21,51 @@ class DumpOperators(NamedTuple):
 
     Attributes:
         dump: (path, tensor) -> writes the tensor.
-        watch: (path, tensor) -> returns the tensor, and writes the gradient that arrives there.
+        watch: path -> an operator: (tensor, any tensor) -> the first, and writes the gradient that arrives there.
     """
 
     dump: Callable[..., Any]
-    watch: Callable[..., Any]
+    watch: Callable[[str], Any]
 
 
 def ascend_operators() -> DumpOperators:
-    """Return the operators of MindSpore for Ascend."""
+    """Return the operators for Ascend."""
     from mindspore import ops
 
-    dump, dump_gradient = ops.TensorDump(), ops.DumpGradient()
+    dump, zeros_like = ops.TensorDump(), ops.zeros_like
 
-    def watch(path, x):
-        return dump_gradient(path, x, "in")
+    def watch(path):
+        def bprop(x, other, out, dout):
+            dump(path, dout)
+            return dout, zeros_like(other)
+
+        return gradient_link(path, bprop)
 
     return DumpOperators(dump, watch)
+
+
+# The public operator for this is ops.DumpGradient. MindSpore cannot compile it in the backward of a loop that depends
+# on values, and a training in PyNative mode would raise that. So the gradient is watched as in ``gradient_watcher``.
+def gradient_link(path: str, bprop: Callable[..., Any]) -> Any:
+    """Return an operator (tensor, any tensor) that returns its first input, and has this backward.
+
+    Args:
+        path: the file of its gradient.
+        bprop: its backward.
+    """
+    from mindspore import ops
+
+    class Link(ops.Primitive):
+        """Depend, which has no kernel."""
+
+        def __init__(self):
+            super().__init__("Depend")
+            self.add_prim_attr("probe_path", path)  # MindSpore shares what it derives from equal operators
+
+        def get_bprop(self):
+            return bprop
+
+    return Link()
 
 
 def _helpers(operators: DumpOperators) -> tuple[Callable[..., Any], Callable[..., Any]]:
@@ -45,15 +73,16 @@ def _helpers(operators: DumpOperators) -> tuple[Callable[..., Any], Callable[...
     from mindspore import ops
 
     pick, replace = accessors()
-    stop_gradient, (dump, watch) = ops.stop_gradient, operators
+    dump, stop_gradient = operators.dump, ops.stop_gradient
 
     def write(values, places):
         for path, file in places:
             dump(file, stop_gradient(pick(values, path)))
 
     def watch_all(values, places):
-        for path, file in places:
-            values = replace(values, path, watch(file, pick(values, path)))
+        for path, link in places:
+            x = pick(values, path)
+            values = replace(values, path, link(x, stop_gradient(x)))
         return values
 
     return write, watch_all
@@ -66,8 +95,8 @@ def cell_construct(
 
     Args:
         inner: the original construct.
-        describe_inputs: (arguments, keyword arguments) -> number of the plan, paths of its tensors, of its gradients,
-            and the path of a marker, while MindSpore compiles.
+        describe_inputs: (arguments, keyword arguments) -> number of the plan, paths of its tensors, writers of its
+            gradients, and the path of a marker, while MindSpore compiles.
         describe_outputs: (result, parameters) -> the same.
         parameters: the Cell's own parameters.
         operators: write the files.

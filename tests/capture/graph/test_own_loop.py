@@ -7,6 +7,7 @@ from __future__ import annotations
 import mindspore as ms
 import numpy as np
 import pytest
+from mindspore import nn, ops
 
 from tests.support import compiled_nets, nets
 from tests.support.agreement import differences, without_model_parameters
@@ -80,6 +81,50 @@ def test_every_cell_has_the_entries_of_pynative_and_the_training_its_bits(debug,
     losses = [np.frombuffer(step[0], np.float32) for run in (expected, pynative) for step in run]
     bound = 1e-5 if np.allclose(losses[:STEPS], losses[STEPS:], rtol=1e-6) else 1e-3
     assert differences(graph.data, without_model_parameters(other.data), bound, floor=1e-8) == []
+
+
+class Part(nn.Cell):
+    """A Cell that uses its input three times, and may have MindSpore print the gradient of it."""
+
+    def __init__(self, watch):
+        super().__init__()
+        self.watch = watch
+
+    def construct(self, x):
+        if self.watch is not None:
+            x = self.watch(x)
+        return ops.tanh(x) * x * ops.sin(x)
+
+
+class Sums(nn.Cell):
+    """The gradient of its input is a sum of sums."""
+
+    def __init__(self, watch=None):
+        super().__init__()
+        self.part = Part(watch)
+
+    def construct(self, x):
+        return (ops.exp(x) + ops.cos(x) * 0.3 + self.part(x) - x * x).sum()
+
+
+@pytest.mark.usefixtures("graph_mode")
+def test_where_last_bits_change_they_are_those_of_mindspore_printing_the_gradient(debug):
+    show = ops.Print()
+
+    def seen(gradient):
+        show("gradient", gradient)
+        return gradient
+
+    x = ms.Tensor(np.random.RandomState(0).randn(64).astype(np.float32))
+    bare, printed = (ms.grad(Sums(watch))(x).asnumpy() for watch in (None, ops.InsertGradientOf(seen)))
+    net = Sums()
+    debugger = debug(level="L0")
+    debugger.start(net)
+    recorded = ms.grad(net)(x).asnumpy()
+    debugger.stop()
+    debugger.step()
+    assert recorded.tobytes() == printed.tobytes() != bare.tobytes()
+    np.testing.assert_allclose(recorded, bare, rtol=0, atol=3e-7 * float(np.abs(bare).max()))
 
 
 @pytest.mark.usefixtures("graph_mode")

@@ -209,12 +209,17 @@ static int cast(Task *task) {
 
 EACH(arc_cosine_gradient, -y / sqrt(1 - x * x))
 
+/* One tensor after the other, rounded to float32 each time, as CANN's does: MindSpore joins sums of gradients. */
 static int add_all(Task *task) {
   Tensor *out = result(task);
+  bool is_single = out->dtype == FLOAT32 || out->dtype == FLOAT16 || out->dtype == BFLOAT16;
   double *total = scratch(task, elements(out) * sizeof *total);
   for (int k = 0; k < task->inputs; k++) {
     double *given = numbers_as(task, tensor(task, k), out);
-    for (int64_t at = 0; at < elements(out); at++) total[at] += given[at];
+    for (int64_t at = 0; at < elements(out); at++) {
+      total[at] += given[at];
+      if (is_single) total[at] = (float)total[at];
+    }
   }
   put(out, total);
   return SUCCESS;

@@ -80,10 +80,11 @@ static int adam(Task *task) { /* parameter, moments, powers of both betas, lr, b
 static int rmsprop(Task *task) {
   Tensor *parameter = tensor(task, 0);
   double *p = numbers(task, parameter), *squares = numbers(task, tensor(task, 1)), *sum = numbers(task, tensor(task, 2));
-  double *g = numbers(task, tensor(task, 4)), lr = first_number(tensor(task, 3)), given[3];
+  int last = task->inputs - 1; /* the gradient; the three numbers before it are inputs, or attributes */
+  double *g = numbers(task, tensor(task, last)), lr = first_number(tensor(task, 3)), given[3];
   const char *names[] = {"rho", "momentum", "epsilon"};
   for (int k = 0; k < 3; k++)
-    given[k] = task->inputs > 5 + k ? first_number(tensor(task, 5 + k)) : attribute_number(task, names[k], 0);
+    given[k] = last > 4 ? first_number(tensor(task, 4 + k)) : attribute_number(task, names[k], 0);
   for (int64_t k = 0; k < elements(parameter); k++) {
     squares[k] = given[0] * squares[k] + (1 - given[0]) * g[k] * g[k];
     sum[k] = given[1] * sum[k] + lr * g[k] / sqrt(squares[k] + given[2]);
