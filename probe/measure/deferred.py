@@ -75,9 +75,8 @@ class DeferredMeasurer:
         One that comes of an initializer has no memory until its first assignment: an operation would fail, and the
         training with it. An operation on the seed that an API returns frees memory that the generator writes again.
         """
-        if name.startswith(_SHARES):
-            return str(tensor._dtype) == "Int64"
-        return name.startswith(_FILLS) and not tensor._data_ptr()
+        is_unfilled = name.startswith(_FILLS) and not tensor._data_ptr()
+        return is_unfilled or (name.startswith(_SHARES) and str(tensor._dtype) == "Int64")
 
     def array(self, array: Any, dtype: str, name: str, sink: ArraySink | None) -> Any:
         """Return the record of an array; see ``Measurer``."""
