@@ -196,4 +196,4 @@ $(ZOO)/ready: Makefile
 	touch $@
 
 clean:  ## remove the environments and what was built
-	rm -rf $(VENV) $(OLDEST) $(PEER) $(ZOO) $(DEMO) tests/ascend/built build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .coverage* .axe
+	rm -rf .planted_faults.json $(VENV) $(OLDEST) $(PEER) $(ZOO) $(DEMO) tests/ascend/built build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .coverage* .axe

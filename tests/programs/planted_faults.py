@@ -2,23 +2,33 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plants one fault in each of 40 modules of a copy of the repository, and runs the tests until one fails.
 
-    python -m tests.programs.planted_faults [--all] [--only TEXT]
+    python -m tests.programs.planted_faults [--all] [--only TEXT] [--minutes 4] [--results FILE]
 
-For each fault it runs the tests of `make test` (with ``--all`` those of `make test-all`), first those of the module's
-room, and prints the test that fails. Exit status 0: at least 38 are found (with ``--all``: every one).
+For each fault it runs the tests of `make test` (with ``--all`` those of `make test-all`): the quick ones of the
+module's room, its slow ones, all other quick ones, and the slow ones of each other room. A test that fails must pass
+without the fault. Each result is kept in a file, so a run that is stopped goes on where it was.
+Exit status 0: at least 38 are found (with ``--all``: every one).
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.support.paths import ROOT
+
+QUICK = "not slow and not medium and not thorough"
+SLOW = "(slow or medium) and not thorough"
+THOROUGH = "thorough or whole"
 
 #: module -> (text, the text with a fault in it, the first tests to run)
 FAULTS = {
@@ -78,17 +88,91 @@ def plant(copy, module):
     return lambda: path.write_text(good, "utf-8")
 
 
-def failing_test(copy, places, marker):
+def failing_test(copy, *arguments):
     """Return the first test that fails, or nothing."""
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", marker, *places]
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *arguments]
+    here = {**os.environ, "PYTHONPATH": str(copy)}  # programs in other folders import the copy too
     try:
-        done = subprocess.run(command, cwd=copy, capture_output=True, text=True, check=False, timeout=1800)
+        done = subprocess.run(
+            command, cwd=copy, env=here, capture_output=True, text=True, errors="replace", check=False, timeout=1800
+        )
     except subprocess.TimeoutExpired:
         return "hangs"
-    found = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
+    found = re.search(r"^(?:FAILED|ERROR) (\S+?::.+?|\S+)(?: - .*)?$", done.stdout, re.MULTILINE)
     if found:
         return found[1]
     return f"exit status {done.returncode}" if done.returncode not in (0, 5) else ""
+
+
+def runs(room, all_tests):
+    """Yield (tests, marker) of the runs for a fault, the nearest tests first."""
+    own = f"tests/{room}"
+    yield [own], QUICK
+    yield [own], SLOW
+    yield ["tests", f"--ignore={own}"], QUICK
+    others = sorted(path for path in (ROOT / "tests").iterdir() if path.name.startswith("test_") or path.is_dir())
+    others = [f"tests/{path.name}" for path in others if path.name not in ("conformance", "programs", "support")]
+    for marker in [SLOW] + [THOROUGH] * all_tests:
+        for place in others:
+            yield [place, *([] if place == own and marker == THOROUGH else [f"--ignore={own}"])], marker
+
+
+class Bench:
+    """Copies of the repository, and the results so far.
+
+    Args:
+        folder: where the copies lie.
+        results: path of the file with results: module -> {"found": test, "passed": runs without a failure}.
+        until: the time after which no further run starts.
+        all_tests: whether to run the tests of `make test-all`.
+    """
+
+    def __init__(self, folder, results, until, all_tests):
+        self._folder, self._path, self._until, self._all = folder, results, until, all_tests
+        self.results = json.loads(results.read_text()) if results.exists() else {}
+        self._copies = []
+
+    def copy(self, number):
+        """Make a copy of what git knows here."""
+        copy = self._folder / str(number)
+        names = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        for name in names.splitlines():
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, copy / name)
+        self._copies.append(copy)
+
+    def judge(self, module):
+        """Run the tests until one fails because of this module's fault."""
+        result = self.results.setdefault(module, {"found": "", "passed": []})
+        copy = self._copies.pop()
+        started = time.monotonic()
+        for places, marker in runs(FAULTS[module][2], self._all):
+            name = " ".join([*places, "-m", marker])
+            if result["found"] or time.time() > self._until:
+                break
+            if name in result["passed"]:
+                continue
+            result["found"] = self._found(copy, module, [*places, "-m", marker])
+            result["passed"] += [] if result["found"] else [name]
+            self._path.write_text(json.dumps(self.results, indent=1))
+        else:
+            result["found"] = result["found"] or "NOT FOUND"
+        self._path.write_text(json.dumps(self.results, indent=1))
+        self._copies.append(copy)
+        if result["found"]:
+            print(f"{module:40} {time.monotonic() - started:5.0f} s  {result['found']}", flush=True)
+
+    def _found(self, copy, module, arguments):
+        """Return the first test that fails with the fault and passes without it."""
+        while True:
+            take_out = plant(copy, module)
+            try:
+                found = failing_test(copy, *arguments)
+            finally:
+                take_out()
+            if "::" not in found or not failing_test(copy, found):
+                return found
+            arguments = [*arguments, f"--deselect={found}"]
 
 
 def main():
@@ -96,26 +180,25 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--all", action="store_true", help="those that `make test` misses may be found by test-all")
     parser.add_argument("--only", default="", help="only modules with this text in their name")
+    parser.add_argument("--minutes", type=float, default=600, help="start no run of tests after so many minutes")
+    parser.add_argument("--results", type=Path, default=ROOT / ".planted_faults.json", help="what is known already")
+    parser.add_argument("--workers", type=int, choices=[1, 2], default=2, help="faults at a time")
     given = parser.parse_args()
     chosen = [module for module in FAULTS if given.only in module]
-    missed = []
     with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / "copy"
-        names = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-        for name in names.splitlines():
-            (copy / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, copy / name)
-        for module in chosen:
-            take_out = plant(copy, module)
-            room = f"tests/{FAULTS[module][2]}"
-            marks = ["not thorough"] + ["thorough"] * given.all
-            tries = [([room], mark) for mark in marks] + [(["tests", f"--ignore={room}"], mark) for mark in marks]
-            found = next(filter(None, (failing_test(copy, *one) for one in tries)), "")
-            take_out()
-            print(f"{module:40} {found or 'NOT FOUND'}", flush=True)
-            missed += [] if found else [module]
-    print(f"{len(chosen) - len(missed)} of {len(chosen)} found")
-    return int(len(missed) > (0 if given.all else 2))
+        bench = Bench(Path(folder), given.results, time.time() + 60 * given.minutes, given.all)
+        left = [module for module in chosen if not bench.results.get(module, {}).get("found")]
+        for number in range(given.workers):
+            bench.copy(number)
+        with ThreadPoolExecutor(given.workers) as pool:
+            list(pool.map(bench.judge, left))
+    found = [bench.results.get(module, {}).get("found") for module in chosen]
+    missed = found.count("NOT FOUND")
+    open_ones = len(chosen) - len(list(filter(None, found)))
+    print(
+        f"{len(chosen) - missed - open_ones} of {len(chosen)} found, {missed} missed, {open_ones} open: {given.results}"
+    )
+    return int(bool(open_ones) or missed > (0 if given.all else 2))
 
 
 if __name__ == "__main__":
