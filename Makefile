@@ -17,8 +17,9 @@ PIP := -m pip install --quiet --disable-pip-version-check
 NEW_PIP := $(PIP) --upgrade 'pip>=25.1'
 #: pytest runs in so many processes, each with whole files of tests, as a file's fixtures are made once
 WORKERS ?= 2
-PYTEST_SINGLY := -m pytest -q -n $(WORKERS)
-PYTEST := $(PYTEST_SINGLY) --dist loadfile
+PYTEST := -m pytest -q -n $(WORKERS) --dist loadfile
+#: each test where there is room, but those of one xdist_group in one process
+PYTEST_SINGLY := -m pytest -q -n $(WORKERS) --dist loadgroup
 #: the tests beside msprobe have a target of their own
 NO_PEER := --ignore tests/conformance
 CODE := probe tests examples benchmarks docs

@@ -268,6 +268,9 @@ def test_save_writes_the_values_that_msprobe_writes(task, tmp_path):
         assert not [row for row in rows if "N/A" in (row["NPU Name"], row["Bench Name"])]
 
 
+of_ranks = pytest.mark.xdist_group("ranks")  # one process makes their dumps
+
+
 @pytest.fixture(scope="module")
 def ranks(tmp_path_factory):
     """Return the folder of the dumps of a training on two ranks, ours and msprobe's."""
@@ -279,6 +282,7 @@ def ranks(tmp_path_factory):
     return folder
 
 
+@of_ranks
 @pytest.mark.parametrize("rank", [0, 1])
 def test_collectives_are_recorded_as_by_msprobe(ranks, rank):
     ours = document(ranks / "by_hand-L1-statistics" / "step0" / f"rank{rank}")
@@ -292,11 +296,14 @@ def test_collectives_are_recorded_as_by_msprobe(ranks, rank):
         assert not {place: wrong for place in mine if (wrong := differs(mine[place], others[place], bits=False))}
 
 
+@of_ranks
 @pytest.mark.parametrize("case", ["by_hand-mix-tensor", "by_hand-mix-statistics", "by_hand-L1-statistics"])
 def test_msprobe_compare_reads_every_rank_of_a_step(ranks, case, tmp_path):
     out = tmp_path / "compared"
     out.mkdir(mode=0o750)
-    run(PYTHON, PEER / "bin/msprobe", "compare", "-tp", ranks / case / "step0", "-gp", ranks / case / "step1", "-o", out)
+    run(
+        PYTHON, PEER / "bin/msprobe", "compare", "-tp", ranks / case / "step0", "-gp", ranks / case / "step1", "-o", out
+    )
     for rank in (0, 1):
         (table,) = out.glob(f"compare_result_rank{rank}_*.csv")
         with open(table, newline="") as file:
@@ -309,12 +316,14 @@ def test_msprobe_compare_reads_every_rank_of_a_step(ranks, case, tmp_path):
         assert reduced == {f"MintDistributed.all_reduce.0.forward.{place}.0" for place in ("input", "output")}
 
 
+@of_ranks
 def test_msprobe_graph_visualize_reads_a_whole_run_beside_its_snapshot(ranks, tmp_path):
     run_folder = ranks / "by_hand-mix-statistics"
     assert len(list(run_folder.rglob("run.json"))) == 2
     assert visualize(run_folder, tmp_path / "graph")
 
 
+@of_ranks
 def test_msprobe_graph_visualize_reads_every_rank_of_a_step(ranks, tmp_path):
     import sqlite3
 

@@ -62,7 +62,10 @@ class Popen(subprocess.Popen):
             given["start_new_session"],
         )
         with _adopting():
-            self.pid = request.send(_server(given["args"][0], self._imports), [number if at < 0 else at for number, at in enumerate(streams)])
+            self.pid = request.send(
+                _server(given["args"][0], self._imports),
+                [number if at < 0 else at for number, at in enumerate(streams)],
+            )
         self._child_created = True
         ends = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
         self._close_pipe_fds(*(given[name] for name in ends))
