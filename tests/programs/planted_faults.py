@@ -4,9 +4,9 @@
 
     python -m tests.programs.planted_faults [--all] [--only TEXT] [--minutes 4] [--results FILE]
 
-For each fault it runs the tests of `make test` (with ``--all`` those of `make test-all`): the quick ones of the
-module's room, its slow ones, all other quick ones, and the slow ones of each other room. A test that fails must pass
-without the fault. Each result is kept in a file, so a run that is stopped goes on where it was.
+It runs the tests of `make test` (with ``--all`` those of `make test-all`): for each fault the quick ones of the
+module's room, then for each that is left the slow ones, and so on. A test that fails must pass without the fault.
+Each result is kept in a file, so a run that is stopped goes on where it was.
 Exit status 0: at least 38 are found (with ``--all``: every one).
 """
 
@@ -104,17 +104,22 @@ def failing_test(copy, *arguments):
     return f"exit status {done.returncode}" if done.returncode not in (0, 5) else ""
 
 
-def runs(room, all_tests):
-    """Yield (tests, marker) of the runs for a fault, the nearest tests first."""
+#: the parts of the tests, the nearest first; the last is that of `make test-all` alone
+PARTS = ("its room, quick", "its room, slow", "all others, quick", "all others, slow", "thorough")
+
+
+def runs(room, part):
+    """Yield (tests, marker) of the runs of one part for a fault whose tests lie in a room."""
     own = f"tests/{room}"
-    yield [own], QUICK
-    yield [own], SLOW
-    yield ["tests", f"--ignore={own}"], QUICK
-    others = sorted(path for path in (ROOT / "tests").iterdir() if path.name.startswith("test_") or path.is_dir())
-    others = [f"tests/{path.name}" for path in others if path.name not in ("conformance", "programs", "support")]
-    for marker in [SLOW] + [THOROUGH] * all_tests:
-        for place in others:
-            yield [place, *([] if place == own and marker == THOROUGH else [f"--ignore={own}"])], marker
+    marker = {"quick": QUICK, "slow": SLOW}.get(part.split()[-1], THOROUGH)
+    if part == "all others, quick":
+        yield ["tests", f"--ignore={own}"], marker
+    elif part.startswith("its room"):
+        yield [own], marker
+    else:
+        for path in sorted((ROOT / "tests").iterdir()):
+            if path.name not in ("conformance", "programs", "support") and (path.is_dir() or path.match("test_*.py")):
+                yield [f"tests/{path.name}", *([f"--ignore={own}"] if marker == SLOW else [])], marker
 
 
 class Bench:
@@ -124,11 +129,10 @@ class Bench:
         folder: where the copies lie.
         results: path of the file with results: module -> {"found": test, "passed": runs without a failure}.
         until: the time after which no further run starts.
-        all_tests: whether to run the tests of `make test-all`.
     """
 
-    def __init__(self, folder, results, until, all_tests):
-        self._folder, self._path, self._until, self._all = folder, results, until, all_tests
+    def __init__(self, folder, results, until):
+        self._folder, self._path, self._until = folder, results, until
         self.results = json.loads(results.read_text()) if results.exists() else {}
         self._copies = []
 
@@ -141,12 +145,11 @@ class Bench:
             shutil.copy2(ROOT / name, copy / name)
         self._copies.append(copy)
 
-    def judge(self, module):
-        """Run the tests until one fails because of this module's fault."""
+    def judge(self, module, part):
+        """Run the tests of one part until one fails because of this module's fault."""
         result = self.results.setdefault(module, {"found": "", "passed": []})
         copy = self._copies.pop()
-        started = time.monotonic()
-        for places, marker in runs(FAULTS[module][2], self._all):
+        for places, marker in runs(FAULTS[module][2], part):
             name = " ".join([*places, "-m", marker])
             if result["found"] or time.time() > self._until:
                 break
@@ -155,12 +158,17 @@ class Bench:
             result["found"] = self._found(copy, module, [*places, "-m", marker])
             result["passed"] += [] if result["found"] else [name]
             self._path.write_text(json.dumps(self.results, indent=1))
-        else:
-            result["found"] = result["found"] or "NOT FOUND"
-        self._path.write_text(json.dumps(self.results, indent=1))
+            if result["found"]:
+                print(f"{module:40} {result['found']}", flush=True)
         self._copies.append(copy)
-        if result["found"]:
-            print(f"{module:40} {time.monotonic() - started:5.0f} s  {result['found']}", flush=True)
+
+    def is_open(self, module, parts):
+        """Return whether tests of these parts are left to run for a module's fault."""
+        result = self.results.get(module, {"found": "", "passed": []})
+        wanted = (
+            " ".join([*places, "-m", marker]) for part in parts for places, marker in runs(FAULTS[module][2], part)
+        )
+        return not result["found"] and any(name not in result["passed"] for name in wanted)
 
     def _found(self, copy, module, arguments):
         """Return the first test that fails with the fault and passes without it."""
@@ -186,19 +194,21 @@ def main():
     given = parser.parse_args()
     chosen = [module for module in FAULTS if given.only in module]
     with tempfile.TemporaryDirectory() as folder:
-        bench = Bench(Path(folder), given.results, time.time() + 60 * given.minutes, given.all)
-        left = [module for module in chosen if not bench.results.get(module, {}).get("found")]
+        bench = Bench(Path(folder), given.results, time.time() + 60 * given.minutes)
         for number in range(given.workers):
             bench.copy(number)
-        with ThreadPoolExecutor(given.workers) as pool:
-            list(pool.map(bench.judge, left))
-    found = [bench.results.get(module, {}).get("found") for module in chosen]
-    missed = found.count("NOT FOUND")
-    open_ones = len(chosen) - len(list(filter(None, found)))
-    print(
-        f"{len(chosen) - missed - open_ones} of {len(chosen)} found, {missed} missed, {open_ones} open: {given.results}"
-    )
-    return int(bool(open_ones) or missed > (0 if given.all else 2))
+        parts = PARTS if given.all else PARTS[:-1]
+        for part in parts:
+            left = [module for module in chosen if bench.is_open(module, [part])]
+            with ThreadPoolExecutor(given.workers) as pool:
+                list(pool.map(bench.judge, left, [part] * len(left)))
+    open_ones = sum(bench.is_open(module, parts) for module in chosen)
+    missed = [module for module in chosen if not bench.results[module]["found"]] if not open_ones else []
+    known = sum(bool(bench.results.get(module, {}).get("found")) for module in chosen)
+    print(f"{known} of {len(chosen)} found, {open_ones} not judged yet: {given.results}")
+    for module in missed:
+        print(f"{module:40} NOT FOUND")
+    return int(bool(open_ones) or len(missed) > (0 if given.all else 2))
 
 
 if __name__ == "__main__":
