@@ -30,8 +30,8 @@ AXE_SUM := e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745
 #: what builds the simulated CANN
 COMPILERS := { command -v gcc && command -v g++ && command -v nm; } >/dev/null || { apt-get update -q && apt-get install -qy gcc g++ binutils; }
 
-.PHONY: help demo check lint imports numbers unit format coverage test test-all thorough planted-faults test-force conformance wheel-test test-oldest unit-oldest test-versions \
-  ascend ascend-all test-processors equality-50 seen-nets replay-nets report-test drawings pictures origins mutants bench bench-peer bench-reading bench-cluster bench-device \
+.PHONY: help demo check lint imports numbers unit format coverage test test-all slow thorough browser planted-faults test-force conformance wheel-test test-oldest unit-oldest test-versions \
+  ascend ascend-all test-processors equality-50 seen-nets replay-nets report-test report-times drawings pictures origins mutants bench bench-peer bench-reading bench-cluster bench-device \
   peer clean
 
 help:  ## list the targets
@@ -78,6 +78,9 @@ test-all: test thorough conformance  ## all tests; it makes the environment of m
 thorough: $(VENV)/ready  ## the tests that `make test` leaves out: the same on more nets, layouts and modes
 	$(RUN) $(PYTEST) -m "thorough or whole" $(NO_PEER)
 
+slow: $(VENV)/ready browser  ## the tests that `make coverage` leaves out, those of the report's page too
+	$(RUN) $(PYTEST) -m "slow or thorough or whole" $(NO_PEER)
+
 conformance: $(VENV)/ready $(PEER)/ready  ## compare our dumps with msprobe's of the same trainings
 	$(RUN) $(PYTEST_SINGLY) tests/conformance
 
@@ -93,7 +96,7 @@ test-versions:  ## all tests on every supported MindSpore and Python, each envir
 ascend: $(VENV)/ready  ## build the simulated CANN, and run the tests of the device on it: tests/ascend/README.md
 	$(COMPILERS)
 	$(RUN) -m tests.ascend.simulator build
-	$(RUN) -m pytest -q --device Ascend tests/ascend
+	$(RUN) $(PYTEST_SINGLY) --device Ascend tests/ascend
 
 ascend-all: $(VENV)/ready  ## all on the simulated CANN: every level and task, 60 planned failures, the tests of recording
 	$(COMPILERS)
@@ -120,9 +123,14 @@ seen-nets: $(ZOO)/ready  ## count the graph nodes of 12 public nets that no entr
 replay-nets: $(ZOO)/ready  ## make all calls of one step of 4 public nets again, and judge them
 	$(ZOO)/bin/python -m tests.programs.replayed
 
-report-test: $(VENV)/ready $(AXE)  ## the page of `probe report` in Chromium, which the system's package manager installs
+browser: $(AXE)
 	command -v chromium >/dev/null || command -v google-chrome >/dev/null || { apt-get update -q && apt-get install -qy chromium; }
-	PROBE_AXE=$(AXE) PROBE_LARGE_REPORTS=1 $(RUN) -m pytest -q -rP tests/reading/report
+
+report-test: $(VENV)/ready browser  ## the page of `probe report` in Chromium, which the system's package manager installs
+	PROBE_LARGE_REPORTS=1 $(RUN) -m pytest -q -rP tests/reading/report
+
+report-times: $(VENV)/ready browser  ## the tests of report-test that take times: no other work may run beside them
+	PROBE_LARGE_REPORTS=1 $(RUN) -m pytest -q -rP -m alone tests/reading/report
 
 drawings: $(VENV)/ready  ## the drawings in docs/pictures/
 	$(RUN) docs/diagrams.py
