@@ -72,10 +72,10 @@ FAULTS = {
     "store/run_folders.py": ("if number == 1 else", "if number == 2 else", "store"),
     "tasks/nan_check.py": ("hits + 1 == settings.max_hits", "hits == settings.max_hits", "tasks"),
     "reading/entry_name.py": ("if last in (FORWARD, BACKWARD):", "if last in (FORWARD,):", "reading"),
-    "reading/nan.py": ("if origin.kind != RECEIVED]", "if origin.kind == RECEIVED]", "reading"),
+    "reading/nan.py": ("if origin.kind != RECEIVED]", "if origin.kind == RECEIVED]", "reading/test_findings.py"),
     "reading/query.py": ("int(match[2] or match[1]) + 1)", "int(match[2] or match[1]))", "reading"),
-    "reading/rank_checks.py": ("len(of_step) > 1:", "len(of_step) > 2:", "reading"),
-    "reading/trend_rules.py": ("step not in series]", "step in series]", "reading"),
+    "reading/rank_checks.py": ("len(of_step) > 1:", "len(of_step) > 2:", "reading/test_findings.py"),
+    "reading/trend_rules.py": ("step not in series]", "step in series]", "reading/test_findings.py"),
 }  # fmt: skip
 
 
