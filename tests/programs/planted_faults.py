@@ -93,6 +93,7 @@ def plant(copy, module):
 def failing_test(copy, *arguments):
     """Return the first test that fails, or nothing."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *arguments]
+    command += ["--deselect", "tests/test_contributing.py::test_a_planted_fault_has_its_place_in_the_code"]
     here = {**os.environ, "PYTHONPATH": str(copy)}  # programs in other folders import the copy too
     try:
         done = subprocess.run(
