@@ -17,8 +17,9 @@ PIP := -m pip install --quiet --disable-pip-version-check
 NEW_PIP := $(PIP) --upgrade 'pip>=25.1'
 #: pytest runs in so many processes, each with whole files of tests, as a file's fixtures are made once
 WORKERS ?= 2
-PYTEST_SINGLY := -m pytest -q -n $(WORKERS)
-PYTEST := $(PYTEST_SINGLY) --dist loadfile
+PYTEST := -m pytest -q -n $(WORKERS) --dist loadfile
+#: each test where there is room, but those of one xdist_group in one process
+PYTEST_SINGLY := -m pytest -q -n $(WORKERS) --dist loadgroup
 #: the tests beside msprobe have a target of their own
 NO_PEER := --ignore tests/conformance
 CODE := probe tests examples benchmarks docs
@@ -29,8 +30,8 @@ AXE_SUM := e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745
 #: what builds the simulated CANN
 COMPILERS := { command -v gcc && command -v g++ && command -v nm; } >/dev/null || { apt-get update -q && apt-get install -qy gcc g++ binutils; }
 
-.PHONY: help demo check lint imports numbers unit format coverage test test-all thorough planted-faults test-force conformance wheel-test test-oldest unit-oldest test-versions \
-  ascend ascend-all test-processors equality-50 seen-nets replay-nets report-test drawings pictures origins mutants bench bench-peer bench-reading bench-cluster bench-device \
+.PHONY: help demo check lint imports numbers unit format coverage test test-all slow thorough browser planted-faults test-force conformance wheel-test test-oldest unit-oldest test-versions \
+  ascend ascend-all test-processors equality-50 seen-nets replay-nets report-test report-times drawings pictures origins mutants bench bench-peer bench-reading bench-cluster bench-device \
   peer clean
 
 help:  ## list the targets
@@ -77,6 +78,9 @@ test-all: test thorough conformance  ## all tests; it makes the environment of m
 thorough: $(VENV)/ready  ## the tests that `make test` leaves out: the same on more nets, layouts and modes
 	$(RUN) $(PYTEST) -m "thorough or whole" $(NO_PEER)
 
+slow: $(VENV)/ready browser  ## the tests that `make coverage` leaves out, those of the report's page too
+	$(RUN) $(PYTEST) -m "slow or thorough or whole" $(NO_PEER)
+
 conformance: $(VENV)/ready $(PEER)/ready  ## compare our dumps with msprobe's of the same trainings
 	$(RUN) $(PYTEST_SINGLY) tests/conformance
 
@@ -92,7 +96,7 @@ test-versions:  ## all tests on every supported MindSpore and Python, each envir
 ascend: $(VENV)/ready  ## build the simulated CANN, and run the tests of the device on it: tests/ascend/README.md
 	$(COMPILERS)
 	$(RUN) -m tests.ascend.simulator build
-	$(RUN) -m pytest -q --device Ascend tests/ascend
+	$(RUN) $(PYTEST_SINGLY) --device Ascend tests/ascend
 
 ascend-all: $(VENV)/ready  ## all on the simulated CANN: every level and task, 60 planned failures, the tests of recording
 	$(COMPILERS)
@@ -119,9 +123,14 @@ seen-nets: $(ZOO)/ready  ## count the graph nodes of 12 public nets that no entr
 replay-nets: $(ZOO)/ready  ## make all calls of one step of 4 public nets again, and judge them
 	$(ZOO)/bin/python -m tests.programs.replayed
 
-report-test: $(VENV)/ready $(AXE)  ## the page of `probe report` in Chromium, which the system's package manager installs
+browser: $(AXE)
 	command -v chromium >/dev/null || command -v google-chrome >/dev/null || { apt-get update -q && apt-get install -qy chromium; }
-	PROBE_AXE=$(AXE) PROBE_LARGE_REPORTS=1 $(RUN) -m pytest -q -rP tests/reading/report
+
+report-test: $(VENV)/ready browser  ## the page of `probe report` in Chromium, which the system's package manager installs
+	PROBE_LARGE_REPORTS=1 $(RUN) -m pytest -q -rP tests/reading/report
+
+report-times: $(VENV)/ready browser  ## the tests of report-test that take times: no other work may run beside them
+	PROBE_LARGE_REPORTS=1 $(RUN) -m pytest -q -rP -m alone tests/reading/report
 
 drawings: $(VENV)/ready  ## the drawings in docs/pictures/
 	$(RUN) docs/diagrams.py
@@ -196,4 +205,4 @@ $(ZOO)/ready: Makefile
 	touch $@
 
 clean:  ## remove the environments and what was built
-	rm -rf $(VENV) $(OLDEST) $(PEER) $(ZOO) $(DEMO) tests/ascend/built build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .coverage* .axe
+	rm -rf .planted_faults.json $(VENV) $(OLDEST) $(PEER) $(ZOO) $(DEMO) tests/ascend/built build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .coverage* .axe

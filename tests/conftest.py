@@ -63,6 +63,14 @@ def pytest_collection_finish():
     gc.freeze()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _objects_of_earlier_files():
+    """Leave what a file of tests has left behind out of later garbage collections too, and out of ``living``."""
+    yield
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture
 def debug(tmp_path):
     from probe import PrecisionDebugger

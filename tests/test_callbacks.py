@@ -10,7 +10,7 @@ import pytest
 from mindspore import nn
 from mindspore.dataset import GeneratorDataset
 
-from probe import MsprobeStep, UsageError
+from probe import MsprobeInitStep, MsprobeStep, UsageError
 from tests.support import nets
 
 pytestmark = pytest.mark.slow
@@ -18,13 +18,15 @@ pytestmark = pytest.mark.slow
 STEPS = 3
 
 
-def train(callbacks, sink):
+def train(callbacks, sink, done=0):
     ms.set_seed(1)
     np.random.seed(1)
     net = nets.Digits()
     batches = [(x.asnumpy(), y.asnumpy()) for x, y in nets.digits()[:STEPS]]
     data = GeneratorDataset(batches, ["image", "label"], shuffle=False)
-    model = ms.Model(net, nn.CrossEntropyLoss(), nn.Adam(net.trainable_params(), 1e-2))
+    optimizer = nn.Adam(net.trainable_params(), 1e-2)
+    optimizer.global_step.set_data(ms.Tensor([done], ms.int32))
+    model = ms.Model(net, nn.CrossEntropyLoss(), optimizer)
     model.train(1, data, callbacks=callbacks, dataset_sink_mode=sink)
     return net
 
@@ -52,6 +54,11 @@ def test_every_step_has_its_folder_with_all_kinds_of_entries(debug, level, sink)
                 "Cell.loss_fn.CrossEntropyLoss.forward.0" in data and "Cell.loss_fn.CrossEntropyLoss.backward.0" in data
             )
         assert not [name for name in data if "Functional.relu.1" in name]
+
+
+def test_the_steps_of_a_resumed_training_have_its_numbers(debug):
+    train([MsprobeInitStep(), MsprobeStep(debug(level="L0"))], sink=False, done=7)
+    assert sorted(path.name for path in debug.dump_path.iterdir()) == [f"step{7 + i}" for i in range(STEPS)]
 
 
 def test_the_model_given_to_start_is_the_one_recorded(debug):

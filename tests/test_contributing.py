@@ -9,6 +9,7 @@ import re
 import pytest
 import yaml
 
+from tests.programs.planted_faults import FAULTS
 from tests.support.pages import page
 from tests.support.paths import ROOT
 
@@ -51,6 +52,15 @@ def test_hooks_before_a_commit_are_local_and_name_files_that_exist():
         command = hook["entry"].split()
         assert command[0] in (".venv/bin/ruff", ".venv/bin/python")
         assert all((ROOT / word).exists() for word in command if word.startswith("tests/"))
+
+
+@pytest.mark.parametrize("module", FAULTS)
+def test_a_planted_fault_has_its_place_in_the_code(module):
+    text, fault, room = FAULTS[module]
+    code = (ROOT / "probe" / module).read_text("utf-8")
+    assert code.count(text) == 1
+    compile(code.replace(text, fault), module, "exec")
+    assert (ROOT / "tests" / room).exists()
 
 
 def test_the_changelog_keeps_its_form():

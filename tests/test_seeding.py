@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+import random
 import sys
 
 import mindspore as ms
@@ -112,6 +113,15 @@ def test_two_processes_with_one_seed_train_the_same(tmp_path):
     assert len(first) == 3
     assert losses(1234) == first
     assert losses(4321) != first
+
+
+@pytest.mark.parametrize("seed", [0, 2**32 - 1])
+def test_the_first_and_the_last_seed_are_taken(seed):
+    drawn = []
+    for _ in range(2):
+        seed_all(seed)
+        drawn.append((random.random(), np.random.rand(), float(ops.rand(1).asnumpy()[0])))
+    assert drawn[0] == drawn[1]
 
 
 @pytest.mark.parametrize("wrong", [{"seed": -1}, {"seed": 2**32}, {"seed": True}, {"seed": "1"}, {"mode": 1}])

@@ -37,8 +37,15 @@ def test_token_range_records_the_forwards_of_the_model_in_the_range(debug, level
         assert not dump.names("exp")
 
 
+class Same(nn.Cell):
+    """Runs no kernel: in a forked child, MindSpore's kernels may wait for threads that only the parent has."""
+
+    def construct(self, x):
+        return x
+
+
 def test_a_forked_child_writes_nothing_in_a_token_range(debug):
-    net = nn.SequentialCell(nn.ReLU())
+    net = nn.SequentialCell(Same())
     debugger = debug(level="L0", task="tensor")
     debugger.start(net, token_range=[1, 1])
     net(X)
@@ -50,7 +57,7 @@ def test_a_forked_child_writes_nothing_in_a_token_range(debug):
     assert not list(debug.dump_path.rglob("*.npy"))
     net(X)
     debugger.step()
-    assert debug.dump().names("Cell.0.ReLU.forward")
+    assert debug.dump().names("Cell.0.Same.forward")
 
 
 @pytest.mark.parametrize("wrong", [[2, 1], [-1, 2], [1], 3, ["1", "2"], [True, 2]])

@@ -21,11 +21,14 @@ from pathlib import Path
 import pytest
 from mindspore import nn
 
+from tests.support import processes
 from tests.support.launch import launch
 from tests.support.paths import ROOT, program
 
 PEER = Path(os.environ.get("PROBE_PEER", ROOT / ".peer"))
 PYTHON = PEER / "bin" / "python"
+#: what its programs import, in the process that is forked for each of them
+IMPORTS = ("msprobe.mindspore", "msprobe.msprobe")
 
 
 def missing():
@@ -49,10 +52,10 @@ CASES = [
 ]
 
 
-def run(*command):
-    done = subprocess.run(
-        [str(part) for part in command], capture_output=True, text=True, timeout=300, check=False, cwd=ROOT
-    )
+def run(python, *command):
+    imports = IMPORTS if python == PYTHON else ()
+    command = [str(part) for part in (python, *command)]
+    done = processes.run(command, imports=imports, capture_output=True, text=True, timeout=300, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     return done.stdout + done.stderr
 
@@ -66,14 +69,14 @@ def peer_list():
 def dump(python, tool, case, out, *more):
     net, level, task, summary = case
     arguments = ["--tool", tool, "--net", net, "--level", level, "--task", task, "--summary", summary, "--out", out]
-    run(*program("conformance.record_step", *arguments, *more, python=python))
+    run(python, *program("conformance.record_step", *arguments, *more)[1:])
     return out / "dump" / "step0" / "rank0"
 
 
 def compare(ours, theirs, out):
     """Return the rows that ``msprobe compare`` writes."""
     out.mkdir(mode=0o750)
-    run(PEER / "bin/msprobe", "compare", "-tp", ours / "dump.json", "-gp", theirs / "dump.json", "-o", out)
+    run(PYTHON, PEER / "bin/msprobe", "compare", "-tp", ours / "dump.json", "-gp", theirs / "dump.json", "-o", out)
     with open(next(out.glob("*.csv")), newline="") as file:
         return list(csv.DictReader(file))
 
@@ -208,7 +211,7 @@ def visualize(folder, out):
     import sqlite3
 
     out.mkdir(mode=0o750)
-    assert "exported successfully" in run(PEER / "bin/msprobe", "graph_visualize", "-tp", folder, "-o", out)
+    assert "exported successfully" in run(PYTHON, PEER / "bin/msprobe", "graph_visualize", "-tp", folder, "-o", out)
     (built,) = out.glob("*.vis.db")
     with sqlite3.connect(built) as connection:
         return {row[0] for row in connection.execute("select node_name from tb_nodes")}
@@ -254,7 +257,7 @@ def test_save_writes_the_values_that_msprobe_writes(task, tmp_path):
     found = []
     for tool, python in (("probe", sys.executable), ("msprobe", PYTHON), ("probe", sys.executable)):
         out = tmp_path / f"{len(found)}-{tool}"
-        run(*program("conformance.save_values", "--tool", tool, "--task", task, "--out", out, python=python))
+        run(python, *program("conformance.save_values", "--tool", tool, "--task", task, "--out", out)[1:])
         found += list((out / "dump" / "step0").glob("*/debug.json"))
     ours, theirs, again = (json.loads(path.read_text())["data"] for path in found)
     assert ours.keys() == theirs.keys()
@@ -268,11 +271,14 @@ def test_save_writes_the_values_that_msprobe_writes(task, tmp_path):
     for other in found[1:]:
         out = tmp_path / f"compared-{other.parent.parent.parent.parent.name}"
         out.mkdir(mode=0o750)
-        run(PEER / "bin/msprobe", "compare", "-tp", found[0], "-gp", other, "-o", out)
+        run(PYTHON, PEER / "bin/msprobe", "compare", "-tp", found[0], "-gp", other, "-o", out)
         with open(next(out.glob("*.csv")), newline="") as file:
             rows = list(csv.DictReader(file))
         assert len(rows) >= 8
         assert not [row for row in rows if "N/A" in (row["NPU Name"], row["Bench Name"])]
+
+
+of_ranks = pytest.mark.xdist_group("ranks")  # one process makes their dumps
 
 
 @pytest.fixture(scope="module")
@@ -286,6 +292,7 @@ def ranks(tmp_path_factory):
     return folder
 
 
+@of_ranks
 @pytest.mark.parametrize("rank", [0, 1])
 def test_collectives_are_recorded_as_by_msprobe(ranks, rank):
     ours = document(ranks / "by_hand-L1-statistics" / "step0" / f"rank{rank}")
@@ -301,11 +308,14 @@ def test_collectives_are_recorded_as_by_msprobe(ranks, rank):
         assert not {place: wrong for place in mine if (wrong := differs(mine[place], others[place], bits=False))}
 
 
+@of_ranks
 @pytest.mark.parametrize("case", ["by_hand-mix-tensor", "by_hand-mix-statistics", "by_hand-L1-statistics"])
 def test_msprobe_compare_reads_every_rank_of_a_step(ranks, case, tmp_path):
     out = tmp_path / "compared"
     out.mkdir(mode=0o750)
-    run(PEER / "bin/msprobe", "compare", "-tp", ranks / case / "step0", "-gp", ranks / case / "step1", "-o", out)
+    run(
+        PYTHON, PEER / "bin/msprobe", "compare", "-tp", ranks / case / "step0", "-gp", ranks / case / "step1", "-o", out
+    )
     for rank in (0, 1):
         (table,) = out.glob(f"compare_result_rank{rank}_*.csv")
         with open(table, newline="") as file:
@@ -318,19 +328,21 @@ def test_msprobe_compare_reads_every_rank_of_a_step(ranks, case, tmp_path):
         assert reduced == {f"MintDistributed.all_reduce.0.forward.{place}.0" for place in ("input", "output")}
 
 
+@of_ranks
 def test_msprobe_graph_visualize_reads_a_whole_run_beside_its_snapshot(ranks, tmp_path):
     run_folder = ranks / "by_hand-mix-statistics"
     assert len(list(run_folder.rglob("run.json"))) == 2
     assert visualize(run_folder, tmp_path / "graph")
 
 
+@of_ranks
 def test_msprobe_graph_visualize_reads_every_rank_of_a_step(ranks, tmp_path):
     import sqlite3
 
     graph = tmp_path / "graph"
     graph.mkdir(mode=0o750)
     step = ranks / "by_hand-mix-statistics" / "step0"
-    run(PEER / "bin/msprobe", "graph_visualize", "-tp", step, "-o", graph)
+    run(PYTHON, PEER / "bin/msprobe", "graph_visualize", "-tp", step, "-o", graph)
     (built,) = graph.glob("*.vis.db")
     with sqlite3.connect(built) as connection:
         nodes = connection.execute("select rank, node_name from tb_nodes").fetchall()

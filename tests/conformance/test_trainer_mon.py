@@ -12,7 +12,7 @@ import sys
 
 import pytest
 
-from tests.conformance.test_msprobe import MISSING, PYTHON
+from tests.conformance.test_msprobe import IMPORTS, MISSING, PYTHON
 from tests.support import processes
 from tests.support.paths import ROOT, environment, program
 
@@ -45,7 +45,7 @@ def run(python, tool, config, accumulated, folder):
     command = [*program("conformance.monitor_steps", python=python), "--tool", tool, "--config", str(path)]
     done = processes.run(
         [str(part) for part in (*command, "--accumulate", accumulated)],
-        fresh="the interpreter is another",
+        imports=IMPORTS if python == PYTHON else (),
         capture_output=True,
         text=True,
         cwd=ROOT,

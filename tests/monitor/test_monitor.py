@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import csv
+import inspect
 import json
 import os
 import shutil
@@ -612,6 +613,21 @@ def test_a_process_that_is_killed_at_any_moment_has_all_rows(kills):
     for one in found:
         assert one["whole"] and one["same"]
         assert one["told"] <= one["rows"] <= one["told"] + 1, one
+
+
+def test_the_functions_that_it_replaces_keep_their_names_and_arguments(loop):
+    made, adjust = loop(), ms.amp.DynamicLossScaler.adjust
+
+    def described():
+        calls = [type(made.optimizer).__call__, ms.amp.DynamicLossScaler.adjust]
+        return [(call.__name__, call.__qualname__, call.__doc__, inspect.signature(call)) for call in calls]
+
+    before = described()
+    made.debugger.start(made.net)
+    assert ms.amp.DynamicLossScaler.adjust is not adjust
+    assert described() == before
+    made.debugger.stop()
+    made.debugger.step()
 
 
 @pytest.mark.thorough

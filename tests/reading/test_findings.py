@@ -174,6 +174,11 @@ def test_the_rank_that_is_off_is_named(tmp_path, change, kind, text, capsys):
     assert text in capsys.readouterr().out
 
 
+def test_two_ranks_that_disagree_are_found(tmp_path):
+    (finding,) = probe.check_ranks(ranks(tmp_path, 2, rank1=other_result))
+    assert (finding.kind, finding.name) == ("collective", "Distributed.all_reduce.0.forward")
+
+
 def test_ranks_that_agree(tmp_path, capsys):
     assert probe.check_ranks(ranks(tmp_path)) == []
     assert main(["ranks", str(tmp_path), "--jobs", "1"]) == 0

@@ -15,6 +15,7 @@ waits for it, kills it and reads its exit status as of any child of its own.
 from __future__ import annotations
 
 import gc
+import importlib
 import io
 import json
 import multiprocessing.process
@@ -139,11 +140,11 @@ def _without_server(error):
     return error.with_traceback(trace)
 
 
-def main(descriptor):
+def main(descriptor, *imports):
     """Serve; in a program's process, run the program and end as the interpreter does."""
     del sys.path[0]  # the folder of this file
-    import mindspore  # noqa: F401
-
+    for name in ("mindspore", *imports):
+        importlib.import_module(name)
     gc.collect()
     gc.freeze()  # the end of a program does not visit the objects that it shares with the server
     request = _serve(socket.socket(fileno=descriptor))
@@ -159,4 +160,4 @@ def main(descriptor):
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(int(sys.argv[1]), *sys.argv[2:])

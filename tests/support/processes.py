@@ -37,13 +37,17 @@ class Popen(subprocess.Popen):
     Args:
         command: list of the interpreter and its arguments.
         fresh: why the program needs a fresh interpreter, if it does.
+        imports: names of modules that the program uses beside MindSpore: it finds them imported. With them, the
+            interpreter may be another one.
         options: those of ``subprocess.Popen``.
     """
 
-    def __init__(self, command, *, fresh="", **options):
+    def __init__(self, command, *, fresh="", imports=(), **options):
         command = [os.fspath(part) for part in command]
         plain = options.keys() <= {"stdin", "stdout", "stderr", "cwd", "env", "text", "errors", "start_new_session"}
-        self.forked = plain and not fresh and _forkable(command, options.get("env"))
+        mine = command[0] == sys.executable or imports
+        self.forked = plain and mine and not fresh and _forkable(command, options.get("env"))
+        self._imports = tuple(imports)
         super().__init__(command, **options)
 
     def _execute_child(self, *arguments, **named):
@@ -58,20 +62,23 @@ class Popen(subprocess.Popen):
             given["start_new_session"],
         )
         with _adopting():
-            self.pid = request.send(_server(), [number if at < 0 else at for number, at in enumerate(streams)])
+            self.pid = request.send(
+                _server(given["args"][0], self._imports),
+                [number if at < 0 else at for number, at in enumerate(streams)],
+            )
         self._child_created = True
         ends = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
         self._close_pipe_fds(*(given[name] for name in ends))
         return None
 
 
-def run(command, *, fresh="", check=False, timeout=600, capture_output=False, input=None, **options):
-    """Run a program to its end; see ``subprocess.run``, and ``Popen`` for ``fresh``."""
+def run(command, *, fresh="", imports=(), check=False, timeout=600, capture_output=False, input=None, **options):
+    """Run a program to its end; see ``subprocess.run``, and ``Popen`` for ``fresh`` and ``imports``."""
     if capture_output:
         options.update(stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     if input is not None:
         options["stdin"] = subprocess.PIPE
-    with Popen(command, fresh=fresh, **options) as process:
+    with Popen(command, fresh=fresh, imports=imports, **options) as process:
         try:
             said = process.communicate(input, timeout=timeout)
         except BaseException:
@@ -85,7 +92,7 @@ def run(command, *, fresh="", check=False, timeout=600, capture_output=False, in
 
 def _forkable(command, variables):
     """Return whether the server's children are as the process that this command would start."""
-    if command[0] != sys.executable or (command[1].startswith("-") and command[1] not in ("-c", "-m")):
+    if command[1].startswith("-") and command[1] not in ("-c", "-m"):
         return False
     if variables is None:
         variables = os.environ
@@ -105,10 +112,10 @@ def _adopting():
 
 
 @functools.cache
-def _server():
-    """Start the server of this process; it ends when this process does."""
+def _server(python, imports):
+    """Start a server of this process for programs of an interpreter; it ends when this process does."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    command = [sys.executable, fork_server.__file__, str(theirs.fileno())]
+    command = [python, fork_server.__file__, str(theirs.fileno()), *imports]
     options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "pass_fds": [theirs.fileno()]}
     server = subprocess.Popen(command, cwd=ROOT, env=_VARIABLES, **options)
     theirs.close()

@@ -57,6 +57,11 @@ def test_the_file_has_every_key_of_mindspore_but_those_of_another_mode(made):
     assert made(ASCEND, "overflow_check", kernel_dump={"overflow_number": 3})[1]["overflow_number"] == 3
 
 
+def test_the_least_number_of_a_key_is_taken(made):
+    _, common, e2e = made(ASCEND, kernel_dump={"initial_iteration": 0, "sample_mode": 1, "sample_num": 1})
+    assert (common["initial_iteration"], e2e["sample_num"]) == (0, 1)
+
+
 def test_an_accelerator_computes_the_statistics_itself(made):
     assert made(ASCEND)[1]["saved_data"] == "statistic"
     assert made(ASCEND, "tensor")[1]["saved_data"] == "tensor"

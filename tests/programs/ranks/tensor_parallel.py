@@ -102,7 +102,7 @@ class Net(nn.Cell):
 
 
 def main(folder, fault=""):
-    ms.set_context(mode=ms.PYNATIVE_MODE)
+    ms.set_context(mode=ms.PYNATIVE_MODE, pynative_synchronize=True)
     ms.set_device("CPU")
     rank, ranks = 0, 1
     if "MS_WORKER_NUM" in os.environ:

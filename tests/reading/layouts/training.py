@@ -131,7 +131,7 @@ class Net(nn.Cell):
 
 
 def main(path, fault="", level="mix", micro_batches=1):
-    ms.set_context(mode=ms.PYNATIVE_MODE)
+    ms.set_context(mode=ms.PYNATIVE_MODE, pynative_synchronize=True)
     ms.set_device("CPU")
     net = Net(fault)
     net.set_train()

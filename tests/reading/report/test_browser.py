@@ -111,6 +111,7 @@ def scroll_times(browser, frames=120):
     }})()""")
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("entries", LIMITS)
 def test_large_reports_open_fast(browser, large, entries):
     if not os.environ.get("PROBE_LARGE_REPORTS"):

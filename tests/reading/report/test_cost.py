@@ -47,6 +47,7 @@ def run(*arguments):
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 @pytest.mark.skipif(not os.environ.get("PROBE_LARGE_REPORTS"), reason="takes a minute; `make report-test` runs it")
 def test_a_report_costs_at_most_twice_the_comparison(tmp_path):
     sides = []
