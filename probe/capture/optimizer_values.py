@@ -141,8 +141,6 @@ class OptimizerValues:
                 columns[name] = value
             elif callable(value) and not isinstance(value, self._tensor):
                 columns[name] = [value] * count
-        if not columns:
-            return [{"parameters": list(self.parameters)}]
         groups: dict[tuple[Any, ...], dict[str, Any]] = {}
         for place, parameter in enumerate(self.parameters):
             cells = {name: values[place] for name, values in columns.items()}
