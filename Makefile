@@ -27,10 +27,13 @@ CODE := probe tests examples benchmarks docs
 AXE := .axe/package/axe.min.js
 AXE_SUM := e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745
 
+# hundreds of programs of the tests import probe: compiling it takes each of them a quarter of a second
+unexport PYTHONDONTWRITEBYTECODE
+
 #: what builds the simulated CANN
 COMPILERS := { command -v gcc && command -v g++ && command -v nm; } >/dev/null || { apt-get update -q && apt-get install -qy gcc g++ binutils; }
 
-.PHONY: help demo check lint imports numbers unit format coverage test test-all slow thorough browser planted-faults test-force conformance wheel-test test-oldest unit-oldest test-versions \
+.PHONY: help demo check lint imports numbers unit format coverage test test-all thorough browser planted-faults test-force conformance wheel-test test-oldest unit-oldest test-versions \
   ascend ascend-all test-processors equality-50 seen-nets replay-nets report-test report-times drawings pictures origins mutants bench bench-peer bench-reading bench-cluster bench-device \
   peer clean
 
@@ -70,16 +73,14 @@ coverage: $(VENV)/ready  ## the lines that unit tests run, with a floor
 	$(RUN) -m coverage combine --quiet
 	$(RUN) -m coverage report
 
-test: lint imports numbers  ## these and the tests that a change needs: ten minutes on two cores
-	$(RUN) $(PYTEST) -m "not thorough" $(NO_PEER)
+# COVERAGE=1 runs the tests without mark under coverage, and the others after them: .ci/run runs each test once
+test: lint imports numbers $(if $(COVERAGE),coverage)  ## these and the tests that a change needs: ten minutes on two cores
+	$(RUN) $(PYTEST) -m "$(if $(COVERAGE),slow and )not thorough" $(NO_PEER)
 
 test-all: test thorough conformance  ## all tests; it makes the environment of msprobe (about 3 GB)
 
 thorough: $(VENV)/ready  ## the tests that `make test` leaves out: the same on more nets, layouts and modes
 	$(RUN) $(PYTEST) -m "thorough or whole" $(NO_PEER)
-
-slow: $(VENV)/ready browser  ## the tests that `make coverage` leaves out, those of the report's page too
-	$(RUN) $(PYTEST) -m "slow or thorough or whole" $(NO_PEER)
 
 conformance: $(VENV)/ready $(PEER)/ready  ## compare our dumps with msprobe's of the same trainings
 	$(RUN) $(PYTEST_SINGLY) tests/conformance
@@ -123,7 +124,7 @@ seen-nets: $(ZOO)/ready  ## count the graph nodes of 12 public nets that no entr
 replay-nets: $(ZOO)/ready  ## make all calls of one step of 4 public nets again, and judge them
 	$(ZOO)/bin/python -m tests.programs.replayed
 
-browser: $(AXE)
+browser: $(AXE)  ## install Chromium, in which some tests look at the page of `probe report`
 	command -v chromium >/dev/null || command -v google-chrome >/dev/null || { apt-get update -q && apt-get install -qy chromium; }
 
 report-test: $(VENV)/ready browser  ## the page of `probe report` in Chromium, which the system's package manager installs
