@@ -62,7 +62,7 @@ FAULTS = {
     "process/rank.py": ("sibling_count() > 1", "sibling_count() > 2", "process/test_rank.py"),
     "process/signals.py": ("== self._on_signal:", "!= self._on_signal:", "process/test_signals.py"),
     "pytree.py": ('[(str(place), item)', '[(str(place + 1), item)', "test_pytree.py"),
-    "recording/call_stacks.py": ("id(frame.f_code), frame.f_lasti", "id(frame.f_code), 0", "capture/test_calls.py"),
+    "recording/call_stacks.py": ("id(frame.f_code), frame.f_lasti", "id(frame.f_code), 0", "capture/test_stacks.py"),
     "recording/name_filter.py": ("if name == self._first:", "if name != self._first:", "recording"),
     "run_report.py": ("if self.said or settings.quiet", "if self.said or not settings.quiet", "test_run_report.py"),
     "seeding.py": ("not 0 <= seed", "not 0 < seed", "test_seeding.py"),
