@@ -78,16 +78,8 @@ def test_a_compiled_cell_with_a_loop_over_values_trains_as_without_probe(debug):
         assert graph["Cell.part.net.Branches.backward.0"][way][0]["Norm"] > 0
 
 
-def test_the_script_for_a_first_run_sends_a_gigabyte():
-    command = [sys.executable, "examples/check_ascend.py", "--only", "large"]
-    done = processes.run(command, capture_output=True, text=True, env=environment(), timeout=300, cwd=ROOT)
-    ((_, dtype, shape, total, _),) = json.loads(done.stdout.splitlines()[-1])["files"]
-    assert (dtype, shape, total) == ("float32", [256, 1024, 1024], 2.0**28)
-
-
 def test_the_script_for_a_first_run_passes():
-    checks = ["forward_and_backward", "dtypes", "branch", "pause", "tool"]
-    command = [sys.executable, "examples/check_ascend.py", "--only", *checks]
+    command = [sys.executable, "examples/check_ascend.py"]
     done = processes.run(command, capture_output=True, text=True, env=environment(), timeout=300, cwd=ROOT)
     found = {line["check"]: line for line in map(json.loads, filter(None, done.stdout.splitlines()))}
     names = [row[0].split("_")[0] for row in found["forward_and_backward"]["files"]]
@@ -96,6 +88,7 @@ def test_the_script_for_a_first_run_passes():
     assert {row[1] for row in found["dtypes"]["files"]} == {"float32", "float16", "int32", "bool"}
     assert "ConditionSwitch" in found["branch"]["error"]
     assert found["pause"]["files after each run: 2, 2, 4 expected"] == [2, 2, 4]
+    assert [row[1:4] for row in found["large"]["files"]] == [["float32", [256, 1024, 1024], 2.0**28]]
     assert found["tool"]["bitwise equal"] is True and found["tool"]["left"] == ["step1"]
 
 
