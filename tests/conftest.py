@@ -11,6 +11,10 @@ import gc
 import os
 import sys
 
+# OpenMP reads it when MindSpore is loaded. Its threads spin while they wait: two processes of tests on two cores
+# took ten times as long as one after the other.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 import mindspore as ms
 import pytest
 
