@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds the wheel, installs it in an empty environment elsewhere and records the README's four lines there.
 
-Then ``probe doctor`` proves there that it works. With the argument ``faults`` also a fault is planted in each part that it
-checks, in the installed package, on CPU and on the simulated Ascend of tests/ascend: its check must report it.
+Then ``probe doctor`` proves there that it works. With the argument ``faults`` faults are planted in the installed
+package too, on CPU and on the simulated Ascend of tests/ascend: each must be reported by its check alone.
 """
 
 from __future__ import annotations
