@@ -33,7 +33,7 @@ unexport PYTHONDONTWRITEBYTECODE
 #: what builds the simulated CANN
 COMPILERS := { command -v gcc && command -v g++ && command -v nm; } >/dev/null || { apt-get update -q && apt-get install -qy gcc g++ binutils; }
 
-.PHONY: help demo check lint imports numbers unit format coverage test test-all thorough browser planted-faults test-force conformance wheel-test test-oldest unit-oldest test-versions \
+.PHONY: help demo check lint imports numbers unit format coverage test test-all thorough browser planted-faults test-force conformance wheel-test wheel-faults test-oldest unit-oldest test-versions \
   ascend ascend-all test-processors equality-50 seen-nets replay-nets report-test report-times drawings pictures origins mutants bench bench-peer bench-reading bench-cluster bench-device \
   peer clean
 
@@ -101,7 +101,7 @@ ascend: $(VENV)/ready  ## build the simulated CANN, and run the tests of the dev
 
 ascend-all: $(VENV)/ready  ## all on the simulated CANN: every level and task, 60 planned failures, the tests of recording
 	$(COMPILERS)
-	PROBE_ASCEND_ALL=1 $(RUN) -m pytest -q --device Ascend tests/ascend
+	PROBE_ASCEND_ALL=1 $(RUN) -m pytest -q --device Ascend tests/ascend tests/doctor
 	$(RUN) -m pytest -q --device Ascend -m "not slow" tests/measure tests/recording tests/tasks tests/capture
 
 test-processors: $(VENV)/ready  ## the tests of measuring, with BLAS and numpy as on other processors
@@ -151,6 +151,10 @@ mutants: $(VENV)/ready  ## change one place of public nets 300 times: `probe com
 
 wheel-test: $(VENV)/ready  ## build the wheel, install it in an empty environment, record with it there
 	$(RUN) -m tests.programs.wheel
+
+wheel-faults: $(VENV)/ready  ## the same, and a fault planted in each part that `probe doctor` checks, on CPU and the simulated Ascend
+	$(COMPILERS)
+	$(RUN) -m tests.programs.wheel faults
 
 bench: $(VENV)/ready  ## what a dump costs a training step, in a table
 	$(RUN) benchmarks/bench.py

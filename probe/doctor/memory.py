@@ -1,6 +1,9 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""The check of reading tensors: each dtype and layout, by pointer and by MindSpore's own way."""
+"""The check of reading tensors: each dtype and layout, by pointer and by MindSpore's own way.
+
+On a device also copies that it makes, as probe has them made, and tensors that it has written.
+"""
 
 from __future__ import annotations
 
@@ -14,32 +17,56 @@ from probe.doctor.finding import FAILED, OK, WARNING, Bench, Finding
 from probe.measure.tensor_reader import Array, TensorReader, to_numpy
 
 _DTYPES = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128 bfloat16"
+#: kind of fault -> the text about it, the most serious first
+_FAILURES = {
+    "wrong": "{number} of {said} are not read as asnumpy reads them",
+    "copied": "{number} of {said}: a copy that the {device} makes has other values on the host",
+    "changed": "{number} of {said}: the host does not see the values that the {device} writes into a tensor",
+    "lost": "MindSpore's own asnumpy loses {number} of {said}",
+}
 
 
 def memory(bench: Bench) -> Finding:
     """Read tensors of every dtype and layout, and compare with ``asnumpy`` and with the values that were put in."""
     reader = TensorReader()
-    count, wrong, lost, dtypes = 0, [], [], set()
+    count, dtypes = 0, set()
+    wrong: dict[str, list[str]] = {"lost": [], "wrong": [], "copied": [], "changed": []}
     for dtype, layout, tensor, expected in _tensors():
-        found, count = reader(tensor), count + 1
+        count += 1
         dtypes.add(dtype)
-        if not _equal(to_numpy(tensor), expected):
-            lost.append(f"{dtype} {layout}")
-        elif not _equal(found, expected):
-            wrong.append(f"{dtype} {layout}")
-    details = {"tensors": count, "dtypes": sorted(dtypes), "wrong": wrong, "lost": lost, "pointers": reader.is_direct}
+        for fault in _faults(bench, reader, tensor, expected):
+            wrong[fault].append(f"{dtype} {layout}")
+    details = {"tensors": count, "dtypes": sorted(dtypes), **wrong, "pointers": reader.is_direct}
     said = f"{count} tensors of {len(dtypes)} dtypes, also views, transposed and empty ones"
-    if wrong:
-        return Finding(
-            FAILED, f"{len(wrong)} of {said} are not read as asnumpy reads them: {', '.join(wrong[:5])}", details
-        )
-    if lost:
-        return Finding(WARNING, f"MindSpore's own asnumpy loses {len(lost)} of {said}: {', '.join(lost[:5])}", details)
+    for fault, text in _FAILURES.items():
+        if wrong[fault]:
+            told = text.format(number=len(wrong[fault]), said=said, device=bench.device)
+            return Finding(WARNING if fault == "lost" else FAILED, f"{told}: {', '.join(wrong[fault][:5])}", details)
     if bench.device != "CPU":
-        return Finding(OK, f"{said}: asnumpy gives the values that were put in (pointers are for CPU only)", details)
+        fact = f"{said}: read by the host, copied by the {bench.device} and written by it, all have their values"
+        return Finding(OK, fact, details)
     if not reader.is_direct:
         return Finding(WARNING, f"{said} are read by asnumpy, as pointers do not show their values: slower", details)
     return Finding(OK, f"{said}: the bytes at the pointer are those of asnumpy", details)
+
+
+def _faults(bench: Bench, reader: TensorReader, tensor: Any, expected: Array) -> Iterator[str]:
+    """Yield the names of the readings of a tensor that have other values; see ``_FAILURES``."""
+    import mindspore
+    from mindspore.ops.auto_generate import copy_op
+
+    if not _equal(to_numpy(tensor), expected):
+        yield "lost"
+    elif not _equal(reader(tensor), expected):
+        yield "wrong"
+    if bench.device == "CPU":
+        return  # a tensor that was put in may still be on the host: only operations bring it to a device
+    if not _equal(reader(copy_op(tensor)), expected):
+        yield "copied"
+    changed = mindspore.Tensor(np.zeros(expected.shape, np.float32), tensor.dtype)
+    changed.copy_(tensor)
+    if not _equal(reader(changed), expected):
+        yield "changed"
 
 
 def _equal(found: Array, expected: Array) -> bool:

@@ -44,7 +44,8 @@ class Runner:
     """
 
     def __init__(self, device: str, chosen: str, limit: float) -> None:
-        self._device, self._chosen, self._limit = device, chosen, limit
+        self._device, self._limit = device, limit
+        self._chosen = os.path.abspath(chosen) if chosen else ""  # the checks run in another folder
 
     def rows(self, checks: Iterable[Check]) -> Iterator[Row]:
         """Yield the result of each check.
@@ -84,7 +85,13 @@ class Runner:
         os.makedirs(folder)
         reader, writer = os.pipe()
         task = {"stream": writer, "checks": names, "device": self._device, "chosen": self._chosen, "folder": folder}
-        command = [sys.executable, "-c", _START, json.dumps(task), json.dumps(sys.path)]
+        command = [
+            sys.executable,
+            "-c",
+            _START,
+            json.dumps(task),
+            json.dumps([os.path.abspath(place) for place in sys.path]),
+        ]
         current, began = names[0], time.monotonic()
         with open(reader, "rb") as stream, tempfile.TemporaryFile(dir=folder) as output:
             process = subprocess.Popen(
@@ -92,6 +99,7 @@ class Runner:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
+                cwd=folder,  # MindSpore's backend of Ascend makes a folder "offload" there
                 pass_fds=[writer],
                 env=alone(),
                 start_new_session=True,

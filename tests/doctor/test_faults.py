@@ -10,6 +10,7 @@ import mindspore as ms
 import numpy as np
 import pytest
 from mindspore.communication import GlobalComm
+from mindspore.ops import auto_generate
 
 from probe.capture.autograd.nodes import AutogradNodes
 from probe.capture.autograd.parameter_hooks import ParameterHooks
@@ -85,6 +86,28 @@ def no_pointer(monkeypatch):
     monkeypatch.setattr(TensorReader, "_agrees", lambda *_: False)
 
 
+def wrong_bytes(monkeypatch):
+    def read(original, tensor):
+        array = original(tensor)
+        return array + 1 if array.dtype == np.uint32 else array
+
+    around(monkeypatch, ms.Tensor, "asnumpy", read)
+
+
+def wrong_copies(monkeypatch):
+    def copied(original, tensor):
+        return original(tensor * 2 if tensor.dtype == ms.int16 else tensor)
+
+    around(monkeypatch, auto_generate, "copy_op", copied)
+
+
+def unseen_writes(monkeypatch):
+    def write(original, tensor, source):
+        return tensor if tensor.dtype == ms.int16 else original(tensor, source)
+
+    around(monkeypatch, ms.Tensor, "copy_", write)
+
+
 def unseen_classes(monkeypatch):
     monkeypatch.setattr(OperationHooks, "_run_private", lambda self, original, *args: original(*args))
 
@@ -123,6 +146,15 @@ def identity_in_graph(monkeypatch):
     def start(original, debugger, model=None, *args):
         if hasattr(model, "second"):
             model.second.register_backward_hook(lambda *_: None)
+        return original(model, *args)
+
+    around(monkeypatch, PrecisionDebugger, "start", start)
+
+
+def changed_parameter(monkeypatch):
+    def start(original, debugger, model=None, *args):
+        if hasattr(model, "second"):
+            model.last.weight.set_data(model.last.weight * 1.0001)
         return original(model, *args)
 
     around(monkeypatch, PrecisionDebugger, "start", start)
@@ -173,6 +205,7 @@ FAULTS = [
     ("private names", missing_name),
     ("memory", wrong_pointer),
     ("memory", no_pointer),
+    ("memory", wrong_bytes),
     ("calls", unseen_classes),
     ("gradients", unseen_parameters),
     ("gradients", wrong_gradients),
@@ -180,12 +213,15 @@ FAULTS = [
     ("compiled calls", unseen_functions),
     ("bits", changed_output),
     ("bits", identity_in_graph),
+    ("bits", changed_parameter),
     ("numbers", swapped_numbers),
     ("launches", waiting),
     ("launches", more_operations),
     (DEAR, no_lock),
     ("time", slow_calls),
 ]
+#: on CPU the bytes at the pointer are the tensor: there is no way that could be wrong
+ON_A_DEVICE = [("memory", wrong_copies), ("memory", unseen_writes)]
 
 
 def test_every_check_has_a_fault_of_its_own():
@@ -194,8 +230,11 @@ def test_every_check_has_a_fault_of_its_own():
 
 @pytest.mark.parametrize(
     ("name", "plant"),
-    thorough_but(list(reversed(dict(reversed(FAULTS)).items())), FAULTS),
-    ids=[plant.__name__ for _, plant in FAULTS],
+    [
+        *thorough_but(list(reversed(dict(reversed(FAULTS)).items())), FAULTS),
+        *(pytest.param(*fault, marks=pytest.mark.ascend) for fault in ON_A_DEVICE),
+    ],
+    ids=[plant.__name__ for _, plant in FAULTS + ON_A_DEVICE],
 )
 def test_a_fault_is_reported_by_its_check_alone(monkeypatch, tmp_path, name, plant):
     (tmp_path / "chosen").mkdir()

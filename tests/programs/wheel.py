@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds the wheel, installs it in an empty environment elsewhere and records the README's four lines there.
 
-Then ``probe doctor`` proves there that it works.
+Then ``probe doctor`` proves there that it works. With the argument ``faults`` faults are planted in the installed
+package too, on CPU and on the simulated Ascend of tests/ascend: each must be reported by its check alone.
 """
 
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -40,6 +42,19 @@ def run(*command: object, cwd: Path) -> str:
     return done.stdout
 
 
+def plant_faults(python: Path, work: Path) -> None:
+    """Run the tests of tests/doctor/test_faults.py, all of them, on the installed package."""
+    place = work / "without the source"
+    shutil.copytree(ROOT / "tests", place / "tests", ignore=shutil.ignore_patterns("built", "__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", place)
+    run(python, "-m", "pip", "install", "-q", "pytest", cwd=place)
+    where = run(python, "-c", "import probe; print(probe.__file__)", cwd=place)
+    assert str(work / "env") in where, where
+    for device in ("CPU", "Ascend"):
+        options = ["-v", "-p", "no:cacheprovider", "--device", device]
+        print(f"faults on {device}:", run(python, "-m", "pytest", *options, "tests/doctor/test_faults.py", cwd=place))
+
+
 def main() -> None:
     """Fail unless the installed wheel records."""
     with tempfile.TemporaryDirectory() as name:
@@ -69,6 +84,8 @@ def main() -> None:
         assert len(checks) == 15 and not [line for line in checks if line.startswith(("failed", "not run"))], checks
         print("\n".join(checks))
         print(f"{wheel.name}: installed in an empty environment, recorded {len(data)} entries a step")
+        if "faults" in sys.argv[1:]:
+            plant_faults(python, work)
 
 
 if __name__ == "__main__":

@@ -107,7 +107,7 @@ TensorList *aclCreateTensorList(Tensor *const *items, uint64_t count) {
   list->users = 1;
   list->count = count;
   memcpy(list->item, items, count * sizeof *items);
-  lists[list_count++ % MOST_LISTS] = list;
+  lists[__sync_fetch_and_add(&list_count, 1) % MOST_LISTS] = list;
   return list;
 }
 int aclDestroyTensorList(TensorList *list) {

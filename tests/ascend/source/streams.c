@@ -55,9 +55,12 @@ static Stream *open_stream(void) {
   return stream;
 }
 
+static void open_default(void) { default_stream = open_stream(); }
+
 static Stream *chosen(void *stream) {
+  static pthread_once_t opened = PTHREAD_ONCE_INIT;
   if (stream) return stream;
-  if (!default_stream) default_stream = open_stream();
+  pthread_once(&opened, open_default);
   return default_stream;
 }
 
