@@ -54,14 +54,12 @@ class OptimizerValues:
 
         self._optimizer, self._tensor, self._parameter = optimizer, Tensor, Parameter
         self._may_run = may_run
-        self._constants: dict[
-            tuple[str, int], tuple[Any, Any]
-        ] = {}  # tensors that no update changes, with their numbers
+        #: tensors that no update changes, with their numbers
+        self._constants: dict[tuple[str, int], tuple[Any, Any]] = {}
         self._held: Sequence[Any] = getattr(optimizer, "parameters", ())
         self.parameters: dict[str, Any] = {parameter.name: parameter for parameter in self._held}
         self.states: dict[str, Any] = dict(self._find_states())
-        held = optimizer._params.items()
-        self._arrays = frozenset(name for name, value in held if value.size != 1)  # most of what it holds
+        self._names: dict[tuple[int, int], list[str]] = {}  # to look at all that it holds takes long
 
     def is_of(self, optimizer: Any) -> bool:
         """Return whether these are the values of this optimizer, and it has the same parameters as then."""
@@ -76,6 +74,12 @@ class OptimizerValues:
                     if isinstance(state, self._parameter) and id(state) not in own:
                         yield f"{name}.{parameter}", state
 
+    def _find_names(self, held: Mapping[str, Any], parameters: Mapping[str, Any]) -> list[str]:
+        """Return the names of what may be a number: not of arrays, which are most of what an optimizer holds."""
+        names = [*held, *(name for name, value in parameters.items() if value.size == 1)]
+        names = [name for name in names if not name.startswith(_HIDDEN) and name not in _NOT_OF_THE_UPDATE]
+        return self._names.setdefault((len(held), len(parameters)), names)
+
     def scalars(self, read: ReadNumber, used: Mapping[str, Any]) -> dict[str, Any]:
         """Return the numbers of this update.
 
@@ -87,23 +91,22 @@ class OptimizerValues:
             The numbers by the field's words, and "parameters", the names in the order of the gradients. If there are
             groups: "groups", with the numbers and names of each.
         """
-        optimizer = self._optimizer
-        held = {name: value for name, value in optimizer._params.items() if name not in self._arrays}
-        own = {**vars(optimizer), **held}
-        groups = getattr(optimizer, "param_groups", None)
+        held, parameters = vars(self._optimizer), self._optimizer._params
+        names = self._names.get((len(held), len(parameters))) or self._find_names(held, parameters)
+        own = {name: parameters[name] if name in parameters else held[name] for name in names}
+        groups = getattr(self._optimizer, "param_groups", None)
+        found = dict(self._numbers(own, read))
         if isinstance(groups, list) and groups and all(isinstance(group, dict) for group in groups):
-            found = dict(self._numbers(own, read))
             each = [
                 {**dict(self._numbers(group, read, i)), "parameters": [parameter.name for parameter in group["params"]]}
                 for i, group in enumerate(groups, 1)
             ]
         else:
-            found = dict(self._numbers(own, read))
             found.update(self._numbers(used, read, is_new=True))
             each = self._groups_of_lists(used, read)
         names = list(self.parameters)
-        if len(each) == 1:
-            return {**found, **each[0], "parameters": names}
+        if len(each) < 2:
+            return {**found, **dict(*each), "parameters": names}
         common = {name: value for name, value in found.items() if name not in each[0]}
         return {**common, "groups": each, "parameters": names}
 
@@ -142,7 +145,7 @@ class OptimizerValues:
             elif callable(value) and not isinstance(value, self._tensor):
                 columns[name] = [value] * count
         groups: dict[tuple[Any, ...], dict[str, Any]] = {}
-        for place, parameter in enumerate(self.parameters):
+        for place, parameter in enumerate(self.parameters if columns else ()):
             cells = {name: values[place] for name, values in columns.items()}
             key = tuple(cell if isinstance(cell, (bool, int, float)) else id(cell) for cell in cells.values())
             if key not in groups:

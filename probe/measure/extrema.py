@@ -15,9 +15,8 @@ from probe.measure.host import HostMeasurer
 from probe.measure.measurer import ArraySink, Role
 from probe.measure.records import TensorRecord, tensor_record, with_keys
 from probe.measure.statistics import as_real
-from probe.measure.tensor_reader import Array, TensorReader
+from probe.measure.tensor_reader import SINGLE, Array, TensorReader
 
-_FLOAT = np.dtype(np.float32)
 _maximum, _minimum = np.maximum.reduce, np.minimum.reduce
 
 Extrema = tuple[Any, Any]
@@ -152,7 +151,7 @@ class ExtremaMeasurer:
         if role is not Role.OUTPUT:
             array = read(tensor).copy() if role is Role.CHANGEABLE_INPUT else None
             return TensorExtrema(array, tensor, read, None, dtype, tensor._shape, name, sink)
-        flat = read.flat(tensor, _FLOAT) if dtype is self._float else None
+        flat = read.flat(tensor, SINGLE) if dtype is self._float else None
         array = read(tensor) if flat is None else flat
         extrema = _extrema(array) if flat is None else (_maximum(flat).item(), _minimum(flat).item())
         self.saw_nonfinite = self.saw_nonfinite or severity(extrema) is not Severity.FINITE

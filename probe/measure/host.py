@@ -8,19 +8,16 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from probe.measure.array_filter import ArrayFilter
 from probe.measure.measurer import ArraySink, Role
 from probe.measure.records import TensorRecord, finite_record, tensor_record
 from probe.measure.statistic_table import SelectedStatistics
 from probe.measure.statistics import Numbers, crc32, finite_statistics, statistics
-from probe.measure.tensor_reader import Array, TensorReader, to_storable
+from probe.measure.tensor_reader import SINGLE, Array, TensorReader, to_storable
 
 #: cache of records keyed by tensor bytes: tensors of at most this many bytes, and this many records
 _SMALL = 2048
 _REMEMBERED = 4096
-_FLOAT = np.dtype(np.float32)
 
 
 class HostMeasurer:
@@ -59,7 +56,7 @@ class HostMeasurer:
                     key = (content, dtype, tensor._shape)
                     return self._memo.get(key) or self._remember(key, tensor)
             elif dtype is self._float and self._shortest:  # the same as below, by the shortest way
-                flat = self.read.flat(tensor, _FLOAT)
+                flat = self.read.flat(tensor, SINGLE)
                 four = None if flat is None else finite_statistics(flat)
                 if four is not None:
                     return finite_record("Float32", tensor._shape, *four)

@@ -11,7 +11,7 @@ from typing import Union
 
 import numpy as np
 
-from probe.measure.tensor_reader import Array
+from probe.measure.tensor_reader import SINGLE, Array
 
 try:
     from isal.isal_zlib import crc32 as _crc32  # the extra "fast": the same bits, many times faster
@@ -29,9 +29,8 @@ Numbers = dict[str, Number]
 FOUR = ("Max", "Min", "Mean", "Norm")
 
 _maximum, _minimum, _add, _matmul = np.maximum.reduce, np.minimum.reduce, np.add.reduce, np.matmul
-_SINGLE = np.dtype(np.float32)
 #: what the extra is given: no long doubles, no foreign order of bytes
-_ORDINARY = (_SINGLE, np.dtype(np.float64))
+_ORDINARY = (SINGLE, np.dtype(np.float64))
 #: up to so many numbers Python is faster than numpy
 _PYTHON_MAX_SIZE = 48
 #: up to so many numbers adding in float64 is as fast as adding rows in float32
@@ -164,7 +163,7 @@ def _block(flat: Array, size: int) -> tuple[float, float, float, float]:
     """Max, Min, sum and sum of squares of up to a block; the sums are NaN where an element is NaN/Inf."""
     largest, smallest = float(_maximum(flat)), float(_minimum(flat))
     magnitude = largest if largest > -smallest else -smallest
-    if size > _FLOAT64_MAX_SIZE and _LOW < magnitude < _HIGH and flat.dtype == _SINGLE:
+    if size > _FLOAT64_MAX_SIZE and _LOW < magnitude < _HIGH and flat.dtype == SINGLE:
         return largest, smallest, *_by_rows(flat, size)
     if largest - largest != 0.0 or smallest - smallest != 0.0:
         return largest, smallest, math.nan, math.nan

@@ -61,8 +61,7 @@ class MonitorSession(Session):
             raise UsageError('start(): task "monitor" needs the model: debugger.start(model)')
         if is_graph_mode():
             raise UsageError('task "monitor" needs PyNative mode: ms.set_context(mode=ms.PYNATIVE_MODE)')
-        rank = self._run.ranks.rank()
-        if not self._window.wants(self._watch.given, rank):
+        if not self._window.wants(self._watch.given, self._run.ranks.rank() if self._watch.given.rank else None):
             return
         self._report.is_reached = True
         if self._watch.steps or self._watch.given.keep_steps:
@@ -109,7 +108,8 @@ class MonitorSession(Session):
             if alarms:
                 self._act(step, alarms)
         finally:
-            self._choose()
+            if recorder is not None or self._watch.steps:  # else nothing has changed
+                self._choose()
 
     def _act(self, step: int, alarms: list[Alarm]) -> None:
         for recorder in self._watch.kept:

@@ -15,7 +15,7 @@ from probe.executor import OwnOperations
 from probe.measure.reductions import Reductions
 from probe.measure.shells import local_tensor
 from probe.measure.statistics import statistics
-from probe.measure.tensor_reader import TensorReader
+from probe.measure.tensor_reader import SINGLE, TensorReader
 from probe.recording.measurement_queue import TrainingWork
 
 
@@ -83,8 +83,8 @@ class HostNumbers:
         array = tensor.reshape(-1) if isinstance(tensor, np.ndarray) else self._flat(local_tensor(tensor))
         if array is None:
             array = self._read(tensor).reshape(-1)
-        if array.dtype == np.float32 and array.size:
-            square = float(np.dot(array, array))
+        if array.dtype == SINGLE and array.size:
+            square = float(array.dot(array))
             if 1e-30 < square < math.inf:
                 return math.sqrt(square)
         return _number(statistics(array).get("Norm"))

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from collections.abc import Mapping, Sequence
@@ -67,6 +68,7 @@ class StepValues:
         from mindspore import Tensor
 
         self._tensor, self._numbers, self._errors = Tensor, numbers, errors
+        self._guard = functools.lru_cache(None)(functools.partial(errors.guard, "reading a parameter's gradient"))
         self._values: dict[str, Number] = {}
         self._entered: dict[str, dict[str, Number]] = {}
         self._outputs: list[Any] = []
@@ -127,7 +129,7 @@ class StepValues:
         """Measure gradients that arrived."""
         self._numbers.ready()
         for name, gradient in arrived:
-            with self._errors.guard("reading a parameter's gradient", name):
+            with self._guard(name):
                 self.note(f"{name}.grad", gradient)
 
     def before_update(self, name: str, optimizer: OptimizerValues, gradients: Any) -> None:
@@ -136,8 +138,7 @@ class StepValues:
         with self._errors.guard("reading the gradients of an optimizer", name):
             given = [leaf for leaf in leaves(gradients) if isinstance(leaf, self._tensor)]
             entered = self._entered[name] = {}
-            for parameter, gradient in zip(optimizer.parameters, given):
-                entered[parameter] = self._numbers.norm(gradient)
+            entered.update(zip(optimizer.parameters, map(self._numbers.norm, given)))
         with self._errors.guard("reading the numbers of an optimizer", name):
             self._values.update(_flat(name, optimizer.scalars(self._numbers.number, {})))
         if self._has_parameters:
