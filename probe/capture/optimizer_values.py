@@ -59,7 +59,7 @@ class OptimizerValues:
         self._held: Sequence[Any] = getattr(optimizer, "parameters", ())
         self.parameters: dict[str, Any] = {parameter.name: parameter for parameter in self._held}
         self.states: dict[str, Any] = dict(self._find_states())
-        self._names: dict[tuple[int, int], list[str]] = {}  # to look at all that it holds takes long
+        self._names: dict[tuple[tuple[str, ...], int], list[str]] = {}  # to look at all that it holds takes long
 
     def is_of(self, optimizer: Any) -> bool:
         """Return whether these are the values of this optimizer, and it has the same parameters as then."""
@@ -78,7 +78,7 @@ class OptimizerValues:
         """Return the names of what may be a number: not of arrays, which are most of what an optimizer holds."""
         names = [*held, *(name for name, value in parameters.items() if value.size == 1)]
         names = [name for name in names if not name.startswith(_HIDDEN) and name not in _NOT_OF_THE_UPDATE]
-        return self._names.setdefault((len(held), len(parameters)), names)
+        return self._names.setdefault((tuple(held), len(parameters)), names)
 
     def scalars(self, read: ReadNumber, used: Mapping[str, Any]) -> dict[str, Any]:
         """Return the numbers of this update.
@@ -92,7 +92,7 @@ class OptimizerValues:
             groups: "groups", with the numbers and names of each.
         """
         held, parameters = vars(self._optimizer), self._optimizer._params
-        names = self._names.get((len(held), len(parameters))) or self._find_names(held, parameters)
+        names = self._names.get((tuple(held), len(parameters))) or self._find_names(held, parameters)
         own = {name: parameters[name] if name in parameters else held[name] for name in names}
         groups = getattr(self._optimizer, "param_groups", None)
         found = dict(self._numbers(own, read))
