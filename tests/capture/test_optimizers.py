@@ -15,6 +15,7 @@ from mindspore.experimental.optim import lr_scheduler
 from probe import MsprobeStep
 from probe.capture.optimizer_values import OptimizerValues
 from probe.capture.schedules import value_of
+from probe.measure.tensor_reader import to_number
 
 pytestmark = pytest.mark.medium
 
@@ -176,6 +177,18 @@ def test_states_are_those_before_and_results_those_after(debug, make):
     for name, held in {**values.parameters, **values.states}.items():
         np.testing.assert_array_equal(dump.array(after[name]["data_name"]), held.asnumpy())
     assert any(np.any(dump.array(after[name]["data_name"]) != before[name]) for name in before)
+
+
+def test_a_number_that_takes_the_place_of_another_is_seen():
+    _, optimizer, _ = trainer(lambda p: nn.Momentum(p, 0.1, 0.9))
+    values = OptimizerValues(optimizer, may_run=True)
+    optimizer.warmth = 0.5
+    assert values.scalars(to_number, {})["warmth"] == 0.5
+    del optimizer.warmth
+    optimizer.coldness = 0.25
+    found = values.scalars(to_number, {})
+    assert found["coldness"] == 0.25
+    assert "warmth" not in found
 
 
 def test_groups_have_numbers_and_names_of_their_own(debug):
