@@ -21,6 +21,7 @@ import json
 import multiprocessing.process
 import os
 import runpy
+import signal
 import socket
 import sys
 import threading
@@ -41,12 +42,14 @@ class Request:
         folder: the working folder.
         variables: the whole environment.
         new_session: whether the program leads a session of its own.
+        ignores_interrupts: whether SIGINT is ignored, as it is behind `&` in a shell's script.
     """
 
     arguments: list[str]
     folder: str
     variables: dict[str, str]
     new_session: bool = False
+    ignores_interrupts: bool = False
 
     def send(self, connection, streams):
         """Ask the server at the other end of a socket; return the number of the new process."""
@@ -58,6 +61,7 @@ class Request:
         os.chdir(self.folder)
         if self.new_session:
             os.setsid()
+        signal.signal(signal.SIGINT, signal.SIG_IGN if self.ignores_interrupts else signal.default_int_handler)
         os.environ.clear()
         os.environ.update(self.variables)
         sys.modules["numpy"].random.seed()  # as a new process: not the numbers of the server's other children

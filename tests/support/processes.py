@@ -15,6 +15,7 @@ import ctypes
 import functools
 import inspect
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -60,6 +61,7 @@ class Popen(subprocess.Popen):
             os.path.abspath(given["cwd"] or os.getcwd()),
             dict(os.environ if given["env"] is None else given["env"]),
             given["start_new_session"],
+            signal.getsignal(signal.SIGINT) is signal.SIG_IGN,
         )
         with _adopting():
             self.pid = request.send(

@@ -59,6 +59,17 @@ def test_a_forked_program_sees_and_says_what_a_process_of_its_own_does(tmp_path,
     assert ran(PROGRAMS[name], tmp_path, "") == ran(PROGRAMS[name], tmp_path, "the other side of the comparison")
 
 
+def test_a_forked_program_ignores_interrupts_where_its_parent_does(tmp_path):
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        for handler, name in ((signal.SIG_IGN, "SIG_IGN"), (signal.default_int_handler, "default_int_handler")):
+            signal.signal(signal.SIGINT, handler)
+            done = ran(PROGRAMS["signals"], tmp_path, "")
+            assert done == ran(PROGRAMS["signals"], tmp_path, "the other side of the comparison"), name
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 SPAWNS = """
 import multiprocessing
 def twice(number):
