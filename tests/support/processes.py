@@ -61,7 +61,7 @@ class Popen(subprocess.Popen):
             os.path.abspath(given["cwd"] or os.getcwd()),
             dict(os.environ if given["env"] is None else given["env"]),
             given["start_new_session"],
-            signal.getsignal(signal.SIGINT) is signal.SIG_IGN,
+            _ignores_interrupts(),
         )
         with _adopting():
             self.pid = request.send(
@@ -90,6 +90,13 @@ def run(command, *, fresh="", imports=(), check=False, timeout=600, capture_outp
     if check:
         done.check_returncode()
     return done
+
+
+def _ignores_interrupts():
+    """Return whether this process ignores SIGINT. MindSpore changes that too, which Python does not see."""
+    with open("/proc/self/status") as file:
+        (mask,) = (int(line.split()[1], 16) for line in file if line.startswith("SigIgn"))
+    return bool(mask >> (signal.SIGINT - 1) & 1)
 
 
 def _forkable(command, variables):
