@@ -11,8 +11,8 @@ import gc
 import os
 import sys
 
-# OpenMP reads it when MindSpore is loaded. Its threads spin while they wait: two processes of tests on two cores
-# took ten times as long as one after the other.
+# OpenMP reads it when MindSpore is loaded. Its threads spin while they wait: beside other work a small training took
+# up to twenty times as long.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 import mindspore as ms
