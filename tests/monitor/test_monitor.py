@@ -639,4 +639,6 @@ def test_ten_thousand_steps_hold_no_more_memory_and_the_file_is_as_long_as_compu
     found = json.loads(done.stdout.splitlines()[-1])
     assert (found["rows"], found["sections"]) == (10_000, 1)
     assert found["length"] == found["computed"]
-    assert found["watched"] - max(found["bare"], 0) <= 2_000_000, found
+    assert found["python"] <= 100_000, found
+    # MindSpore keeps 10 kB of each step: equal bare trainings of 10,000 steps differed by up to 5 MB
+    assert found["watched"] - max(found["bare"], 0) <= 6_000_000, found
