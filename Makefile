@@ -34,7 +34,7 @@ unexport PYTHONDONTWRITEBYTECODE
 COMPILERS := { command -v gcc && command -v g++ && command -v nm; } >/dev/null || { apt-get update -q && apt-get install -qy gcc g++ binutils; }
 
 .PHONY: help demo check lint imports numbers unit format coverage test test-all thorough browser planted-faults test-force conformance wheel-test wheel-faults test-oldest unit-oldest test-versions \
-  ascend ascend-all test-processors equality-50 seen-nets replay-nets report-test report-times drawings pictures origins mutants bench bench-peer bench-reading bench-cluster bench-device \
+  ascend ascend-all test-processors equality-50 seen-nets replay-nets report-test drawings pictures origins mutants bench bench-peer bench-reading bench-cluster bench-device \
   peer clean
 
 help:  ## list the targets
@@ -128,10 +128,7 @@ browser: $(AXE)  ## install Chromium, in which some tests look at the page of `p
 	command -v chromium >/dev/null || command -v google-chrome >/dev/null || { apt-get update -q && apt-get install -qy chromium; }
 
 report-test: $(VENV)/ready browser  ## the page of `probe report` in Chromium, which the system's package manager installs
-	PROBE_LARGE_REPORTS=1 $(RUN) -m pytest -q -rP tests/reading/report
-
-report-times: $(VENV)/ready browser  ## the tests of report-test that take times: no other work may run beside them
-	PROBE_LARGE_REPORTS=1 $(RUN) -m pytest -q -rP -m alone tests/reading/report
+	$(RUN) -m pytest -q -rP tests/reading/report
 
 drawings: $(VENV)/ready  ## the drawings in docs/pictures/
 	$(RUN) docs/diagrams.py

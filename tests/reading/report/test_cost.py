@@ -47,8 +47,7 @@ def run(*arguments):
 
 
 @pytest.mark.slow
-@pytest.mark.alone
-@pytest.mark.skipif(not os.environ.get("PROBE_LARGE_REPORTS"), reason="takes a minute; `make report-test` runs it")
+@pytest.mark.thorough
 def test_a_report_costs_at_most_twice_the_comparison(tmp_path):
     sides = []
     for side, noise in (("a", 0.0), ("b", 1e-3)):
