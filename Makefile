@@ -73,11 +73,19 @@ coverage: $(VENV)/ready  ## the lines that unit tests run, with a floor
 	$(RUN) -m coverage combine --quiet
 	$(RUN) -m coverage report
 
-# COVERAGE=1 runs the tests without mark under coverage, and the others after them: .ci/run runs each test once
-test: lint imports numbers $(if $(COVERAGE),coverage)  ## these and the tests that a change needs: ten minutes on two cores
-	$(RUN) $(PYTEST) -m "$(if $(COVERAGE),slow and )not thorough" $(NO_PEER)
+# COVERAGE=1 runs the tests without mark under coverage, and the others after them: .ci/run runs each test once.
+# THOROUGH=1 has the thorough tests in the same run, so that a file's fixtures are made once for both.
+SELECTED = $(if $(COVERAGE),slow and )not thorough
+ifdef THOROUGH
+SELECTED = $(if $(COVERAGE),slow or thorough or whole)
+endif
 
-test-all: test thorough conformance  ## all tests; it makes the environment of msprobe (about 3 GB)
+test: lint imports numbers $(if $(COVERAGE),coverage)  ## these and the tests that a change needs: ten minutes on two cores
+	$(RUN) $(PYTEST) -m "$(SELECTED)" $(NO_PEER)
+
+test-all:  ## all tests; it makes the environment of msprobe (about 3 GB)
+	$(MAKE) test THOROUGH=1
+	$(MAKE) conformance
 
 thorough: $(VENV)/ready  ## the tests that `make test` leaves out: the same on more nets, layouts and modes
 	$(RUN) $(PYTEST) -m "thorough or whole" $(NO_PEER)
