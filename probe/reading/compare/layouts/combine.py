@@ -84,7 +84,9 @@ class Combining:
 
     def documents(self) -> tuple[Document, Document]:
         """Return the documents of A and B as a whole."""
-        made = [self._document(number) for number in (0, 1)]
+        sides = self.sides
+        first = self._document(0, sides[1].data if sides[1].group.tp == 1 else {})
+        second = self._document(1, sides[0].data if sides[0].group.tp == 1 else first.data)
         if self.open:
             self._notes.append(
                 f"not combined: {len(self.open)} tensors, the first is {self.open[0]}; the ranks hold terms of a sum, "
@@ -93,8 +95,8 @@ class Combining:
         count = sum(len(names) for names in self.left_out)
         if count:
             self._notes.append(f"left out: {count} calls that only one of the layouts needs, such as collectives")
-        made[0].notes.extend(self._notes)
-        return made[0], made[1]
+        first.notes.extend(self._notes)
+        return first, second
 
     def _pair(self, mapping: Mapping[str, str] | None) -> None:
         """Pair the entries by the records of the first ranks, and decide how each tensor is put together."""
@@ -133,9 +135,10 @@ class Combining:
             elif alone and parts.kind == CELL and _REGION.search(parts.api):
                 out.add(name)
 
-    def _document(self, number: int) -> Document:
+    def _document(self, number: int, theirs: Mapping[str, Any]) -> Document:
         side, out = self.sides[number], self.left_out[number]
-        settling = Settling(self.sides, number, self.open) if self._tensors and side.group.tp > 1 else None
+        combined = self._tensors and side.group.tp > 1
+        settling = Settling(self.sides, number, self.open, theirs) if combined else None
         stored = [Stored((stage[0].path,)) for stage in side.group.stages]
         several = len(side.group.ranks) > 1
         data: dict[str, Any] = {}

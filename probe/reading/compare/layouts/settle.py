@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from probe.reading import entry_name
 from probe.reading.compare.judging.shard_arrays import Stored
 from probe.reading.compare.layouts.placements import GRID, Placed
@@ -17,8 +19,9 @@ from probe.reading.entry_name import FORWARD
 from probe.reading.flow import content_key, is_constant
 from probe.reading.values import Record, element_count, is_tensor, real
 
-#: how exactly two ways to add up agree
-_ROUNDING = 1e-6
+#: how exactly two ways to add up agree: sums in float64, and those of which the result is a float32
+_ROUNDING, _ROUNDING_32 = 1e-12, 1e-6
+_SUMS = ("Mean", "Norm")
 
 
 def passed_on(data: Mapping[str, Any], side: Side) -> set[str]:
@@ -44,10 +47,12 @@ class Settling:
         sides: A and B.
         number: which of them.
         unknown: gets the tensors that are not combined.
+        theirs: the other side's entries as the whole has them; {} where they are not made yet.
     """
 
-    def __init__(self, sides: tuple[Side, Side], number: int, unknown: list[str]) -> None:
+    def __init__(self, sides: tuple[Side, Side], number: int, unknown: list[str], theirs: Mapping[str, Any]) -> None:
         self._side, self._other, self._unknown_names = sides[number], sides[1 - number], unknown
+        self._theirs = theirs
         stages = self._side.group.stages
         self._folders = [[folder.path for folder in stage] for stage in stages]
         self._measured: dict[Any, Record] = {}
@@ -73,7 +78,7 @@ class Settling:
             made = self._record(Place(name, place), shards)
             if made is shards.record:
                 continue
-            found[place] = made
+            found[place] = made = self._like_theirs(name, place, made)
             key = content_key(shards.record)
             if key is not None:
                 self._made.setdefault(key, made)
@@ -120,7 +125,7 @@ class Settling:
     def _their_values(self, partner: str) -> dict[str, Any]:
         """Return the values of an entry of the other side; those of the last one are kept."""
         if self._last[0] != partner:
-            self._last = partner, dict(values(self._other.data[partner]))
+            self._last = partner, dict(values(self._theirs.get(partner, {})))
         return self._last[1]
 
     def _reference(self, at: Place) -> Record | None:
@@ -173,21 +178,43 @@ class Settling:
     def _measured_like(self, made: Record) -> Record:
         """Return a record with the numbers of the same tensor as a rank has measured it, where one has."""
         measured = self._measured.get(_loose(made))
-        if measured is not None and all(_near(made.get(key), measured.get(key), made) for key in ("Mean", "Norm")):
-            made.update({key: measured[key] for key in ("Mean", "Norm") if key in made and key in measured})
+        if measured is not None and all(_near(key, made, measured, _ROUNDING_32) for key in _SUMS):
+            made.update({key: measured[key] for key in _SUMS if key in made and key in measured})
         return made
+
+    def _like_theirs(self, name: str, place: str, made: Record) -> Record:
+        """Return a record with the other side's sums, where its own are apart from them by rounding alone.
+
+        The sums of parts, added up, are not bitwise those of the whole: that is no difference between the sides.
+        """
+        theirs = self._their_values(self._side.partners[name]).get(place)
+        if theirs is None or not is_tensor(theirs) or "not_combined" in theirs:
+            return made
+        if theirs.get("shape") != made.get("shape") or _loose(theirs) != _loose(made):
+            return made
+        if not all(_near(key, made, theirs, _rounding(theirs)) for key in _SUMS):
+            return made
+        return {**made, **{key: theirs[key] for key in _SUMS if key in made}}
+
+
+def _rounding(record: Record) -> float:
+    """Return how exact the sums of a record are: a device's are float32."""
+    sums = [number for number in (real(record.get(key)) for key in _SUMS) if number is not None]
+    with np.errstate(over="ignore"):
+        short = all(float(np.float32(number)) == number for number in sums)
+    return _ROUNDING_32 if short else _ROUNDING
 
 
 def _loose(record: Record) -> tuple[Any, ...]:
     return element_count(record.get("shape")), record.get("dtype"), str(record.get("Max")), str(record.get("Min"))
 
 
-def _near(a: Any, b: Any, record: Record) -> bool:
-    left, right = real(a), real(b)
+def _near(key: str, a: Record, b: Record, rounding: float) -> bool:
+    left, right = real(a.get(key)), real(b.get(key))
     if left is None or right is None:
         return left is right
-    scale = max(abs(left), abs(right), abs(real(record.get("Max")) or 0.0), abs(real(record.get("Min")) or 0.0))
-    return abs(left - right) <= _ROUNDING * scale
+    scale = max(abs(left), abs(right), abs(real(a.get("Max")) or 0.0), abs(real(a.get("Min")) or 0.0))
+    return abs(left - right) <= rounding * scale
 
 
 def _some_agree(variants: list[tuple[Record, list[int]]], reference: Record | None) -> bool:
