@@ -107,6 +107,11 @@ def uninitialised(place):
     return ".BatchNorm." in place and any(f".output.{i}" in place for i in (1, 2, 3, 4)) and "forward" in place
 
 
+def written_in_place(place):
+    """Inputs that MindSpore's kernel changes. msprobe takes their md5 in a thread, which on one processor comes late."""
+    return ".BatchNorm." in place and any(f".forward.input_args.{i}" in place for i in (3, 4))
+
+
 def differs(ours, theirs, bits):
     """Return what is wrong with our record of a tensor, or None."""
     if (ours["dtype"], ours["shape"]) != (theirs["dtype"], theirs["shape"]):
@@ -176,7 +181,8 @@ def test_the_dump_of_a_training_is_that_of_msprobe(case, tmp_path, capsys):
                 exempt["uninitialised"] += 1
                 continue
             compared += 1
-            what = differs(own, record, bits=".forward" in place or not moved)
+            bits = (".forward" in place or not moved) and not written_in_place(place)
+            what = differs(own, record, bits)
             if what:
                 wrong.append((place, what, own, record))
     with capsys.disabled():
