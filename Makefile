@@ -15,13 +15,22 @@ DEMO := demo_dump
 PIP := -m pip install --quiet --disable-pip-version-check
 #: pip reads [dependency-groups] since 25.1; a fresh environment may have an older one
 NEW_PIP := $(PIP) --upgrade 'pip>=25.1'
-#: pytest runs in so many processes, each with whole files of tests, as a file's fixtures are made once
+#: pytest runs in so many processes, each with whole files of tests, as a file's fixtures are made once;
+#: tests/conftest.py has the order of the files
 WORKERS ?= 2
-PYTEST := -m pytest -q -n $(WORKERS) --dist loadfile
+PYTEST := -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 #: each test where there is room, but those of one xdist_group in one process
 PYTEST_SINGLY := -m pytest -q -n $(WORKERS) --dist loadgroup
 #: the tests beside msprobe have a target of their own
 NO_PEER := --ignore tests/conformance
+#: the tests that are neither slow nor thorough, by an interpreter, with options of pytest;
+#: then the lines that they ran, and the floor
+define UNDER_COVERAGE
+$(1) -m coverage erase
+$(1) -m coverage run $(PYTEST) $(2) -m "not slow and not thorough"
+$(1) -m coverage combine --quiet
+$(1) -m coverage report
+endef
 CODE := probe tests examples benchmarks docs
 #: checks a page for people who cannot see or use a mouse; of the npm registry
 AXE := .axe/package/axe.min.js
@@ -33,7 +42,7 @@ unexport PYTHONDONTWRITEBYTECODE
 #: what builds the simulated CANN
 COMPILERS := { command -v gcc && command -v g++ && command -v nm; } >/dev/null || { apt-get update -q && apt-get install -qy gcc g++ binutils; }
 
-.PHONY: help demo check lint imports numbers unit format coverage test test-all thorough browser planted-faults test-force conformance wheel-test wheel-faults test-oldest unit-oldest test-versions \
+.PHONY: help demo check lint imports numbers unit format coverage test test-all thorough browser planted-faults test-rounds test-force conformance wheel-test wheel-faults test-oldest unit-oldest test-versions \
   ascend ascend-all test-processors equality-50 seen-nets replay-nets report-test drawings pictures origins mutants bench bench-peer bench-reading bench-cluster bench-device \
   peer clean
 
@@ -68,23 +77,14 @@ format: $(VENV)/ready  ## correct the style where a tool can
 	$(VENV)/bin/ruff format --quiet $(CODE)
 
 coverage: $(VENV)/ready  ## the lines that unit tests run, with a floor
-	$(RUN) -m coverage erase
-	$(RUN) -m coverage run $(PYTEST) -m "not slow and not thorough"
-	$(RUN) -m coverage combine --quiet
-	$(RUN) -m coverage report
+	$(call UNDER_COVERAGE,$(RUN),)
 
-# COVERAGE=1 runs the tests without mark under coverage, and the others after them: .ci/run runs each test once.
-# THOROUGH=1 has the thorough tests in the same run, so that a file's fixtures are made once for both.
-SELECTED = $(if $(COVERAGE),slow and )not thorough
-ifdef THOROUGH
-SELECTED = $(if $(COVERAGE),slow or thorough or whole)
-endif
-
-test: lint imports numbers $(if $(COVERAGE),coverage)  ## these and the tests that a change needs: ten minutes on two cores
-	$(RUN) $(PYTEST) -m "$(SELECTED)" $(NO_PEER)
+test: lint imports numbers  ## these and the tests that a change needs: ten minutes on two cores
+	$(RUN) $(PYTEST) -m "not thorough" $(NO_PEER)
 
 test-all:  ## all tests; it makes the environment of msprobe (about 3 GB)
-	$(MAKE) test THOROUGH=1
+	$(MAKE) test
+	$(MAKE) thorough
 	$(MAKE) conformance
 
 thorough: $(VENV)/ready  ## the tests that `make test` leaves out: the same on more nets, layouts and modes
@@ -96,8 +96,8 @@ conformance: $(VENV)/ready $(PEER)/ready  ## compare our dumps with msprobe's of
 test-oldest: $(OLDEST)/ready  ## all tests on the oldest MindSpore that is supported
 	$(OLDEST)/bin/python $(PYTEST) -p no:cacheprovider
 
-unit-oldest: $(OLDEST)/ready  ## the tests that are marked neither slow nor thorough, on the oldest MindSpore
-	$(OLDEST)/bin/python $(PYTEST) -p no:cacheprovider -m "not slow and not thorough"
+unit-oldest: $(OLDEST)/ready  ## the tests of coverage on the oldest MindSpore, with the same floor
+	$(call UNDER_COVERAGE,$(OLDEST)/bin/python,-p no:cacheprovider)
 
 test-versions:  ## all tests on every supported MindSpore and Python, each environment removed after use
 	tests/programs/versions.sh
@@ -117,6 +117,10 @@ test-processors: $(VENV)/ready  ## the tests of measuring, with BLAS and numpy a
 
 planted-faults: $(VENV)/ready  ## plant one fault in each of 40 modules: the tests of `make test` must find 38
 	$(RUN) -m tests.programs.planted_faults
+
+test-rounds: $(VENV)/ready  ## check, test and .ci/run in a fresh clone, three times alone, three times beside four busy processes
+	$(RUN) -m tests.programs.rounds check test ci
+	$(RUN) -m tests.programs.rounds check test ci --busy
 
 test-force: $(VENV)/ready  ## more of the random tests, many kills, and ten minutes of training with an eye on memory
 	PROBE_KILLS=200 PROBE_EXAMPLES=10000 $(RUN) -m pytest -q tests/config/test_random_settings.py \

@@ -26,13 +26,34 @@ from tests.support.paths import ROOT
 
 #: tests that do not run on the simulated Ascend, each with its reason
 CPU_ONLY = ROOT / "tests" / "ascend" / "cpu_only.txt"
+#: the files that take longest come first, so that no process of pytest-xdist is left alone with one of them
+LONGEST = (
+    "test_equality.py test_ranks.py reading/report/test_browser.py whitelist/test_whitelist.py "
+    "capture/kernel/test_trainings.py monitor/test_monitor.py launch/test_programs.py capture/graph/test_ranks.py "
+    "monitor/test_troubles.py reading/layouts/test_real_ranks.py capture/graph/test_own_loop.py test_docs.py "
+    "capture/test_cells.py reading/report/test_cost.py"
+).split()
 
 
 def pytest_addoption(parser):
     parser.addoption("--device", choices=["CPU", "Ascend"], default="CPU", help="where the tests' trainings run")
 
 
+def _take_a_share_of_the_processors():
+    """Keep this process of pytest-xdist, and the programs it starts, on processors that the others leave alone.
+
+    MindSpore's threads hand each kernel over, and spin while they wait. Two trainings on the same two processors took
+    four times as long as on one processor each. ``tests/programs/equality.py`` takes all processors.
+    """
+    name, count = os.environ.get("PYTEST_XDIST_WORKER", ""), int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    if not name.startswith("gw") or not hasattr(os, "sched_setaffinity"):  # one process; macOS
+        return
+    processors, number = sorted(os.sched_getaffinity(0)), int(name[2:])
+    os.sched_setaffinity(0, processors[number::count] or {processors[number % len(processors)]})
+
+
 def pytest_configure(config):
+    _take_a_share_of_the_processors()
     device = config.getoption("--device")
     if device == "Ascend":
         _start_on_simulator(config)
@@ -53,6 +74,8 @@ def _start_on_simulator(config):
 
 
 def pytest_collection_modifyitems(config, items):
+    order = {ROOT / "tests" / name: number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: order.get(item.path, len(order)))
     on_ascend = config.getoption("--device") == "Ascend"
     reasons = dict(line.split("\t") for line in CPU_ONLY.read_text().splitlines()) if on_ascend else {}
     for item in items:

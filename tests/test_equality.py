@@ -17,6 +17,7 @@ pytestmark = pytest.mark.slow
 
 #: `make test` compares these; `make thorough` the others too
 OFTEN = ("gated", "views", "shared", "recomputed", "custom", "assigns", "digits")
+PROCESSORS = "libraries count the processors when they are loaded"
 RARELY = tuple(name for name in (*interference.NETS, "lenet", "gpt") if name not in OFTEN)
 
 
@@ -24,7 +25,7 @@ RARELY = tuple(name for name in (*interference.NETS, "lenet", "gpt") if name not
 @pytest.mark.parametrize("nets", thorough_but([",".join(OFTEN)], [",".join(OFTEN), ",".join(RARELY)]))
 def test_trainings_are_bitwise_equal(mode, nets, capsys):
     command = program("equality", "--nets", nets, *(["--asynchronous"] if mode == "asynchronous" else []))
-    done = processes.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    done = processes.run(command, fresh=PROCESSORS, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.splitlines()[-1])
     with capsys.disabled():
@@ -39,7 +40,7 @@ def test_trainings_are_bitwise_equal(mode, nets, capsys):
 @pytest.mark.thorough
 def test_fifty_steps_without_dropout_are_bitwise_equal():
     command = program("equality", "--nets", "digits", "--steps", "50", "--tasks", "statistics")
-    done = processes.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    done = processes.run(command, fresh=PROCESSORS, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.splitlines()[-1])
     assert (found["compared"], found["different"], found["unsteady"], found["lost"]) == (3, [], [], [])

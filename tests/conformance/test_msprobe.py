@@ -108,7 +108,7 @@ def uninitialised(place):
 
 
 def written_in_place(place):
-    """Inputs that MindSpore's kernel changes. msprobe takes their md5 in a thread, which on one processor comes late."""
+    """Inputs that MindSpore's kernel changes. msprobe takes their md5 in a thread: on one processor it comes late."""
     return ".BatchNorm." in place and any(f".forward.input_args.{i}" in place for i in (3, 4))
 
 

@@ -26,6 +26,10 @@ parser.add_argument("--tasks", default="statistics,tensor,structure")
 parser.add_argument("--optimizer", default="states", choices=("off", "scalars", "states"))
 arguments = parser.parse_args()
 
+if hasattr(os, "sched_setaffinity"):  # not on macOS
+    # where there are several, kernels divide their work; pytest may have kept this program on one
+    os.sched_setaffinity(0, range(os.cpu_count()))
+
 import mindspore as ms
 
 ms.set_context(mode=ms.PYNATIVE_MODE)
