@@ -118,7 +118,7 @@ test-processors: $(VENV)/ready  ## the tests of measuring, with BLAS and numpy a
 planted-faults: $(VENV)/ready  ## plant one fault in each of 40 modules: the tests of `make test` must find 38
 	$(RUN) -m tests.programs.planted_faults
 
-test-rounds: $(VENV)/ready  ## check, test and .ci/run in a fresh clone, three times alone, three times beside four busy processes
+test-rounds: $(VENV)/ready  ## check, test and .ci/run in a fresh clone, three times alone, three at once beside four busy processes
 	$(RUN) -m tests.programs.rounds check test ci
 	$(RUN) -m tests.programs.rounds check test ci --busy
 

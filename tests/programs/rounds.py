@@ -1,11 +1,14 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Times the commands of a contributor in a fresh clone, alone on the machine or beside four busy processes.
+"""Times the commands of a contributor in fresh clones, alone on the machine or beside other work.
 
     python -m tests.programs.rounds check test ci [--times 3] [--busy] [--folder FOLDER]
 
-The clone has what is committed. Its environments are made before the clock starts, and stay for the next call.
-What a command prints goes into a file of the folder. Exit status 1: a command failed.
+Alone, a command runs so many times, one after the other. With ``--busy`` all run at once, each in a clone of its own,
+beside four processes that never wait.
+
+A clone has what is committed. Its environments are made before the clock starts, and stay for the next call. What a
+command prints goes into a file of the folder. Exit status 1: a command failed.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.support.paths import ROOT
@@ -36,27 +40,38 @@ else:
 """
 
 
-def prepare(clone):
-    """Bring what is committed into the clone, and make the environments that are out of date."""
+def prepare(clone, command):
+    """Bring what is committed into the clone as if it were fresh, and make the environments that are out of date."""
     if not clone.exists():
         subprocess.run(["git", "clone", "-q", str(ROOT), str(clone)], check=True)
     subprocess.run(["git", "fetch", "-q", "origin"], cwd=clone, check=True)
     subprocess.run(["git", "checkout", "-q", "--force", "--detach", "origin/HEAD"], cwd=clone, check=True)
-    subprocess.run(["make", "-s", *(f"{name}/ready" for name in ENVIRONMENTS[:3]), "browser"], cwd=clone, check=True)
-
-
-def clean(clone):
-    """Remove what a run left: the next one begins as in a fresh clone."""
     kept = [option for name in ENVIRONMENTS for option in ("-e", f"/{name}")]
     subprocess.run(["git", "clean", "-xfdq", *kept], cwd=clone, check=True)
+    ready = [f"{name}/ready" for name in ENVIRONMENTS[: 3 if command == "ci" else 1]]
+    subprocess.run(["make", "-s", *ready, "browser"], cwd=clone, check=True)
+
+
+def run(clone, command, beside):
+    """Run a command in a clone; print how it ended, and return whether it passed."""
+    here = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "MAKE", "MFLAGS"))}
+    git = ["git", "describe", "--always"]
+    version = subprocess.run(git, cwd=clone, check=True, capture_output=True, text=True).stdout.strip()
+    begun, clock = datetime.datetime.now(), time.monotonic()
+    log = clone.parent / f"{begun:%Y-%m-%dT%H.%M.%S}-{command}-{clone.name}.txt"
+    with open(log, "w") as file:
+        # a session of its own, as in another terminal: the kernel shares out time between sessions
+        streams = {"stdout": file, "stderr": subprocess.STDOUT, "start_new_session": True}
+        done = subprocess.run(COMMANDS[command], cwd=clone, env=here, check=False, **streams)
+    minutes = (time.monotonic() - clock) / 60
+    result = f"exit status {done.returncode}, {minutes:.1f} minutes {beside}, {version}"
+    print(f"{begun:%Y-%m-%d %H:%M} {command}: {result}, {log}", flush=True)
+    return done.returncode == 0
 
 
 @contextlib.contextmanager
-def other_work(busy):
-    """Keep both processors busy with four processes, if asked."""
-    if not busy:
-        yield
-        return
+def busy_processes():
+    """Keep all processors busy."""
     with subprocess.Popen([sys.executable, "-c", BUSY], start_new_session=True) as other:
         try:
             yield
@@ -72,25 +87,21 @@ def main():
     parser.add_argument("--busy", action="store_true")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "probe_rounds")
     arguments = parser.parse_args()
-    clone = arguments.folder / "clone"
     arguments.folder.mkdir(exist_ok=True)
-    prepare(clone)
-    version = subprocess.run(["git", "describe", "--always"], cwd=clone, check=True, capture_output=True, text=True)
-    beside = "beside four busy processes" if arguments.busy else "alone"
-    here = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "MAKE", "MFLAGS"))}
-    failed = False
+    passed = []
     for command in arguments.commands:
-        for _ in range(arguments.times):
-            clean(clone)
-            begun, clock = datetime.datetime.now(), time.monotonic()
-            log = arguments.folder / f"{command}-{begun:%Y-%m-%dT%H.%M.%S}.txt"
-            with other_work(arguments.busy), open(log, "w") as file:
-                done = subprocess.run(COMMANDS[command], cwd=clone, stdout=file, stderr=file, env=here, check=False)
-            minutes = (time.monotonic() - clock) / 60
-            failed = failed or done.returncode != 0
-            result = f"exit status {done.returncode}, {minutes:.1f} minutes {beside}, {version.stdout.strip()}"
-            print(f"{begun:%Y-%m-%d %H:%M} {command}: {result}, {log}", flush=True)
-    sys.exit(failed)
+        if arguments.busy:
+            clones = [arguments.folder / f"clone{number}" for number in range(arguments.times)]
+            for clone in clones:
+                prepare(clone, command)
+            beside = f"beside four busy processes, {len(clones)} at once"
+            with busy_processes(), ThreadPoolExecutor(len(clones)) as runs:
+                passed += runs.map(run, clones, [command] * len(clones), [beside] * len(clones))
+        else:
+            for _ in range(arguments.times):
+                prepare(arguments.folder / "clone0", command)
+                passed.append(run(arguments.folder / "clone0", command, "alone"))
+    sys.exit(not all(passed))
 
 
 if __name__ == "__main__":
