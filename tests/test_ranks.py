@@ -13,7 +13,7 @@ import sys
 import numpy as np
 import pytest
 
-from tests.support import processes
+from tests.support import processes, processors
 from tests.support.dumps import Dump
 from tests.support.launch import launch
 from tests.support.thorough import thorough_but
@@ -21,6 +21,7 @@ from tests.support.thorough import thorough_but
 pytestmark = pytest.mark.slow
 
 RANKS = (2, 4)
+RANKS_NEED = "its ranks need all processors"
 
 
 @pytest.fixture(scope="module", params=thorough_but([2], RANKS), ids=[f"{ranks}_ranks" for ranks in RANKS])
@@ -337,7 +338,8 @@ def test_a_killed_rank_is_recovered_under_its_name_and_a_rank_not_recorded_write
 def test_the_example_shows_inputs_and_outputs_of_each_rank(tmp_path, request):
     example = request.config.rootpath / "examples" / "train_ranks.py"
     command = [sys.executable, str(example), "--dump-path", str(tmp_path / "dump")]
-    done = processes.run(command, capture_output=True, text=True, check=True, timeout=240)
+    with processors.all_of_them():
+        done = processes.run(command, fresh=RANKS_NEED, capture_output=True, text=True, check=True)
     shown = [line for line in done.stdout.splitlines() if "all_reduce" in line]
     assert [f"rank{rank}:" in line for rank, line in enumerate(shown)] == [True, True]
     given, got = zip(*(re.search(r"gave Mean (\S+), got (\S+)$", line).groups() for line in shown))

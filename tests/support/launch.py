@@ -11,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.support import processors
 from tests.support.paths import ROOT, environment
 
 PROGRAMS = ROOT / "tests" / "programs" / "ranks"
@@ -31,12 +32,10 @@ def launch(script, ranks, folder, *arguments, limit=600, dies=False, python=sys.
     variables = environment(PATH=f"{binaries}{os.pathsep}{os.environ['PATH']}")
     for name in ("RANK_ID", "RANK_SIZE"):
         variables.pop(name, None)
-    if dies:  # seconds until the scheduler gives up a rank that is gone, 30 unless told
-        variables["MS_NODE_TIMEOUT"] = "10"
     command = [os.path.join(binaries, "msrun"), f"--worker_num={ranks}", f"--local_worker_num={ranks}"]
     command += [f"--master_port={port}", f"--log_dir={folder / 'log'}", "--join=True", "--cluster_time_out=300"]
     command += [str(PROGRAMS / script), str(folder), *map(str, arguments)]
-    with open(folder / "launcher.txt", "w") as output:
+    with open(folder / "launcher.txt", "w") as output, processors.all_of_them():
         job = subprocess.Popen(command, stdout=output, stderr=output, cwd=folder, env=variables)
         try:
             code = job.wait(limit)

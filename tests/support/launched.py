@@ -16,7 +16,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.support import processes
+from tests.support import processes, processors
 from tests.support.paths import ROOT, environment
 
 PROGRAMS = ROOT / "tests" / "launch" / "programs"
@@ -105,5 +105,7 @@ def under_msrun(folder, *words):
     variables = environment(PATH=f"{binaries}{os.pathsep}{os.environ['PATH']}")
     for name in ("RANK_ID", "RANK_SIZE"):
         variables.pop(name, None)
-    done = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, timeout=600, check=False)
+    options = {"cwd": folder, "env": variables, "capture_output": True, "text": True, "timeout": 600}
+    with processors.all_of_them():
+        done = subprocess.run(command, check=False, **options)
     assert done.returncode == 0, "".join(log.read_text("utf-8") for log in Path(folder, "log").iterdir())

@@ -8,6 +8,7 @@ OpenBLAS takes the kernels of the processor that ``OPENBLAS_CORETYPE`` names. nu
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import subprocess
@@ -48,6 +49,23 @@ def core():
                 function.restype = ctypes.c_char_p
                 return function().decode()
     return ""
+
+
+@contextlib.contextmanager
+def all_of_them():
+    """Start programs that may run on all processors, though this process of pytest keeps to its own.
+
+    Several ranks need them: a rank gives the thread of its connection 40 ms to reach the scheduler, then asks again.
+    """
+    if not hasattr(os, "sched_setaffinity"):  # macOS
+        yield
+        return
+    own = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, range(os.cpu_count()))
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, own)
 
 
 def missing(name):
