@@ -15,9 +15,9 @@ from tests.support.thorough import thorough_but
 
 pytestmark = pytest.mark.slow
 
+PROCESSORS = "libraries count the processors when they are loaded"
 #: `make test` compares these; `make thorough` the others too
 OFTEN = ("gated", "views", "shared", "recomputed", "custom", "assigns", "digits")
-PROCESSORS = "libraries count the processors when they are loaded"
 RARELY = tuple(name for name in (*interference.NETS, "lenet", "gpt") if name not in OFTEN)
 
 

@@ -28,15 +28,16 @@ from tests.support.paths import ROOT
 
 COMMANDS = {"check": ["make", "check"], "test": ["make", "test"], "ci": ["bash", ".ci/run"]}
 ENVIRONMENTS = (".venv", ".venv-oldest", ".peer", ".axe")
-#: a process whose four children never wait; all are one session, as a program of another terminal is
+#: a process whose four children never wait; all are one session, as a program of another terminal is.
+#: It ends when its input does, so with this program, even where this one is killed
 BUSY = """
-import os, signal
+import os
 children = [os.fork() for _ in range(4) if os.getpid() == os.getsid(0)]
 if os.getpid() != os.getsid(0):
     while os.getppid() == os.getsid(0):  # they end with it
         pass
 else:
-    signal.pause()
+    os.read(0, 1)
 """
 
 
@@ -72,7 +73,8 @@ def run(clone, command, beside):
 @contextlib.contextmanager
 def busy_processes():
     """Keep all processors busy."""
-    with subprocess.Popen([sys.executable, "-c", BUSY], start_new_session=True) as other:
+    command = [sys.executable, "-c", BUSY]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True) as other:
         try:
             yield
         finally:
