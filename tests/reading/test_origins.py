@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import sys
 
 import pytest
@@ -26,7 +28,7 @@ def planted(tmp_path_factory):
     """The folder with the dumps, and what the program printed."""
     folder = tmp_path_factory.mktemp("planted")
     command = program("origins.planted", "--keep", folder, "--kinds", "gpt,digits")
-    command += ["--only", ",".join([*FAULTS, *HARMLESS])]
+    command += ["--only", ",".join([*FAULTS, *HARMLESS, "dropout seed"])]
     done = processes.run(command, capture_output=True, text=True, cwd=ROOT, env=environment(), check=False)
     assert done.returncode == 0, done.stdout + done.stderr[-500:]
     return folder, done.stdout
@@ -36,6 +38,17 @@ def planted(tmp_path_factory):
 def test_a_fault_is_named(planted, fault):
     (line,) = [line for line in planted[1].splitlines() if line.startswith(f"gpt | {fault} |")]
     assert " | yes | " in line
+
+
+def test_other_numbers_of_one_seed_are_a_random_call(planted, tmp_path):
+    """Dropout on several processors gives such runs, but not each time: two seeds, which both dumps hide, do."""
+    for name in ("golden", "dropout_seed"):
+        shutil.copytree(planted[0] / "digits" / name, tmp_path / name)
+        for path in (tmp_path / name).rglob("dump.json"):
+            path.write_text(re.sub(r'("Seed[01]": {[^}]*"value": )\d+', r"\g<1>0", path.read_text()))
+    first = probe.compare(tmp_path / "golden", tmp_path / "dropout_seed").first
+    assert (first.kind, first.cell) == ("random", "drop.Dropout")
+    assert "draws other random numbers" in first.sentence
 
 
 @pytest.mark.parametrize("change", HARMLESS)
