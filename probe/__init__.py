@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from probe.callbacks import MsprobeInitStep, MsprobeStep
     from probe.debugger import PrecisionDebugger
     from probe.errors import AlarmError, NonFiniteError, ProbeError, SettingsError, UsageError
+    from probe.monitor.msprobe.trainer_mon import TrainerMon
     from probe.reading.check.check import check
     from probe.reading.compare.answer.comparison import compare
-    from probe.reading.load import load
-    from probe.reading.nan import first_nan
-    from probe.reading.rank_checks import check_ranks
+    from probe.reading.dumps.load import load
+    from probe.reading.dumps.run import open
+    from probe.reading.one_run.nan import first_nan
+    from probe.reading.one_run.rank_checks import check_ranks
     from probe.reading.report.report import report
-    from probe.reading.run import open
     from probe.replaying.replay import replay
     from probe.seeding import seed_all
-    from probe.trainer_mon.trainer_mon import TrainerMon
 
 __all__ = [
     "AlarmError",
@@ -55,14 +55,14 @@ _LAZY_IMPORTS = {
     "PrecisionDebugger": "probe.debugger",
     "ProbeError": "probe.errors",
     "SettingsError": "probe.errors",
-    "TrainerMon": "probe.trainer_mon.trainer_mon",
+    "TrainerMon": "probe.monitor.msprobe.trainer_mon",
     "UsageError": "probe.errors",
     "check": "probe.reading.check.check",
-    "check_ranks": "probe.reading.rank_checks",
+    "check_ranks": "probe.reading.one_run.rank_checks",
     "compare": "probe.reading.compare.answer.comparison",
-    "first_nan": "probe.reading.nan",
-    "load": "probe.reading.load",
-    "open": "probe.reading.run",
+    "first_nan": "probe.reading.one_run.nan",
+    "load": "probe.reading.dumps.load",
+    "open": "probe.reading.dumps.run",
     "replay": "probe.replaying.replay",
     "report": "probe.reading.report.report",
     "seed_all": "probe.seeding",

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from mindspore import nn
 
-    from probe.reading.online_rules import Alarm
-    from probe.session import Session
+    from probe.series.online_rules import Alarm
+    from probe.session.session import Session
 
     #: the Cell whose calls are recorded, or several
     Models = Union[nn.Cell, list[nn.Cell], tuple[nn.Cell, ...]]
@@ -81,7 +81,7 @@ class PrecisionDebugger:
         return debugger
 
     def _take(self, source: ConfigFile) -> None:
-        from probe.session_state import State
+        from probe.session.session_state import State
         from probe.sessions import new_session  # imports MindSpore
 
         settings = source.load()

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from probe.config.config_file import ConfigFile
 from probe.config.settings import Settings
-from probe.kernel_session import KernelSession
 from probe.monitor.monitor_session import MonitorSession
-from probe.session import Session
+from probe.session.kernel_session import KernelSession
+from probe.session.session import Session
 
 
 def new_session(settings: Settings, source: ConfigFile, before: Session | None) -> Session:

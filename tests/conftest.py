@@ -30,7 +30,7 @@ CPU_ONLY = ROOT / "tests" / "ascend" / "cpu_only.txt"
 LONGEST = (
     "test_equality.py test_ranks.py reading/report/test_browser.py whitelist/test_whitelist.py "
     "capture/kernel/test_trainings.py monitor/test_monitor.py launch/test_programs.py capture/graph/test_ranks.py "
-    "monitor/test_troubles.py reading/layouts/test_real_ranks.py capture/graph/test_own_loop.py test_docs.py "
+    "monitor/test_troubles.py reading/compare/layouts/test_real_ranks.py capture/graph/test_own_loop.py test_docs.py "
     "capture/test_cells.py reading/report/test_cost.py"
 ).split()
 

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Mapping
 
 from probe.monitor.neighbour import Neighbour
-from probe.reading.online_rules import Alarm, OnlineRules
+from probe.series.online_rules import Alarm, OnlineRules
 from probe.store import file_io
 from probe.store.error_log import ErrorLog
 

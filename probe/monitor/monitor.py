@@ -18,10 +18,10 @@ from probe.monitor.cell_values import CellValues
 from probe.monitor.numbers import DeviceNumbers, HostNumbers
 from probe.monitor.step_values import Row, StepValues
 from probe.monitor.training_hooks import TrainingHooks
-from probe.reading.online_rules import Alarm
+from probe.series.file import SeriesFile
+from probe.series.online_rules import Alarm
 from probe.store.error_log import ErrorLog
 from probe.store.layout import MONITOR
-from probe.store.series_file import SeriesFile
 
 
 class Monitor:

@@ -8,9 +8,9 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 
-from probe.reading.online_rules import Alarm
+from probe.series.file import SeriesTail
+from probe.series.online_rules import Alarm
 from probe.store.layout import SERIES
-from probe.store.series_file import SeriesTail
 
 RULE = "ranks apart"
 _RANK = re.compile(r"rank\d+")

@@ -87,7 +87,7 @@ def write_files(calls: Replays, csv: str | None, as_json: str | None) -> None:
     Raises:
         UsageError: when a file cannot be written.
     """
-    from probe.reading.tables import write_csv
+    from probe.reading.dumps.tables import write_csv
 
     try:
         if csv:

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from probe.naming import CELL, COLLECTIVE, JIT, PREFIXES, PRIMITIVE
-from probe.reading import entry_name, values
-from probe.reading.dump import Call, Tensor
+from probe.reading.dumps import entry_name, values
+from probe.reading.dumps.dump import Call, Tensor
 from probe.replaying.refusals import FORBIDDEN, RANDOM, RefusedError, bare
 
 _NUMPY = re.compile(r"^(bool_?|u?int(8|16|32|64)|float(16|32|64))$")

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
-from probe.reading.work import cores
+from probe.reading.dumps.work import cores
 
 _START = "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); from probe.replaying.worker import main; main()"
 #: variables of a launcher: a worker is no rank

@@ -13,11 +13,11 @@ from typing import Any
 
 from probe.errors import UsageError
 from probe.process.progress import progress
-from probe.reading import entry_name
-from probe.reading.dump import Call, Dump
-from probe.reading.query import folders
-from probe.reading.run import open
-from probe.reading.text import safe
+from probe.reading.dumps import entry_name
+from probe.reading.dumps.dump import Call, Dump
+from probe.reading.dumps.query import folders
+from probe.reading.dumps.run import open
+from probe.reading.dumps.text import safe
 from probe.replaying.describing import describe
 from probe.replaying.judging import NOT_REPLAYED, OK, WORSE, WRONG, Judged
 from probe.replaying.pool import Pool

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from probe.errors import UsageError
-from probe.reading.dump import Call
+from probe.reading.dumps.dump import Call
 from probe.replaying.calling import CannotReplayError, tensors_in
 from probe.replaying.describing import describe
 from probe.replaying.functions import find

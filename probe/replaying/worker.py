@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from probe.errors import UsageError
-from probe.reading.load import load_array
+from probe.reading.dumps.load import load_array
 from probe.replaying.refusals import RefusedError
 
 

@@ -5,13 +5,16 @@
 from __future__ import annotations
 
 import os
+from typing import Union
 
-DUMP, STACK, CONSTRUCT, ERRORS = "dump.json", "stack.json", "construct.json", "dump_error_info.log"
-DEBUG = "debug.json"
-ARRAYS, MAPPING, JOURNAL = "dump_tensor_data", "mapping.csv", "dump.journal"
+DUMP, DEBUG, STACK, CONSTRUCT = "dump.json", "debug.json", "stack.json", "construct.json"
+ARRAYS, MAPPING, JOURNAL, ERRORS = "dump_tensor_data", "mapping.csv", "dump.journal", "dump_error_info.log"
 #: the snapshot of the run, in the folder of its first step
 RUN, RUN_LINES = "run.json", "run.jsonl"
 DUMP_FILES = (DUMP, DEBUG, STACK, CONSTRUCT, ERRORS, ARRAYS, JOURNAL, RUN, RUN_LINES)
+
+#: a rank's number; None where communication was not initialised; the folder's name where it has no number
+Rank = Union[int, str, None]
 
 #: the folder of task monitor beside those of the steps, and its file of each rank
 MONITOR, SERIES = "monitor", "series.bin"

@@ -37,7 +37,7 @@ def check(folder):
 @pytest.mark.parametrize(
     ("module", "line", "broken"),
     [
-        ("errors.py", "from probe.session import Session", "probe.errors -> probe.session"),
+        ("errors.py", "from probe.session.session import Session", "probe.errors -> probe.session.session"),
         (
             "store/layout.py",
             "def late():\n    import probe.recording.call",
@@ -50,7 +50,7 @@ def check(folder):
         ),
         ("reading/load.py", "import mindspore", "probe.reading is not allowed to import mindspore"),
         ("store/arrays.py", "from probe.config import settings", "probe.store.arrays -> probe.config.settings"),
-        ("reading/load.py", "import probe.replaying.judging", "probe.reading.load -> probe.replaying.judging"),
+        ("reading/load.py", "import probe.replaying.judging", "probe.reading.dumps.load -> probe.replaying.judging"),
         (
             "capture/patches.py",
             "import probe.capture.autograd.nodes",

@@ -13,7 +13,6 @@ from tests.support.paths import ROOT
 GROUND = {
     "config",
     "process",
-    "window",
     "entry",
     "pytree",
     "naming",
@@ -21,7 +20,6 @@ GROUND = {
     "executor",
     "living",
     "private_names",
-    "session_state",
 }
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from pathlib import Path
 from mindspore import Tensor, nn
 from probe import PrecisionDebugger, TrainerMon
-from probe.reading.series import open_series
+from probe.series.series import open_series
 from tests.ascend.simulator import Device, by_kind
 
 folder = Path(sys.argv[1])

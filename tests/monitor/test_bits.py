@@ -13,7 +13,7 @@ from mindspore import nn
 from mindspore.dataset import GeneratorDataset
 
 import probe
-from probe.reading.series import open_series
+from probe.series.series import open_series
 from tests.support import nets
 
 pytestmark = pytest.mark.slow

@@ -20,7 +20,7 @@ from mindspore import nn, ops
 
 import probe
 from probe import AlarmError, SettingsError, UsageError
-from probe.reading.series import open_series
+from probe.series.series import open_series
 from tests.support import processes
 from tests.support.paths import ROOT, environment, program
 from tests.support.thorough import thorough_but

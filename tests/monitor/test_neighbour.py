@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from probe.monitor.neighbour import Neighbour
-from probe.store.series_file import SeriesFile
+from probe.series.file import SeriesFile
 
 
 def ranks(tmp_path, count=2):

@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from probe.reading.series import open_series
+from probe.series.series import open_series
 from tests.support.launch import launch
 
 pytestmark = pytest.mark.slow

@@ -18,7 +18,7 @@ import mindspore as ms
 import numpy as np
 from mindspore import Tensor, nn
 
-from probe.reading import journal_reader
+from probe.reading.dumps import journal_reader
 from tests.ascend.simulator import Device
 from tests.support.dumps import Debug, Dump
 

@@ -23,7 +23,7 @@ import mindspore as ms
 import numpy as np
 
 from probe import PrecisionDebugger
-from probe.reading.recover import recover
+from probe.reading.dumps.recover import recover
 
 COUNTS = (10, 100, 1000, 5000)
 

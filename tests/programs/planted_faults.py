@@ -32,7 +32,7 @@ THOROUGH = "thorough or whole"
 
 #: module -> (text, the text with a fault in it, the first tests to run)
 FAULTS = {
-    "arguments.py": ("value >= 0", "value > 0", "test_debugger.py"),
+    "session/arguments.py": ("value >= 0", "value > 0", "test_debugger.py"),
     "callbacks.py": ("counter is not None)", "counter is None)", "test_callbacks.py"),
     "capture/autograd/call_graph.py": ("if key in inputs.keys:", "if key not in inputs.keys:", "capture"),
     "capture/autograd/gradient_hooks.py": ("node._sequence_nr() == LEAF", "node._sequence_nr() != LEAF", "capture"),
@@ -64,18 +64,20 @@ FAULTS = {
     "pytree.py": ('[(str(place), item)', '[(str(place + 1), item)', "test_pytree.py"),
     "recording/call_stacks.py": ("id(frame.f_code), frame.f_lasti", "id(frame.f_code), 0", "capture/test_stacks.py"),
     "recording/name_filter.py": ("if name == self._first:", "if name != self._first:", "recording"),
-    "run_report.py": ("if self.said or settings.quiet", "if self.said or not settings.quiet", "test_run_report.py"),
+    "session/run_report.py": ("if self.said or settings.quiet", "if self.said or not settings.quiet",
+                              "test_run_report.py"),
     "seeding.py": ("not 0 <= seed", "not 0 < seed", "test_seeding.py"),
     "store/disk_budget.py": ("count > self.found - self._kept:", "count > self.found + self._kept:", "store"),
     "store/equal_arrays.py": ("if not _is_equal(", "if _is_equal(", "store"),
     "store/journal.py": ("== len(data):", "!= len(data):", "store"),
     "store/run_folders.py": ("if number == 1 else", "if number == 2 else", "store"),
     "tasks/nan_check.py": ("hits + 1 == settings.max_hits", "hits == settings.max_hits", "tasks"),
-    "reading/entry_name.py": ("if last in (FORWARD, BACKWARD):", "if last in (FORWARD,):", "reading"),
-    "reading/nan.py": ("if origin.kind != RECEIVED]", "if origin.kind == RECEIVED]", "reading/test_findings.py"),
-    "reading/query.py": ("int(match[2] or match[1]) + 1)", "int(match[2] or match[1]))", "reading"),
-    "reading/rank_checks.py": ("len(of_step) > 1:", "len(of_step) > 2:", "reading/test_findings.py"),
-    "reading/trend_rules.py": ("step not in series]", "step in series]", "reading/test_findings.py"),
+    "reading/dumps/entry_name.py": ("if last in (FORWARD, BACKWARD):", "if last in (FORWARD,):", "reading"),
+    "reading/one_run/nan.py": ("if origin.kind != RECEIVED]", "if origin.kind == RECEIVED]",
+                               "reading/one_run/test_findings.py"),
+    "reading/dumps/query.py": ("int(match[2] or match[1]) + 1)", "int(match[2] or match[1]))", "reading"),
+    "reading/one_run/rank_checks.py": ("len(of_step) > 1:", "len(of_step) > 2:", "reading/one_run/test_findings.py"),
+    "series/trend_rules.py": ("step not in series]", "step in series]", "reading/one_run/test_findings.py"),
 }  # fmt: skip
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from mindspore import Tensor, ops
 
-from probe.reading.run import open as open_run
+from probe.reading.dumps.run import open as open_run
 from probe.replaying.describing import describe
 from probe.replaying.refusals import RefusedError
 from probe.replaying.worker import replay_call

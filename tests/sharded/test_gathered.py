@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from mindspore import Tensor, nn, ops
 
-from probe.reading.show import show
+from probe.reading.dumps.show import show
 from tests.sharded.rig import FullyShard, PipelineStage, Schedule, Stage, one_forward_one_backward
 
 pytestmark = pytest.mark.medium

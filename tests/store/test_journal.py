@@ -12,7 +12,7 @@ import resource
 import pytest
 
 from probe.errors import UsageError
-from probe.reading.journal_reader import read
+from probe.reading.dumps.journal_reader import read
 from probe.store.journal import Journal
 
 HEADER = {"header": {"task": "statistics"}, "extra_info": True}

@@ -22,7 +22,7 @@ from probe.errors import UsageError
 from probe.executor import HOMES, pynative_executor
 from probe.process.rank import has_siblings
 from probe.process.run_header import run_header
-from probe.reading.kernels.names import RUN
+from probe.reading.dumps.kernels.names import RUN
 from probe.store import file_io
 
 _log = logging.getLogger("probe")

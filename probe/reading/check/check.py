@@ -8,7 +8,6 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Union
 
-from probe.reading import text
 from probe.reading.check.circumstances import (
     check_cell_values,
     check_cells,
@@ -21,6 +20,7 @@ from probe.reading.check.data import check_data
 from probe.reading.check.difference import Difference, Importance, listed
 from probe.reading.check.parameters import ParameterCheck
 from probe.reading.check.snapshot import RunSnapshot, read_snapshots
+from probe.reading.dumps import text
 
 if TYPE_CHECKING:
     Path = Union[str, "os.PathLike[str]"]

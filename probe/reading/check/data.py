@@ -12,7 +12,7 @@ from typing import Any
 from probe.reading.check.difference import Difference, Importance, are_equal, listed, only, pair
 from probe.reading.check.parameters import is_tensor, values_differ
 from probe.reading.check.snapshot import Described, RunSnapshot
-from probe.reading.text import shape
+from probe.reading.dumps.text import shape
 
 
 def check_data(a: RunSnapshot, b: RunSnapshot) -> Iterator[Difference]:

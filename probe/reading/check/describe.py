@@ -7,9 +7,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from probe.reading import text
 from probe.reading.check.difference import listed
 from probe.reading.check.snapshot import RunSnapshot, mapping
+from probe.reading.dumps import text
 
 
 def describe(snapshots: list[RunSnapshot]) -> str:

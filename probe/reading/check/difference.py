@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from probe.reading.text import safe, shorten
+from probe.reading.dumps.text import safe, shorten
 
 
 class Importance(enum.IntEnum):

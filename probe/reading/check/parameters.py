@@ -12,7 +12,7 @@ from typing import Any
 from probe.reading.check.difference import Difference, Importance, are_equal, listed, only, pair
 from probe.reading.check.names import match_names, renaming
 from probe.reading.check.snapshot import RunSnapshot
-from probe.reading.text import shape as shape_text
+from probe.reading.dumps.text import shape as shape_text
 
 _NUMBERS = ("Max", "Min", "Mean", "Norm")
 #: the bits of 1 in each dtype

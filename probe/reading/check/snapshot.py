@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from probe.errors import UsageError
-from probe.reading.document import read_document
+from probe.reading.dumps.document import read_document
 from probe.store import layout
 
 #: the value of a place: dtype, shape and checksums of a tensor, or a plain value

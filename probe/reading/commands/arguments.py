@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from probe.errors import UsageError
-from probe.reading.work import Workers
+from probe.reading.dumps.work import Workers
 
 #: the number of rows that are shown unless the user asks for another
 ROWS = 40
@@ -88,7 +88,7 @@ def read_thresholds(path: str | None, rules: Iterable[str]) -> dict[str, float]:
     Raises:
         UsageError: when it cannot be read, or names no rule.
     """
-    from probe.reading.document import read_document
+    from probe.reading.dumps.document import read_document
 
     given, allowed = read_document(path) if path else {}, list(rules)
     for name, value in given.items():

@@ -20,9 +20,9 @@ from probe.reading.commands.arguments import (
 )
 
 if TYPE_CHECKING:
+    from probe.reading.commands.summary_file import Head
     from probe.reading.compare.answer.result import ComparisonResult
     from probe.reading.compare.judging.judged_pairs import Options
-    from probe.reading.summary_file import Head
 
 
 def add_compare(commands: Any) -> None:
@@ -65,9 +65,9 @@ def add_compare(commands: Any) -> None:
 
 def run_compare(given: argparse.Namespace) -> int:
     """Run ``probe compare``."""
+    from probe.reading.commands.summary_file import write_summaries
     from probe.reading.compare.answer.comparison import check_rules, compare_runs
     from probe.reading.compare.judging.judged_pairs import Options
-    from probe.reading.summary_file import write_summaries
 
     golden, target = given.a or given.golden_path, given.b or given.target_path
     if given.a and not given.b and given.golden_path:
@@ -108,7 +108,7 @@ def run_compare(given: argparse.Namespace) -> int:
 
 def _head(comparison: ComparisonResult, options: Options) -> Head:
     """Return the head of a file with the summaries of a comparison."""
-    from probe.reading.summary_file import Head
+    from probe.reading.commands.summary_file import Head
 
     settings = {
         "rules": [list(rule) for rule in options.rules], "tolerance": options.factor, "arrays": options.arrays,

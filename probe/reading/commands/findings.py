@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from probe.errors import UsageError
-from probe.reading import text
 from probe.reading.commands.arguments import (
     PATH,
     ROWS,
@@ -22,12 +21,14 @@ from probe.reading.commands.arguments import (
     wants_summaries,
     workers,
 )
+from probe.reading.dumps import text
 
 if TYPE_CHECKING:
-    from probe.reading.nan import Found
-    from probe.reading.rank_checks import Digest
-    from probe.reading.trend import Samples, TrendFinding
-    from probe.reading.trend_rules import Trend
+    from probe.reading.dumps.samples import Samples
+    from probe.reading.one_run.nan import Found
+    from probe.reading.one_run.rank_checks import Digest
+    from probe.reading.one_run.trend import TrendFinding
+    from probe.series.trend_rules import Trend
 
 
 def add_findings(commands: Any) -> None:
@@ -61,8 +62,8 @@ def add_trend_output(parser: argparse.ArgumentParser) -> None:
 
 def run_nan(given: argparse.Namespace) -> int:
     """Run ``probe nan``."""
-    from probe.reading.nan import look_at_all
-    from probe.reading.run import open
+    from probe.reading.dumps.run import open
+    from probe.reading.one_run.nan import look_at_all
 
     only_summaries = wants_summaries(given)
     units = look_at_all(open(given.path), workers(given))
@@ -76,7 +77,7 @@ def show_nan(units: list[Found], as_json: bool) -> int:
         units: the findings of all steps and ranks.
         as_json: whether they are written as JSON.
     """
-    from probe.reading.nan import in_order, remarks
+    from probe.reading.one_run.nan import in_order, remarks
 
     origins, said = in_order(units), remarks(units)
     if as_json:
@@ -100,8 +101,8 @@ def show_nan(units: list[Found], as_json: bool) -> int:
 
 def run_ranks(given: argparse.Namespace) -> int:
     """Run ``probe ranks``."""
-    from probe.reading.rank_checks import ONE_RANK, digest_all
-    from probe.reading.run import open
+    from probe.reading.dumps.run import open
+    from probe.reading.one_run.rank_checks import ONE_RANK, digest_all
 
     run = open(given.path)
     if wants_summaries(given):
@@ -118,7 +119,7 @@ def show_ranks(digests: list[Digest], as_json: bool) -> int:
         digests: the digests of all steps and ranks.
         as_json: whether they are written as JSON.
     """
-    from probe.reading.rank_checks import check_digests
+    from probe.reading.one_run.rank_checks import check_digests
 
     found, said = check_digests(digests), [item.error for item in digests if item.error]
     if as_json:
@@ -140,10 +141,10 @@ def _unless_unread(said: list[str]) -> int:
 
 def run_trend(given: argparse.Namespace) -> int:
     """Run ``probe trend``."""
-    from probe.reading.rules import IN_DUMPS, RULES
-    from probe.reading.run import open
-    from probe.reading.series_files import find_series
-    from probe.reading.trend import read_all
+    from probe.reading.dumps.run import open
+    from probe.reading.dumps.samples import read_all
+    from probe.series.series_files import find_series
+    from probe.series.table import IN_DUMPS, RULES
 
     has_series, only_summaries = bool(find_series(given.path)), wants_summaries(given)
     thresholds = read_thresholds(given.rules, RULES if has_series else IN_DUMPS)
@@ -153,8 +154,8 @@ def run_trend(given: argparse.Namespace) -> int:
     choice = given.like, given.stat
     if not has_series:
         return show_trend(samples, given, choice, thresholds)
-    from probe.reading.series import open_series
-    from probe.reading.series_views import trend_of
+    from probe.reading.one_run.series_views import trend_of
+    from probe.series.series import open_series
 
     return show_trend(samples, given, choice, thresholds, trend_of(open_series(given.path), *choice, thresholds))
 
@@ -175,8 +176,9 @@ def show_trend(
         thresholds: rule -> another threshold.
         monitored: series of the monitor, and what the rules say about them.
     """
-    from probe.reading.tables import write_csv
-    from probe.reading.trend import findings, no_tensor, series, sparkline
+    from probe.reading.dumps.samples import no_tensor, series
+    from probe.reading.dumps.tables import write_csv
+    from probe.reading.one_run.trend import findings, sparkline
 
     trend, points = series(samples)
     recorded = sorted({sample.step for sample in samples if sample.step is not None})
@@ -210,7 +212,7 @@ def _rows(trend: Trend) -> Iterator[tuple[Any, ...]]:
 
 def _write(given: argparse.Namespace, summaries: list[Any], **settings: str) -> int:
     """Write summaries for ``probe merge``."""
-    from probe.reading.summary_file import Head, write_summaries
+    from probe.reading.commands.summary_file import Head, write_summaries
 
     write_summaries(given.output, Head(given.command, settings, [given.path]), summaries)
     return 0

@@ -20,7 +20,7 @@ from probe.reading.commands.recover import add_recover
 from probe.reading.commands.report import add_report
 from probe.reading.commands.show import add_show
 from probe.reading.commands.watch import add_watch
-from probe.reading.text import safe
+from probe.reading.dumps.text import safe
 
 
 def run_command(

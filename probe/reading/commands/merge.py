@@ -14,7 +14,7 @@ from probe.reading.commands.arguments import add_parser, read_thresholds
 from probe.reading.commands.findings import add_trend_output, show_nan, show_ranks, show_trend
 
 if TYPE_CHECKING:
-    from probe.reading.summary_file import Head
+    from probe.reading.commands.summary_file import Head
 
 
 def add_merge(commands: Any) -> None:
@@ -35,14 +35,14 @@ def add_merge(commands: Any) -> None:
 
 def run_merge(given: argparse.Namespace) -> int:
     """Run ``probe merge``."""
-    from probe.reading.summary_file import read_summaries
+    from probe.reading.commands.summary_file import read_summaries
 
     head, summaries = read_summaries(given.files)
     show = _SHOW.get(head.command)
     if show is None:
         raise UsageError(f"{given.files[0]}: the command {head.command!r} is not allowed. Allowed: {', '.join(_SHOW)}.")
     if head.command == "ranks" and len({item.rank for item in summaries}) < 2:
-        from probe.reading.rank_checks import ONE_RANK
+        from probe.reading.one_run.rank_checks import ONE_RANK
 
         raise UsageError(f"{given.files[0]} {ONE_RANK}")
     return show(given, head, summaries)
@@ -68,7 +68,7 @@ def _show_ranks(given: argparse.Namespace, head: Head, summaries: list[Any]) -> 
 
 
 def _show_trend(given: argparse.Namespace, head: Head, summaries: list[Any]) -> int:
-    from probe.reading.rules import IN_DUMPS
+    from probe.series.table import IN_DUMPS
 
     choice = str(head.settings.get("like")), str(head.settings.get("stat"))
     return show_trend(summaries, given, choice, read_thresholds(given.rules, IN_DUMPS))

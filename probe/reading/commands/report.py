@@ -9,8 +9,8 @@ import sys
 from typing import Any
 
 from probe.errors import UsageError
-from probe.reading import text
 from probe.reading.commands.arguments import PATH, add_choice, add_parser, add_workers, workers
+from probe.reading.dumps import text
 
 
 def add_report(commands: Any) -> None:

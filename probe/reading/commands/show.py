@@ -8,8 +8,8 @@ import argparse
 import sys
 from typing import Any
 
-from probe.reading import text
 from probe.reading.commands.arguments import PATH, ROWS, add_choice, add_parser
+from probe.reading.dumps import text
 
 
 def add_show(commands: Any) -> None:
@@ -39,9 +39,9 @@ def add_show(commands: Any) -> None:
 
 def run_show(given: argparse.Namespace) -> int:
     """Run ``probe show``."""
-    from probe.reading.query import Query, answer_to
-    from probe.reading.run import open
-    from probe.reading.show import overview
+    from probe.reading.dumps.query import Query, answer_to
+    from probe.reading.dumps.run import open
+    from probe.reading.dumps.show import overview
 
     width = text.terminal_width()
     query = Query(

@@ -10,11 +10,11 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from probe.reading import text
 from probe.reading.commands.arguments import ROWS, add_parser, read_thresholds
+from probe.reading.dumps import text
 
 if TYPE_CHECKING:
-    from probe.reading.series import RankSeries
+    from probe.series.series import RankSeries
 
 #: series that are shown without --like
 _FIRST = ("loss", "total", "scale", "logged")
@@ -45,8 +45,8 @@ def add_watch(commands: Any) -> None:
 
 def run_watch(given: argparse.Namespace) -> int:
     """Run ``probe watch``."""
-    from probe.reading.rules import ONLINE
-    from probe.reading.series import open_series
+    from probe.series.series import open_series
+    from probe.series.table import ONLINE
 
     thresholds, ranks = read_thresholds(given.rules, ONLINE), open_series(given.path)
     if given.csv:
@@ -64,8 +64,8 @@ def run_watch(given: argparse.Namespace) -> int:
 
 def _show(rank: RankSeries, given: argparse.Namespace, thresholds: dict[str, float]) -> int:
     """Print the series and alarms of a rank; return the number of alarms."""
-    from probe.reading.online_rules import kind_of
-    from probe.reading.trend import sparkline
+    from probe.reading.one_run.trend import sparkline
+    from probe.series.online_rules import kind_of
 
     steps, seconds = rank.steps, rank["seconds"].values
     pace = f", {float(sorted(seconds)[len(seconds) // 2]):.3g} s a step" if len(seconds) else ""
@@ -103,7 +103,7 @@ def _thinned(values: list[float]) -> list[float]:
 
 def _follow(given: argparse.Namespace, thresholds: dict[str, float], count: int) -> int:
     """Print each new alarm until the user interrupts."""
-    from probe.reading.series import open_series
+    from probe.series.series import open_series
 
     seen = {rank.path: len(rank.alarms(thresholds)) for rank in open_series(given.path)}
     try:
@@ -119,7 +119,7 @@ def _follow(given: argparse.Namespace, thresholds: dict[str, float], count: int)
 
 
 def _export(ranks: list[RankSeries], given: argparse.Namespace) -> int:
-    from probe.reading.series_views import write_msprobe_csv, write_tensorboard
+    from probe.reading.one_run.series_views import write_msprobe_csv, write_tensorboard
 
     if given.msprobe_csv:
         print(f"{len(write_msprobe_csv(ranks, given.msprobe_csv))} csv files are in {text.safe(given.msprobe_csv)}")
@@ -130,7 +130,7 @@ def _export(ranks: list[RankSeries], given: argparse.Namespace) -> int:
 
 
 def _write_csv(ranks: list[RankSeries], like: str) -> None:
-    from probe.reading.tables import write_csv
+    from probe.reading.dumps.tables import write_csv
 
     rows = (
         (name, rank.rank, step, value)

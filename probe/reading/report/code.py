@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from probe.reading.frames import Frame, parse
-from probe.reading.text import safe, shorten
+from probe.reading.dumps.frames import Frame, parse
+from probe.reading.dumps.text import safe, shorten
 
 _PACKAGES = re.compile(r"^.*[/\\](?:site|dist)-packages[/\\]")
 _LIBRARY = re.compile(r"^.*[/\\]lib[/\\]python3(?:\.\d+)?[/\\]")

@@ -11,18 +11,18 @@ from typing import Any
 
 from probe.reading.compare.answer.result import ComparisonResult
 from probe.reading.compare.origins.origin import Origin
-from probe.reading.frames import Frame
-from probe.reading.nan import in_order
-from probe.reading.rank_checks import RankFinding, check_digests
+from probe.reading.dumps.frames import Frame
+from probe.reading.dumps.text import safe
+from probe.reading.one_run.nan import in_order
+from probe.reading.one_run.rank_checks import RankFinding, check_digests
+from probe.reading.one_run.trend import findings
 from probe.reading.report import part as kinds
 from probe.reading.report.chinese import chinese
 from probe.reading.report.code import Code, short_paths, without_paths
 from probe.reading.report.merge import Merged
 from probe.reading.report.monitored import alarms_of, main_lines
 from probe.reading.report.part import Part
-from probe.reading.text import safe
-from probe.reading.trend import findings
-from probe.reading.trend_rules import Trend
+from probe.series.trend_rules import Trend
 
 _MOST = 200
 

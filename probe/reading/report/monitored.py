@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from probe.reading.series_files import find_series
-from probe.reading.source import Rank
-from probe.reading.trend import TrendFinding
+from probe.reading.one_run.trend import TrendFinding
+from probe.series.series_files import find_series
+from probe.store.layout import Rank
 
 #: the lines of the page, and the series that they show
 _LINES = {"loss": "loss", "norm": "optimizer.global_norm", "learning_rate": "optimizer.learning_rate",
@@ -22,8 +22,8 @@ def main_lines(path: str) -> Iterator[tuple[Rank, dict[str, list[list[Any]]]]]:
     """Yield each rank of the monitor in a folder with its lines; nothing where there is no monitor."""
     if not path or not find_series(path):
         return
-    from probe.reading.series import open_series
-    from probe.reading.series_views import lines_of
+    from probe.reading.one_run.series_views import lines_of
+    from probe.series.series import open_series
 
     for rank in open_series(path):
         lines = {key: lines_of(rank, name) for key, name in _LINES.items() if name in rank.names}
@@ -34,7 +34,7 @@ def alarms_of(path: str) -> list[TrendFinding]:
     """Return what the rules say about the series of the monitor in a folder."""
     if not path or not find_series(path):
         return []
-    from probe.reading.series import open_series
-    from probe.reading.series_views import findings_of
+    from probe.reading.one_run.series_views import findings_of
+    from probe.series.series import open_series
 
     return [item for rank in open_series(path) for item in findings_of(rank)]

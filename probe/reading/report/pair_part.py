@@ -9,19 +9,19 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from probe.reading import entry_name
 from probe.reading.compare.answer.unit import compare_unit
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
 from probe.reading.compare.judging.verdicts import HARD, Slot
 from probe.reading.compare.pairing.alignment import NONE, Pair
-from probe.reading.flow import Flow
+from probe.reading.dumps import entry_name
+from probe.reading.dumps.flow import Flow
+from probe.reading.dumps.source import DumpFolder
+from probe.reading.dumps.text import safe, shape, shorten
+from probe.reading.dumps.values import is_tensor, plain, real
 from probe.reading.report import part as kinds
 from probe.reading.report.histograms import add_histograms
 from probe.reading.report.part import VERDICTS, Part, PartMaker
 from probe.reading.report.series import gradient_norms, loss, update_numbers
-from probe.reading.source import DumpFolder
-from probe.reading.text import safe, shape, shorten
-from probe.reading.values import is_tensor, plain, real
 
 _CODES = {verdict: code for code, verdict in enumerate(VERDICTS)}
 #: how much larger the difference of an output is than that of the inputs, before it counts as grown
@@ -43,7 +43,7 @@ def pair_part(folder_a: DumpFolder, folder_b: DumpFolder, options: Options) -> P
 
 
 def _fill(part: Part, comparing: JudgedPairs) -> None:
-    from probe.reading.rank_checks import digest_of
+    from probe.reading.one_run.rank_checks import digest_of
 
     PairReader(part, comparing).read()
     for side, dump in (("a", comparing.a), ("b", comparing.b)):

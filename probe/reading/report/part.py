@@ -10,8 +10,8 @@ from typing import Any, Union
 
 from probe.reading.compare.origins.origin import Origin
 from probe.reading.compare.origins.unit_summary import UnitSummary
-from probe.reading.nan import Found
-from probe.reading.rank_checks import Digest
+from probe.reading.one_run.nan import Found
+from probe.reading.one_run.rank_checks import Digest
 from probe.reading.report.columns import Texts, single
 
 #: the states of a call, in the order of their weight; the page has the words

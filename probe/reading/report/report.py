@@ -10,15 +10,15 @@ from typing import NamedTuple
 from probe.errors import UsageError
 from probe.reading.compare.answer.comparison import pair_folders
 from probe.reading.compare.judging.judged_pairs import Options
-from probe.reading.query import folders
+from probe.reading.dumps.query import folders
+from probe.reading.dumps.run import Run
+from probe.reading.dumps.run import open as open_run
+from probe.reading.dumps.work import HERE, Workers, run_units
 from probe.reading.report.content import Content, ContentMaker
 from probe.reading.report.page import write
 from probe.reading.report.pair_part import pair_part
 from probe.reading.report.run_part import run_part
-from probe.reading.run import Run
-from probe.reading.run import open as open_run
-from probe.reading.series_files import find_series
-from probe.reading.work import HERE, Workers, run_units
+from probe.series.series_files import find_series
 
 #: above this size a page is slow to open, and mails refuse it
 LARGE = 30_000_000

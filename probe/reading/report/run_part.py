@@ -7,10 +7,13 @@ from __future__ import annotations
 from typing import Any
 
 from probe.errors import UsageError
-from probe.reading.document import paused_gc
-from probe.reading.dump import Call, Dump
-from probe.reading.nan import LARGEST, NEAR, Found, look_into
-from probe.reading.rank_checks import digest_of
+from probe.reading.dumps.document import paused_gc
+from probe.reading.dumps.dump import Call, Dump
+from probe.reading.dumps.source import DumpFolder
+from probe.reading.dumps.text import safe
+from probe.reading.dumps.values import Record, has_nonfinite, is_tensor, leaves, real
+from probe.reading.one_run.nan import LARGEST, NEAR, Found, look_into
+from probe.reading.one_run.rank_checks import digest_of
 from probe.reading.report import part as kinds
 from probe.reading.report.pair_part import (
     add_note,
@@ -25,9 +28,6 @@ from probe.reading.report.pair_part import (
 )  # fmt: skip
 from probe.reading.report.part import Part, PartMaker
 from probe.reading.report.series import gradient_norms, loss, update_numbers
-from probe.reading.source import DumpFolder
-from probe.reading.text import safe
-from probe.reading.values import Record, has_nonfinite, is_tensor, leaves, real
 
 _PLAIN = {"input_args": "input", "input_kwargs": "kwargs"}
 

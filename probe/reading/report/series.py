@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from probe.reading.dump import Dump
-from probe.reading.entry_name import BACKWARD, DEBUG, GRADIENT
-from probe.reading.updates import is_update, series
-from probe.reading.values import element_count, is_tensor, leaves, real
+from probe.reading.dumps.dump import Dump
+from probe.reading.dumps.entry_name import BACKWARD, DEBUG, GRADIENT
+from probe.reading.dumps.updates import is_update, series
+from probe.reading.dumps.values import element_count, is_tensor, leaves, real
 
 
 def loss(dump: Dump) -> tuple[str, float] | None:

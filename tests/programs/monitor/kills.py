@@ -25,7 +25,7 @@ import numpy as np
 from mindspore import nn
 
 from probe import PrecisionDebugger
-from probe.reading.series import open_series
+from probe.series.series import open_series
 
 STEPS = 400
 

@@ -28,7 +28,7 @@ import numpy as np
 from mindspore import nn
 
 from probe import PrecisionDebugger
-from probe.reading.series import open_series
+from probe.series.series import open_series
 
 ms.set_context(mode=ms.PYNATIVE_MODE, pynative_synchronize=True)
 ms.set_device("CPU")

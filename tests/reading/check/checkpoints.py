@@ -9,7 +9,7 @@ import json
 import ml_dtypes
 import numpy as np
 
-from tests.reading.torch import archives
+from tests.reading.dumps.torch import archives
 
 _WORDS = {"f4": "Float32", "f2": "Float16", "i4": "Int32", "i8": "Int64", "b1": "Bool"}
 _SAFE = {"Float32": "F32", "Float16": "F16", "BFloat16": "BF16", "Int32": "I32", "Int64": "I64", "Bool": "BOOL"}

@@ -19,7 +19,7 @@ from probe.__main__ import main
 from tests.reading.check import checkpoints
 from tests.reading.check.checkpoints import WRITERS, write_ckpt, write_safetensors
 from tests.reading.check.snapshots import Experiment, arrays
-from tests.reading.torch import archives
+from tests.reading.dumps.torch import archives
 from tests.support import processes
 from tests.support.paths import ROOT
 

@@ -13,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 
 from probe.errors import UsageError
-from probe.reading import text
 from probe.reading.check.difference import Difference, Importance, listed, only, pair
 from probe.reading.check.names import Matched, match_names, renaming
 from probe.reading.check.snapshot import read_snapshots
@@ -23,6 +22,7 @@ from probe.reading.check.weights.distance import distance, order
 from probe.reading.check.weights.dumped import read_dumped
 from probe.reading.check.weights.torch_state import read_torch
 from probe.reading.check.weights.weight import Weight, numpy_dtype
+from probe.reading.dumps import text
 
 Weights = dict[str, Weight]
 _READERS: dict[str, Callable[[str], Weights]] = {

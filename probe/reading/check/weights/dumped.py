@@ -12,9 +12,9 @@ from typing import Any
 
 from probe.errors import UsageError
 from probe.reading.check.weights.weight import Array, Weight
-from probe.reading.dump import Dump
-from probe.reading.load import load_array
-from probe.reading.source import find_folders
+from probe.reading.dumps.dump import Dump
+from probe.reading.dumps.load import load_array
+from probe.reading.dumps.source import find_folders
 from probe.store import layout
 
 _CELL = re.compile(r"Cell\.(.+)\.[^.]+\.forward\.0")

@@ -15,10 +15,10 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 
 from probe.errors import UsageError
-from probe.reading import torch_pickle
 from probe.reading.check.weights.weight import Array, Weight, in_file, numpy_dtype
-from probe.reading.torch_arrays import _BROKEN, Archive, open_archive, storage_of, tensor_of
-from probe.reading.torch_pickle import Layout, NotATensor
+from probe.reading.dumps import torch_pickle
+from probe.reading.dumps.torch_arrays import _BROKEN, Archive, open_archive, storage_of, tensor_of
+from probe.reading.dumps.torch_pickle import Layout, NotATensor
 
 _MOST_MEMBERS, _MOST_DESCRIPTION, _MOST_DEPTH = 1 << 20, 1 << 28, 100
 #: dtype of torch -> MindSpore's word

@@ -18,12 +18,12 @@ from probe.reading.compare.distances.tolerance import Rule
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
 from probe.reading.compare.layouts.groups import layout_pairs
 from probe.reading.compare.origins.unit_summary import UnitSummary
-from probe.reading.dump import Dump
-from probe.reading.query import folders
-from probe.reading.run import Run
-from probe.reading.run import open as open_run
-from probe.reading.source import DumpFolder
-from probe.reading.work import Workers, run_units
+from probe.reading.dumps.dump import Dump
+from probe.reading.dumps.query import folders
+from probe.reading.dumps.run import Run
+from probe.reading.dumps.run import open as open_run
+from probe.reading.dumps.source import DumpFolder
+from probe.reading.dumps.work import Workers, run_units
 
 #: one side of a comparison: a path, a run or one dump
 Side = Union[str, "os.PathLike[str]", Run, Dump]

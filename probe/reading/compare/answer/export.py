@@ -12,13 +12,13 @@ import shutil
 from collections.abc import Iterator
 from typing import Any
 
-from probe.reading import entry_name
 from probe.reading.compare.distances.tolerance import of_dtype
 from probe.reading.compare.judging.judged_pairs import JudgedPairs
 from probe.reading.compare.judging.verdicts import Slot
 from probe.reading.compare.pairing.alignment import NONE
-from probe.reading.text import csv_text
-from probe.reading.values import element_count, is_tensor, plain
+from probe.reading.dumps import entry_name
+from probe.reading.dumps.text import csv_text
+from probe.reading.dumps.values import element_count, is_tensor, plain
 
 COLUMNS = (
     "step", "rank", "cell", "call_a", "call_b", "how", "place", "verdict", "rel_l2", "max_abs", "exact",

@@ -10,8 +10,8 @@ from typing import Any
 from probe.reading.compare.judging.judged_pairs import JudgedPairs
 from probe.reading.compare.judging.verdicts import HARD
 from probe.reading.compare.pairing.alignment import NONE
-from probe.reading.frames import user_frame
-from probe.reading.values import NUMBERS, is_tensor, real
+from probe.reading.dumps.frames import user_frame
+from probe.reading.dumps.values import NUMBERS, is_tensor, real
 
 STATISTICS_COLUMNS = (
     "NPU Name", "Bench Name", "NPU Dtype", "Bench Dtype", "NPU Tensor Shape", "Bench Tensor Shape",

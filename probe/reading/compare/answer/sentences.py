@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from probe.reading import entry_name, text
 from probe.reading.compare.answer.update_sentences import line_of, update_sentence
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.judging.arrays import Arrays
@@ -40,11 +39,12 @@ from probe.reading.compare.origins.origin import (
     Site,
 )  # fmt: skip
 from probe.reading.compare.pairing.alignment import NONE
-from probe.reading.dump import Dump
-from probe.reading.entry_name import BACKWARD, CELL, GRADIENT
-from probe.reading.flow import is_constant
-from probe.reading.frames import user_frame
-from probe.reading.values import NUMBERS, is_tensor
+from probe.reading.dumps import entry_name, text
+from probe.reading.dumps.dump import Dump
+from probe.reading.dumps.entry_name import BACKWARD, CELL, GRADIENT
+from probe.reading.dumps.flow import is_constant
+from probe.reading.dumps.frames import user_frame
+from probe.reading.dumps.values import NUMBERS, is_tensor
 
 _CONTEXT, _ROAD = 2, 8
 _PLACES = {"kwargs": "argument", "attributes": "attribute", "model_parameters": "parameter"}

@@ -4,9 +4,9 @@
 
 from __future__ import annotations
 
-from probe.reading import text
 from probe.reading.compare.answer.result import ComparisonResult
 from probe.reading.compare.origins.origin import Origin
+from probe.reading.dumps import text
 
 _ORIGINS, _CELLS, _NOTES, _LONG = 5, 5, 3, 230
 

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable
 
 from probe.errors import UsageError
-from probe.reading import entry_name
 from probe.reading.compare.answer.sentences import Describer
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
@@ -28,10 +27,11 @@ from probe.reading.compare.origins.origin import (
 )
 from probe.reading.compare.origins.unit_summary import Collective, UnitCounts, UnitOrigins, UnitSummary
 from probe.reading.compare.pairing.alignment import NONE
-from probe.reading.document import paused_gc
-from probe.reading.dump import Dump
-from probe.reading.entry_name import API, BACKWARD
-from probe.reading.source import DumpFolder, DumpSource
+from probe.reading.dumps import entry_name
+from probe.reading.dumps.document import paused_gc
+from probe.reading.dumps.dump import Dump
+from probe.reading.dumps.entry_name import API, BACKWARD
+from probe.reading.dumps.source import DumpFolder, DumpSource
 from probe.store import layout
 
 _MOST_ORIGINS, _MOST_NAMES, _MOST_CELLS = 50, 50, 200

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import math
 
-from probe.reading import text
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.judging.verdicts import HARD, Slot
 from probe.reading.compare.origins.updates import is_missing, number_name
 from probe.reading.compare.pairing.alignment import NONE
-from probe.reading.entry_name import API, GRADIENT
-from probe.reading.updates import GRADIENTS, NUMBERS, STATES, number
-from probe.reading.values import is_tensor, real
+from probe.reading.dumps import text
+from probe.reading.dumps.entry_name import API, GRADIENT
+from probe.reading.dumps.updates import GRADIENTS, NUMBERS, STATES, number
+from probe.reading.dumps.values import is_tensor, real
 
 _SHOWN = 3
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from probe.reading.compare.answer.comparison import Comparison
 from probe.reading.compare.answer.export import COLUMNS
-from probe.reading.tables import write_xlsx
+from probe.reading.dumps.tables import write_xlsx
 
 
 def to_xlsx(comparison: Comparison, path: str | os.PathLike[str]) -> None:

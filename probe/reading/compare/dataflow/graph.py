@@ -23,11 +23,11 @@ from probe.reading.compare.judging.verdicts import (
     is_state,
 )
 from probe.reading.compare.pairing.alignment import NONE, Alignment, Pair
-from probe.reading.dump import Dump
-from probe.reading.entry_name import API, BACKWARD, CELL, FORWARD, GRADIENT, EntryName
-from probe.reading.flow import Flow, Link, content_key, is_constant
-from probe.reading.updates import NUMBERS, is_update
-from probe.reading.values import is_tensor, leaves
+from probe.reading.dumps.dump import Dump
+from probe.reading.dumps.entry_name import API, BACKWARD, CELL, FORWARD, GRADIENT, EntryName
+from probe.reading.dumps.flow import Flow, Link, content_key, is_constant
+from probe.reading.dumps.updates import NUMBERS, is_update
+from probe.reading.dumps.values import is_tensor, leaves
 
 _PASSES = 12
 #: calls whose output has the elements of an input in other places, and those that may keep them in theirs

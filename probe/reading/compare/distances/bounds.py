@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from probe.reading.values import Record, real
+from probe.reading.dumps.values import Record, real
 
 _INF = math.inf
 #: how exact recorded means and norms are

@@ -8,8 +8,8 @@ from typing import Any
 
 from probe.reading.compare.distances.bounds import Distance
 from probe.reading.compare.distances.tolerance import of_dtype
-from probe.reading.entry_name import CELL, GRADIENT, EntryName
-from probe.reading.values import is_tensor
+from probe.reading.dumps.entry_name import CELL, GRADIENT, EntryName
+from probe.reading.dumps.values import is_tensor
 
 #: gradients are sums over the batch, which the frameworks add in other orders: so many tolerances are no difference
 _GRADIENTS = 10.0
@@ -33,7 +33,7 @@ def is_noise(a: Any, b: Any, found: Distance, factor: float) -> bool:
 def may_be_transposed(parts: EntryName, place: str, a: Any, b: Any) -> bool:
     """Return whether two tensors are parameters, or gradients of them, whose shapes are those of transposes.
 
-    >>> from probe.reading.entry_name import parse
+    >>> from probe.reading.dumps.entry_name import parse
     >>> name = parse("Cell.fc.Dense.forward.0")
     >>> may_be_transposed(name, "parameters.weight", {"shape": [2, 3]}, {"shape": [3, 2]})
     True
@@ -57,7 +57,7 @@ def is_told(parts: EntryName, place: str, a: Any, b: Any) -> bool:
 
     Signatures of APIs differ, and MindSpore has parameters where PyTorch has buffers. Numbers at one place do tell.
 
-    >>> from probe.reading.entry_name import parse
+    >>> from probe.reading.dumps.entry_name import parse
     >>> [is_told(parse("Tensor.__mul__.0.forward"), "input.1", 0.25, b) for b in (0.5, None)]
     [True, False]
     """

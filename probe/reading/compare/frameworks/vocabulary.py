@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from probe.reading.compare.frameworks import words
-from probe.reading.entry_name import CELL, GRADIENT, EntryName, parse
-from probe.reading.flow import Flow
+from probe.reading.dumps.entry_name import CELL, GRADIENT, EntryName, parse
+from probe.reading.dumps.flow import Flow
 
 
 class Vocabulary:

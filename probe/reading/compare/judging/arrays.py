@@ -84,7 +84,7 @@ class Arrays:
         paths = self._paths(a, b)
         if paths is None:
             raise UsageError("no array was written")
-        from probe.reading.load import load_array  # numpy
+        from probe.reading.dumps.load import load_array  # numpy
 
         found = [
             [load_array(path, str(record.get("dtype")), True) for path in files] for record, files in zip((a, b), paths)

@@ -28,9 +28,9 @@ from probe.reading.compare.judging.verdicts import (
     Slot,
     is_state,
 )
-from probe.reading.entry_name import API, BACKWARD, CELL, FORWARD, GRADIENT, EntryName
-from probe.reading.flow import content_key
-from probe.reading.values import Leaf, element_count, is_tensor, leaves, plain, real
+from probe.reading.dumps.entry_name import API, BACKWARD, CELL, FORWARD, GRADIENT, EntryName
+from probe.reading.dumps.flow import content_key
+from probe.reading.dumps.values import Leaf, element_count, is_tensor, leaves, plain, real
 
 #: key of an entry -> how places in it begin, and whether the call was given it
 _PARTS = {
@@ -356,7 +356,7 @@ def _is_carried(slot: Slot, given: list[tuple[float, int | None]]) -> bool:
 def is_unwritten(parts: EntryName, place: str) -> bool:
     """Return whether a tensor is memory as it was: of ``empty``, or a further output of BatchNorm.
 
-    >>> from probe.reading.entry_name import parse
+    >>> from probe.reading.dumps.entry_name import parse
     >>> name = parse("Primitive.bn_train.BatchNorm.0.forward")
     >>> is_unwritten(name, "output.1"), is_unwritten(name, "output.0")
     (True, False)

@@ -20,10 +20,10 @@ from probe.reading.compare.pairing.reductions import pair_reductions
 from probe.reading.compare.pairing.rewiring import Rewiring
 from probe.reading.compare.pairing.torch_arguments import fit, spell_dtypes
 from probe.reading.compare.pairing.updates import fit_updates
-from probe.reading.dump import Dump
-from probe.reading.entry_name import FORWARD
-from probe.reading.flow import Flow
-from probe.reading.values import is_tensor
+from probe.reading.dumps.dump import Dump
+from probe.reading.dumps.entry_name import FORWARD
+from probe.reading.dumps.flow import Flow
+from probe.reading.dumps.values import is_tensor
 
 if TYPE_CHECKING:
     from probe.reading.compare.judging.arrays import Arrays

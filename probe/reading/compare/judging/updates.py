@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from probe.reading.compare.distances.bounds import Distance
 from probe.reading.compare.judging.verdicts import DIFFERS, HARD, OTHER_BATCH, SHAPE, UNKNOWN_VALUE, Slot, is_state
-from probe.reading.updates import GRADIENTS, NUMBERS, STATES, number
-from probe.reading.values import is_tensor
+from probe.reading.dumps.updates import GRADIENTS, NUMBERS, STATES, number
+from probe.reading.dumps.values import is_tensor
 
 #: numbers so near to each other are the same: one was computed, or is a float32
 _NEAR = 1e-6

@@ -9,7 +9,7 @@ import re
 from typing import Any, NamedTuple
 
 from probe.reading.compare.distances.bounds import Distance
-from probe.reading.values import is_tensor, plain
+from probe.reading.dumps.values import is_tensor, plain
 
 #: verdicts on a tensor
 BITS, NUMBERS_EQUAL, CLOSE, DIFFERS, UNKNOWN_VALUE, ONE_SIDE, SHAPE, OTHER_BITS, NEAR_ZERO, NOT_COMBINED = (

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from probe.errors import UsageError
-from probe.reading import entry_name
 from probe.reading.compare.distances.tolerance import of_dtype
 from probe.reading.compare.judging.arrays import Arrays, exact_distance
 from probe.reading.compare.judging.shard_arrays import best_order, joined, like_parts
@@ -21,9 +20,10 @@ from probe.reading.compare.layouts.side import Place
 from probe.reading.compare.layouts.source import LayoutPair, LayoutSource
 from probe.reading.compare.origins.origin import Origin
 from probe.reading.compare.pairing.alignment import NONE
-from probe.reading.entry_name import CELL
-from probe.reading.updates import GRADIENTS, parameter_names
-from probe.reading.values import COUNTS, Record, has_nonfinite, real
+from probe.reading.dumps import entry_name
+from probe.reading.dumps.entry_name import CELL
+from probe.reading.dumps.updates import GRADIENTS, parameter_names
+from probe.reading.dumps.values import COUNTS, Record, has_nonfinite, real
 
 if TYPE_CHECKING:
     from probe.reading.compare.judging.judged_pairs import JudgedPairs

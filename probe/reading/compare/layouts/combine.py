@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from probe.errors import UsageError
-from probe.reading import entry_name
 from probe.reading.compare.judging.shard_arrays import Stored
 from probe.reading.compare.layouts.places import values, with_values
 from probe.reading.compare.layouts.settle import Settling, passed_on
@@ -21,11 +20,12 @@ from probe.reading.compare.layouts.side import Group, Side
 from probe.reading.compare.layouts.stages import has_micro_batches
 from probe.reading.compare.origins.origin import is_collective
 from probe.reading.compare.pairing.alignment import Alignment
-from probe.reading.document import Document
-from probe.reading.dump import Dump
-from probe.reading.entry_name import CELL
-from probe.reading.source import DumpFolder
-from probe.reading.values import is_tensor, plain
+from probe.reading.dumps import entry_name
+from probe.reading.dumps.document import Document
+from probe.reading.dumps.dump import Dump
+from probe.reading.dumps.entry_name import CELL
+from probe.reading.dumps.source import DumpFolder
+from probe.reading.dumps.values import is_tensor, plain
 
 #: Cells that communicate and compute nothing
 _REGION = re.compile(r"(Copy|Reduce|Gather|Scatter)\w*(To|From)\w*Region|^All(Reduce|Gather)|^ReduceScatter")

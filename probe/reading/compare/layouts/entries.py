@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from probe.errors import UsageError
-from probe.reading.source import DumpFolder, DumpSource
+from probe.reading.dumps.source import DumpFolder, DumpSource
 from probe.store import layout
 
 #: entries begin at lines that are indented by two, as recorders write them

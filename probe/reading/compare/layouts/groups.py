@@ -14,9 +14,10 @@ from probe.reading.compare.layouts.layout import Layout, complete, header_layout
 from probe.reading.compare.layouts.placements import recorded_layout
 from probe.reading.compare.layouts.side import Group
 from probe.reading.compare.layouts.source import LayoutPair, LayoutSource
-from probe.reading.query import folders
-from probe.reading.run import Run
-from probe.reading.source import DumpFolder, Rank
+from probe.reading.dumps.query import folders
+from probe.reading.dumps.run import Run
+from probe.reading.dumps.source import DumpFolder
+from probe.store.layout import Rank
 
 #: pairs of folders, and the labels of those that only one run has
 Pairs = tuple[list[tuple[DumpFolder, DumpFolder]], tuple[list[str], list[str]]]

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from probe.errors import UsageError
-from probe.reading.source import DumpFolder, Rank
+from probe.reading.dumps.source import DumpFolder
 from probe.store import layout as files
+from probe.store.layout import Rank
 
 ALLOWED = "Allowed: tp, pp, dp, vpp with a number from 1, and order, as tp=8,pp=2,order=tp-cp-ep-dp-pp."
 _SIZES = ("tp", "pp", "dp", "vpp")

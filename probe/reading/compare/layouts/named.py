@@ -8,10 +8,10 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from probe.reading import entry_name
 from probe.reading.compare.layouts.places import values
 from probe.reading.compare.origins.origin import COMMUNICATION, GRADIENT_KIND, OPTIMIZER
-from probe.reading.values import is_tensor, real
+from probe.reading.dumps import entry_name
+from probe.reading.dumps.values import is_tensor, real
 
 #: how exactly a factor is that of a number of ranks
 _EXACT = 2e-3

@@ -13,8 +13,8 @@ from typing import Any
 from probe.errors import UsageError
 from probe.reading.compare.judging.shard_arrays import Stored, joined_grid
 from probe.reading.compare.layouts.shards import ODD, WHOLE, Shards, agree
-from probe.reading.source import DumpFolder
-from probe.reading.values import Record
+from probe.reading.dumps.source import DumpFolder
+from probe.reading.dumps.values import Record
 from probe.store import layout as files
 
 #: the axis of a tensor of which ranks have parts, or terms of a sum, as their layouts tell
@@ -146,7 +146,7 @@ def array_of(folder: str, record: Record) -> Any:
     Raises:
         UsageError: when it was not written, or cannot be read.
     """
-    from probe.reading.load import load_array
+    from probe.reading.dumps.load import load_array
 
     name = record.get("data_name")
     if not isinstance(name, str) or not name or os.path.basename(name) != name:

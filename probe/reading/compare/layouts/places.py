@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from probe.reading.entry_view import WORDS
-from probe.reading.values import MAX_DEPTH, Leaf, is_tensor, leaves
+from probe.reading.dumps.entry_view import WORDS
+from probe.reading.dumps.values import MAX_DEPTH, Leaf, is_tensor, leaves
 
 #: parts of an entry that a call is given
 GIVEN = ("input", "kwargs", "parameters")

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from probe.reading import entry_name
 from probe.reading.compare.judging.shard_arrays import Stored
 from probe.reading.compare.layouts.placements import GRID, Placed
 from probe.reading.compare.layouts.places import GIVEN, values
 from probe.reading.compare.layouts.shards import ALONE, ODD, WHOLE, Shards, agree, not_combined
 from probe.reading.compare.layouts.side import MOVING, Place, Side
-from probe.reading.entry_name import FORWARD
-from probe.reading.flow import content_key, is_constant
-from probe.reading.values import Record, element_count, is_tensor, real
+from probe.reading.dumps import entry_name
+from probe.reading.dumps.entry_name import FORWARD
+from probe.reading.dumps.flow import content_key, is_constant
+from probe.reading.dumps.values import Record, element_count, is_tensor, real
 
 #: how exactly two ways to add up agree: sums in float64, and those of which the result is a float32
 _ROUNDING, _ROUNDING_32 = 1e-12, 1e-6

@@ -11,8 +11,8 @@ from typing import Any
 from probe.reading.compare.distances.bounds import distance
 from probe.reading.compare.distances.tolerance import of_dtype
 from probe.reading.compare.judging.shard_arrays import Stored
-from probe.reading.flow import content_key
-from probe.reading.values import Record, element_count
+from probe.reading.dumps.flow import content_key
+from probe.reading.dumps.values import Record, element_count
 
 #: the axis of a tensor that every rank has as a whole
 WHOLE = -1

@@ -8,18 +8,18 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from probe.reading import entry_name
 from probe.reading.compare.layouts.entries import read_entries
 from probe.reading.compare.layouts.placements import Placed, has_placements
 from probe.reading.compare.layouts.places import GIVEN, values
 from probe.reading.compare.layouts.shards import ALONE, Shards, axis_between
 from probe.reading.compare.layouts.stages import Stages
 from probe.reading.compare.origins.origin import is_collective, is_random
-from probe.reading.document import Document
-from probe.reading.entry_name import API, BACKWARD, CELL, FORWARD, GRADIENT
-from probe.reading.flow import Flow, content_key, is_constant
-from probe.reading.source import DumpFolder
-from probe.reading.values import is_tensor, plain
+from probe.reading.dumps import entry_name
+from probe.reading.dumps.document import Document
+from probe.reading.dumps.entry_name import API, BACKWARD, CELL, FORWARD, GRADIENT
+from probe.reading.dumps.flow import Flow, content_key, is_constant
+from probe.reading.dumps.source import DumpFolder
+from probe.reading.dumps.values import is_tensor, plain
 
 #: parameters that the forward changes, on each rank by its own data
 MOVING = re.compile(r"(^|\.)moving_(mean|variance)$")

@@ -11,8 +11,8 @@ from probe.reading.compare.layouts.combine import Combining
 from probe.reading.compare.layouts.entries import read_entries
 from probe.reading.compare.layouts.places import values
 from probe.reading.compare.layouts.side import Group, Place
-from probe.reading.document import Document
-from probe.reading.values import Record, is_tensor
+from probe.reading.dumps.document import Document
+from probe.reading.dumps.values import Record, is_tensor
 
 
 class LayoutPair:

@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from probe.reading import entry_name
 from probe.reading.compare.origins.origin import is_collective
-from probe.reading.document import Document
-from probe.reading.entry_name import BACKWARD, CELL, DEBUG, GRADIENT, OTHER, EntryName
+from probe.reading.dumps import entry_name
+from probe.reading.dumps.document import Document
+from probe.reading.dumps.entry_name import BACKWARD, CELL, DEBUG, GRADIENT, OTHER, EntryName
 
 
 class Renaming:

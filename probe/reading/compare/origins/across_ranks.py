@@ -19,7 +19,7 @@ from probe.reading.compare.origins.origin import (
     is_collective,
 )  # fmt: skip
 from probe.reading.compare.origins.unit_summary import UnitSummary
-from probe.reading.entry_name import parse
+from probe.reading.dumps.entry_name import parse
 
 _MOST, _FEW = 100, 3
 #: what may be the cause of parameters that differ in the next step: without and with the entry of the update

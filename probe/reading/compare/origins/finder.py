@@ -41,10 +41,10 @@ from probe.reading.compare.origins.rules import (
 )
 from probe.reading.compare.origins.updates import call_between, first_of_kinds, lacking_update, update_facts
 from probe.reading.compare.pairing.alignment import NONE, REPLACED
-from probe.reading.entry_name import BACKWARD
-from probe.reading.flow import content_key
-from probe.reading.updates import NUMBERS
-from probe.reading.values import is_tensor
+from probe.reading.dumps.entry_name import BACKWARD
+from probe.reading.dumps.flow import content_key
+from probe.reading.dumps.updates import NUMBERS
+from probe.reading.dumps.values import is_tensor
 
 #: an output may differ by this many times the greatest difference of the inputs
 _GROWN = 10.0

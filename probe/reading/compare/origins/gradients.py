@@ -7,8 +7,8 @@ from __future__ import annotations
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.judging.verdicts import ONE_SIDE, Slot
 from probe.reading.compare.pairing.alignment import NONE
-from probe.reading.entry_name import BACKWARD
-from probe.reading.values import is_tensor
+from probe.reading.dumps.entry_name import BACKWARD
+from probe.reading.dumps.values import is_tensor
 
 _MOST = 400
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from probe.naming import COLLECTIVE
-from probe.reading.entry_name import EntryName
-from probe.reading.frames import Frame
+from probe.reading.dumps.entry_name import EntryName
+from probe.reading.dumps.frames import Frame
 
 OUTSIDE, DATA, PARAMETER, OPTIMIZER, ARGUMENT, WIRING, CALLS, COMPUTATION, GRADIENT_KIND, COMMUNICATION, RANDOM = (
     "outside value", "data", "parameter", "optimizer", "argument", "wiring", "calls", "computation", "gradient",
@@ -148,7 +148,7 @@ class Origin:
 def is_random(parts: EntryName) -> bool:
     """Return whether a call draws random numbers.
 
-    >>> from probe.reading.entry_name import parse
+    >>> from probe.reading.dumps.entry_name import parse
     >>> [is_random(parse(f"{name}.0.forward")) for name in ("Functional.dropout", "Mint.randn", "Tensor.normalize")]
     [True, True, False]
     """

@@ -10,8 +10,8 @@ from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.judging.verdicts import ONE_SIDE, Slot
 from probe.reading.compare.origins.rules import UpdateFacts
 from probe.reading.compare.pairing.alignment import NONE
-from probe.reading.entry_name import BACKWARD, GRADIENT, parse
-from probe.reading.updates import GRADIENTS, NUMBERS, STATES
+from probe.reading.dumps.entry_name import BACKWARD, GRADIENT, parse
+from probe.reading.dumps.updates import GRADIENTS, NUMBERS, STATES
 
 
 def first_of_kinds(hard: list[Slot]) -> list[Slot]:

@@ -13,11 +13,11 @@ from probe.reading.compare.frameworks.vocabulary import Vocabulary
 from probe.reading.compare.pairing.between import match_between
 from probe.reading.compare.pairing.crossed import crossed_cells
 from probe.reading.compare.pairing.sequence import match
-from probe.reading.dump import Dump
-from probe.reading.entry_name import API, CELL, FORWARD, GRADIENT
-from probe.reading.flow import Flow, backward_name
-from probe.reading.frames import user_frame
-from probe.reading.values import element_count, is_tensor, leaves, plain, real
+from probe.reading.dumps.dump import Dump
+from probe.reading.dumps.entry_name import API, CELL, FORWARD, GRADIENT
+from probe.reading.dumps.flow import Flow, backward_name
+from probe.reading.dumps.frames import user_frame
+from probe.reading.dumps.values import element_count, is_tensor, leaves, plain, real
 
 #: how a pair was found
 EXACT, COUNTED, MOVED, RENAMED, MAPPED, STATISTICS, REPLACED = (

@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from probe.reading.dump import Dump
-from probe.reading.entry_name import CELL, FORWARD
-from probe.reading.flow import Flow, content_key
-from probe.reading.frames import user_frame
+from probe.reading.dumps.dump import Dump
+from probe.reading.dumps.entry_name import CELL, FORWARD
+from probe.reading.dumps.flow import Flow, content_key
+from probe.reading.dumps.frames import user_frame
 
 
 def crossed_cells(flows: tuple[Flow, Flow], dumps: tuple[Dump, Dump]) -> list[tuple[int, int]]:

@@ -4,9 +4,9 @@
 
 from __future__ import annotations
 
-from probe.reading.dump import Dump
-from probe.reading.entry_name import API, CELL, GRADIENT, parse
-from probe.reading.updates import is_update
+from probe.reading.dumps.dump import Dump
+from probe.reading.dumps.entry_name import API, CELL, GRADIENT, parse
+from probe.reading.dumps.updates import is_update
 
 
 def leave_out_unrecorded(a: Dump, b: Dump) -> str:

@@ -8,9 +8,9 @@ from typing import Any
 
 from probe.reading.compare.distances.bounds import distance
 from probe.reading.compare.pairing.alignment import Alignment
-from probe.reading.dump import Dump
-from probe.reading.flow import content_key
-from probe.reading.values import is_tensor
+from probe.reading.dumps.dump import Dump
+from probe.reading.dumps.flow import content_key
+from probe.reading.dumps.values import is_tensor
 
 _COMMUTATIVE = frozenset(
     ("add", "iadd", "mul", "imul", "multiply", "tensoradd", "maximum", "minimum", "eq", "equal", "ne", "not_equal",

@@ -11,11 +11,11 @@ from collections.abc import Hashable
 from typing import Any
 
 from probe.reading.compare.pairing.alignment import MOVED, Alignment
-from probe.reading.dump import Dump
-from probe.reading.entry_name import API, BACKWARD, CELL, GRADIENT
-from probe.reading.flow import Flow, Link, content_key
-from probe.reading.updates import is_update
-from probe.reading.values import is_tensor, leaves
+from probe.reading.dumps.dump import Dump
+from probe.reading.dumps.entry_name import API, BACKWARD, CELL, GRADIENT
+from probe.reading.dumps.flow import Flow, Link, content_key
+from probe.reading.dumps.updates import is_update
+from probe.reading.dumps.values import is_tensor, leaves
 
 
 def pair_reductions(alignment: Alignment, a: Dump, b: Dump) -> None:

@@ -8,9 +8,9 @@ from collections.abc import Hashable
 from typing import Any
 
 from probe.reading.compare.pairing.alignment import MOVED, Alignment
-from probe.reading.dump import Dump
-from probe.reading.flow import Link
-from probe.reading.values import is_tensor, leaves, plain
+from probe.reading.dumps.dump import Dump
+from probe.reading.dumps.flow import Link
+from probe.reading.dumps.values import is_tensor, leaves, plain
 
 
 class Rewiring:

@@ -13,10 +13,10 @@ from typing import Any
 from probe.reading.compare.distances.bounds import distance
 from probe.reading.compare.frameworks import words
 from probe.reading.compare.pairing.alignment import Alignment
-from probe.reading.dump import Dump
-from probe.reading.entry_name import API, CELL, FORWARD, GRADIENT
-from probe.reading.flow import Flow
-from probe.reading.values import Record, element_count, is_tensor, leaves, tensors
+from probe.reading.dumps.dump import Dump
+from probe.reading.dumps.entry_name import API, CELL, FORWARD, GRADIENT
+from probe.reading.dumps.flow import Flow
+from probe.reading.dumps.values import Record, element_count, is_tensor, leaves, tensors
 
 
 def spell_dtypes(dump: Dump) -> None:

@@ -7,11 +7,11 @@ from __future__ import annotations
 from typing import Any
 
 from probe.reading.compare.pairing.alignment import Alignment
-from probe.reading.dump import Dump
-from probe.reading.entry_name import CELL
-from probe.reading.flow import Flow
-from probe.reading.updates import GRADIENTS, by_parameter, gradients, is_update, parameter_names
-from probe.reading.values import is_tensor, plain
+from probe.reading.dumps.dump import Dump
+from probe.reading.dumps.entry_name import CELL
+from probe.reading.dumps.flow import Flow
+from probe.reading.dumps.updates import GRADIENTS, by_parameter, gradients, is_update, parameter_names
+from probe.reading.dumps.values import is_tensor, plain
 
 
 def fit_updates(alignment: Alignment, a: Dump, b: Dump) -> list[int]:

@@ -1,0 +1,77 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The rules of the key ``alert``: on the log, and in anomaly.json for msprobe's reader."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from probe.monitor.msprobe.config import AlertRule
+from probe.monitor.msprobe.names import Name
+from probe.store import file_io
+
+_log = logging.getLogger("probe")
+
+#: the part of the older mean in the running mean
+_KEPT = 0.99
+#: most alarms in anomaly.json, which is written anew with each
+_MOST = 1000
+#: the words of msprobe for the kinds of numbers, where they are not those of the files
+_TAGS = {"grad_unreduced": "acc_grad", "grad_reduced": "post_grad"}
+
+
+class Alerts:
+    """Compares each number with the running mean of its series.
+
+    Args:
+        rules: the rules; of several that hold, the first counts.
+        folder: the folder of anomaly.json; "" where it is not written.
+        rank: the rank.
+    """
+
+    def __init__(self, rules: Sequence[AlertRule], folder: str, rank: int) -> None:
+        self._rules, self._folder, self._rank = rules, folder, rank
+        self._means: dict[tuple[str, str], float] = {}
+        self._found: dict[str, dict[str, Any]] = {}
+
+    def look(self, kind: str, name: Name, micro: str, numbers: dict[str, float], step: int, call: int) -> None:
+        """Look at the numbers of one tensor.
+
+        Args:
+            kind: the beginning of the file's name.
+            name: the name of the tensor.
+            micro: the number of the part of the step, or "".
+            numbers: the numbers by the names of ``ops``.
+            step: the step.
+            call: the place of the tensor in the step.
+        """
+        tag = f"{name}{':' if micro else ''}{micro}/rank{self._rank}/{_TAGS.get(kind, kind)}"
+        for op, value in numbers.items():
+            mean = self._means.setdefault((tag, op), abs(value))
+            self._means[tag, op] = _KEPT * mean + (1 - _KEPT) * abs(value)
+            rule = next((rule for rule in self._rules if _holds(rule, op, value, mean)), None)
+            if rule is not None:
+                text = f"{rule.name}: {tag}: {op} is {value:.6g}, about {mean:.6g} before in step {step}"
+                _log.warning("alarm: %s", text)
+                if self._folder and len(self._found) < _MOST:
+                    self._found["_".join((tag, "step", str(step), "call", str(call)))] = {
+                        "rank": self._rank, "step": step, "micro_step": 0, "pp_stage": 0, "vpp_stage": name.stage,
+                        "call_id": call, "tag_name": tag, "message": text, "group_mates": [self._rank],
+                    }  # fmt: skip
+                    self._write()
+
+    def _write(self) -> None:
+        folder = file_io.make_dirs(os.path.join(self._folder, f"rank{self._rank}"))
+        with file_io.atomic_write(os.path.join(folder, "anomaly.json")) as file:
+            json.dump(self._found, file, indent=1)
+
+
+def _holds(rule: AlertRule, op: str, value: float, mean: float) -> bool:
+    if rule.name == "AnomalyNan":
+        return math.isnan(value) or (rule.threshold is not None and abs(value) > rule.threshold)
+    return op in ("norm", "mean") and rule.threshold is not None and abs(value) > mean * (1 + rule.threshold)

@@ -1,0 +1,177 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""A file with the summaries of some dumps: a head, then a line of JSON for each. ``probe merge`` joins such files."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from probe.errors import UsageError
+from probe.reading.compare.origins.origin import CodeLine, Origin, Site
+from probe.reading.compare.origins.unit_summary import Collective, UnitCounts, UnitOrigins, UnitSummary
+from probe.reading.dumps.frames import Frame
+from probe.reading.dumps.samples import Samples
+from probe.reading.one_run.nan import Found
+from probe.reading.one_run.rank_checks import Digest
+from probe.series.trend_rules import Point
+from probe.store import file_io
+
+_KINDS: dict[str, Any] = {
+    kind.__name__: kind
+    for kind in (
+        UnitSummary, UnitCounts, UnitOrigins, Collective, Origin, Site, CodeLine, Frame, Found, Digest, Samples, Point
+    )
+}  # fmt: skip
+_TUPLE, _DICT, _BYTES, _FORMAT = "tuple", "dict", "bytes", 1
+
+
+class Head(NamedTuple):
+    """The head of a file of summaries.
+
+    Attributes:
+        command: the command that made them: "compare", "nan", "ranks" or "trend".
+        settings: its settings; files with others cannot be put together.
+        paths: the folders that it read.
+        alone: the dumps that only A has, and only B, of a comparison.
+    """
+
+    command: str
+    settings: dict[str, Any]
+    paths: list[str]
+    alone: Sequence[Sequence[str]] = ()
+
+
+def write_summaries(output: str, head: Head, summaries: Sequence[Any]) -> None:
+    """Write summaries into a file; it appears when it is complete.
+
+    Args:
+        output: the file; "-" is standard output.
+        head: its head.
+        summaries: one for each step of each rank.
+
+    Raises:
+        UsageError: when the file cannot be written.
+    """
+    first = {"probe_summaries": _FORMAT, "count": len(summaries), **head._asdict()}
+    lines = (json.dumps(item) + "\n" for item in (first, *map(encode, summaries)))
+    if output == "-":
+        sys.stdout.writelines(lines)
+        return
+    try:
+        with file_io.atomic_write(output) as file:
+            file.writelines(lines)
+    except OSError as error:
+        raise UsageError(f"{output} cannot be written: {error.strerror or error}") from error
+
+
+def read_summaries(paths: Sequence[str]) -> tuple[Head, list[Any]]:
+    """Return the head and the summaries of several files, by step and rank.
+
+    Args:
+        paths: the files.
+
+    Raises:
+        UsageError: when one cannot be read or is cut off, two do not belong together, or both have the same dump.
+    """
+    heads: list[Head] = []
+    found: list[Any] = []
+    owner: dict[tuple[Any, Any], str] = {}
+    for path in paths:
+        head, summaries = _read(path)
+        heads.append(head)
+        if head[:2] != heads[0][:2]:
+            raise UsageError(f"{paths[0]} and {path} do not belong together: {_difference(heads[0], head)}")
+        for summary in summaries:
+            other = owner.setdefault((summary.step, summary.rank), path)
+            if other != path:
+                raise UsageError(f"{other} and {path} both have step {summary.step}, rank {summary.rank}")
+        found += summaries
+    found.sort(key=lambda item: (item.step or 0, str(item.rank).zfill(9)))
+    return _joined(heads), found
+
+
+def _read(path: str) -> tuple[Head, list[Any]]:
+    try:
+        with open(path, encoding="utf-8") as file:
+            lines = [json.loads(line) for line in file]
+        first = lines[0]
+        if first.pop("probe_summaries") != _FORMAT:
+            raise UsageError(f"{path} was made by another version of probe")
+        if first.pop("count") != len(lines) - 1:
+            raise UsageError(f"{path} is cut off: it has {len(lines) - 1} summaries. Make it again")
+        return Head(**first), [decode(line) for line in lines[1:]]
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        raise UsageError(f"{path} is no file of summaries, or is damaged. Make it with --only-summaries") from None
+
+
+def _difference(head: Head, other: Head) -> str:
+    if head.command != other.command:
+        return f"probe {head.command} and probe {other.command}"
+    keys = [key for key in {**head.settings, **other.settings} if head.settings.get(key) != other.settings.get(key)]
+    return ", ".join(f"{key} {head.settings.get(key)!r} and {other.settings.get(key)!r}" for key in keys)
+
+
+def _joined(heads: list[Head]) -> Head:
+    """Return one head for all."""
+    paths = [list(dict.fromkeys(places)) for places in zip(*(head.paths for head in heads))]
+    return heads[0]._replace(
+        paths=[places[0] + (f" and {len(places) - 1} more" if len(places) > 1 else "") for places in paths],
+        alone=[[label for part in sides for label in part] for sides in zip(*(head.alone for head in heads))],
+    )
+
+
+def encode(value: Any) -> Any:
+    """Return a summary as JSON.
+
+    >>> encode(Collective(("world", "AllReduce", 1), True, False))
+    {'Collective': [{'tuple': ['world', 'AllReduce', 1]}, True, False]}
+    """
+    kind = type(value)
+    if kind.__name__ in _KINDS and kind is _KINDS[kind.__name__]:
+        parts = [getattr(value, field.name) for field in dataclasses.fields(value)] if _is_dataclass(kind) else value
+        return {kind.__name__: [encode(part) for part in parts]}
+    if kind is tuple:
+        return {_TUPLE: [encode(item) for item in value]}
+    if kind is bytes:
+        return {_BYTES: base64.b64encode(value).decode("ascii")}
+    if kind is list:
+        return [encode(item) for item in value]
+    if kind is dict:
+        return {_DICT: [[encode(key), encode(item)] for key, item in value.items()]}
+    return value
+
+
+def decode(value: Any) -> Any:
+    """Return the summary that JSON stands for.
+
+    >>> decode({"tuple": [1, {"dict": [["a", None]]}]})
+    (1, {'a': None})
+
+    Raises:
+        LookupError: when it has an unknown kind.
+        TypeError: when it has the wrong parts.
+        ValueError: likewise.
+    """
+    if type(value) is list:
+        return [decode(item) for item in value]
+    if type(value) is not dict:
+        return value
+    ((name, parts),) = value.items()
+    if name == _TUPLE:
+        return tuple(decode(item) for item in parts)
+    if name == _BYTES:
+        return base64.b64decode(parts)
+    if name == _DICT:
+        return {decode(key): decode(item) for key, item in parts}
+    return _KINDS[name](*(decode(part) for part in parts))
+
+
+def _is_dataclass(kind: type) -> bool:
+    return dataclasses.is_dataclass(kind)

@@ -1,0 +1,177 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Does the same work for many dumps on a Dask cluster. Every worker must see the dumps at the same path."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from typing import Any
+
+from probe.errors import UsageError
+from probe.process.progress import progress
+from probe.reading.dumps.source import DumpFolder
+
+#: does a function for a unit, and returns the pickled result
+Run = Callable[[Callable[..., Any], tuple[Any, ...]], bytes]
+#: seconds: to reach the scheduler, until a worker must be there, without any worker, and between two looks for one
+_REACH, _WORKERS, _GONE, _LOOK = 15, 60, 60, 5
+#: the number of units that wait on the cluster for each thread of its workers
+_AHEAD = 4
+
+
+def run_on_cluster(
+    run: Run, function: Callable[..., Any], units: Sequence[tuple[Any, ...]], scheduler: str, label: str
+) -> Iterator[bytes]:
+    """Yield the pickled result of a function for each unit, in their order, from the workers of a Dask cluster.
+
+    A unit of a worker that is lost goes to another one. If one unit loses many workers, the work ends.
+
+    Args:
+        run: does it for one unit.
+        function: of a module, so that the workers find it.
+        units: its arguments.
+        scheduler: the address of the scheduler, as tcp://10.0.0.1:8786.
+        label: the word of the progress line.
+
+    Raises:
+        UsageError: when the cluster cannot be reached, loses its workers, or does not see a dump.
+    """
+    client = _connect(scheduler)
+    waiting: list[Any] = []
+    try:
+        ahead = _AHEAD * _count_threads(client, scheduler)
+        _check_installed(client)
+        rest = iter([_absolute(unit) for unit in units])
+        for _ in progress(units, label):
+            for unit in rest:
+                waiting.append(client.submit(run_there, run, function, unit, pure=False))
+                if len(waiting) >= ahead:
+                    break
+            result: bytes = _wait(client, waiting.pop(0), scheduler)
+            yield result
+    finally:
+        for future in waiting:
+            future.cancel()
+        client.close(timeout=_REACH)
+
+
+def run_there(run: Run, function: Callable[..., Any], unit: tuple[Any, ...]) -> bytes:
+    """Do one unit of the work on a worker, and return the pickled result.
+
+    Raises:
+        UsageError: when this worker does not see a folder of the unit.
+    """
+    for folder in _folders(unit):
+        if not os.path.isdir(folder):
+            raise UsageError(
+                f"the worker on {socket.gethostname()} does not see {folder}. All workers must see the dumps, and the "
+                "folder of a table, at the same path; else use --only-summaries and probe merge"
+            )
+    return run(function, unit)
+
+
+def _absolute(unit: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return a unit whose folders do not depend on the folder that a process works in."""
+    return tuple(
+        part._replace(path=os.path.abspath(part.path)) if isinstance(part, DumpFolder) else part for part in unit
+    )
+
+
+def _folders(unit: tuple[Any, ...]) -> Iterator[str]:
+    for part in unit:
+        if isinstance(part, DumpFolder):
+            yield part.path
+        for path, _ in getattr(part, "rows", ()):
+            yield os.path.dirname(path)
+
+
+def _connect(scheduler: str) -> Any:
+    try:
+        from distributed import Client
+    except ImportError:
+        raise UsageError('--scheduler needs Dask: pip install "pynative-probe[cluster]"') from None
+    connect = functools.partial(Client, scheduler, timeout=_REACH, set_as_default=False)
+    try:
+        try:
+            return connect()
+        except AssertionError:  # Dask gives its own thread ten seconds to start: too few on a machine that stalls
+            return connect()
+    except (OSError, asyncio.TimeoutError, ValueError, TypeError) as error:
+        raise UsageError(
+            f"--scheduler: {scheduler!r} cannot be reached ({' '.join(str(error).split())}). "
+            "It is the address that `dask scheduler` prints, as tcp://10.0.0.1:8786"
+        ) from None
+
+
+def _count_threads(client: Any, scheduler: str) -> int:
+    """Return how many threads the workers have together.
+
+    Raises:
+        UsageError: when no worker comes.
+    """
+    try:
+        client.wait_for_workers(1, timeout=_WORKERS)
+    except (OSError, TimeoutError, asyncio.TimeoutError):  # two classes below Python 3.11
+        raise UsageError(f"--scheduler: {scheduler} has no worker. Start some with: dask worker {scheduler}") from None
+    return sum(client.nthreads().values()) or 1
+
+
+def _check_installed(client: Any) -> None:
+    """Raise UsageError when the scheduler or a worker cannot import this module: it could not say so itself."""
+
+    def has_probe() -> bool:  # a function in a function travels by its content, so that it runs where probe is missing
+        try:
+            import probe.reading.dumps.source  # noqa: F401
+        except ImportError:
+            return False
+        return True
+
+    found = {"the scheduler": client.run_on_scheduler(has_probe), **client.run(has_probe)}
+    missing = [place for place, is_there in found.items() if not is_there]
+    if missing:
+        raise UsageError(
+            f"probe is not installed for {', '.join(missing[:4])}{' ...' * (len(missing) > 4)}. "
+            "The scheduler and all workers need the same version of pynative-probe"
+        )
+
+
+def _wait(client: Any, future: Any, scheduler: str) -> Any:
+    """Return the result of a future.
+
+    Raises:
+        UsageError: when the cluster cannot give it.
+    """
+    last_seen = time.monotonic()
+    while True:
+        if future.done() or client.nthreads():
+            last_seen = time.monotonic()
+        if time.monotonic() - last_seen > _GONE:
+            raise UsageError(f"{scheduler}: all workers are gone since {_GONE} seconds")
+        with contextlib.suppress(TimeoutError, asyncio.TimeoutError):
+            return _result(client, future, scheduler)
+
+
+def _result(client: Any, future: Any, scheduler: str) -> Any:
+    """Return the result of a future, or raise TimeoutError when it is not there yet.
+
+    Raises:
+        UsageError: when it will never be there.
+    """
+    from distributed import KilledWorker
+
+    try:
+        return future.result(timeout=_LOOK)
+    except KilledWorker as error:
+        raise UsageError(
+            f"{scheduler}: workers ended again and again while they did the same dump, perhaps for want of memory "
+            f"({' '.join(str(error).split())})"
+        ) from None
+    except CancelledError:
+        raise UsageError(f"{scheduler}: the connection to the scheduler was lost") from None

@@ -1,0 +1,117 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""A dump as it was read, and the reader of JSON documents; one that is cut or wrong is one clear error."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+from collections.abc import Callable, Iterator
+from typing import IO, Any, NamedTuple
+
+from probe.errors import UsageError
+from probe.reading.dumps.values import record_sharer
+
+#: characters of a document that are read at once
+_PIECE = 1 << 20
+#: the begin of the entries, and the begin of a further one, as all recorders indent them
+_DATA, _NEXT = '\n "data": {', ',\n  "'
+
+
+class Document(NamedTuple):
+    """One step of one rank: the header, the entries, and how the other documents are read.
+
+    Attributes:
+        header: task, level, framework and the other keys that stand beside "data".
+        data: entry name -> entry, in the order of the file.
+        stacks: reads the stacks: forward entry name -> frames.
+        construct: reads which Cell entry an entry happened in.
+        notes: remarks for the user, such as a journal that was not recovered.
+        array_path: file name of an array -> its path; None where arrays are in ``dump_tensor_data``.
+    """
+
+    header: dict[str, Any]
+    data: dict[str, Any]
+    stacks: Callable[[], dict[str, list[str]]]
+    construct: Callable[[], dict[str, str | None]]
+    notes: list[str]
+    array_path: Callable[[str], str | None] | None = None
+
+
+@contextlib.contextmanager
+def paused_gc() -> Iterator[None]:
+    """Switch the garbage collector off while many objects are made. None is garbage, and a collection visits all."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def read_document(path: str, shares: bool = False) -> dict[str, Any]:
+    """Return the object that a JSON file holds.
+
+    Args:
+        path: the file.
+        shares: whether equal records of tensors become one object: half of the memory of a dump.
+
+    Raises:
+        UsageError: when the file cannot be read, is cut, is nested too deeply, or holds no object.
+    """
+    try:
+        with open(path, encoding="utf-8-sig") as file, paused_gc():
+            document = _load_entries(file) if shares else json.load(file)
+    except RecursionError:
+        raise UsageError(f"{path} cannot be read: it is nested too deeply") from None
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} cannot be read: {_reason(error)}") from error
+    if not isinstance(document, dict):
+        raise UsageError(f"{path} is no document of a dump: it holds {type(document).__name__}, not an object")
+    return document
+
+
+def _load_entries(file: IO[str]) -> Any:
+    """Return the object of a file with entries, piece by piece: the text of 20,000 entries takes as much as they do."""
+    try:
+        return _load_pieces(file)
+    except (ValueError, TypeError, KeyError):  # wrong, or not laid out as recorders write it
+        file.seek(0)
+        return json.load(file, object_hook=record_sharer())
+
+
+def _load_pieces(file: IO[str]) -> Any:
+    share = record_sharer()
+    before, start, text = file.read(_PIECE).partition(_DATA)
+    if not start:
+        raise ValueError("the entries are not laid out as recorders write them")
+    data: dict[str, Any] = {}
+    while piece := file.read(_PIECE):
+        whole, comma, rest = (text + piece).rpartition(_NEXT)
+        if comma:
+            data.update(json.loads(f"{{{whole}}}", object_hook=share))
+        text = comma[1:] + rest
+    document = json.loads(before + start + text, object_hook=share)
+    document["data"] = {**data, **document["data"]}
+    return document
+
+
+def read_optional(folder: str, name: str) -> dict[str, Any]:
+    """Return the object of a document that may be absent, else {}.
+
+    Raises:
+        UsageError: when it is there and cannot be read.
+    """
+    path = os.path.join(folder, name)
+    return read_document(path) if os.path.lexists(path) else {}
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return error.strerror or type(error).__name__
+    if isinstance(error, UnicodeDecodeError):
+        return f"byte {error.start} is not UTF-8"
+    return str(error)

@@ -1,0 +1,349 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""One step of one rank: its calls, their tensors, stacks and Cells, read when they are touched."""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from probe.errors import UsageError
+from probe.reading.dumps import entry_name, text, values
+from probe.reading.dumps.document import Document
+from probe.reading.dumps.entry_view import INPUTS, OUTPUTS, WORDS, EntryView
+from probe.reading.dumps.flow import Flow
+from probe.reading.dumps.source import DumpFolder
+from probe.reading.dumps.tensor import TensorNumbers
+from probe.reading.dumps.text import safe
+from probe.reading.dumps.tree import Cell, build
+from probe.reading.dumps.values import NUMBERS, Record
+from probe.store import layout
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+class Call(EntryView):
+    """One entry of a dump.
+
+    It is a call of an API or a Cell, forward or backward, or the gradients of a Cell's parameters.
+
+    Args:
+        dump: its dump.
+        name: its name.
+        entry: its content, as the file has it.
+
+    Example::
+
+        call = dump["Functional.softmax.1.forward"]
+        call.cell, call.inputs["0"].mean, call.stack[0]
+    """
+
+    __slots__ = ("dump",)
+
+    def __init__(self, dump: Dump, name: str, entry: Any) -> None:
+        super().__init__(name, entry)
+        self.dump = dump
+
+    @property
+    def cell(self) -> str | None:
+        """Path and class of the Cell around it: "blocks.1.attention.Attention"; None outside of every Cell."""
+        return entry_name.cell_label(self.dump.construct.get(self.name))
+
+    @property
+    def parent(self) -> Call | None:
+        """The call of the Cell around it."""
+        name = self.dump.construct.get(self.name)
+        return self.dump.get(name) if name else None
+
+    @property
+    def stack(self) -> list[str]:
+        """The frames it was called in, innermost first; those of a backward are its forward's."""
+        stacks = self.dump.stacks
+        return stacks.get(self.name) or stacks.get(self.parts.forward) or []
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """The tensors and plain values it was given, by place: {"0": Tensor, "axis": -1}."""
+        return self._values(INPUTS)
+
+    @property
+    def outputs(self) -> dict[str, Any]:
+        """The tensors and plain values it gave; of parameters_grad the gradients, by parameter."""
+        if self.parts.kind in (entry_name.GRADIENT, entry_name.DEBUG):
+            return {key: self._value(key, leaf) for key, leaf in values.leaves(self.entry)} or self._only()
+        return self._values(OUTPUTS)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The Cell's own parameters."""
+        return self._values(("parameters",))
+
+    def tensors(self) -> Iterator[Tensor]:
+        """Yield every tensor of the call, in the order of the file."""
+        if values.is_tensor(self.entry):
+            yield Tensor(self, "0", self.entry)
+        elif isinstance(self.entry, dict):
+            for key, part in self.entry.items():
+                for place, record in values.tensors(WORDS.get(key) or key, part):
+                    yield Tensor(self, place, record)
+        elif isinstance(self.entry, list):
+            for place, record in values.tensors("", self.entry):
+                yield Tensor(self, place[1:], record)
+
+    def _only(self) -> dict[str, Any]:
+        return {"0": self._value("0", self.entry)} if isinstance(self.entry, dict) and "type" in self.entry else {}
+
+    def _values(self, keys: tuple[str, ...]) -> dict[str, Any]:
+        if not isinstance(self.entry, dict):
+            return {}
+        return {
+            place: self._value(f"{WORDS[key]}.{place}", leaf)
+            for key in keys
+            if key in self.entry
+            for place, leaf in values.leaves(self.entry[key])
+        }
+
+    def _value(self, place: str, leaf: Any) -> Any:
+        return Tensor(self, place, leaf) if values.is_tensor(leaf) else values.plain(leaf)
+
+    def __repr__(self) -> str:
+        return safe(f"<Call {self.name}{f' in {self.cell}' if self.cell else ''}>")
+
+
+class Tensor(TensorNumbers):
+    """One tensor of a call.
+
+    Args:
+        call: the call.
+        place: its place in the entry: "input.0", "output.1", "parameters.weight".
+        record: its record.
+
+    Example::
+
+        tensor = dump["Functional.softmax.1.forward"].outputs["0"]
+        tensor.max, tensor.shape, tensor.producer
+    """
+
+    __slots__ = ("call", "place")
+
+    def __init__(self, call: Call, place: str, record: Record) -> None:
+        super().__init__(record)
+        self.call = call
+        self.place = place
+
+    @property
+    def name(self) -> str:
+        """The entry's name and the place: "Functional.relu.0.forward.input.0"."""
+        return f"{self.call.name}.{self.place}"
+
+    @property
+    def path(self) -> str | None:
+        """The file of its array; None where no array was written."""
+        name = self.record.get("data_name")
+        if not isinstance(name, str) or not name or os.path.basename(name) != name:
+            return None
+        find = self.call.dump.document.array_path
+        return find(name) if find else os.path.join(self.call.dump.path, layout.ARRAYS, name)
+
+    def array(self) -> np.ndarray[Any, Any]:
+        """Return its array, bfloat16 as ``ml_dtypes.bfloat16``.
+
+        Raises:
+            UsageError: when no array was written, or the file cannot be read.
+        """
+        path = self.path
+        if path is None:
+            raise UsageError(f"{self.name} has no array: the dump holds its statistics only")
+        from probe.reading.dumps.load import load_array
+
+        return load_array(path, self.dtype)
+
+    @property
+    def producer(self) -> Call | None:
+        """The call that made this tensor; None where it comes from outside of the recorded calls."""
+        dump = self.call.dump
+        name = dump.flow.producer(self.call.name, self.place, self.record)
+        return None if name is None else dump[name]
+
+    @property
+    def users(self) -> list[Call]:
+        """The calls that were given this tensor."""
+        dump = self.call.dump
+        return [dump[name] for name in dump.flow.users(self.call.name, self.place, self.record)]
+
+    def __repr__(self) -> str:
+        numbers = ", ".join(f"{key} {text.number(self.record.get(key))}" for key in NUMBERS)
+        return text.safe(f"<Tensor {self.name} {self.dtype} {text.shape(self.record.get('shape'))}: {numbers}>")
+
+    def _repr_html_(self) -> str:
+        rows = {"name": self.name, "dtype": self.dtype, "shape": text.shape(self.record.get("shape")), **self.stats}
+        cells = (
+            f"<tr><th>{html.escape(key)}</th><td>{html.escape(text.safe(row))}</td></tr>" for key, row in rows.items()
+        )
+        return f"<table>{''.join(cells)}</table>"
+
+
+class Dump:
+    """One step of one rank, read when it is touched.
+
+    Args:
+        folder: where it is.
+
+    Example::
+
+        dump = probe.open("dump_path")[0]
+        dump.header["task"], len(dump), dump["Tensor.__add__.0.forward"].outputs["0"].norm
+    """
+
+    def __init__(self, folder: DumpFolder) -> None:
+        self.folder = folder
+        self._document: Document | None = None
+        self._stacks: dict[str, list[str]] | None = None
+        self._construct: dict[str, str | None] | None = None
+        self._flow: Flow | None = None
+
+    @property
+    def path(self) -> str:
+        """The rank folder."""
+        return self.folder.path
+
+    @property
+    def step(self) -> int | None:
+        """The step; None where the folders do not say."""
+        return self.folder.step
+
+    @property
+    def rank(self) -> int | str | None:
+        """The rank; None where communication was not initialised."""
+        return self.folder.rank
+
+    @property
+    def document(self) -> Document:
+        """The document as it was read.
+
+        Raises:
+            UsageError: when it cannot be read.
+        """
+        if self._document is None:
+            self._document = self.folder.source.read(self.folder.path)
+        return self._document
+
+    @property
+    def header(self) -> dict[str, Any]:
+        """The keys beside "data": task, level, framework."""
+        return self.document.header
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """Entry name -> entry, as the file has it."""
+        return self.document.data
+
+    @property
+    def notes(self) -> list[str]:
+        """Remarks on the folder, such as a journal that was not recovered."""
+        return self.document.notes
+
+    @property
+    def stacks(self) -> dict[str, list[str]]:
+        """Forward entry name -> frames, innermost first."""
+        if self._stacks is None:
+            self._stacks = self.document.stacks()
+        return self._stacks
+
+    @property
+    def construct(self) -> dict[str, str | None]:
+        """Entry name -> the entry of the Cell around it."""
+        if self._construct is None:
+            self._construct = self.document.construct()
+        return self._construct
+
+    @property
+    def flow(self) -> Flow:
+        """Who made which tensor, and who uses it."""
+        if self._flow is None:
+            self._flow = Flow(self)
+        return self._flow
+
+    def flow_like(self, other: Flow) -> Flow:
+        """Return the dataflow; names that another one has taken apart already are not taken apart again."""
+        if self._flow is None:
+            self._flow = Flow(self, other)
+        return self._flow
+
+    def release(self) -> None:
+        """Drop the documents, so that their memory is free at once. The next access reads them again."""
+        self._document = self._stacks = self._construct = self._flow = None
+
+    @property
+    def tree(self) -> Cell[Call]:
+        """The Cells: the root, whose children are the outermost ones."""
+        return build(self)
+
+    def __getitem__(self, name: str) -> Call:
+        try:
+            return Call(self, name, self.data[name])
+        except KeyError:
+            raise KeyError(f"{safe(name)} is not in {self.path}") from None
+
+    def get(self, name: str) -> Call | None:
+        """Return the call of this name; None where there is none."""
+        return Call(self, name, self.data[name]) if name in self.data else None
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def __iter__(self) -> Iterator[Call]:
+        for name, entry in self.data.items():
+            yield Call(self, name, entry)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.data
+
+    def calls(
+        self,
+        like: str | None = None,
+        regex: str | None = None,
+        kind: str | None = None,
+        direction: str | None = None,
+        cell: str | None = None,
+    ) -> Iterator[Call]:
+        """Yield the calls that fit, in the order of the file.
+
+        Args:
+            like: a part of the name.
+            regex: a regular expression that is searched for in the name.
+            kind: the first word: "Functional", "Cell".
+            direction: "forward" or "backward".
+            cell: a part of the path of the Cell around it, or of the Cell itself.
+
+        Example::
+
+            for call in dump.calls(like="softmax", direction="forward", cell="blocks.1"):
+                print(call)
+        """
+        pattern = re.compile(regex) if regex else None
+        for name, entry in self.data.items():
+            if (like and like not in name) or (pattern and not pattern.search(name)):
+                continue
+            call = Call(self, name, entry)
+            if (kind and call.kind != kind) or (direction and call.direction != direction):
+                continue
+            if cell and cell not in (call.parts.path or "") and cell not in (call.cell or ""):
+                continue
+            yield call
+
+    def tensors(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield (place, record) of every tensor: ("Functional.relu.0.forward.output.0", {...})."""
+        for name, entry in self.data.items():
+            if type(entry) is dict and "type" not in entry:
+                for key, part in entry.items():
+                    yield from values.tensors(f"{name}.{WORDS.get(key, key)}", part)
+            else:
+                yield from values.tensors(name, entry)
+
+    def __repr__(self) -> str:
+        return safe(f"<Dump {self.folder.label} in {self.path}>")

@@ -1,0 +1,73 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""One entry of a dump by itself: its name, taken apart, and its remarks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from probe.reading.dumps import entry_name
+from probe.reading.dumps.entry_name import EntryName
+
+#: key of an entry -> the word that stands for it in names of files and in rows
+WORDS = {
+    "input_args": "input",
+    "input_kwargs": "kwargs",
+    "output": "output",
+    "output_kwargs": "output_kwargs",
+    "input": "input",
+    "parameters": "parameters",
+    "grad_output": "input",  # of an older recorder
+    "grad_input": "output",
+}
+INPUTS, OUTPUTS = ("input_args", "input_kwargs", "input", "grad_output"), ("output", "output_kwargs", "grad_input")
+
+
+class EntryView:
+    """The name and the content of one entry.
+
+    Args:
+        name: its name.
+        entry: its content, as the file has it.
+    """
+
+    __slots__ = ("name", "entry", "parts")
+
+    def __init__(self, name: str, entry: Any) -> None:
+        self.name = name
+        self.entry = entry
+        self.parts: EntryName = entry_name.parse(name)
+
+    @property
+    def api(self) -> str:
+        """The API's name or the Cell's class: "softmax", "Dense"."""
+        return self.parts.api
+
+    @property
+    def kind(self) -> str:
+        """The first word of the name: "Functional", "Tensor", "Cell"."""
+        return self.parts.prefix
+
+    @property
+    def number(self) -> int:
+        """Which call of this API or Cell it is in this step, from 0."""
+        return self.parts.number
+
+    @property
+    def direction(self) -> str:
+        """The direction: "forward" or "backward"."""
+        return self.parts.direction
+
+    @property
+    def raised(self) -> str | None:
+        """The error that the call raised; None where it returned."""
+        return self._text("raised")
+
+    @property
+    def pending(self) -> str | None:
+        """Says so where the training had not waited for this communication when the step ended."""
+        return self._text("pending")
+
+    def _text(self, key: str) -> str | None:
+        found = self.entry.get(key) if isinstance(self.entry, dict) else None
+        return None if found is None else str(found)

@@ -1,0 +1,329 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The dataflow of one step: who made which tensor, and who uses it.
+
+A dump has no identities of tensors. Equal content tells them: same number of elements, dtype and numbers (or same
+CRC-32). An input without a producer comes from outside: a parameter, data, a constant, or a call that was not recorded.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from probe.reading.dumps import entry_name
+from probe.reading.dumps.entry_name import BACKWARD, CELL, FORWARD, GRADIENT, EntryName
+from probe.reading.dumps.source import Contents
+from probe.reading.dumps.updates import is_update
+from probe.reading.dumps.values import TENSORS, Record, element_count, is_tensor, leaves
+
+#: content that this many calls of a step have made is no evidence, but within one Cell
+_COMMON = 8
+_WORDS = (("input_args", "input"), ("input_kwargs", "kwargs"))
+_OUTSIDE = -1
+#: content -> the calls that made it, each with its record
+_Made = dict[tuple[Any, ...], list[tuple[int, Any]]]
+
+
+class Link(NamedTuple):
+    """One tensor that a call was given.
+
+    Attributes:
+        place: where: "input.0", "kwargs.mask".
+        record: its record.
+        producer: the position of the call that made it; -1 where it comes from outside.
+        parameter: (Cell entry, parameter) where it is a parameter, else None.
+        root: the first call that made this content, from which views and identities pass it on; -1 for none.
+    """
+
+    place: str
+    record: Record
+    producer: int
+    parameter: tuple[str, str] | None = None
+    root: int = _OUTSIDE
+
+
+def content_key(record: Record) -> tuple[Any, ...] | None:
+    """Return the part of a record that is equal in all records of one tensor; None where nothing is known.
+
+    >>> a = {"dtype": "Float32", "shape": [2, 3], "Max": 1.0, "Min": 0.0, "Mean": 0.5, "Norm": 2.0}
+    >>> content_key(a) == content_key({**a, "shape": [6]}), content_key({"shape": [2]})
+    (True, None)
+    """
+    get = record.get
+    norm, crc = get("Norm"), get("md5")
+    try:
+        if crc:
+            key: tuple[Any, ...] = (get("dtype"), crc)
+        elif norm is None:
+            return None
+        else:
+            key = math.prod(record["shape"]), get("dtype"), get("Max"), get("Min"), get("Mean"), norm
+        hash(key)
+    except (KeyError, TypeError):  # a document may hold anything
+        return None
+    return key
+
+
+def _loose_key(record: Record) -> tuple[Any, ...]:
+    return element_count(record.get("shape")), record.get("dtype"), str(record.get("Max")), str(record.get("Min"))
+
+
+def is_constant(record: Record) -> bool:
+    """Return whether all elements are equal, so that the content tells little.
+
+    >>> is_constant({"Max": 1.0, "Min": 1.0, "shape": [3]}), is_constant({"Max": 0.37, "Min": 0.37, "shape": []})
+    (True, False)
+    """
+    low, high = record.get("Min"), record.get("Max")
+    if low is None or low != high:
+        return False
+    shape = record.get("shape")
+    return bool(shape and any(size != 1 for size in shape)) or (isinstance(low, (int, float)) and low == low // 1)
+
+
+class Flow:
+    """Links the inputs of every call to the calls that made them.
+
+    Args:
+        dump: the dump.
+        like: the dataflow of a dump that may have the same names.
+
+    Attributes:
+        names: the entries, in the order of the file.
+        position: entry name -> its place in ``names``.
+        parts: the names, taken apart.
+        cells: for each entry the entry of the Cell around it.
+        containers: the Cell entries that hold other calls, whose work is theirs.
+        links: for each forward entry the tensors it was given.
+        used_by: for each forward entry the positions of the calls that use its outputs.
+        dtypes: the dtypes of all tensors.
+    """
+
+    def __init__(self, dump: Contents, like: Flow | None = None) -> None:
+        self._dump = dump
+        same = like if like is not None and like.names == list(dump.data) else None
+        self.names: list[str] = same.names if same else list(dump.data)
+        places = same.position if same else {name: place for place, name in enumerate(self.names)}
+        self.position: dict[str, int] = places
+        self.parts: list[EntryName] = same.parts if same else [entry_name.parse(name) for name in self.names]
+        construct = dump.construct
+        self.cells = [construct.get(name) for name in self.names]
+        self.containers = frozenset(parent for parent in construct.values() if parent)
+        self._parameters = self._find_parameters()
+        self.links: list[tuple[Link, ...]] = [()] * len(self.names)
+        self.used_by: dict[int, list[int]] = {}
+        self.dtypes: set[Any] = set()
+        self._backward: dict[tuple[Any, ...], int] | None = None
+        self._loose: dict[tuple[Any, ...], int] | None = None
+        self._link()
+
+    def _find_parameters(self) -> dict[tuple[Any, ...], tuple[str, str]]:
+        found: dict[tuple[Any, ...], tuple[str, str]] = {}
+        for (name, entry), parts in zip(self._dump.data.items(), self.parts):
+            has_states = is_update(parts, entry)  # which are no parameters
+            for part in ("parameters", "model_parameters") if type(entry) is dict and not has_states else ():
+                parameters = entry.get(part)
+                for key, record in parameters.items() if type(parameters) is dict else ():
+                    content = content_key(record) if is_tensor(record) else None
+                    if content is not None:
+                        found.setdefault(content, (name, key))
+        return found
+
+    def _link(self) -> None:
+        made: _Made = {}
+        goes_on = self._goes_on_after_backward()
+        for place, (name, parts) in enumerate(zip(self.names, self.parts)):
+            entry = self._dump.data[name]
+            if type(entry) is not dict:
+                continue
+            if parts.direction == BACKWARD:  # calls after it may be given gradients: reductions, clipping
+                if goes_on and parts.kind != CELL:
+                    self._make_gradients(place, entry if parts.kind == GRADIENT else entry.get("output"), made)
+                continue
+            self.links[place] = links = tuple(self._inputs(place, entry, made))
+            if parts.kind == CELL and name in self.containers:
+                self._make(place, entry.get("output"), made, only_new=True)
+                continue
+            for link in links:
+                if link.producer >= 0:
+                    self.used_by.setdefault(link.producer, []).append(place)
+            self._make(place, entry.get("output"), made, only_new=False)
+
+    def _goes_on_after_backward(self) -> bool:
+        """Return whether calls come after a backward, which may be given gradients."""
+        directions = [parts.direction for parts in self.parts]
+        return BACKWARD in directions and FORWARD in directions[directions.index(BACKWARD) :]
+
+    def _inputs(self, place: int, entry: dict[str, Any], made: _Made) -> list[Link]:
+        links = []
+        for key, word in _WORDS:
+            part = entry.get(key)
+            for inner, given in leaves(part):
+                if type(given) is dict and given.get("type") in TENSORS:
+                    self.dtypes.add(str(given.get("dtype")))
+                    name = f"{word}.{inner}"
+                    links.append(Link(sys.intern(name), given, *self._origin(place, given, made)))
+        return links
+
+    def _origin(self, place: int, record: Record, made: _Made) -> tuple[int, tuple[str, str] | None, int]:
+        """Return producer, parameter and root of a tensor that a call was given."""
+        key = content_key(record)
+        if key is None:
+            return _OUTSIDE, None, _OUTSIDE
+        producers = made.get(key)
+        if producers:
+            shape = record.get("shape")
+            same = (item for item in reversed(producers[-16:]) if item[1].get("shape") == shape)
+            latest = next(same, producers[-1])[0]  # the last one: a view that was not recorded
+            if len(producers) <= _COMMON and not is_constant(record):
+                return latest, None, producers[0][0]
+            cell = self.cells[place]
+            if latest == place - 1 or (cell is not None and self.cells[latest] == cell):
+                return latest, None, latest
+            if len(producers) == 1 and key not in self._parameters and self._is_made_of_constants(latest):
+                return latest, None, latest
+        return _OUTSIDE, self._own_parameter(place, key), _OUTSIDE
+
+    def _is_made_of_constants(self, place: int) -> bool:
+        """Return whether a call was given constants alone: then its constant output is its own, such as ones * 0.9."""
+        is_forward = self.parts[place].direction == FORWARD
+        return is_forward and all(link.record.get("Max") == link.record.get("Min") for link in self.links[place])
+
+    def _own_parameter(self, place: int, key: tuple[Any, ...]) -> tuple[str, str] | None:
+        """Return which parameter has this content: of the Cell around the call if it has one, else of any Cell."""
+        anywhere = self._parameters.get(key)
+        if anywhere is None:
+            return None
+        cell = self.cells[place]
+        entry = self._dump.data.get(cell) if cell else None
+        parameters = entry.get("parameters") if type(entry) is dict else None
+        if type(parameters) is dict and cell:
+            for name, record in parameters.items():
+                if is_tensor(record) and content_key(record) == key:
+                    return cell, name
+        return anywhere
+
+    def _make(self, place: int, outputs: Any, made: _Made, only_new: bool) -> None:
+        for _, record in leaves(outputs):
+            if type(record) is dict and record.get("type") in TENSORS:
+                self.dtypes.add(str(record.get("dtype")))
+                key = content_key(record)
+                if key is None:
+                    continue
+                known = made.get(key)
+                if known is None:
+                    made[key] = [(place, record)]
+                elif not only_new:
+                    known.append((place, record))
+
+    def _make_gradients(self, place: int, part: Any, made: _Made) -> None:
+        """Note who made gradients: that of a parameter is the parameter's, in whichever order their entries stand."""
+        is_parameter = self.parts[place].kind == GRADIENT
+        for _, record in leaves(part):
+            key = content_key(record) if is_tensor(record) else None
+            if key is None:
+                continue
+            self.dtypes.add(str(record.get("dtype")))
+            known = made.setdefault(key, [])
+            kinds = {self.parts[maker].kind for maker, _ in known}
+            if is_parameter and GRADIENT not in kinds and known and self.parts[known[0][0]].direction == BACKWARD:
+                known.clear()
+            if is_parameter or GRADIENT not in kinds:
+                known.append((place, record))
+
+    def loose_root(self, link: Link) -> int:
+        """Return the first call that made a tensor of this size with this greatest and least element; -1 for none.
+
+        A permutation keeps both exactly, while its mean and norm may be rounded in another way.
+        """
+        if self._loose is None:
+            self._loose = {}
+            for place, (name, parts) in enumerate(zip(self.names, self.parts)):
+                entry = self._dump.data[name]
+                if type(entry) is dict and parts.direction != BACKWARD:
+                    for _, record in leaves(entry.get("output")):
+                        if is_tensor(record):
+                            self._loose.setdefault(_loose_key(record), place)
+        return self._loose.get(_loose_key(link.record), _OUTSIDE)
+
+    def producer(self, name: str, place: str, record: Record) -> str | None:
+        """Return the entry that made a tensor; an output is made by its own entry.
+
+        Args:
+            name: the entry that holds the tensor.
+            place: its place in the entry: "input.0".
+            record: its record.
+        """
+        own = self.position[name]
+        parts = self.parts[own]
+        if place.startswith("output") or parts.kind == GRADIENT:
+            return name
+        if parts.direction == BACKWARD:
+            return self._gradient_producer(own, record)
+        for link in self.links[own]:
+            if link.place == place:
+                return None if link.producer < 0 else self.names[link.producer]
+        return None
+
+    def users(self, name: str, place: str, record: Record) -> list[str]:
+        """Return the entries that were given a tensor; the arguments are those of ``producer``."""
+        producer = self.producer(name, place, record)
+        key = content_key(record)
+        if producer is None or key is None:
+            return []
+        maker = self.position[producer]
+        return [
+            self.names[user]
+            for user in dict.fromkeys(self.used_by.get(maker, ()))
+            if any(link.producer == maker and content_key(link.record) == key for link in self.links[user])
+        ]
+
+    def _gradient_producer(self, own: int, record: Record) -> str | None:
+        """Return the backward that gave this gradient; None for a sum of several, or one from outside."""
+        if self._backward is None:
+            self._backward = {}
+            for place, (name, parts) in enumerate(zip(self.names, self.parts)):
+                entry = self._dump.data[name]
+                if parts.direction == BACKWARD and parts.kind != GRADIENT and type(entry) is dict:
+                    for _, leaf in leaves(entry.get("output")):
+                        key = content_key(leaf) if is_tensor(leaf) else None
+                        if key is not None:
+                            self._backward.setdefault(key, place)
+        key = content_key(record)
+        place_of = None if key is None else self._backward.get(key)
+        return None if place_of is None or place_of >= own else self.names[place_of]
+
+    def backward_of(self, place: int) -> int | None:
+        """Return the position of the backward of a forward entry; None where it has none."""
+        name = self.names[place]
+        return self.position.get(backward_name(name, self.parts[place]))
+
+    def forward_of(self, place: int) -> int | None:
+        """Return the position of the forward of a backward entry; None where it was not recorded."""
+        return self.position.get(self.parts[place].forward)
+
+    def backward_causes(self, place: int) -> Iterable[int]:
+        """Yield the positions that a backward entry's gradients come from: backwards of the users of its forward."""
+        forward = self.forward_of(place)
+        if forward is None:
+            return
+        yield forward
+        for user in self.used_by.get(forward, ()):
+            yield user
+            backward = self.backward_of(user)
+            if backward is not None:
+                yield backward
+
+
+def backward_name(name: str, parts: EntryName) -> str:
+    """Return the name of the backward of a forward entry.
+
+    >>> backward_name("Cell.fc.Dense.forward.1", entry_name.parse("Cell.fc.Dense.forward.1"))
+    'Cell.fc.Dense.backward.1'
+    """
+    if parts.kind == CELL:
+        return f"{parts.key}.{BACKWARD}.{parts.number}"
+    return name[: -len(FORWARD)] + BACKWARD

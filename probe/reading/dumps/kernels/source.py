@@ -1,0 +1,223 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""One step of one rank of a kernel dump: the folders of its graphs, read as one dump."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from probe.errors import UsageError
+from probe.naming import clean
+from probe.process.progress import progress
+from probe.reading.dumps.document import Document, read_optional
+from probe.reading.dumps.kernels.cells import CellPaths
+from probe.reading.dumps.kernels.layouts import Place, is_kernel_folder, locate
+from probe.reading.dumps.kernels.names import MAPPING, ORDER, RUN, ArrayName, parse
+from probe.reading.dumps.kernels.tables import read_mapping, read_statistics
+from probe.reading.dumps.values import Record
+
+_OP_NUMBER = re.compile(r"-op\d+$")
+
+
+class _Item(NamedTuple):
+    """One tensor of a kernel.
+
+    Attributes:
+        name: the parts of its file's name.
+        record: its record.
+        folder: the folder that it is in.
+    """
+
+    name: ArrayName
+    record: Record
+    folder: str
+
+
+class KernelStep:
+    """The folders of one step of one rank.
+
+    Args:
+        places: the folders with kernels, by graph.
+        constants: the folders with the constants of these graphs.
+    """
+
+    def __init__(self, places: list[Place], constants: list[Place]) -> None:
+        self._places, self._constants = places, constants
+
+    def claims(self, files: set[str]) -> bool:
+        """Return False: its folders are found by their place."""
+        return False
+
+    def read(self, folder: str) -> Document:
+        """Read the tables, and measure the arrays that no table has.
+
+        Raises:
+            UsageError: when nothing can be read.
+        """
+        rank_folder = self._places[0].rank_folder
+        run = read_optional(rank_folder, RUN) if rank_folder else {}
+        notes: list[str] = []
+        items = [item for place in self._places for item in _items(place.path, run, notes)]
+        constants = [item for place in self._constants for item in _items(place.path, {}, notes)]
+        if not items and notes:
+            raise UsageError("; ".join(notes))
+        scopes = _scopes(rank_folder) if rank_folder else {}
+        cells = run.get("cells")
+        paths = CellPaths(cells if isinstance(cells, dict) else {})
+        entries = _Entries(scopes, paths)
+        entries.add_values("Constant", constants)
+        entries.add_kernels(item for item in items if not item.name.is_parameter)
+        entries.add_values("Parameter", (item for item in items if item.name.is_parameter))
+        task = "tensor" if entries.files else "statistics"
+        header = {"task": task, "level": "L2", "framework": "mindspore"}
+        header.update({key: run[key] for key in ("task", "run") if key in run})
+        construct = paths.construct(entries.parents)
+        return Document(header, entries.data, dict, lambda: construct, notes, entries.files.get)
+
+
+def steps_of(folders: Iterable[str]) -> Iterator[tuple[Place, KernelStep]]:
+    """Group folders with kernels into steps; yield the first folder of each with its source."""
+    groups: dict[tuple[Any, ...], list[Place]] = {}
+    constants: dict[tuple[str, str], list[Place]] = {}
+    for place in map(locate, sorted(folders)):
+        if place.is_constants:
+            constants.setdefault((place.rank_folder, place.graph), []).append(place)
+        else:
+            alone = place.path if place.step is None else ""
+            groups.setdefault((place.rank_folder, place.run, place.rank, place.step, alone), []).append(place)
+    for places in groups.values():
+        own = [found for place in places for found in constants.get((place.rank_folder, place.graph), ())]
+        yield places[0], KernelStep(places, own)
+
+
+def unmeasured(path: str) -> Iterator[tuple[str, int]]:
+    """Yield the folders in which a run of task statistics has left arrays, and how many.
+
+    Args:
+        path: a dump_path, or a folder in it.
+    """
+    for folder, _, files in sorted(os.walk(path)):
+        arrays = [file for file in files if file.endswith(".npy")]
+        place = locate(folder)
+        if arrays and place.rank_folder and not place.is_constants and is_kernel_folder(files):
+            run = read_optional(place.rank_folder, RUN)
+            if run.get("task") == "statistics" and not run.get("keep_arrays"):
+                yield folder, len(arrays)
+
+
+def _items(folder: str, run: dict[str, Any], notes: list[str]) -> Iterator[_Item]:
+    """Yield the tensors of a folder: those of statistic.csv, then those that only have an array."""
+    from probe.reading.dumps.kernels.numbers import record_of  # imports numpy
+
+    originals = read_mapping(folder)
+    arrays: dict[tuple[Any, ...], tuple[str, ArrayName]] = {}
+    for file in sorted(os.listdir(folder)):
+        name = parse(originals.get(file, file)) if file.endswith(".npy") else None
+        if name is not None:
+            arrays[name.key] = file, name
+        elif file.endswith(".npy"):
+            notes.append(f"{os.path.join(folder, file)}: its name is none of MindSpore's, and {MAPPING} lacks it")
+    for name, record in read_statistics(folder, notes):
+        found = arrays.pop(name.key, None)
+        yield _Item(name, {**record, "data_name": found[0]} if found else record, folder)
+    if arrays and run.get("task") == "statistics" and not run.get("keep_arrays"):
+        notes.append(f"{folder}: {len(arrays)} arrays were left unmeasured by the process; they are measured now")
+    for file, name in progress(arrays.values(), "measuring"):
+        try:
+            yield _Item(name, {**record_of(os.path.join(folder, file), name.dtype), "data_name": file}, folder)
+        except (OSError, ValueError, EOFError, SyntaxError) as error:  # noqa: PERF203 - one broken item does not hide the others
+            notes.append(f"{os.path.join(folder, file)} cannot be read: {error}")
+
+
+def _scopes(rank_folder: str) -> dict[str, str]:
+    """Return the full names of kernels in the execution orders, by the names that files may have.
+
+    Names with all of their scope are without the op number.
+    """
+    found: dict[str, set[str]] = {}
+    folder = os.path.join(rank_folder, ORDER)
+    for file in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
+        if file.startswith("ms_execution_order_graph_") and file.endswith(".csv"):
+            with open(os.path.join(folder, file), encoding="utf-8", errors="replace") as lines:
+                for line in lines:
+                    name = line.strip().rstrip(",")
+                    # files may have another op number than the execution order
+                    without, joined = _OP_NUMBER.sub("", name), _OP_NUMBER.sub("", name.replace("/", "_"))
+                    found.setdefault(name.rpartition("/")[2], set()).add(name)
+                    found.setdefault(joined, set()).add(without)
+    return {known: names.pop() for known, names in found.items() if len(names) == 1}
+
+
+class _Entries:
+    """The entries of a step, in order of time.
+
+    Args:
+        scopes: the full name of each kernel, by the name in its files.
+        paths: finds the Cells of kernels.
+
+    Attributes:
+        data: entry name -> entry.
+        parents: entry name of a kernel -> the entry of its Cell, or None.
+        files: file name of an array -> its path.
+    """
+
+    def __init__(self, scopes: dict[str, str], paths: CellPaths) -> None:
+        self._scopes, self._paths = scopes, paths
+        self.data: dict[str, Any] = {}
+        self.parents: dict[str, str | None] = {}
+        self.files: dict[str, str] = {}
+        self._counts: dict[str, int] = {}
+        self._slots: dict[str, tuple[dict[int, Record], dict[int, Record]]] = {}
+
+    def add_values(self, kind: str, items: Iterable[_Item]) -> None:
+        """Add the values of parameters or constants."""
+        for item in items:
+            self._note_file(item)
+            self.data[self._numbered(f"{kind}.{_clean(item)}")] = {"value": [item.record]}
+
+    def add_kernels(self, items: Iterable[_Item]) -> None:
+        """Add the inputs and outputs of kernels; a place that comes twice begins the kernel's next run."""
+        running: dict[tuple[str, str], str] = {}  # graphs may have kernels of one name
+        for item in sorted(items, key=lambda item: (item.name.timestamp, item.name.io, item.name.slot)):
+            self._note_file(item)
+            key, side = _clean(item), 0 if item.name.io == "input" else 1
+            name = running.get((item.folder, key), "")
+            if not name or item.name.slot in self._slots[name][side]:
+                name = running[item.folder, key] = self._begin(key, item.name)
+            self._slots[name][side][item.name.slot] = item.record
+        for name, (inputs, outputs) in self._slots.items():
+            self.data[name].update(input_args=_by_slot(inputs), output=_by_slot(outputs))
+
+    def _begin(self, key: str, name: ArrayName) -> str:
+        number = self._counts[key] = self._counts.get(key, -1) + 1
+        entry, op = f"Kernel.{key}.{number}.forward", _OP_NUMBER.search(name.op_name)
+        joined = self._scopes.get(_OP_NUMBER.sub("", name.op_name))
+        scope = self._scopes.get(name.op_name) or (joined + (op[0] if op else "") if joined else name.op_name)
+        self.data[entry] = {"op_type": name.op_type, "scope": scope}
+        self.parents[entry] = self._paths.entry(scope)
+        self._slots[entry] = {}, {}
+        return entry
+
+    def _numbered(self, name: str) -> str:
+        found, number = name, 0
+        while found in self.data:
+            number += 1
+            found = f"{name}.{number}"
+        return found
+
+    def _note_file(self, item: _Item) -> None:
+        file = item.record.get("data_name")
+        if file:
+            self.files[file] = os.path.join(item.folder, file)
+
+
+def _clean(item: _Item) -> str:
+    return clean(item.name.op_name).replace("/", "_")
+
+
+def _by_slot(found: dict[int, Record]) -> list[Record | None]:
+    """Return the records by slot; a slot that was not dumped, such as an attribute, is null."""
+    return [found.get(slot) for slot in range(max(found) + 1)] if found else []

@@ -1,0 +1,175 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""``probe.open``: a run on disk, its steps and ranks, read when they are touched."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from probe.errors import UsageError
+from probe.reading.dumps.dump import Dump
+from probe.reading.dumps.source import DumpFolder, find_folders
+from probe.store.layout import Rank
+
+if TYPE_CHECKING:
+    from probe.reading.dumps.tables import Table
+    from probe.series.series import Series
+    from probe.series.trend_rules import Trend
+
+
+class Run:
+    """All dumps below a folder. One at a time is kept in memory.
+
+    Args:
+        path: the folder.
+        folders: the folders that hold a dump.
+
+    Example::
+
+        run = probe.open("dump_path")
+        for dump in run:
+            print(dump.step, dump.rank, len(dump))
+    """
+
+    def __init__(self, path: str, folders: list[DumpFolder]) -> None:
+        self.path = path
+        self.folders = folders
+        self._last: Dump | None = None
+
+    @property
+    def steps(self) -> list[int]:
+        """The recorded steps."""
+        return sorted({folder.step for folder in self.folders if folder.step is not None})
+
+    @property
+    def ranks(self) -> list[Rank]:
+        """The recorded ranks; [None] where communication was not initialised."""
+        return list(dict.fromkeys(folder.rank for folder in self.folders))
+
+    def dump(self, step: int | None = None, rank: Rank = None) -> Dump:
+        """Return the dump of a step and rank; each may be left out where there is only one, or the first is meant.
+
+        Raises:
+            UsageError: when there is none.
+        """
+        for folder in self.folders:
+            if (step is None or folder.step == step) and (rank is None or folder.rank == rank):
+                if self._last is None or self._last.folder != folder:
+                    self._last = Dump(folder)
+                return self._last
+        raise UsageError(
+            f"{self.path} has no dump of step {step}, rank {rank}. Steps: {self.steps}; ranks: {self.ranks}"
+        )
+
+    def __getitem__(self, step: int) -> Dump:
+        return self.dump(step)
+
+    def __iter__(self) -> Iterator[Dump]:
+        for folder in self.folders:
+            yield Dump(folder)
+
+    def __len__(self) -> int:
+        return len(self.folders)
+
+    def table(self) -> Table:
+        """Return one row for each tensor of each dump, read while it is iterated.
+
+        Example::
+
+            for row in run.table():
+                print(row["step"], row["call"], row["place"], row["Norm"])
+        """
+        from probe.reading.dumps.tables import Table, tensor_rows
+
+        return Table(lambda: (row for dump in self for row in tensor_rows(dump)))
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Write the table as csv; texts that a spreadsheet would take for a formula are quoted."""
+        self.table().to_csv(path)
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Return the table as columns."""
+        return self.table().to_dict()
+
+    def to_pandas(self) -> Any:
+        """Return the table as a pandas.DataFrame; needs pandas."""
+        return self.table().to_pandas()
+
+    def to_polars(self) -> Any:
+        """Return the table as a polars.DataFrame; needs polars."""
+        return self.table().to_polars()
+
+    def trend(self, like: str, stat: str = "norm") -> Trend:
+        """Return one statistic of the tensors whose names contain ``like``, over steps and ranks.
+
+        Example::
+
+            for name, series in run.trend("parameters_grad", stat="norm").items():
+                print(name, series)
+        """
+        from probe.reading.dumps.samples import collect
+
+        return collect(self.folders, like, stat)
+
+    def series(self, name: str, rank: Rank = None) -> Series:
+        """Return one series of the monitor.
+
+        Args:
+            name: its name, as "loss" or "fc.weight.grad"; ``probe watch`` lists them.
+            rank: the rank; None for the first.
+
+        Raises:
+            UsageError: when there is none.
+
+        Example::
+
+            steps, values = probe.open("dump_path").series("loss")
+        """
+        from probe.series.series import open_series
+
+        ranks = open_series(self.path)
+        found = next((item for item in ranks if rank is None or item.rank == rank), ranks[0])
+        if name not in found.names:
+            raise UsageError(f"series: {name!r} is not there. Some that are: {shortened(found.names)}")
+        return found[name]
+
+    def __repr__(self) -> str:
+        return f"<Run {self.path}: steps {shortened(self.steps)}, ranks {shortened(self.ranks)}>"
+
+
+def shortened(numbers: list[Any]) -> str:
+    """Return a list of numbers, long ones by their ends.
+
+    >>> shortened([0, 1, 2]), shortened(list(range(100)))
+    ('0, 1, 2', '0, 1, 2, ..., 99')
+    """
+    shown = [str(number) for number in numbers]
+    return ", ".join(shown if len(shown) < 7 else [*shown[:3], "...", shown[-1]])
+
+
+def open(path: str | os.PathLike[str]) -> Run:
+    """Open the dumps below a folder; nothing is read yet but the names of the folders.
+
+    Args:
+        path: a dump_path, a step or rank folder in it, or a dump.json. Dumps of msprobe are read too.
+
+    Raises:
+        UsageError: when there is no dump.
+
+    Example::
+
+        run = probe.open("dump_path")
+        run.steps, run.ranks
+        run[0]["Functional.softmax.1.forward"].outputs["0"].max
+    """
+    path = os.fspath(path)
+    from probe.series.series_files import find_series
+
+    try:
+        return Run(path, find_folders(path))
+    except UsageError:
+        if not find_series(path):
+            raise
+        return Run(path, [])  # a monitor that has raised no alarm

@@ -1,0 +1,151 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""One statistic of many tensors, of all steps and ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from probe.errors import UsageError
+from probe.reading.dumps.dump import Dump
+from probe.reading.dumps.entry_name import parse
+from probe.reading.dumps.source import DumpFolder
+from probe.reading.dumps.updates import is_update
+from probe.reading.dumps.updates import series as series_of
+from probe.reading.dumps.values import NUMBERS, Record, element_count, real
+from probe.reading.dumps.work import HERE, Workers, run_units
+from probe.series.trend_rules import Point, Points, Trend
+from probe.store.layout import Rank
+
+_LARGEST = {"Float16": 65504.0, "BFloat16": 3.3895313892515355e38}
+#: the tensors that are shown unless others are asked for
+LIKE = "parameters_grad"
+STATISTICS = {key.lower(): key for key in (*NUMBERS, "nan_count", "inf_count", "zero_count")}
+
+
+class Samples(NamedTuple):
+    """The numbers of one step of one rank.
+
+    Attributes:
+        step: the step; None where the folder does not say, so that the numbers belong to no series.
+        rank: the rank.
+        values: tensor -> the statistic.
+        points: tensor -> further numbers.
+    """
+
+    step: int | None
+    rank: Rank
+    values: dict[str, float]
+    points: dict[str, Point]
+
+
+def read_samples(folder: DumpFolder, like: str, key: str) -> Samples:
+    """Return a statistic of the tensors of a dump whose names contain ``like``.
+
+    Raises:
+        UsageError: when the dump cannot be read.
+    """
+    values: dict[str, float] = {}
+    points: dict[str, Point] = {}
+    dump = Dump(folder)
+    try:
+        for name, record in dump.tensors() if folder.step is not None else ():
+            value = real(record.get(key)) if like in name else None
+            if value is not None:
+                shown = _without_states(dump, name)
+                values[shown], points[shown] = value, point(shown, record)
+        if folder.step is not None and key == "Norm":
+            values.update(_of_updates(dump, like))
+    finally:
+        dump.release()
+    return Samples(folder.step, folder.rank, values, points)
+
+
+def point(name: str, record: Record) -> Point:
+    """Return the further numbers of a record.
+
+    >>> point("a.output.0", {"dtype": "Float16", "shape": [4], "Max": 65504.0, "Min": 0.0, "zero_count": 3})[:3]
+    (4, 0.75, 1.0)
+    """
+    count = element_count(record.get("shape")) or 0
+    zeros, high, low = real(record.get("zero_count")), real(record.get("Max")) or 0.0, real(record.get("Min")) or 0.0
+    largest = _LARGEST.get(str(record.get("dtype")).rpartition(".")[2])
+    return Point(
+        count,
+        None if zeros is None or not count else zeros / count,
+        max(abs(high), abs(low)) / largest if largest else 0.0,
+        high,
+        ".parameters_grad." in name,
+        ".parameters." in name,
+    )
+
+
+def _without_states(dump: Dump, name: str) -> str:
+    """Return the name of a tensor; the states of an optimizer are not called parameters."""
+    entry, separator, rest = name.partition(".parameters.")
+    is_state = separator and is_update(parse(entry), dump.data.get(entry))
+    return f"{entry}.states.{rest}" if is_state else name
+
+
+def _of_updates(dump: Dump, like: str) -> dict[str, float]:
+    """Return learning rates and global norms of updates: where they are asked for, and beside gradients."""
+    found = {}
+    for name, entry in dump.data.items():
+        if is_update(parse(name), entry):
+            found.update({key: value for key, value in series_of(name, entry) if like in key or like == LIKE})
+    return found
+
+
+def read_all(folders: Sequence[DumpFolder], like: str, stat: str = "norm", workers: Workers = HERE) -> list[Samples]:
+    """Return a statistic of the tensors of many dumps.
+
+    Args:
+        folders: the dumps.
+        like: a part of the names.
+        stat: the statistic.
+        workers: the processes that work.
+
+    Raises:
+        UsageError: when the statistic is unknown, or a dump cannot be read.
+    """
+    if stat.lower() not in STATISTICS:
+        raise UsageError(f"trend: {stat!r} is not allowed. Allowed: {', '.join(STATISTICS)}.")
+    units = [(folder, like, STATISTICS[stat.lower()]) for folder in folders]
+    return list(run_units(read_samples, units, workers, "reading"))
+
+
+def series(samples: Sequence[Samples]) -> tuple[Trend, Points]:
+    """Return the samples as series, name -> rank -> step -> number, and likewise the further numbers."""
+    found: Trend = {}
+    points: Points = {}
+    for sample in samples:
+        if sample.step is None:
+            continue
+        for name, value in sample.values.items():
+            found.setdefault(name, {}).setdefault(sample.rank, {})[sample.step] = value
+            if name in sample.points:
+                points.setdefault(name, {}).setdefault(sample.rank, {})[sample.step] = sample.points[name]
+    return found, points
+
+
+def collect(folders: Sequence[DumpFolder], like: str, stat: str = "norm") -> Trend:
+    """Return a statistic of the tensors whose names contain ``like``: name -> rank -> step -> number.
+
+    Args:
+        folders: the dumps.
+        like: a part of the names.
+        stat: the statistic.
+
+    Raises:
+        UsageError: when the statistic is unknown, or no tensor fits.
+    """
+    found, _ = series(read_all(folders, like, stat))
+    if not found:
+        raise UsageError(no_tensor(like, stat))
+    return found
+
+
+def no_tensor(like: str, stat: str) -> str:
+    """Return the message where no tensor fits."""
+    return f"trend: no tensor with {stat} has {like!r} in its name"

@@ -1,0 +1,251 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Which folders hold a dump, of which step and rank, and how each kind of folder is read.
+
+A further kind of dump is one class with ``claims`` and ``read``, added to ``SOURCES``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from typing import Any, NamedTuple, Protocol
+
+from probe.errors import UsageError
+from probe.reading.dumps import journal_reader
+from probe.reading.dumps.document import Document, read_document, read_optional
+from probe.reading.dumps.kernels.layouts import is_kernel_folder
+from probe.reading.dumps.kernels.source import steps_of
+from probe.store import layout
+from probe.store.layout import Rank
+
+
+class Contents(Protocol):
+    """The entries of one dump and the Cells around them, as ``probe.reading.dumps.dump.Dump`` has them."""
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """Entry name -> entry."""
+
+    @property
+    def construct(self) -> dict[str, str | None]:
+        """Entry name -> the entry of the Cell around it."""
+
+
+class Source(Protocol):
+    """One kind of folder that holds a dump."""
+
+    def claims(self, files: set[str]) -> bool:
+        """Return whether a folder with these files is of this kind."""
+
+    def read(self, folder: str) -> Document:
+        """Read it; raise UsageError where that cannot be."""
+
+
+class DumpFolder(NamedTuple):
+    """A folder that holds a dump of one step and rank.
+
+    Attributes:
+        path: the folder.
+        step: its step; None where the path does not say.
+        rank: its rank.
+        tree: "graph" or "pynative" where the run has both, else "".
+        source: how it is read.
+    """
+
+    path: str
+    step: int | None
+    rank: Rank
+    tree: str
+    source: Source
+
+    @property
+    def label(self) -> str:
+        """The step and rank as a text: "step 0, rank 3"."""
+        parts = [self.tree, "" if self.step is None else f"step {self.step}"]
+        parts += [f"rank {self.rank}" if isinstance(self.rank, int) else str(self.rank or "")]
+        return ", ".join(filter(None, parts)) or os.path.basename(self.path)
+
+
+class DumpSource:
+    """A folder with dump.json, of ours or of msprobe, and perhaps a journal that was not recovered."""
+
+    def claims(self, files: set[str]) -> bool:
+        """Return whether there is a dump.json."""
+        return layout.DUMP in files
+
+    def read(self, folder: str) -> Document:
+        """Read dump.json now, stack.json and construct.json when they are asked for."""
+        document = read_document(os.path.join(folder, layout.DUMP), shares=True)
+        return _document(folder, document, layout.DUMP, _journal_notes(folder))
+
+
+class DebugSource:
+    """A folder with debug.json."""
+
+    def claims(self, files: set[str]) -> bool:
+        """Return whether there is a debug.json."""
+        return layout.DEBUG in files
+
+    def read(self, folder: str) -> Document:
+        """Read debug.json."""
+        document = read_document(os.path.join(folder, layout.DEBUG), shares=True)
+        return _document(folder, document, layout.DEBUG, _journal_notes(folder))
+
+
+class JournalSource:
+    """A folder whose process died before it wrote a document: the journal holds the entries."""
+
+    def claims(self, files: set[str]) -> bool:
+        """Return whether there is a journal."""
+        return layout.JOURNAL in files
+
+    def read(self, folder: str) -> Document:
+        """Read the journal as it is; nothing on disk is changed."""
+        records, damage = journal_reader.read(os.path.join(folder, layout.JOURNAL))
+        notes = [*_journal_notes(folder), *([damage] if damage else [])]
+        header = records[0].get("header") if records else None
+        data: dict[str, Any] = {}
+        stacks: dict[str, list[str]] = {}
+        construct: dict[str, str | None] = {}
+        lines: dict[int, list[str]] = {}
+        for record in journal_reader.settled(records[1:]):
+            name = str(record.get("name", ""))
+            entry = record.get("entry")
+            if isinstance(entry, dict) and isinstance(data.get(name), dict):
+                data[name].update(entry)
+            elif "entry" in record:
+                data[name] = entry
+            number = record.get("stack")
+            if isinstance(number, int):
+                if isinstance(record.get("lines"), list):
+                    lines[number] = [str(line) for line in record["lines"]]
+                stacks.setdefault(name, lines.get(number, []))
+            if isinstance(record.get("construct"), dict):
+                construct.update(record["construct"])
+        found = header if isinstance(header, dict) else {}
+        return Document(dict(found), data, lambda: stacks, lambda: construct, notes)
+
+
+#: in this order; the first that claims a folder reads it
+SOURCES: tuple[Source, ...] = (DumpSource(), DebugSource(), JournalSource())
+
+
+def _journal_notes(folder: str) -> list[str]:
+    path = os.path.join(folder, layout.JOURNAL)
+    if not os.path.exists(path):
+        return []
+    return [f"{path} was not recovered; entries may be missing. Recover it with: probe recover {folder}"]
+
+
+def _document(folder: str, document: dict[str, Any], name: str, notes: list[str]) -> Document:
+    data = document.pop("data", None)
+    if not isinstance(data, dict):
+        raise UsageError(f'{os.path.join(folder, name)} is no dump: it has no "data"')
+    data = {sys.intern(name): data.pop(name) for name in list(data)}  # the other dump of a comparison has them too
+    return Document(document, data, lambda: read_stacks(folder), lambda: read_construct(folder), notes)
+
+
+def read_stacks(folder: str) -> dict[str, list[str]]:
+    """Return the frames of every forward entry that stack.json names, innermost first.
+
+    Raises:
+        UsageError: when stack.json cannot be read.
+    """
+    found: dict[str, list[str]] = {}
+    for key, item in read_optional(folder, layout.STACK).items():
+        if not isinstance(item, list):
+            continue
+        if len(item) == 2 and isinstance(item[0], list) and isinstance(item[1], list):
+            frames = [frame for frame in item[1] if isinstance(frame, str)]
+            found.update((name, frames) for name in item[0] if isinstance(name, str))
+        else:  # of an older recorder: name -> frames
+            found[key] = [frame for frame in item if isinstance(frame, str)]
+    return found
+
+
+def read_construct(folder: str) -> dict[str, str | None]:
+    """Return the Cell entry around every entry that construct.json names.
+
+    msprobe for PyTorch writes [parent, micro step] in a training of Megatron.
+
+    Raises:
+        UsageError: when construct.json cannot be read.
+    """
+    found: dict[str, str | None] = {}
+    for name, item in read_optional(folder, layout.CONSTRUCT).items():
+        parent = item[0] if isinstance(item, list) and item else item
+        if isinstance(parent, str):
+            found[sys.intern(name)] = sys.intern(parent)
+        elif parent is None:
+            found[sys.intern(name)] = None
+    return found
+
+
+_STEP = re.compile(r"step(\d{1,18})")
+_RANK = re.compile(r"(rank|proc)_?(\d{0,18})")
+
+
+def find_folders(path: str) -> list[DumpFolder]:
+    """Return the folders below a path that hold a dump, by step and rank.
+
+    Args:
+        path: a dump_path, a step or rank folder, or a dump.json.
+
+    Raises:
+        UsageError: when there is none.
+    """
+    path = os.fspath(path)
+    if os.path.isfile(path):
+        if os.path.basename(path) not in layout.DUMP_FILES:
+            raise UsageError(
+                f"{path} is no dump. Allowed: a dump_path, a step or rank folder in it, or a {layout.DUMP}."
+            )
+        path = os.path.dirname(path) or "."
+    found, kernels = [], []
+    for folder, folders, files in os.walk(path):
+        folders[:] = [name for name in folders if name != layout.ARRAYS]
+        names = set(files)
+        source = next((source for source in SOURCES if source.claims(names)), None)
+        if source is not None:
+            found.append(_folder(folder, source))
+        elif is_kernel_folder(names):
+            kernels.append(folder)
+    steps = [DumpFolder(place.path, place.step, place.rank, "", step) for place, step in steps_of(kernels)]
+    if not found and not steps:
+        reason = "no such folder" if not os.path.exists(path) else f"no {layout.DUMP} in it or below it"
+        raise UsageError(f"{path}: {reason}")
+    steps.sort(key=lambda item: (item.step or 0, str(item.rank).zfill(9), _order(item.path)))
+    return _numbered([*sorted(found, key=lambda item: _order(item.path)), *steps])
+
+
+def _folder(path: str, source: Source) -> DumpFolder:
+    parts = os.path.abspath(path).split(os.sep)
+    step, rank, tree = None, None, ""
+    for place, part in enumerate(parts):
+        if match := _STEP.fullmatch(part):
+            step = int(match[1])
+            tree = parts[place - 1] if place and parts[place - 1] in ("graph", "pynative") else ""
+    if match := _RANK.fullmatch(parts[-1]):
+        rank = int(match[2]) if match[1] == "rank" and match[2] else None
+    return DumpFolder(path, step, rank, tree, source)
+
+
+def _numbered(found: list[DumpFolder]) -> list[DumpFolder]:
+    """Give folders of one step that have no rank their names instead, so that they can be told apart."""
+    seen: dict[tuple[object, ...], int] = {}
+    for folder in found:
+        key = folder.tree, folder.step, folder.rank
+        seen[key] = seen.get(key, 0) + 1
+    return [
+        folder._replace(rank=os.path.basename(folder.path))
+        if folder.rank is None and seen[folder.tree, folder.step, None] > 1
+        else folder
+        for folder in found
+    ]
+
+
+def _order(path: str) -> list[tuple[int, int, str]]:
+    parts = re.split(r"(\d+)", path)
+    return [(0, int(part), "") if part.isdigit() and len(part) < 19 else (1, 0, part) for part in parts]

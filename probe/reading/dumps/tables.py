@@ -1,0 +1,163 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Rows for other programs: csv, columns, pandas, polars, xlsx."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import IO, TYPE_CHECKING, Any, TypeVar
+
+from probe.errors import UsageError
+from probe.reading.dumps import entry_name
+from probe.reading.dumps.text import csv_text
+from probe.reading.dumps.values import NUMBERS
+
+if TYPE_CHECKING:
+    from probe.reading.dumps.dump import Dump
+
+Item = TypeVar("Item")
+Row = dict[str, Any]
+
+COLUMNS = (
+    "step",
+    "rank",
+    "cell",
+    "call",
+    "place",
+    "dtype",
+    "shape",
+    *NUMBERS,
+    "nan_count",
+    "inf_count",
+    "md5",
+    "array",
+)
+_SHEET_ROWS = 1_048_500
+
+
+class Table:
+    """Rows that are made while they are iterated, as often as that is done.
+
+    Args:
+        rows: makes the rows.
+        columns: their keys.
+    """
+
+    def __init__(self, rows: Callable[[], Iterator[Row]], columns: Sequence[str] = COLUMNS) -> None:
+        self._rows = rows
+        self.columns = tuple(columns)
+
+    def __iter__(self) -> Iterator[Row]:
+        return self._rows()
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Write the rows as csv."""
+        with open(path, "w", encoding="utf-8", errors="backslashreplace", newline="") as file:
+            write_csv(file, self.columns, (row.values() for row in self))
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Return the columns."""
+        found: dict[str, list[Any]] = {name: [] for name in self.columns}
+        lists = list(found.values())
+        for row in self:
+            for column, value in zip(lists, row.values()):
+                column.append(value)
+        return found
+
+    def to_pandas(self) -> Any:
+        """Return a pandas.DataFrame.
+
+        Raises:
+            UsageError: when pandas is not installed.
+        """
+        return extra("pandas").DataFrame(self.to_dict())
+
+    def to_polars(self) -> Any:
+        """Return a polars.DataFrame.
+
+        Raises:
+            UsageError: when polars is not installed.
+        """
+        return extra("polars").DataFrame(self.to_dict(), strict=False)
+
+
+def extra(module: str, package: str = "") -> Any:
+    """Import a package that probe does not need itself.
+
+    Raises:
+        UsageError: when it is not installed; the message says how to install it.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        name = package or module
+        raise UsageError(f"this needs {name}, which is not installed: pip install {name}") from error
+
+
+def tensor_rows(dump: Dump) -> Iterator[Row]:
+    """Yield a row for each tensor of a dump, with the keys of ``COLUMNS``."""
+    construct = dump.construct
+    for call in dump:
+        cell = entry_name.cell_label(construct.get(call.name))
+        for tensor in call.tensors():
+            record = tensor.record
+            shape = record.get("shape")
+            yield {
+                "step": dump.step,
+                "rank": dump.rank,
+                "cell": cell,
+                "call": call.name,
+                "place": tensor.place,
+                "dtype": record.get("dtype"),
+                "shape": "x".join(map(str, shape)) if isinstance(shape, list) else None,
+                **{key: record.get(key) for key in NUMBERS},
+                "nan_count": record.get("nan_count"),
+                "inf_count": record.get("inf_count"),
+                "md5": record.get("md5"),
+                "array": record.get("data_name"),
+            }
+
+
+def write_csv(file: IO[str], header: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
+    """Write rows as csv; no text of a dump becomes a formula or a control character."""
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows([_cell(value) for value in row] for row in rows)
+
+
+def _cell(value: Any) -> Any:
+    kind = type(value)
+    if kind is str:
+        return csv_text(value)
+    if kind is float or kind is int or value is None or kind is bool:
+        return value
+    return csv_text(str(value))
+
+
+def write_xlsx(path: str | os.PathLike[str], sheets: dict[str, tuple[Sequence[str], Iterable[Iterable[Any]]]]) -> None:
+    """Write sheets of rows; a sheet of too many rows goes on in a further one.
+
+    Raises:
+        UsageError: when XlsxWriter is not installed.
+    """
+    xlsxwriter = extra("xlsxwriter", "XlsxWriter")
+    options = {
+        "constant_memory": True,
+        "strings_to_formulas": False,
+        "strings_to_urls": False,
+        "nan_inf_to_errors": True,
+    }
+    with xlsxwriter.Workbook(os.fspath(path), options) as book:
+        for name, (header, rows) in sheets.items():
+            sheet, place, number = book.add_worksheet(name), 0, 1
+            sheet.write_row(0, 0, list(header))
+            for row in rows:
+                place += 1
+                if place > _SHEET_ROWS:
+                    number, place = number + 1, 1
+                    sheet = book.add_worksheet(f"{name} {number}")
+                    sheet.write_row(0, 0, list(header))
+                sheet.write_row(place, 0, [_cell(value) for value in row])

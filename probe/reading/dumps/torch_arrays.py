@@ -1,0 +1,253 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the tensor in a file of ``torch.save`` without torch.
+
+The file is a zip archive: ``data.pkl`` describes the tensor, ``data/0`` holds its numbers. The members are not
+compressed, so that the numbers are read, or mapped, where they lie. ``torch_pickle`` reads the description.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import zipfile
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+
+from probe.errors import UsageError
+from probe.reading.dumps.torch_pickle import Layout, NotATensor, Storage, read_layout
+
+SUFFIX = ".pt"
+#: how torch 1.5 and older wrote: a pickle without an archive
+_PICKLE, _ZIP = b"\x80", b"PK"
+_LOCAL_HEADER, _LOCAL_MAGIC = 30, b"PK\x03\x04"
+_MOST_DESCRIPTION, _MOST_MEMBERS, _MOST_DIMENSIONS = 1 << 16, 1 << 12, 32
+#: a tensor may repeat its stored numbers (stride 0) up to so many elements
+_MOST_REPEATED = 1 << 20
+#: torch's dtype -> numpy's without the order of bytes; those of ml_dtypes by their name
+_DTYPES = {
+    "float64": "f8", "float32": "f4", "float16": "f2", "complex64": "c8", "complex128": "c16", "bool": "b1",
+    "int64": "i8", "int32": "i4", "int16": "i2", "int8": "i1",
+    "uint64": "u8", "uint32": "u4", "uint16": "u2", "uint8": "u1",
+}  # fmt: skip
+_NAMED = {
+    "bfloat16": "u2", "float8_e4m3fn": "u1", "float8_e5m2": "u1", "float8_e4m3fnuz": "u1", "float8_e5m2fnuz": "u1",
+}  # fmt: skip
+#: errors of numpy and zipfile over a file that is cut or made up
+_BROKEN = (
+    OSError, ValueError, EOFError, OverflowError, MemoryError, NotImplementedError, struct.error, zipfile.BadZipFile,
+)  # fmt: skip
+_ORDERS = {b"little": "<", b"big": ">"}
+
+
+class Member(NamedTuple):
+    """The bytes of one member of the archive: where they begin in the file, and how many they are."""
+
+    start: int
+    size: int
+
+
+class Archive(NamedTuple):
+    """An archive of ``torch.save``.
+
+    Attributes:
+        description: the content of ``data.pkl``.
+        members: its members by name.
+        prefix: the folder of all members.
+        order: the order of bytes, as numpy writes it.
+    """
+
+    description: bytes
+    members: dict[str, Member]
+    prefix: str
+    order: str
+
+
+def read_tensor(path: str, mapped: bool = False) -> np.ndarray[Any, Any]:
+    """Return the tensor that a file of ``torch.save`` holds, bfloat16 as ``ml_dtypes.bfloat16``.
+
+    Args:
+        path: the file.
+        mapped: whether the numbers are mapped into memory in place of being read.
+
+    Raises:
+        UsageError: when it cannot be read, or holds anything but one tensor.
+    """
+    try:
+        with open(path, "rb") as file:
+            return _read(file, path, mapped)
+    except NotATensor as error:
+        raise UsageError(f"{path} is not read: {error}") from None
+    except _BROKEN as error:
+        raise UsageError(f"{path} cannot be read: {' '.join(str(error).split()) or type(error).__name__}") from None
+
+
+def _read(file: BinaryIO, path: str, mapped: bool) -> np.ndarray[Any, Any]:
+    begin = file.read(2)
+    if begin[:1] == _PICKLE:
+        raise NotATensor("it has the form of torch 1.5 and older; torch.load and torch.save write it anew")
+    if begin != _ZIP:
+        raise NotATensor("it is no file of torch.save")
+    archive = open_archive(file)
+    layout = read_layout(archive.description)
+    return tensor_of(file, path, layout, archive, mapped)
+
+
+def open_archive(file: BinaryIO, most_members: int = _MOST_MEMBERS, most: int = _MOST_DESCRIPTION) -> Archive:
+    """Return the parts of an archive of ``torch.save``.
+
+    Raises:
+        NotATensor: when it is none, or larger than the given limits.
+    """
+    members = _members(file, most_members)
+    heads = [name for name in members if name.count("/") == 1 and name.endswith("/data.pkl")]
+    if len(heads) != 1:
+        raise NotATensor(f"it has {len(heads)} members data.pkl in place of one")
+    prefix = heads[0].partition("/")[0]
+    order = _order(file, members.get(f"{prefix}/byteorder"))
+    return Archive(_content(file, members[heads[0]], most), members, prefix, order)
+
+
+def tensor_of(
+    file: BinaryIO, path: str, layout: Layout, archive: Archive, mapped: bool = False
+) -> np.ndarray[Any, Any]:
+    """Return a tensor of an archive.
+
+    Raises:
+        NotATensor: when it is not there, or does not fit its storage.
+    """
+    return _tensor(file, path, layout, storage_of(layout, archive), archive.order, mapped)
+
+
+def storage_of(layout: Layout, archive: Archive) -> Member:
+    """Return the bytes of the storage of a tensor.
+
+    Raises:
+        NotATensor: when the archive lacks it.
+    """
+    member = archive.members.get(f"{archive.prefix}/data/{layout.storage.key}")
+    if member is None:
+        raise NotATensor(f"it has no member data/{layout.storage.key}")
+    return member
+
+
+def _members(file: BinaryIO, most: int) -> dict[str, Member]:
+    """Return the members of the archive; one that is compressed, encrypted, or larger than its bytes is refused."""
+    size = file.seek(0, os.SEEK_END)
+    found: dict[str, Member] = {}
+    with zipfile.ZipFile(file) as archive:
+        infos = archive.infolist()
+        if len(infos) > most:
+            raise NotATensor(f"it has {len(infos)} members; a tensor has a few")
+        for info in infos:
+            name = _short(info.filename)
+            if info.filename in found:
+                raise NotATensor(f"it has two members {name}")
+            if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
+                raise NotATensor(f"its member {name} is compressed or encrypted, which torch.save never does")
+            start = _start(file, info)
+            if info.file_size != info.compress_size or start + info.file_size > size:
+                raise NotATensor(f"its member {name} says {info.file_size} bytes, more than there are")
+            found[info.filename] = Member(start, info.file_size)
+    return found
+
+
+def _start(file: BinaryIO, info: zipfile.ZipInfo) -> int:
+    file.seek(info.header_offset)
+    header = file.read(_LOCAL_HEADER)
+    if len(header) != _LOCAL_HEADER or header[:4] != _LOCAL_MAGIC:
+        raise NotATensor(f"its member {_short(info.filename)} has no header")
+    lengths = int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
+    return info.header_offset + _LOCAL_HEADER + lengths
+
+
+def _content(file: BinaryIO, member: Member, most: int = _MOST_DESCRIPTION) -> bytes:
+    if member.size > most:
+        raise NotATensor(f"its data.pkl has {member.size} bytes; that of a tensor has a few hundred")
+    file.seek(member.start)
+    return file.read(member.size)
+
+
+def _order(file: BinaryIO, member: Member | None) -> str:
+    """Return the order of bytes; torch 2.0 and older do not say it, and write the little end first."""
+    if member is None:
+        return "<"
+    text = _content(file, member)
+    if text not in _ORDERS:
+        raise NotATensor(f"its order of bytes is {text[:20]!r}. Known: little, big")
+    return _ORDERS[text]
+
+
+def _tensor(
+    file: BinaryIO, path: str, layout: Layout, member: Member, order: str, mapped: bool
+) -> np.ndarray[Any, Any]:
+    base = np.dtype(order + _base(layout.dtype))
+    stored = _stored(layout.storage, member, base.itemsize)
+    _check(layout, stored)
+    if not _count(layout.shape):
+        return _named(np.empty(layout.shape, base.newbyteorder("=")), layout.dtype)
+    if mapped:
+        numbers: np.ndarray[Any, Any] = np.memmap(path, base, "r", member.start, (stored,))
+    else:
+        file.seek(member.start)
+        numbers = np.frombuffer(file.read(stored * base.itemsize), base)
+    strides = tuple(stride * base.itemsize for stride in layout.strides)
+    found = np.lib.stride_tricks.as_strided(numbers[layout.offset :], layout.shape, strides, writeable=False)
+    if not mapped or not base.isnative:
+        found = np.array(found, base.newbyteorder("="), order="C")
+    return _named(found, layout.dtype)
+
+
+def _base(dtype: str) -> str:
+    base = _DTYPES.get(dtype) or _NAMED.get(dtype)
+    if base is None:
+        raise NotATensor(f"its dtype is {_short(dtype)}, which is not read")
+    return base
+
+
+def _named(array: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
+    if dtype not in _NAMED:
+        return array
+    import ml_dtypes
+
+    return array.view(np.dtype(getattr(ml_dtypes, dtype)))
+
+
+def _stored(storage: Storage, member: Member, itemsize: int) -> int:
+    """Return how many elements the storage holds; its size in the archive and in the description must agree."""
+    size = storage.size if storage.dtype is None else storage.size * itemsize
+    if size != member.size:
+        raise NotATensor(f"its storage has {member.size} bytes in place of {size}")
+    return member.size // itemsize
+
+
+def _check(layout: Layout, stored: int) -> None:
+    """Refuse a tensor that reaches outside of its storage, or would be much larger than it."""
+    if len(layout.shape) != len(layout.strides) or len(layout.shape) > _MOST_DIMENSIONS:
+        raise NotATensor(f"it has {len(layout.shape)} dimensions and {len(layout.strides)} strides")
+    if min((layout.offset, *layout.shape, *layout.strides)) < 0:
+        raise NotATensor("its offset, shape or strides are negative")
+    count = _count(layout.shape)
+    if not count:
+        return
+    last = layout.offset + sum((length - 1) * stride for length, stride in zip(layout.shape, layout.strides))
+    if last >= stored or count > max(stored, _MOST_REPEATED):
+        raise NotATensor(f"its shape {_short(str(list(layout.shape)))} does not fit {stored} stored elements")
+
+
+def _count(shape: tuple[int, ...]) -> int:
+    count = 1
+    for length in shape:
+        count *= length
+    return count
+
+
+def _short(text: str) -> str:
+    """Return a text of a file for a message: on one line, without control characters.
+
+    >>> _short("a" * 100)[-4:], _short("../x" + chr(10))
+    ('a...', '../x?')
+    """
+    shown = "".join(letter if letter.isprintable() else "?" for letter in text[:60])
+    return shown + ("..." if len(text) > 60 else "")

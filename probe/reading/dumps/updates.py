@@ -1,0 +1,96 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Updates of optimizers in a dump: the entry's gradients by their parameters, and its numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from probe.reading.dumps.entry_name import CELL, FORWARD, EntryName
+from probe.reading.dumps.values import element_count, is_tensor, plain, real
+
+#: how places begin that hold a gradient, a number, a state
+GRADIENTS, NUMBERS, STATES = "input.0.", "kwargs.", "parameters."
+
+
+def is_update(parts: EntryName, entry: Any) -> bool:
+    """Return whether an entry is the update of an optimizer: it names the parameters that it updates.
+
+    >>> from probe.reading.dumps.entry_name import parse
+    >>> name = {"type": "str", "value": "fc.weight"}
+    >>> is_update(parse("Cell.optimizer.Adam.forward.0"), {"input_kwargs": {"parameters": [name]}})
+    True
+    """
+    return parts.kind == CELL and parts.direction == FORWARD and bool(parameter_names(entry))
+
+
+def parameter_names(entry: Any) -> list[str]:
+    """Return the names of the parameters in the order of the gradients; [] where this is no update."""
+    given = entry.get("input_kwargs") if type(entry) is dict else None
+    names = given.get("parameters") if type(given) is dict else None
+    found = [plain(name) for name in names] if type(names) is list else []
+    return found if all(type(name) is str for name in found) else []
+
+
+def gradients(entry: Any) -> list[Any]:
+    """Return the records of the gradients that entered an update."""
+    given = entry.get("input_args") if type(entry) is dict else None
+    first = given[0] if type(given) is list and given else None
+    return list(first.values()) if type(first) is dict else first if type(first) is list else []
+
+
+def global_norm(entry: Any) -> float | None:
+    """Return the norm of all gradients that entered an update; None where one is not known."""
+    norms = [real(record.get("Norm")) for record in gradients(entry) if is_tensor(record)]
+    return None if not norms or None in norms else math.sqrt(sum(norm * norm for norm in norms if norm is not None))
+
+
+def number(value: Any) -> float | None:
+    """Return a number of an update; a device's number is the record of a tensor of one element.
+
+    >>> number({"type": "float", "value": 0.1}), number({"type": "str", "value": "a"}), number(None)
+    (0.1, None, None)
+    """
+    if is_tensor(value):
+        return real(value.get("Max")) if element_count(value.get("shape")) == 1 else None
+    return real(plain(value))
+
+
+def groups(entry: Any) -> list[tuple[dict[str, float], list[str]]]:
+    """Return for each group of an update its numbers, and its parameters; an update without groups is one group."""
+    names, given = parameter_names(entry), entry["input_kwargs"] if parameter_names(entry) else {}
+    common = _numbers(given)
+    own = given.get("groups")
+    if type(own) is not list or not own:
+        return [(common, names)]
+    return [
+        ({**common, **_numbers(group)}, parameter_names({"input_kwargs": group}))
+        for group in own
+        if type(group) is dict
+    ]
+
+
+def _numbers(given: dict[str, Any]) -> dict[str, float]:
+    found = ((key, number(value)) for key, value in given.items())
+    return {key: value for key, value in found if value is not None}
+
+
+def by_parameter(entry: Any) -> dict[str, dict[str, float]]:
+    """Return number -> parameter -> value."""
+    found: dict[str, dict[str, float]] = {}
+    for numbers, names in groups(entry):
+        for key, value in numbers.items():
+            found.setdefault(key, {}).update(dict.fromkeys(names, value))
+    return found
+
+
+def series(name: str, entry: Any) -> Iterator[tuple[str, float]]:
+    """Yield what lines over the steps show of an update: its learning rates, and the norm of all gradients."""
+    rates = dict.fromkeys(numbers["learning_rate"] for numbers, _ in groups(entry) if "learning_rate" in numbers)
+    for place, rate in enumerate(rates):
+        yield f"{name}.learning_rate{f'.{place}' if len(rates) > 1 else ''}", rate
+    norm = global_norm(entry)
+    if norm is not None:
+        yield f"{name}.global_norm", norm

@@ -1,0 +1,288 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""``probe nan``: the first call that makes NaN or Inf of finite inputs, over all steps and ranks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from probe.reading.compare.judging.judge import is_unwritten
+from probe.reading.compare.origins.origin import CodeLine, Origin, Site, is_collective
+from probe.reading.dumps import entry_name
+from probe.reading.dumps.document import paused_gc
+from probe.reading.dumps.dump import Dump
+from probe.reading.dumps.entry_name import API, BACKWARD, GRADIENT
+from probe.reading.dumps.flow import Flow
+from probe.reading.dumps.frames import user_frame
+from probe.reading.dumps.run import Run
+from probe.reading.dumps.source import DumpFolder
+from probe.reading.dumps.values import Record, has_nan, has_nonfinite, is_tensor, leaves, plain, real
+from probe.reading.dumps.work import HERE, Workers, run_units
+
+#: kinds of findings
+MADE, NAN_OF_INF, GIVEN, GRADIENT_MADE, RECEIVED = "made", "NaN of Inf", "given", "gradient", "communication"
+_ROAD, NEAR = 5, 0.9
+#: dtype -> its largest number, of dtypes that overflow soon
+LARGEST = {"Float16": 65504.0, "HiFloat8": 32768.0, "Float8E4M3FN": 448.0}
+_INPUTS, _OUTPUTS = ("input_args", "input_kwargs", "input", "parameters"), ("output", "output_kwargs")
+
+
+class Found(NamedTuple):
+    """The findings in one step of one rank.
+
+    Attributes:
+        step: the step.
+        rank: the rank.
+        origins: calls that make NaN or Inf, in order.
+        near: tensors close to the largest number of their dtype.
+        error: the reason why the dump could not be read.
+    """
+
+    step: int | None
+    rank: Any
+    origins: list[Origin]
+    near: list[str]
+    error: str = ""
+
+
+def first_nan(run: Run, jobs: int = 1, scheduler: str = "") -> Origin | None:
+    """Return the first call that makes NaN or Inf of finite inputs; None where all is finite.
+
+    A collective is named only if no rank has made NaN or Inf before.
+
+    Args:
+        run: the run.
+        jobs: how many processes work.
+        scheduler: the address of a Dask scheduler, whose workers do it instead.
+
+    Raises:
+        UsageError: when the cluster cannot do it.
+
+    Example::
+
+        finding = probe.first_nan(probe.open("dump_path"))
+        if finding:
+            print(finding.sentence, finding.file, finding.line)
+    """
+    found = in_order(look_at_all(run, Workers(jobs, scheduler)))
+    return found[0] if found else None
+
+
+def look_at_all(run: Run, workers: Workers = HERE) -> list[Found]:
+    """Return the findings in every step of every rank."""
+    return list(run_units(look_at, [(folder,) for folder in run.folders], workers, "looking for NaN/Inf"))
+
+
+def remarks(units: Sequence[Found]) -> list[str]:
+    """Return remarks: dumps that cannot be read, tensors close to overflow."""
+    near = [name for unit in units for name in unit.near]
+    return [*(unit.error for unit in units if unit.error), *(f"close to overflow: {name}" for name in near[:3])]
+
+
+def in_order(units: Sequence[Found]) -> list[Origin]:
+    """Return the calls that make NaN or Inf, of all steps and ranks, the earliest step first."""
+    origins: list[Origin] = []
+    for step in dict.fromkeys(unit.step for unit in units):
+        of_step = [origin for unit in units if unit.step == step for origin in unit.origins]
+        own = [origin for origin in of_step if origin.kind != RECEIVED]
+        origins += sorted(own or of_step, key=lambda origin: origin.site.order)
+    return origins
+
+
+def look_at(folder: DumpFolder) -> Found:
+    """Return the calls that make NaN or Inf in one step of one rank."""
+    from probe.errors import UsageError
+
+    dump = Dump(folder)
+    try:
+        with paused_gc():
+            return look_into(dump)
+    except UsageError as error:
+        return Found(folder.step, folder.rank, [], [], str(error))
+    finally:
+        dump.release()
+
+
+def look_into(dump: Dump) -> Found:
+    """Return the calls that make NaN or Inf in a dump.
+
+    Raises:
+        UsageError: when it cannot be read.
+    """
+    finder = Finder(dump)
+    return Found(dump.step, dump.rank, list(finder.origins())[:20], finder.near)
+
+
+class Finder:
+    """Looks through one dump.
+
+    Args:
+        dump: the dump.
+
+    Attributes:
+        near: tensors close to the largest number of their dtype.
+    """
+
+    def __init__(self, dump: Dump) -> None:
+        self._dump = dump
+        self.near: list[str] = []
+        self._strange = {
+            name: [place for place, record in _records(entry) if has_nonfinite(record)]
+            for name, entry in dump.data.items()
+            if isinstance(entry, dict) and self._is_strange(name, entry)
+        }
+
+    def _is_strange(self, name: str, entry: dict[str, Any]) -> bool:
+        strange = False
+        for place, record in _records(entry):
+            strange = strange or has_nonfinite(record)
+            largest = LARGEST.get(str(record.get("dtype")))
+            high = max(abs(real(record.get(key)) or 0.0) for key in ("Max", "Min")) if largest else 0.0
+            if largest and largest > high > NEAR * largest and len(self.near) < 10:
+                self.near.append(f"{name}.{place}: {high:.6g} of {largest:.6g} ({record['dtype']})")
+        return strange
+
+    def origins(self) -> Iterator[Origin]:
+        """Yield the calls that make NaN or Inf, in order."""
+        if not self._strange:
+            return
+        flow = self._dump.flow
+        for place, name in enumerate(flow.names):
+            if name not in self._strange or name in flow.containers:
+                continue
+            judge = self._backward if flow.parts[place].direction == BACKWARD else self._forward
+            finding = judge(flow, place)
+            if finding is not None:
+                yield self._origin(flow, place, *finding)
+
+    def _forward(self, flow: Flow, place: int) -> tuple[str, str, str] | None:  # noqa: PLR0911
+        """Return (kind, place, sentence) of a forward that is to blame."""
+        name, parts = flow.names[place], flow.parts[place]
+        entry = self._dump.data[name]
+        made = [item for item in _outputs(entry, parts) if has_nonfinite(item[1])]
+        given = [item for item in _inputs(entry) if has_nonfinite(item[1])]
+        for where, record in given:
+            link = next((link for link in flow.links[place] if link.place == where), None)
+            outside = where.startswith("parameters") or (link is not None and link.producer < 0)
+            if outside and not is_collective(parts) and not _is_mask(record):
+                owner = link.parameter if link else None
+                whose = f", {owner[1]} of {entry_name.cell_label(owner[0])}" if owner else ""
+                return GIVEN, where, f"{name} is given {_word(record)} in {where}{whose}; no recorded call made it"
+        if made and is_collective(parts):
+            sent = [item for item in given if not _is_buffer(parts, item[0])]
+            sentence = f"{name} gives {_word(made[0][1])}: another rank has sent it, or adding up has made it"
+            return None if sent else (RECEIVED, made[0][0], sentence)
+        if not made:
+            return None
+        where, record = made[0]
+        if not given:
+            if _is_mask(record) and (_has_infinite_argument(entry) or not self._is_used_badly(flow, place)):
+                return None
+            return MADE, where, f"{name} makes {_word(record)} of finite inputs"
+        if any(has_nan(item[1]) for item in made) and not any(has_nan(item[1]) for item in given):
+            return NAN_OF_INF, where, f"{name} makes NaN of Inf: {given[0][0]} holds {_word(given[0][1])}"
+        return None
+
+    def _is_used_badly(self, flow: Flow, place: int) -> bool:
+        """Return whether this -Inf leads to NaN or another Inf, or is the last that is recorded of it: no mask is."""
+        waiting, seen = [place], set()
+        while waiting:
+            place = waiting.pop()
+            seen.add(place)
+            users = flow.used_by.get(place, ())
+            if (
+                not users and flow.parts[place].kind == API
+            ):  # level L0 does not record the calls that use a Cell's output
+                return True
+            for user in users:
+                outputs = _outputs(self._dump.data[flow.names[user]], flow.parts[user])
+                strange = [record for _, record in outputs if has_nonfinite(record)]
+                if not all(map(_is_mask, strange)):
+                    return True
+                if strange and user not in seen:
+                    waiting.append(user)
+        return False
+
+    def _backward(self, flow: Flow, place: int) -> tuple[str, str, str] | None:
+        name, parts = flow.names[place], flow.parts[place]
+        entry = self._dump.data[name]
+        if parts.kind == GRADIENT:
+            inside = [other for other in self._strange if flow.cells[flow.position[other]] == f"{parts.key}.backward.0"]
+            cell = f"{parts.key}.backward.0"
+            if inside or cell in self._strange or self._forwards_strange(parts.key):
+                return None
+            sentence = f"{name} holds NaN/Inf, though the backwards in its Cell are finite"
+            return GRADIENT_MADE, self._strange[name][0], sentence
+        if any(has_nonfinite(record) for _, record in _inputs(entry)) or parts.forward in self._strange:
+            return self._arrived(flow, place)
+        return GRADIENT_MADE, self._strange[name][0], f"{name} makes NaN/Inf of a finite gradient"
+
+    def _forwards_strange(self, key: str) -> bool:
+        return any(name.startswith(f"{key}.") for name in self._strange)
+
+    def _arrived(self, flow: Flow, place: int) -> tuple[str, str, str] | None:
+        """Return a finding where NaN/Inf arrives though everything before is finite: an operation was not recorded."""
+        if any(flow.position[name] < place for name in self._strange):
+            return None
+        name = flow.names[place]
+        where = self._strange[name][0]
+        return GRADIENT_MADE, where, f"NaN/Inf is in the gradient that arrives at {name}, after an unrecorded operation"
+
+    def _origin(self, flow: Flow, place: int, kind: str, where: str, sentence: str) -> Origin:
+        call = self._dump[flow.names[place]]
+        step = self._dump.step
+        if kind == GIVEN and where.startswith("parameters"):
+            sentence += f"; it was there when step {step} began"
+        site = Site(call.name, where, call.cell, step, self._dump.rank, place)
+        code = CodeLine(call.stack, user_frame(call.stack))
+        return Origin(kind, site, sentence, code, more=self._road(flow, place))
+
+    def _road(self, flow: Flow, place: int) -> list[str]:
+        """Return the next calls that NaN or Inf passes through."""
+        road: list[str] = []
+        while len(road) < _ROAD:
+            users = [user for user in flow.used_by.get(place, ()) if flow.names[user] in self._strange]
+            if not users or users[0] <= place:
+                break
+            place = users[0]
+            road.append(flow.names[place])
+        return road
+
+
+def _records(entry: dict[str, Any]) -> Iterator[tuple[str, Record]]:
+    for key, part in entry.items():
+        word = {"input_args": "input", "input_kwargs": "kwargs"}.get(key, key)
+        for place, record in leaves(part):
+            if is_tensor(record):
+                yield f"{word}.{place}", record
+
+
+def _inputs(entry: Any) -> list[tuple[str, Record]]:
+    return list(_records({key: entry[key] for key in _INPUTS if key in entry}))
+
+
+def _outputs(entry: Any, parts: entry_name.EntryName) -> list[tuple[str, Record]]:
+    found = _records({key: entry[key] for key in _OUTPUTS if key in entry}) if isinstance(entry, dict) else ()
+    return [item for item in found if not is_unwritten(parts, item[0]) and not item[1].get("unwritten")]
+
+
+def _is_mask(record: Record) -> bool:
+    """Return whether a tensor has nothing worse than -Inf, as masks have on purpose."""
+    high, low = real(record.get("Max")), real(record.get("Min"))
+    return low == -math.inf and high is not None and high < math.inf and not real(record.get("nan_count"))
+
+
+def _has_infinite_argument(entry: dict[str, Any]) -> bool:
+    values = [plain(leaf) for key in ("input_args", "input_kwargs") for _, leaf in leaves(entry.get(key)) if leaf]
+    return any(isinstance(value, float) and math.isinf(value) for value in values)
+
+
+def _is_buffer(parts: entry_name.EntryName, place: str) -> bool:
+    """Return whether an input is memory that a collective writes into."""
+    return place.startswith("input.0") and any(word in parts.api.lower() for word in ("recv", "gather", "scatter"))
+
+
+def _word(record: Record) -> str:
+    return "NaN" if has_nan(record) else "-Inf" if _is_mask(record) else "Inf"

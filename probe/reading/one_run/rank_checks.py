@@ -1,0 +1,294 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""``probe ranks``: values that must be equal on all ranks of one run. It needs no golden run."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import zlib
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from probe.errors import UsageError
+from probe.reading.compare.origins.origin import is_collective
+from probe.reading.dumps import entry_name
+from probe.reading.dumps.document import paused_gc
+from probe.reading.dumps.dump import Dump
+from probe.reading.dumps.entry_name import FORWARD, GRADIENT
+from probe.reading.dumps.flow import content_key
+from probe.reading.dumps.run import Run
+from probe.reading.dumps.source import DumpFolder
+from probe.reading.dumps.values import is_tensor, leaves, real
+from probe.reading.dumps.work import HERE, Workers, run_units
+
+_EQUAL_AFTER = ("allreduce", "allgather", "broadcast")
+_OUTLIER_Z, _OUTLIER_FACTOR, _OUTLIER_RANKS = 8.0, 2.0, 8
+_MOST = 20
+ONE_RANK = "has one rank; there is nothing to compare it with"
+
+
+@dataclass
+class Digest:
+    """The part of one step of one rank that is compared with other ranks.
+
+    Attributes:
+        step: the step.
+        rank: the rank.
+        error: the reason why the dump could not be read, or "".
+        parameters: parameter -> a key of its content.
+        collectives: (members, API, name, keys of the outputs) of each.
+        batch: a key of the content of the first input.
+        batch_name: the call that is given it.
+        calls: the names of all calls, packed: equal bytes mean the same sequence.
+        norms: for each of these calls the norm of its first output as a float32, NaN where it has none.
+    """
+
+    step: int | None
+    rank: Any
+    error: str = ""
+    parameters: dict[str, Any] = field(default_factory=dict)
+    collectives: list[tuple[str, str, str, Any]] = field(default_factory=list)
+    batch: Any = None
+    batch_name: str = ""
+    calls: bytes = b""
+    norms: bytes = b""
+
+    def call_names(self) -> list[str]:
+        """Return the names of all calls, in order."""
+        return zlib.decompress(self.calls).decode("utf-8", "surrogatepass").split("\n") if self.calls else []
+
+
+class RankFinding(NamedTuple):
+    """One thing that ranks disagree on.
+
+    Attributes:
+        kind: "parameter", "collective", "sequence", "data" or "outlier".
+        step: the step.
+        name: the call or parameter.
+        ranks: the ranks that are apart from the others.
+        sentence: one sentence about it.
+    """
+
+    kind: str
+    step: int | None
+    name: str
+    ranks: list[Any]
+    sentence: str
+
+
+def check_ranks(run: Run, jobs: int = 1, scheduler: str = "") -> list[RankFinding]:
+    """Return the values on which the ranks of a run disagree, though they should not, by step.
+
+    Args:
+        run: the run.
+        jobs: how many processes work.
+        scheduler: the address of a Dask scheduler, whose workers do it instead.
+
+    Example::
+
+        for finding in probe.check_ranks(probe.open("dump_path")):
+            print(finding.step, finding.ranks, finding.sentence)
+
+    Raises:
+        UsageError: when the run has one rank only, or the cluster cannot do it.
+    """
+    if len(run.ranks) < 2:
+        raise UsageError(f"{run.path} {ONE_RANK}")
+    return check_digests(digest_all(run, Workers(jobs, scheduler)))
+
+
+def digest_all(run: Run, workers: Workers = HERE) -> list[Digest]:
+    """Return the parts of all dumps that are compared with other ranks."""
+    return list(run_units(digest, [(folder,) for folder in run.folders], workers, "looking at the ranks"))
+
+
+def check_digests(digests: Sequence[Digest]) -> list[RankFinding]:
+    """Return the values on which ranks disagree, from the digests of all their dumps, by step."""
+    found: list[RankFinding] = []
+    for step in dict.fromkeys(item.step for item in digests):
+        of_step = [item for item in digests if item.step == step and not item.error]
+        if len(of_step) > 1:
+            for check in (_data, _parameters, _collectives, _sequences, _outliers):
+                found += check(of_step)
+    return found
+
+
+def digest(folder: DumpFolder) -> Digest:
+    """Return the part of a dump that is compared with other ranks."""
+    dump = Dump(folder)
+    try:
+        with paused_gc():
+            return digest_of(dump)
+    except UsageError as error:
+        return Digest(folder.step, folder.rank, str(error))
+    finally:
+        dump.release()
+
+
+def digest_of(dump: Dump) -> Digest:
+    """Return the part of a dump that is compared with other ranks.
+
+    Raises:
+        UsageError: when it cannot be read.
+    """
+    made = Digest(dump.step, dump.rank)
+    containers = {parent for parent in dump.construct.values() if parent}
+    names: list[str] = []
+    norms = array("f")
+    for name, entry in dump.data.items():
+        if not isinstance(entry, dict):
+            continue
+        parts = entry_name.parse(name)
+        for key, record in leaves(entry.get("parameters")):
+            if is_tensor(record) and "moving_" not in key:  # moving statistics are each rank's own
+                made.parameters.setdefault(f"{parts.path}.{key}", content_key(record))
+        outputs = [record for _, record in leaves(entry.get("output")) if is_tensor(record)]
+        if parts.direction == FORWARD and is_collective(parts) and name not in containers:
+            group = entry.get("group_ranks")
+            members = ",".join(map(str, group)) if isinstance(group, list) else "world"
+            contents = None if "pending" in entry else tuple(content_key(record) for record in outputs)
+            made.collectives.append((members, parts.key, name, contents))
+        elif parts.direction == FORWARD and made.batch is None:
+            given = [record for _, record in leaves(entry.get("input_args")) if is_tensor(record)]
+            made.batch, made.batch_name = (content_key(given[0]), name) if given else (None, "")
+        if parts.kind != GRADIENT:
+            names.append(name)
+            norms.append((real(outputs[0].get("Norm")) if outputs else None) or math.nan)
+    made.calls = zlib.compress("\n".join(names).encode("utf-8", "surrogatepass"))
+    made.norms = norms.tobytes()
+    return made
+
+
+def ranks_text(ranks: Sequence[Any]) -> str:
+    """Return ranks as ranges.
+
+    >>> ranks_text([0, 1, 2, 5]), ranks_text(["proc12"])
+    ('ranks 0-2, 5', 'rank proc12')
+    """
+    numbers = sorted(rank for rank in ranks if isinstance(rank, int))
+    parts: list[str] = [str(rank) for rank in ranks if not isinstance(rank, int)]
+    start = 0
+    for place, number in enumerate(numbers):
+        if place + 1 == len(numbers) or numbers[place + 1] != number + 1:
+            first = numbers[start]
+            parts.append(str(number) if first == number else f"{first}-{number}")
+            start = place + 1
+    return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(parts)}"
+
+
+def _groups(values: dict[Any, Any]) -> list[list[Any]]:
+    """Return the ranks that have one value each, the largest group first."""
+    found: dict[Any, list[Any]] = {}
+    for rank, value in values.items():
+        found.setdefault(value, []).append(rank)
+    return sorted(found.values(), key=len, reverse=True)
+
+
+def _apart(groups: list[list[Any]]) -> str:
+    most, *others = groups
+    said = [f"{ranks_text(group)} {'does' if len(group) == 1 else 'do'} not" for group in others[:3]]
+    verb = "agree" if len(most) > 1 else "has one value"
+    return ", ".join([f"{ranks_text(most)} {verb}", *said])
+
+
+def _data(digests: list[Digest]) -> list[RankFinding]:
+    groups = [group for group in _groups({item.rank: item.batch for item in digests if item.batch}) if len(group) > 1]
+    return [
+        RankFinding("data", digests[0].step, digests[0].batch_name, group[1:],
+                    f"{ranks_text(group)} are given the same batch: right for tensor parallel ranks, else wrong")
+        for group in groups
+    ]  # fmt: skip
+
+
+def _parameters(digests: list[Digest]) -> list[RankFinding]:
+    names = [name for name in digests[0].parameters if all(name in item.parameters for item in digests)]
+    grouped = {name: _groups({item.rank: item.parameters[name] for item in digests}) for name in names}
+    wrong = {name: groups for name, groups in grouped.items() if len(groups) > 1}
+    if not wrong or len(wrong) * 2 > len(names) > 3:  # nothing is replicated: each rank has its own part
+        return []
+    name, groups = next(iter(wrong.items()))
+    more = f", and {len(wrong) - 1} more" if len(wrong) > 1 else ""
+    sentence = f"parameter {name}{more} should be the same on all ranks: {_apart(groups)}"
+    return [RankFinding("parameter", digests[0].step, name, [rank for group in groups[1:] for rank in group], sentence)]
+
+
+def _collectives(digests: list[Digest]) -> list[RankFinding]:
+    found: list[RankFinding] = []
+    calls: dict[tuple[str, str, int], dict[Any, Any]] = {}
+    names: dict[tuple[str, str, int], str] = {}
+    for item in digests:
+        counts: dict[tuple[str, str], int] = {}
+        for group, key, name, contents in item.collectives:
+            number = counts[group, key] = counts.get((group, key), -1) + 1
+            calls.setdefault((group, key, number), {})[item.rank] = contents
+            names.setdefault((group, key, number), name)
+    for place, values in calls.items():
+        name = place[1].rpartition(".")[2].lower().replace("_", "")
+        known = {rank: value for rank, value in values.items() if value}
+        if not name.startswith(_EQUAL_AFTER) or len(known) < 2:
+            continue
+        groups = _groups(known)
+        if len(groups) > 1:
+            apart = [rank for group in groups[1:] for rank in group]
+            sentence = f"{names[place]} should give all ranks the same: {_apart(groups)}"
+            found.append(RankFinding("collective", digests[0].step, names[place], apart, sentence))
+    return found[:_MOST]
+
+
+def _sequences(digests: list[Digest]) -> list[RankFinding]:
+    groups = _groups({item.rank: tuple((call[0], call[1]) for call in item.collectives) for item in digests})
+    if len(groups) > 1:
+        first, other = (next(item for item in digests if item.rank == group[0]) for group in groups[:2])
+        place = next(
+            (i for i, (x, y) in enumerate(zip(first.collectives, other.collectives)) if x[:2] != y[:2]),
+            min(len(first.collectives), len(other.collectives)),
+        )
+        longer = first if len(first.collectives) > place else other
+        name = longer.collectives[place][2]
+        sentence = f"the collectives are not the same sequence, from {name} on: {_apart(groups)}"
+        return [
+            RankFinding("sequence", digests[0].step, name, [rank for group in groups[1:] for rank in group], sentence)
+        ]
+    groups = _groups({item.rank: item.calls for item in digests})
+    if len(groups) == 1 or len(groups) == len(digests) > 2:
+        return []
+    calls = {item.rank: item.call_names() for item in digests if item.rank in (groups[0][0], groups[1][0])}
+    more = sorted(set(calls[groups[1][0]]) ^ set(calls[groups[0][0]]))
+    name = more[0] if more else calls[groups[0][0]][0]
+    sentence = f"the calls are not the same, the first such is {name}: {_apart(groups)}"
+    return [RankFinding("sequence", digests[0].step, name, [rank for group in groups[1:] for rank in group], sentence)]
+
+
+def _outliers(digests: list[Digest]) -> list[RankFinding]:
+    if len(digests) < _OUTLIER_RANKS:
+        return []
+    found: list[RankFinding] = []
+    names = digests[0].call_names()
+    columns = {item.rank: _norms(item, names, item.calls == digests[0].calls) for item in digests}
+    for place, name in enumerate(names):
+        logs = {rank: math.log(norms[place]) for rank, norms in columns.items() if 0 < norms[place] < math.inf}
+        if not logs:
+            continue
+        middle = statistics.median(logs.values())
+        spread = statistics.median(abs(value - middle) for value in logs.values()) * 1.4826
+        far = [
+            rank for rank, value in logs.items()
+            if abs(value - middle) > max(_OUTLIER_Z * spread, math.log(_OUTLIER_FACTOR))
+        ]  # fmt: skip
+        if far:
+            sentence = f"{name}: the norm on {ranks_text(far)} is far from that of the other ranks"
+            found.append(RankFinding("outlier", digests[0].step, name, far, sentence))
+    return found[:_MOST]
+
+
+def _norms(item: Digest, names: list[str], is_same: bool) -> Sequence[float]:
+    """Return the norms of calls by their names, NaN where there is none."""
+    norms = array("f")
+    norms.frombytes(item.norms)
+    if is_same:
+        return norms
+    known = dict(zip(item.call_names(), norms))
+    return [known.get(name, math.nan) for name in names]
