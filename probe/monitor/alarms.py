@@ -48,7 +48,7 @@ class Alarms:
         for alarm in found:
             with self._errors.guard("writing an alarm"):
                 file_io.make_dirs(self._folder)
-                file_io.append(os.path.join(self._folder, NAME), json.dumps(alarm._asdict()) + "\n")
+                file_io.append(os.path.join(self._folder, NAME), json.dumps(alarm.to_dict()) + "\n")
             if self.function is not None:
                 with self._errors.guard("the function given to on_alarm()"):
                     self.function(alarm)

@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 
+from probe.findings.sentence import say
 from probe.series.file import SeriesTail
 from probe.series.online_rules import Alarm
 from probe.store.layout import SERIES
@@ -51,7 +52,7 @@ class Neighbour:
                 if self._equal.setdefault(name, is_equal) and not is_equal and name not in self._said:
                     self._said.add(name)
                     text = f"{value:.6g}, but {other:.6g} on {self._name} in step {other_step}; equal before"
-                    yield Alarm(RULE, name, other_step, text)
+                    yield Alarm(RULE, name, other_step, say("text", text=text))
 
     def _find(self) -> bool:
         if self._tail is None and _RANK.fullmatch(self._own):

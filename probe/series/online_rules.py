@@ -13,27 +13,30 @@ import re
 import statistics
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
+from dataclasses import dataclass
 
+from probe.findings.finding import Finding
+from probe.findings.sentence import Sentence, say
 from probe.series.table import LEAST_STEPS, ONLINE, is_far
 
 _WINDOW = 20
 
 
-class Alarm(NamedTuple):
+@dataclass(frozen=True)
+class Alarm(Finding):
     """A rule holds for a series from now on.
 
     Attributes:
         rule: the rule's name.
         series: the name of the series.
         step: the step.
-        sentence: the numbers, and since when.
+        said: the numbers, and since when.
     """
 
     rule: str
     series: str
     step: int
-    sentence: str
+    said: Sentence
 
 
 _Z = 6.0
@@ -167,7 +170,7 @@ class OnlineRules:
                 text = _CHECKS[rule](series, value, self._vanishing if rule == "vanishing" else self._limits[rule])
                 if text:
                     if rule not in series.active:
-                        yield Alarm(rule, name, step, f"{text} in step {step}")
+                        yield Alarm(rule, name, step, say("text", text=f"{text} in step {step}"))
                     series.active[rule] = step
         if series.active:  # a rule that held a moment ago is not over
             series.active = {rule: last for rule, last in series.active.items() if step - last <= _WINDOW}
@@ -183,7 +186,10 @@ class OnlineRules:
             elif series.streak >= warm_up and step - series.last_step == limit and "missing" not in series.active:
                 series.active["missing"] = math.inf
                 yield Alarm(
-                    "missing", name, step, f"no gradient since step {series.last_step}, but in each step before"
+                    "missing",
+                    name,
+                    step,
+                    say("text", text=f"no gradient since step {series.last_step}, but in each step before"),
                 )
 
     def _reset(self, step: int, values: Mapping[str, float]) -> Iterator[Alarm]:
@@ -198,7 +204,7 @@ class OnlineRules:
             if len(parts) > 2 and 0 <= middle * self._limits["reset"] <= 1:
                 before = self._series[name]
                 text = f"{middle * before.last:.4g} in step {step}, {before.last:.4g} in step {before.last_step}"
-                yield Alarm("reset", name, step, f"{text}; as half of {kind} or more")
+                yield Alarm("reset", name, step, say("text", text=f"{text}; as half of {kind} or more"))
 
     def _scaled(self, step: int, values: Mapping[str, float]) -> Iterator[Alarm]:
         """Yield gradients of which another part enters the optimizer than of the others."""
@@ -216,7 +222,9 @@ class OnlineRules:
             if self._apart[name] == 3 and "scaled" not in series.active:
                 if series.count >= ONLINE["scaled"].warm_up:
                     text = f"{part:.3g} of it enters the optimizer, {middle:.3g} of the others"
-                    yield Alarm("scaled", f"{name}_in", step, f"{text}, in step {step} and the two before")
+                    yield Alarm(
+                        "scaled", f"{name}_in", step, say("text", text=f"{text}, in step {step} and the two before")
+                    )
                 series.active["scaled"] = math.inf  # also where it was so from the first step on
 
 

@@ -25,7 +25,7 @@ from tests.support.paths import ROOT
 #: and 204 for the gradients of compiled calls, the same numbers on every processor and mixed precision
 BASELINE = 5203
 #: the part of probe/ that reads dumps, which is counted apart
-READING = ("probe.reading", "probe.series", "probe.__main__")
+READING = ("probe.reading", "probe.series", "probe.findings", "probe.__main__")
 #: level L2 and static graphs, where MindSpore records, are counted apart too
 OTHER_BACKENDS = ("probe.capture.kernel", "probe.session.kernel_session", "probe.capture.graph")
 #: task monitor, which records no entry, has a limit of its own
@@ -86,9 +86,7 @@ def numbers(modules: list[Module], baseline: int = BASELINE) -> list[Number]:
         _longest("longest module, lines", 400, ((module.lines, module.path) for module in modules)),
         _longest("longest function, lines", 45, _functions(modules)),
         _listed("modules in import cycles", 0, _cyclic(modules)),
-        Number(
-            "lines of code that record", records, 6500, largest
-        ),
+        Number("lines of code that record", records, 6500, largest),
         Number("lines of code that monitor", monitor, 830, largest),
         Number("lines of code of the snapshot", snapshot, 245, largest),
         Number(f"without reading/, as a part of {baseline} before", round(code / baseline, 3), math.inf, largest),

@@ -48,9 +48,9 @@ def check(folder):
             "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from probe.measure import describe",
             "probe.naming -> probe.measure.describe",
         ),
-        ("reading/load.py", "import mindspore", "probe.reading is not allowed to import mindspore"),
+        ("reading/dumps/load.py", "import mindspore", "probe.reading is not allowed to import mindspore"),
         ("store/arrays.py", "from probe.config import settings", "probe.store.arrays -> probe.config.settings"),
-        ("reading/load.py", "import probe.replaying.judging", "probe.reading.dumps.load -> probe.replaying.judging"),
+        ("reading/dumps/load.py", "import probe.replaying.judging", "probe.reading.dumps.load -> probe.replaying.judging"),
         (
             "capture/patches.py",
             "import probe.capture.autograd.nodes",

@@ -18,6 +18,7 @@ GROUND = {
     "naming",
     "errors",
     "executor",
+    "findings",
     "living",
     "private_names",
 }

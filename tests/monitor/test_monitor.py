@@ -241,7 +241,7 @@ def test_an_alarm_is_logged_written_and_given_to_the_users_function(loop, caplog
     assert {alarm.step for alarm in given} == {BAD}
     assert {"loss", "optimizer.global_norm"} <= {alarm.series for alarm in given}
     written = [json.loads(line) for line in (ran.path / "monitor" / "rank" / "alarms.jsonl").read_text().splitlines()]
-    assert written == [alarm._asdict() for alarm in given]
+    assert written == [alarm.to_dict() for alarm in given]
     lines = [record.getMessage() for record in caplog.records if record.getMessage().startswith("alarm:")]
     assert len(lines) == len({alarm.rule for alarm in given})
     assert ran.dumped() == []

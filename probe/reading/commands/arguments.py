@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from probe.errors import UsageError
+from probe.findings.sentence import LANGUAGES, locale_language
 from probe.reading.dumps.work import Workers
 
 #: the number of rows that are shown unless the user asks for another
@@ -47,6 +48,16 @@ def add_workers(parser: argparse.ArgumentParser) -> None:
 def workers(given: argparse.Namespace) -> Workers:
     """Return the processes that the user asks for."""
     return Workers(max(given.jobs, 0), given.scheduler)
+
+
+def add_language(parser: argparse.ArgumentParser) -> None:
+    """Add the argument that chooses the language of the answer."""
+    parser.add_argument(
+        "--lang",
+        choices=LANGUAGES,
+        default=locale_language(),
+        help="the language of the answer (default: the locale's)",
+    )
 
 
 def add_only_summaries(parser: argparse.ArgumentParser) -> None:

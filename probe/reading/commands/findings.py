@@ -123,7 +123,7 @@ def show_ranks(digests: list[Digest], as_json: bool) -> int:
 
     found, said = check_digests(digests), [item.error for item in digests if item.error]
     if as_json:
-        print(json.dumps([item._asdict() for item in found], indent=1))
+        print(json.dumps([item.to_dict() for item in found], indent=1))
     else:
         for item in found[:ROWS]:
             print(text.safe(f"{'' if item.step is None else f'step {item.step}: '}{item.kind}: {item.sentence}"))

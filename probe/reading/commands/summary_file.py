@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from probe.errors import UsageError
+from probe.findings.sentence import Sentence
 from probe.reading.compare.origins.origin import CodeLine, Origin, Site
 from probe.reading.compare.origins.unit_summary import Collective, UnitCounts, UnitOrigins, UnitSummary
 from probe.reading.dumps.frames import Frame
@@ -24,7 +25,7 @@ from probe.store import file_io
 _KINDS: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
-        UnitSummary, UnitCounts, UnitOrigins, Collective, Origin, Site, CodeLine, Frame, Found, Digest, Samples, Point
+        UnitSummary, UnitCounts, UnitOrigins, Collective, Origin, Site, CodeLine, Frame, Sentence, Found, Digest, Samples, Point
     )
 }  # fmt: skip
 _TUPLE, _DICT, _BYTES, _FORMAT = "tuple", "dict", "bytes", 1

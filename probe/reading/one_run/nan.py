@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from probe.findings.sentence import say
 from probe.reading.compare.judging.judge import is_unwritten
 from probe.reading.compare.origins.origin import CodeLine, Origin, Site, is_collective
 from probe.reading.dumps import entry_name
@@ -237,7 +238,7 @@ class Finder:
             sentence += f"; it was there when step {step} began"
         site = Site(call.name, where, call.cell, step, self._dump.rank, place)
         code = CodeLine(call.stack, user_frame(call.stack))
-        return Origin(kind, site, sentence, code, more=self._road(flow, place))
+        return Origin(kind, site, say("text", text=sentence), code, more=self._road(flow, place))
 
     def _road(self, flow: Flow, place: int) -> list[str]:
         """Return the next calls that NaN or Inf passes through."""

@@ -10,9 +10,11 @@ import zlib
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from probe.errors import UsageError
+from probe.findings.finding import Finding
+from probe.findings.sentence import Sentence, say
 from probe.reading.compare.origins.origin import is_collective
 from probe.reading.dumps import entry_name
 from probe.reading.dumps.document import paused_gc
@@ -61,7 +63,8 @@ class Digest:
         return zlib.decompress(self.calls).decode("utf-8", "surrogatepass").split("\n") if self.calls else []
 
 
-class RankFinding(NamedTuple):
+@dataclass(frozen=True)
+class RankFinding(Finding):
     """One thing that ranks disagree on.
 
     Attributes:
@@ -69,14 +72,14 @@ class RankFinding(NamedTuple):
         step: the step.
         name: the call or parameter.
         ranks: the ranks that are apart from the others.
-        sentence: one sentence about it.
+        said: one sentence about it.
     """
 
     kind: str
     step: int | None
     name: str
     ranks: list[Any]
-    sentence: str
+    said: Sentence
 
 
 def check_ranks(run: Run, jobs: int = 1, scheduler: str = "") -> list[RankFinding]:
@@ -198,7 +201,7 @@ def _data(digests: list[Digest]) -> list[RankFinding]:
     groups = [group for group in _groups({item.rank: item.batch for item in digests if item.batch}) if len(group) > 1]
     return [
         RankFinding("data", digests[0].step, digests[0].batch_name, group[1:],
-                    f"{ranks_text(group)} are given the same batch: right for tensor parallel ranks, else wrong")
+                    say("text", text=f"{ranks_text(group)} are given the same batch: right for tensor parallel ranks, else wrong"))
         for group in groups
     ]  # fmt: skip
 
@@ -212,7 +215,15 @@ def _parameters(digests: list[Digest]) -> list[RankFinding]:
     name, groups = next(iter(wrong.items()))
     more = f", and {len(wrong) - 1} more" if len(wrong) > 1 else ""
     sentence = f"parameter {name}{more} should be the same on all ranks: {_apart(groups)}"
-    return [RankFinding("parameter", digests[0].step, name, [rank for group in groups[1:] for rank in group], sentence)]
+    return [
+        RankFinding(
+            "parameter",
+            digests[0].step,
+            name,
+            [rank for group in groups[1:] for rank in group],
+            say("text", text=sentence),
+        )
+    ]
 
 
 def _collectives(digests: list[Digest]) -> list[RankFinding]:
@@ -234,7 +245,7 @@ def _collectives(digests: list[Digest]) -> list[RankFinding]:
         if len(groups) > 1:
             apart = [rank for group in groups[1:] for rank in group]
             sentence = f"{names[place]} should give all ranks the same: {_apart(groups)}"
-            found.append(RankFinding("collective", digests[0].step, names[place], apart, sentence))
+            found.append(RankFinding("collective", digests[0].step, names[place], apart, say("text", text=sentence)))
     return found[:_MOST]
 
 
@@ -250,7 +261,13 @@ def _sequences(digests: list[Digest]) -> list[RankFinding]:
         name = longer.collectives[place][2]
         sentence = f"the collectives are not the same sequence, from {name} on: {_apart(groups)}"
         return [
-            RankFinding("sequence", digests[0].step, name, [rank for group in groups[1:] for rank in group], sentence)
+            RankFinding(
+                "sequence",
+                digests[0].step,
+                name,
+                [rank for group in groups[1:] for rank in group],
+                say("text", text=sentence),
+            )
         ]
     groups = _groups({item.rank: item.calls for item in digests})
     if len(groups) == 1 or len(groups) == len(digests) > 2:
@@ -259,7 +276,15 @@ def _sequences(digests: list[Digest]) -> list[RankFinding]:
     more = sorted(set(calls[groups[1][0]]) ^ set(calls[groups[0][0]]))
     name = more[0] if more else calls[groups[0][0]][0]
     sentence = f"the calls are not the same, the first such is {name}: {_apart(groups)}"
-    return [RankFinding("sequence", digests[0].step, name, [rank for group in groups[1:] for rank in group], sentence)]
+    return [
+        RankFinding(
+            "sequence",
+            digests[0].step,
+            name,
+            [rank for group in groups[1:] for rank in group],
+            say("text", text=sentence),
+        )
+    ]
 
 
 def _outliers(digests: list[Digest]) -> list[RankFinding]:
@@ -280,7 +305,7 @@ def _outliers(digests: list[Digest]) -> list[RankFinding]:
         ]  # fmt: skip
         if far:
             sentence = f"{name}: the norm on {ranks_text(far)} is far from that of the other ranks"
-            found.append(RankFinding("outlier", digests[0].step, name, far, sentence))
+            found.append(RankFinding("outlier", digests[0].step, name, far, say("text", text=sentence)))
     return found[:_MOST]
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from probe.errors import UsageError
+from probe.findings.sentence import say
 from probe.naming import ADAM_STATES
 from probe.reading.dumps.samples import LIKE
 from probe.reading.dumps.tables import extra, write_csv
@@ -56,7 +57,9 @@ def trend_of(
 def findings_of(rank: RankSeries, thresholds: Mapping[str, float] | None = None) -> list[TrendFinding]:
     """Return what the rules say about the series of a rank."""
     return [
-        TrendFinding(alarm.rule, alarm.series, rank.rank, alarm.step, f"{alarm.rule}: {alarm.sentence}")
+        TrendFinding(
+            alarm.rule, alarm.series, rank.rank, alarm.step, say("text", text=f"{alarm.rule}: {alarm.sentence}")
+        )
         for alarm in rank.alarms(dict(thresholds or {}))
     ]
 

@@ -6,14 +6,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
+from probe.findings.finding import Finding
+from probe.findings.sentence import Sentence, say
 from probe.series.table import IN_DUMPS, LEAST_STEPS, RULES
 from probe.series.trend_rules import Points, Trend, layer_hits, series_hits
 from probe.store.layout import Rank
 
 
-class TrendFinding(NamedTuple):
+@dataclass(frozen=True)
+class TrendFinding(Finding):
     """A finding of a rule in a series.
 
     Attributes:
@@ -21,14 +24,14 @@ class TrendFinding(NamedTuple):
         name: the tensor.
         rank: the rank.
         step: the step.
-        sentence: one sentence about it.
+        said: one sentence about it.
     """
 
     rule: str
     name: str
     rank: Rank
     step: int
-    sentence: str
+    said: Sentence
 
 
 _BARS = " .:-=+*#%@"
@@ -55,7 +58,13 @@ def findings(
     if len(steps) >= LEAST_STEPS:
         hits += layer_hits(trend, limits)
     found = [
-        TrendFinding(rule, name, rank, step, f"{rule}: {text} (threshold {limits[rule]:g}; {RULES[rule].source})")
+        TrendFinding(
+            rule,
+            name,
+            rank,
+            step,
+            say("text", text=f"{rule}: {text} (threshold {limits[rule]:g}; {RULES[rule].source})"),
+        )
         for name, rank, (rule, step, text) in hits
     ]
     return sorted(found, key=lambda item: item.step)

@@ -154,13 +154,13 @@ class ContentMaker:
                     trend.setdefault(name, {}).setdefault(part.rank, {})[part.step] = value
         steps = sorted({part.step for part in self._parts if part.step is not None})
         found = [*findings(trend, steps), *alarms_of(self._paths[1])]
-        return [{**item._asdict(), "name": safe(item.name)} for item in found[:_MOST]]
+        return [{**item.to_dict(), "name": safe(item.name)} for item in found[:_MOST]]
 
     def _ranks(self) -> list[dict[str, Any]]:
         digests = [part.digest for part in self._parts if part.digest is not None]
         found: list[RankFinding] = check_digests(digests) if len({item.rank for item in digests}) > 1 else []
         return [
-            {**item._asdict(), "name": safe(item.name), "sentence": self._clean(item.sentence)}
+            {**item.to_dict(), "name": safe(item.name), "sentence": self._clean(item.sentence)}
             for item in found[:_MOST]
         ]
 

@@ -60,7 +60,7 @@ def watched(name, drifts=False):
     debugger.on_alarm(found.append)
     seen = train(debugger, drifts)
     debugger.close()
-    return seen, [alarm._asdict() for alarm in found]
+    return seen, [alarm.to_dict() for alarm in found]
 
 
 def trainer_mon():

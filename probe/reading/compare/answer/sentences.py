@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from probe.findings.sentence import say
 from probe.reading.compare.answer.update_sentences import line_of, update_sentence
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.judging.arrays import Arrays
@@ -85,7 +86,7 @@ class Describer:
         return Origin(
             kind=finding.kind,
             site=Site(name, place, cell, dump.step, dump.rank, node, node > self._first_backward),
-            sentence=self._sentence(finding, slot),
+            said=say("text", text=self._sentence(finding, slot)),
             code=CodeLine(stack, user_frame(stack)),
             rel_l2=self._distance(node, slot),
             why=finding.why,

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from probe.errors import UsageError
+from probe.findings.sentence import say
 from probe.reading.compare.answer.sentences import Describer
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
@@ -177,7 +178,9 @@ def _grouped(origins: list[Origin]) -> list[Origin]:
     if len(parameters) > 3:
         first = parameters[0]
         first.more = [f"{origin.name}.{origin.place}" for origin in parameters[1:_MOST_NAMES]]
-        first.sentence = f"{len(parameters)} parameters differ before their first use, the first is {first.sentence}"
+        first.said = say(
+            "text", text=f"{len(parameters)} parameters differ before their first use, the first is {first.sentence}"
+        )
         origins = [origin for origin in origins if origin.kind != "parameter" or origin is first]
     return origins[:_MOST_ORIGINS]
 

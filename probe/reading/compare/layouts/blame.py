@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from probe.errors import UsageError
+from probe.findings.sentence import say
 from probe.reading.compare.distances.tolerance import of_dtype
 from probe.reading.compare.judging.arrays import Arrays, exact_distance
 from probe.reading.compare.judging.shard_arrays import best_order, joined, like_parts
@@ -81,7 +82,7 @@ def _name_ranks(origins: Sequence[Origin], comparing: JudgedPairs, pair: LayoutP
         known = [blame.sentence for blame in found if blame.sentence]
         named = _named(origin, site, pair)
         if known or named:
-            origin.sentence += "; " + ", ".join([*known, *filter(None, [named])])
+            origin.said = say("text", text=f"{origin.sentence}; " + ", ".join([*known, *filter(None, [named])]))
         ranks = found[1].ranks if len(pair.groups[1].ranks) > 1 else found[0].ranks
         if ranks:
             origin.site = origin.site._replace(rank=ranks[0])

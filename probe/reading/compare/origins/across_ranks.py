@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from probe.findings.sentence import say
 from probe.reading.compare.judging.verdicts import is_state
 from probe.reading.compare.origins.origin import (
     ARGUMENT,
@@ -115,17 +116,22 @@ def _from_step_before(
             continue
         soft = [found for unit in before for found in unit.origins.soft if _after_backward(found)]
         if soft:
-            soft[0].sentence += f"; the parameters of step {origin.step} differ, the first: {origin.sentence}"
+            soft[0].said = say(
+                "text",
+                text=f"{soft[0].sentence}; the parameters of step {origin.step} differ, the first: {origin.sentence}",
+            )
             made.append(soft[0])
             continue
         step = before[0].step
         if is_single or is_state(origin.place):
             change = "it changed between the optimizer and the next forward"
-            origin.sentence = f"all of step {step} agrees, and {origin.sentence}: {change}"
+            origin.said = say("text", text=f"all of step {step} agrees, and {origin.sentence}: {change}")
             made.append(origin)
             continue
         origin.kind = OPTIMIZER
-        origin.sentence = f"all of step {step} agrees, {_LEFT[updated]}; {origin.sentence}".format(step=origin.step)
+        origin.said = say(
+            "text", text=f"all of step {step} agrees, {_LEFT[updated].format(step=origin.step)}; {origin.sentence}"
+        )
         made.append(origin)
     return made
 

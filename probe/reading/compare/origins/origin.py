@@ -8,6 +8,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from probe.findings.finding import Finding
+from probe.findings.sentence import Sentence
 from probe.naming import COLLECTIVE
 from probe.reading.dumps.entry_name import EntryName
 from probe.reading.dumps.frames import Frame
@@ -72,13 +74,13 @@ class CodeLine(NamedTuple):
 
 
 @dataclass
-class Origin:
+class Origin(Finding):
     """A place where a difference begins.
 
     Attributes:
         kind: one of ``KINDS``.
         site: the place.
-        sentence: one sentence about it.
+        said: one sentence about it.
         code: the code that made the call.
         rel_l2: the distance of the values.
         more: further places of the same kind; this origin stands for them.
@@ -88,7 +90,7 @@ class Origin:
 
     kind: str
     site: Site
-    sentence: str
+    said: Sentence
     code: CodeLine
     rel_l2: float | None = None
     more: list[str] = field(default_factory=list)
@@ -142,7 +144,7 @@ class Origin:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields for JSON."""
-        return {key: getattr(self, key) for key in _JSON_KEYS}
+        return {**{key: getattr(self, key) for key in _JSON_KEYS}, **self.said.to_dict()}
 
 
 def is_random(parts: EntryName) -> bool:
