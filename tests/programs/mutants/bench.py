@@ -26,7 +26,7 @@ import mindspore  # noqa: F401 - the children have it
 import numpy as np
 
 import probe
-from tests.programs.mutants import edits, trainings
+from tests.programs.mutants import edits, spots, trainings
 from tests.programs.mutants.recording import HERE, NETS, is_edit, record, source_of, without_crc
 
 
@@ -34,6 +34,11 @@ def choices(name, ran, rng):
     """Return the changes of a net in a random order, of each class by turns: faults, and harmless ones."""
     found = [("net", edit) for edit in edits.find(source_of(NETS[name].module).read_text(), set(ran["net"]))]
     found += [("loop", edit) for edit in edits.find((HERE / "loop.py").read_text(), set(ran["loop"]))]
+    found += [
+        ("net", edit)
+        for edit in spots.find_spots(source_of(NETS[name].module).read_text())
+        if not ran["net"] or edit.line in ran["net"]
+    ]
     faults, harmless = defaultdict(list), defaultdict(list)
     for item in found:
         (harmless if item[1].harmless else faults)[item[1].kind].append(item)
@@ -107,7 +112,10 @@ def is_named(origin, change, truth, module):  # noqa: PLR0911, PLR0912 - a list 
 
 
 #: changes of an optimizer, which the next step shows
-LATE = ("optimizer", "optimizer momentum", "learning rate", "weight decay", "epsilon")
+LATE = (
+    "optimizer", "optimizer momentum", "learning rate", "weight decay", "epsilon", "own moments", "bias correction",
+    "coupled decay", "own epsilon", "own rate",
+)  # fmt: skip
 PERMUTATIONS = ("rolled labels", "batch reversed", "rows exchanged", "weight transposed")
 
 

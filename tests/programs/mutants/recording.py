@@ -39,7 +39,7 @@ class Net(NamedTuple):
     optimizer: str = "momentum"
 
 
-_OWN = "tests.programs.mutants.nets"
+_OWN, _DECODERS = "tests.programs.mutants.nets", "tests.programs.mutants.decoders"
 NETS = {
     "resnet": Net("mindcv.models.resnet", "m.ResNet(m.BasicBlock, [1, 1, 1, 1], num_classes=5)"),
     "mobilenet": Net("mindcv.models.mobilenetv3", "m.MobileNetV3('small', alpha=0.35, num_classes=5)"),
@@ -62,6 +62,8 @@ NETS = {
     "bert": Net(_OWN, "m.Bert()", "text", "adam"),
     "lstm": Net(_OWN, "m.Lstm()", "text", "adam"),
     "dcgan": Net(_OWN, "m.Dcgan()", "pair"),
+    "llama": Net(_DECODERS, "m.Decoder()", "text", "adam"),
+    "experts": Net(_DECODERS, "m.Decoder(experts=4, layers=1)", "text", "own"),
 }  # fmt: skip
 
 
@@ -71,7 +73,7 @@ def data_of(kind):
     made = []
     for _ in range(2):
         if kind == "text":
-            x = rng.randint(0, 40, (4, 8)).astype(np.int32)
+            x = rng.randint(0, 40, (4, 8)).astype(np.int32)  # with 0, the padding of the decoders
         else:
             x = rng.randn(4, 8 if kind == "pair" else 3, *((16, 16) if kind == "pair" else (32, 32))).astype(np.float32)
         made.append((x, rng.permutation(5)[:4].astype(np.int32)))

@@ -122,6 +122,11 @@ def of_optimizer(change, make):
 
     def changed(name, parameters):
         adam = name == "adam"
+        if name == "own":
+            own = make(name, parameters)
+            own.rate *= 1.5 if change.kind == "learning rate" else 1.0
+            own.decay *= 5.0 if change.kind == "weight decay" else 1.0
+            return own
         if change.kind == "learning rate":
             return nn.Adam(parameters, 1.5e-3, weight_decay=0.01) if adam else nn.Momentum(parameters, 0.06, 0.9, 1e-4)
         if change.kind == "optimizer momentum":
