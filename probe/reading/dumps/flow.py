@@ -23,6 +23,7 @@ from probe.reading.dumps.values import TENSORS, Record, element_count, is_tensor
 _COMMON = 8
 _WORDS = (("input_args", "input"), ("input_kwargs", "kwargs"))
 _OUTSIDE = -1
+_BOOL = "Bool"
 #: content -> the calls that made it, each with its record
 _Made = dict[tuple[Any, ...], list[tuple[int, Any]]]
 
@@ -64,6 +65,14 @@ def content_key(record: Record) -> tuple[Any, ...] | None:
         hash(key)
     except (KeyError, TypeError):  # a document may hold anything
         return None
+    return key
+
+
+def _link_key(record: Record) -> tuple[Any, ...] | None:
+    """Return the content of a tensor; of a mask without a checksum its size: bools have no numbers that tell more."""
+    key = content_key(record)
+    if key is None and record.get("dtype") == _BOOL:
+        return _BOOL, element_count(record.get("shape")), record.get("Max"), record.get("Min")
     return key
 
 
@@ -170,7 +179,7 @@ class Flow:
 
     def _origin(self, place: int, record: Record, made: _Made) -> tuple[int, tuple[str, str] | None, int]:
         """Return producer, parameter and root of a tensor that a call was given."""
-        key = content_key(record)
+        key = _link_key(record)
         if key is None:
             return _OUTSIDE, None, _OUTSIDE
         producers = made.get(key)
@@ -178,7 +187,7 @@ class Flow:
             shape = record.get("shape")
             same = (item for item in reversed(producers[-16:]) if item[1].get("shape") == shape)
             latest = next(same, producers[-1])[0]  # the last one: a view that was not recorded
-            if len(producers) <= _COMMON and not is_constant(record):
+            if len(producers) <= _COMMON and not (key[0] == _BOOL or is_constant(record)):
                 return latest, None, producers[0][0]
             cell = self.cells[place]
             if latest == place - 1 or (cell is not None and self.cells[latest] == cell):
@@ -210,7 +219,7 @@ class Flow:
         for _, record in leaves(outputs):
             if type(record) is dict and record.get("type") in TENSORS:
                 self.dtypes.add(str(record.get("dtype")))
-                key = content_key(record)
+                key = _link_key(record)
                 if key is None:
                     continue
                 known = made.get(key)

@@ -30,11 +30,20 @@ from probe.reading.dumps.updates import NUMBERS, is_update
 from probe.reading.dumps.values import is_tensor, leaves
 
 _PASSES = 12
-#: calls whose output has the elements of an input in other places, and those that may keep them in theirs
+#: calls whose output has the elements of an input in other places; those that may; those that work on each alone
 _PERMUTES = re.compile(r"[._](transpose|permute|swapaxes|swapdims|roll|flip|movedim|moveaxis|rot90|t|T)_?$", re.I)
 _MOVES = re.compile(
     r"[._](transpose|permute|swapaxes|swapdims|roll|flip|movedim|moveaxis|rot90|t|reshape|view|flatten|squeeze|unsqueeze|"
-    r"expanddims|expand_dims|contiguous|cast|to|astype|unstack|split|chunk|concat|cat|stack)_?$",
+    r"expanddims|expand_dims|contiguous|cast|to|astype|unstack|split|chunk|concat|cat|stack|tile|repeat|"
+    r"repeat_interleave|repeat_elements|broadcast_to|expand|expand_as|gather|gather_elements|index_select|take|"
+    r"__getitem__|select|stridedslice|slice|sort|topk|unfold|fold|pixel_shuffle|pixel_unshuffle|channel_shuffle|pad)_?$",
+    re.IGNORECASE,
+)
+_ALONE = re.compile(
+    r"[._](_*[ri]?(add|sub|mul|truediv|div|neg|pow|eq|ne|lt|le|gt|ge|and|or|xor|invert)_*|add_ext|sub_ext|multiply|"
+    r"divide|realdiv|equal|not_equal|less|greater|where|masked_fill|clamp|clip|abs|exp|log|sqrt|rsqrt|square|reciprocal|"
+    r"relu|gelu|silu|sigmoid|tanh|softplus|elu|leaky_relu|erf|sin|cos|maximum|minimum|logical_\w+|bool|float|half|"
+    r"tensoradd|cast|stop_gradient|identity)_?$",
     re.IGNORECASE,
 )
 
@@ -339,12 +348,14 @@ class Graph:
             return False
         if slot.verdict == BITS or is_constant(slot.a):
             return True
-        if _PERMUTES.search(self._parts[source].key) and not self._is_alone(source):
+        is_alone = NONE in self.pairs[source][:2]
+        if _PERMUTES.search(self._parts[source].key) and not is_alone:
             return False  # permuted heads stay permuted through all that works on each of them alone
-        return not _MOVES.search(self._parts[cause].key) or slot.a.get("shape") == slot.b.get("shape")
-
-    def _is_alone(self, node: int) -> bool:
-        return NONE in self.pairs[node][:2]
+        key = self._parts[cause].key
+        if slot.a.get("shape") != slot.b.get("shape") and _MOVES.search(key):
+            return False
+        may_move = not is_alone or _MOVES.search(self._parts[source].key)
+        return not (may_move and (cause == source or _MOVES.search(key) or _ALONE.search(key)))
 
     def is_soft(self, node: int) -> bool:
         """Return whether a node has a difference that may be harmless: an argument, a dtype, an added call."""

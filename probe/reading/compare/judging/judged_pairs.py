@@ -11,6 +11,7 @@ from probe.reading.compare.distances.bounds import Distance
 from probe.reading.compare.distances.tolerance import Tolerances, of_dtype
 from probe.reading.compare.frameworks.words import PYTORCH, are_two
 from probe.reading.compare.judging.judge import Judge
+from probe.reading.compare.judging.substitutes import Substitutes
 from probe.reading.compare.judging.updates import batches, enters_equal, judge_numbers, of_other_batch
 from probe.reading.compare.judging.verdicts import HARD, Slot
 from probe.reading.compare.pairing.alignment import NONE, Alignment, Pair
@@ -91,7 +92,7 @@ class JudgedPairs:
         judge = Judge(self.tolerances, arrays.refine if arrays else None, turned if is_foreign else None)
         floors, data = self._floors(), (a.data, b.data)
         self.slots = [self._judged(judge, pair, data, floors) for pair in self.pairs]
-        self._separate_before_updates()
+        self._separate([*self._before_updates(), *Substitutes(self.alignment, self.pairs, self.slots).find()])
         self.divides = self._forgive_divided_batches()
 
     def _arrays(self) -> Arrays | None:
@@ -116,10 +117,10 @@ class JudgedPairs:
             slots = judge.follow(name, judge.slots(name, flow_a.parts[pair.a], *entries, floor))
         return judge_numbers(slots) if pair.a in self.updates else slots
 
-    def _separate_before_updates(self) -> None:
-        """Take apart calls between gradients and optimizer that differ though what enters the optimizer agrees.
+    def _before_updates(self) -> list[int]:
+        """Return calls between gradients and optimizer that differ though what enters the optimizer agrees.
 
-        They do one thing by other calls: a / 2 + b / 2, and (a + b) / 2.
+        They are no partners: they do one thing by other calls: a / 2 + b / 2, and (a + b) / 2.
         """
         wrong: list[int] = []
         for place, pair in enumerate(self.pairs):
@@ -131,8 +132,16 @@ class JudgedPairs:
                     break
                 if a not in self.updates and any(slot.verdict in HARD for slot in self.slots[before]):
                     wrong.append(a)
-        for a in wrong:
+        return wrong
+
+    def _separate(self, wrong: list[int]) -> None:
+        """Take pairs apart that are not one call, with their backwards."""
+        flow, b_of = self.alignment.flows[0], self.alignment.b_of
+        for a in dict.fromkeys(wrong):
             self.alignment.separate(a)
+            backward = flow.backward_of(a)
+            if backward is not None and backward in b_of:
+                self.alignment.separate(backward)
         if wrong:
             known = {(pair.a, pair.b): slots for pair, slots in zip(self.pairs, self.slots)}
             self.pairs = self.alignment.pairs()

@@ -15,7 +15,7 @@ from probe.reading.compare.pairing.crossed import crossed_cells
 from probe.reading.compare.pairing.sequence import match
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import API, CELL, FORWARD, GRADIENT
-from probe.reading.dumps.flow import Flow, backward_name
+from probe.reading.dumps.flow import Flow, backward_name, content_key
 from probe.reading.dumps.frames import user_frame
 from probe.reading.dumps.values import element_count, is_tensor, leaves, plain, real
 
@@ -25,8 +25,8 @@ EXACT, COUNTED, MOVED, RENAMED, MAPPED, STATISTICS, REPLACED = (
 )  # fmt: skip
 NONE = -1
 #: the keys by which the calls of a Cell are paired, one after another
-LINE = -1
-_LEVELS = (LINE, 0, 1, 2, 3)
+CONTENT, LINE = -2, -1
+_LEVELS = (CONTENT, LINE, 0, 1, 2, 3)
 
 
 class Pair(NamedTuple):
@@ -122,9 +122,13 @@ class Alignment:
     def _pair_cells(self) -> None:
         """Pair the Cells' forwards: by name, then below paired Cells by attribute and class, class, and place."""
         flow_a = self.flows[0]
+        for places_a, places_b in self._called_more_often():
+            lines = [self._line(0, place) for place in places_a], [self._line(1, place) for place in places_b]
+            for i, j in match(*lines):
+                self.pair(places_a[i], places_b[j], COUNTED)
         for place, name in enumerate(flow_a.names):
             parts = flow_a.parts[place]
-            if parts.kind == CELL and parts.direction == FORWARD:
+            if parts.kind == CELL and parts.direction == FORWARD and place not in self.b_of:
                 mapped = self.vocabulary.name(0, name)
                 other = self._positions.get(mapped)
                 if other is not None:
@@ -133,6 +137,16 @@ class Alignment:
             children_a, children_b = self._unpaired_cells(0), self._unpaired_cells(1)
             if not sum([self._pair_children(children_a[home], children_b.get(home, [])) for home in children_a]):
                 return
+
+    def _called_more_often(self) -> list[tuple[list[int], list[int]]]:
+        """Return the calls of each Cell that the sides call so many times: the lines tell which call is more."""
+        found: list[dict[str, list[int]]] = [{}, {}]
+        for flow, by_key in zip(self.flows, found) if self._by_lines and not self.vocabulary.is_foreign else ():
+            for place, parts in enumerate(flow.parts):
+                if parts.kind == CELL and parts.direction == FORWARD:
+                    by_key.setdefault(parts.key, []).append(place)
+        both = [(places, found[1][key]) for key, places in found[0].items() if key in found[1]]
+        return [(places, others) for places, others in both if len(places) != len(others)]
 
     def _unpaired_cells(self, side: int) -> dict[Hashable, list[int]]:
         """Return the Cells without a partner, by the nearest Cell around them that has one; the outermost only."""
@@ -148,10 +162,11 @@ class Alignment:
         return found
 
     def _pair_children(self, cells_a: list[int], cells_b: list[int]) -> int:
-        count = 0
+        count, keys = 0, [{part.key for part in flow.parts if part.kind == CELL} for flow in self.flows]
         for make_key in (_attribute_and_class, _class_only, _place_only, _attribute_only):
-            left_a = [place for place in cells_a if place not in self.b_of]
-            left_b = [place for place in cells_b if place not in self.a_of]
+            # a Cell that the other side has too is none that was renamed: it is called once more
+            left_a = [p for p in cells_a if p not in self.b_of and self.flows[0].parts[p].key not in keys[1]]
+            left_b = [p for p in cells_b if p not in self.a_of and self.flows[1].parts[p].key not in keys[0]]
             if make_key is _place_only and len(left_a) != len(left_b):
                 continue
             keys_a = [make_key(self, 0, place) for place in left_a]
@@ -199,7 +214,7 @@ class Alignment:
         """Pair the calls of one Cell in their order: by their full keys first, then by shorter keys."""
         flow_a, flow_b = self.flows
         for level in _LEVELS:
-            if level == LINE and (self.vocabulary.is_foreign or not self._by_lines):
+            if level < 0 and (self.vocabulary.is_foreign or not self._by_lines):
                 continue
             if level == 2 and self.vocabulary.is_foreign:
                 self._pair_leftovers(places_a, places_b)
@@ -210,8 +225,10 @@ class Alignment:
                 return
             names_a = [self.vocabulary.call(0, flow_a.parts[place]) for place in left_a]
             names_b = [self.vocabulary.call(1, flow_b.parts[place]) for place in left_b]
-            if names_a == names_b:
-                found: Iterable[tuple[int, int]] = ((i, i) for i in range(len(left_a)))
+            if level == CONTENT:
+                found: Iterable[tuple[int, int]] = self._equal_calls(left_a, left_b)
+            elif names_a == names_b:
+                found = ((i, i) for i in range(len(left_a)))
             elif level == 3:
                 found = self._replaced(left_a, left_b)
             else:
@@ -221,6 +238,24 @@ class Alignment:
             for i, j in found:
                 if level < 3 or names_a == names_b or self._between(left_a[i], left_b[j], places_a, places_b):
                     self.pair(left_a[i], left_b[j], self._how(left_a[i], left_b[j], level))
+
+    def _equal_calls(self, left_a: list[int], left_b: list[int]) -> list[tuple[int, int]]:
+        """Return calls of one API with equal inputs, in whichever order they stand; the k-th of several is the k-th."""
+        found: list[dict[Hashable, list[int]]] = [{}, {}]
+        for side, places in enumerate((left_a, left_b)):
+            flow = self.flows[side]
+            for number, place in enumerate(places):
+                entry = self.entry(side, place)
+                given = leaves(entry.get("input_args")) if isinstance(entry, dict) else []
+                contents = tuple((key, _content(leaf)) for key, leaf in given)
+                if any(content is not None for _, content in contents):
+                    found[side].setdefault((flow.parts[place].api, contents), []).append(number)
+        return sorted(
+            pair
+            for key, numbers in found[0].items()
+            if len(numbers) == len(found[1].get(key, ()))
+            for pair in zip(numbers, found[1][key])
+        )
 
     def _line(self, side: int, place: int) -> Hashable:
         """Return the line of the user's code that made a call: its text and function; the place where none is known."""
@@ -357,6 +392,10 @@ def _place_only(alignment: Alignment, side: int, place: int) -> Hashable:
 def _attribute_only(alignment: Alignment, side: int, place: int) -> Hashable:
     parts = alignment.flows[side].parts[place]
     return parts.path.rpartition(".")[2], parts.number
+
+
+def _content(leaf: Any) -> Hashable:
+    return (content_key(leaf), _shape(leaf)) if is_tensor(leaf) else repr(plain(leaf))
 
 
 def _first_output(entry: Any) -> Any:
