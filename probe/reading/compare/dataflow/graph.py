@@ -344,7 +344,7 @@ class Graph:
         Equal numbers are no proof after a call that puts elements in other places, as ``transpose`` does.
         """
         slot = self.slot(node, place) if place else None
-        if slot is None or slot.verdict not in (BITS, NUMBERS_EQUAL):
+        if slot is None or slot.verdict not in (BITS, NUMBERS_EQUAL) or _form_differs(slot, self._mixed):
             return False
         if slot.verdict == BITS or is_constant(slot.a):
             return True
@@ -352,8 +352,6 @@ class Graph:
         if _PERMUTES.search(self._parts[source].key) and not is_alone:
             return False  # permuted heads stay permuted through all that works on each of them alone
         key = self._parts[cause].key
-        if slot.a.get("shape") != slot.b.get("shape") and _MOVES.search(key):
-            return False
         may_move = not is_alone or _MOVES.search(self._parts[source].key)
         return not (may_move and (cause == source or _MOVES.search(key) or _ALONE.search(key)))
 
@@ -370,15 +368,18 @@ class Graph:
             return False
         if pair.how == "replaced":
             return True
-        unclear = [slot for slot in self.slots[node] if self._mixed or slot.verdict in ("argument", OTHER_BITS)]
-        return any(self._is_soft_slot(node, slot) for slot in unclear) or bool(self.wirings(node))
+        return any(self._is_soft_slot(node, slot) for slot in self.slots[node]) or bool(self.wirings(node))
 
     def _is_soft_slot(self, node: int, slot: Slot) -> bool:
         if slot.verdict == "argument":
             return slot.is_input
-        if slot.verdict == OTHER_BITS:  # of a value that no recorded call made
-            return is_permuted(slot) and slot.is_input and max(self.producer_nodes(node, slot.place)) == NONE
-        return self._mixed and _dtype_differs(slot)
+        if slot.is_input and slot.verdict == OTHER_BITS and is_permuted(slot):
+            return max(self.producer_nodes(node, slot.place)) == NONE
+        if not _form_differs(slot, self._mixed):
+            return False
+        if slot.is_input:  # a recorded call that made it has the difference
+            return max(self.producer_nodes(node, slot.place)) == NONE
+        return not any(_form_differs(other, self._mixed) for other in self.slots[node] if other.is_input)
 
     def wirings(self, node: int) -> list[str]:
         """Return the inputs whose content comes from calls that are no partners."""
@@ -404,8 +405,13 @@ class Graph:
         return root_a != NONE and self.alignment.b_of.get(root_a) == root_b
 
 
-def _dtype_differs(slot: Slot) -> bool:
+def _form_differs(slot: Slot, is_mixed: bool) -> bool:
+    """Return whether two tensors have other shapes or, where a dump has several, other dtypes."""
     a, b = slot.a, slot.b
-    if type(a) is not dict or type(b) is not dict or a.get("dtype") == b.get("dtype") or "shape" not in a:
+    if type(a) is not dict or type(b) is not dict or "shape" not in a or "shape" not in b:
+        return False
+    if a["shape"] != b["shape"]:
+        return True
+    if not is_mixed or a.get("dtype") == b.get("dtype"):
         return False
     return str(a.get("dtype")).rpartition(".")[2] != str(b.get("dtype")).rpartition(".")[2]

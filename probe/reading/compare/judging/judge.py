@@ -12,12 +12,12 @@ from probe.naming import written_outputs
 from probe.reading.compare.distances.bounds import APART, SAME, UNKNOWN, Distance, distance
 from probe.reading.compare.distances.tolerance import Tolerances, of_dtype
 from probe.reading.compare.frameworks.agreement import is_certain, is_noise, is_told, may_be_transposed
+from probe.reading.compare.judging.rounding import Rounding
 from probe.reading.compare.judging.verdicts import (
     BITS,
     CLOSE,
     DIFFERS,
     HARD,
-    NEAR_ZERO,
     NOT_COMBINED,
     NUMBERS_EQUAL,
     ONE_SIDE,
@@ -29,8 +29,7 @@ from probe.reading.compare.judging.verdicts import (
     is_state,
 )
 from probe.reading.dumps.entry_name import API, BACKWARD, CELL, FORWARD, GRADIENT, EntryName
-from probe.reading.dumps.flow import content_key
-from probe.reading.dumps.values import Leaf, element_count, is_tensor, leaves, plain, real
+from probe.reading.dumps.values import Leaf, element_count, is_tensor, leaves, plain
 
 #: key of an entry -> how places in it begin, and whether the call was given it
 _PARTS = {
@@ -47,9 +46,6 @@ _PARTS = {
 }
 #: keys that other recorders, older dumps and merged shards lack: where one entry has none, nothing is known
 _OPTIONAL = frozenset(("attributes", "model_parameters"))
-_SMALL, _HUGE = 1e-3, 1e300
-#: statistics give the least distance of an input, which may be so many times larger
-_GROWN = 10.0
 _NO_FLOOR = (0.0, 0.0)
 _PLACES = tuple(map(str, range(64)))
 
@@ -71,7 +67,7 @@ class Judge:
         self._tolerances = tolerances
         self._refine = refine
         self._turned = turned
-        self._rounding: set[Any] = set()
+        self._rounding = Rounding()
         self._distances: dict[tuple[int, int], Distance] = {}
 
     def slots(self, name: str, parts: EntryName, a: Any, b: Any, floor: tuple[float, float] = _NO_FLOOR) -> list[Slot]:
@@ -124,60 +120,16 @@ class Judge:
         if not self._tolerances.is_plain:
             self._tolerances.note([f"{name}.{slot.place}" for slot in slots if is_tensor(slot.a)])
         if self._tolerances.is_plain or DIFFERS not in [slot.verdict for slot in slots]:
-            return self._follow(slots)
+            return self._follow(name, slots)
         return [
             before if self._tolerances.is_ruled(f"{name}.{before.place}") else after
-            for before, after in zip(slots, self._follow(slots))
+            for before, after in zip(slots, self._follow(name, slots))
         ]
 
-    def _follow(self, slots: list[Slot]) -> list[Slot]:
-        if DIFFERS not in [slot.verdict for slot in slots]:
+    def _follow(self, name: str, slots: list[Slot]) -> list[Slot]:
+        if self._tolerances.has_noise or DIFFERS not in [slot.verdict for slot in slots]:
             return slots
-        if not self._tolerances.has_noise:
-            slots = self._without_carried(self._without_rounding(slots))
-        if not self._rounding:
-            return slots
-        made = [
-            slot._replace(verdict=NEAR_ZERO)
-            if slot.verdict == DIFFERS and content_key(slot.a) in self._rounding
-            else slot
-            for slot in slots
-        ]
-        given = [slot.verdict for slot in made if slot.is_input and is_tensor(slot.a)]
-        if given and all(verdict == NEAR_ZERO for verdict in given):
-            made = [slot._replace(verdict=NEAR_ZERO) if slot.verdict == DIFFERS else slot for slot in made]
-            self._rounding.update(content_key(slot.a) for slot in made if slot.verdict == NEAR_ZERO)
-        return made
-
-    def _without_carried(self, slots: list[Slot]) -> list[Slot]:
-        """Return the places of a call whose inputs agree but for noise: outputs that cancel hold the inputs' noise."""
-        inputs = [slot for slot in slots if slot.is_input]
-        if [slot for slot in inputs if slot.verdict in HARD]:
-            return slots
-        tensors = [slot for slot in inputs if is_tensor(slot.a) and is_tensor(slot.b)]
-        given = [(_gap(slot), element_count(slot.a.get("shape"))) for slot in tensors]
-        if not any(gap for gap, _ in given):
-            return slots
-        found = [
-            slot._replace(verdict=NEAR_ZERO) if slot.verdict == DIFFERS and _is_carried(slot, given) else slot
-            for slot in slots
-        ]
-        self._rounding.update(content_key(slot.a) for slot in found if slot.verdict == NEAR_ZERO)
-        return found
-
-    def _without_rounding(self, slots: list[Slot]) -> list[Slot]:
-        norms = [(slot.a.get("Norm"), slot) for slot in slots if type(slot.a) is dict]
-        known = [(norm, slot) for norm, slot in norms if type(norm) is float and norm < _HUGE]
-        most = _SMALL * max([norm for norm, _ in known], default=0.0)
-        if all(norm >= most for norm, _ in known):
-            return slots
-        small = {
-            slot.place for norm, slot in known if slot.verdict == DIFFERS and norm < most and _is_rounding(slot, known)
-        }
-        if not small:
-            return slots
-        self._rounding.update(content_key(slot.a) for slot in slots if slot.place in small)
-        return [slot._replace(verdict=NEAR_ZERO) if slot.place in small else slot for slot in slots]
+        return self._rounding.follow(name, slots)
 
     def _part(self, name: str, word: str, parts: EntryName, is_input: bool, a: Any, b: Any, floor: Any) -> list[Slot]:
         if a == b and self._refine is None:
@@ -301,26 +253,6 @@ def _together(a: list[Leaf], b: list[Leaf]) -> list[tuple[str, Any, Any]]:
     return found + [(key, None, leaf) for key, leaf in right.items()]
 
 
-def _is_rounding(slot: Slot, known: list[tuple[float, Slot]]) -> bool:
-    """Return whether two tensors are so small beside a larger one of their call that their difference is rounding.
-
-    A sum of n numbers that should be zero is as large as their rounding.
-    It is larger by the root of n than the rounding of one number.
-    In norms the root of n falls out.
-    """
-    left, right, distance_known = slot.a.get("Norm"), slot.b.get("Norm"), slot.distance.rel_l2
-    tolerance = max(of_dtype(slot.a.get("dtype")), of_dtype(slot.b.get("dtype")))
-    count = element_count(slot.a.get("shape"))
-    if type(right) is not float or distance_known is None or not tolerance or count is None:
-        return False
-    larger = max(left, right)
-    return any(
-        larger < _SMALL * norm and distance_known * larger <= tolerance * norm
-        and of_dtype(other.a.get("dtype")) > 0.0 and (element_count(other.a.get("shape")) or 0) >= count
-        for norm, other in known
-    )  # fmt: skip
-
-
 def _same_forms(slots: list[Slot]) -> list[Slot]:
     """Return the places of a forward call; an input that is a tensor on one side only is harmless if no output differs.
 
@@ -335,22 +267,6 @@ def _same_forms(slots: list[Slot]) -> list[Slot]:
         slot._replace(verdict="argument", distance=UNKNOWN) if slot.is_input and slot.verdict == ONE_SIDE else slot
         for slot in slots
     ]
-
-
-def _gap(slot: Slot) -> float:
-    """Return the norm of the difference of two tensors, as far as it is known; 0.0 where nothing is known."""
-    left, right, relative = real(slot.a.get("Norm")), real(slot.b.get("Norm")), slot.distance.rel_l2
-    if left is None or right is None or relative is None or not relative * max(left, right) < _HUGE:
-        return 0.0
-    return relative * max(left, right)
-
-
-def _is_carried(slot: Slot, given: list[tuple[float, int | None]]) -> bool:
-    """Return whether an output differs by no more than a sum over an input carries: the root of the count of terms."""
-    gap, count = _gap(slot), element_count(slot.a.get("shape"))
-    if not gap or not count:
-        return False
-    return any(gap <= _GROWN * own * max((size or 0) / count, 1.0) ** 0.5 for own, size in given)
 
 
 def is_unwritten(parts: EntryName, place: str) -> bool:
