@@ -297,6 +297,31 @@ class Graph:
             cell = flow.cells[own] if own is not None else None
         yield from (other for other in self._inside.get(f"{side} ", ()) if other < node)
 
+    def outermost(self, node: int, place: str) -> tuple[int, str]:
+        """Return the outermost Cell that is given the same input, and its place there; the call itself without one."""
+        found = node, place
+        wanted = [content_key(link.record) if link else None for link in self.links(node, place)]
+        flow, own = self.flow(node)
+        cell = flow.cells[own]
+        while cell is not None and None not in wanted:
+            around = self.node_of(flow, flow.position[cell]) if cell in flow.position else NONE
+            if around == NONE or NONE in self.pairs[around][:2]:
+                break
+            sides = [link for link, key in zip(self._inputs(around), wanted) if key in link.values()]
+            places = [next(name for name, own in link.items() if own == key) for link, key in zip(sides, wanted)]
+            if len(places) < 2 or places[0] != places[1]:
+                break
+            found = around, places[0]
+            cell = flow.cells[flow.position[cell]]
+        return found
+
+    def _inputs(self, node: int) -> list[dict[str, Any]]:
+        """Return place -> content of the inputs of a pair, in A and in B."""
+        return [
+            {link.place: content_key(link.record) for link in flow.links[own]}
+            for flow, own in zip(self.alignment.flows, self.pairs[node][:2])
+        ]
+
     def is_outside(self, node: int, place: str) -> bool:
         """Return whether an input has no producer on either side and is no parameter."""
         if place.startswith("parameters"):

@@ -245,6 +245,8 @@ class OriginFinder:
             yield Finding(CALLS, alone[0], why=rule.why, source=node)
         elif rule.kind == PARAMETER:
             yield Finding(PARAMETER, node, slot.place, parameter, why=rule.why)
+        elif rule.kind == WIRING:
+            yield Finding(WIRING, *graph.outermost(node, slot.place), why=rule.why)
         else:
             yield from self._by_rule(rule, node, slot.place)
 
