@@ -122,7 +122,7 @@ def _count(comparing: JudgedPairs) -> UnitCounts:
 
 
 def _find_origins(counts: UnitCounts, judged: JudgedPairs) -> UnitOrigins:
-    changed = any(how not in ("exact",) for how in counts.pairs) or counts.verdicts.keys() & {"argument", OTHER_BITS}
+    changed = any(how not in ("exact",) for how in counts.pairs) or counts.verdicts.keys() & {"argument", *FAINT}
     if not counts.differs and (judged.divides or not changed):
         return UnitOrigins(updates=bool(judged.updates))
     graph = Graph(judged.alignment, judged.pairs, judged.slots, (judged.a, judged.b))
@@ -142,7 +142,11 @@ def _find_origins(counts: UnitCounts, judged: JudgedPairs) -> UnitOrigins:
         and (not first or (len(exact) <= _FEW and all(origin.kind in _ROOTS and not origin.more for origin in exact)))
     ):
         first = exact
-    elif not first and counts.differs:
+    elif may_agree_in_bits and (proven := finder.exact()):
+        known = {finding.node for finding in findings}
+        more = [describer.origin(finding) for finding in proven if finding.node not in known]
+        first = tuple(sorted([*first, *more[:_MOST_ORIGINS]], key=lambda origin: origin.site.order))
+    if not first and counts.differs:
         first = tuple(describer.origin(finding) for finding in finder.first_of_all())
     return UnitOrigins(
         first=first,

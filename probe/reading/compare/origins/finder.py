@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.judging.verdicts import FAINT, HARD, Slot, is_permuted
+from probe.reading.compare.origins.exact import changed_calls, inserted_calls
 from probe.reading.compare.origins.gradients import end_of, side_without
 from probe.reading.compare.origins.origin import (
     ARGUMENT,
@@ -50,6 +51,8 @@ from probe.reading.dumps.values import is_tensor
 _GROWN = 10.0
 #: the names of changes of the call itself
 _OWN = {CALLS: "another call stands at its place", WIRING: "its input comes from another call"}
+_CHANGED = "all before it agrees in bits, its argument differs, its result has other bits"
+_INSERTED = "all before it agrees in bits, one side lacks it, its result has other bits"
 PARAMETERS = ("parameters.", "model_parameters.")
 #: the inputs of BatchNorm that it changes -> which of the Cell's moving statistics they are
 _MOVING_PLACES = {"input.3": 0, "input.4": 1}
@@ -90,6 +93,11 @@ class OriginFinder:
     def origins(self) -> list[Finding]:
         """Return the minimal elements that differ, in order."""
         return self._found([node for node, off in enumerate(self._graph.off) if off and not self._graph.tainted[node]])
+
+    def exact(self) -> list[Finding]:
+        """Return changes whose effect is within the tolerance, and that exact evidence proves; see ``exact``."""
+        changed = [self._soft_finding(node)._replace(why=_CHANGED) for node in changed_calls(self._graph)]
+        return changed + [Finding(CALLS, node, why=_INSERTED) for node in inserted_calls(self._graph)]
 
     def first_of_all(self) -> list[Finding]:
         """Return the first call that differs, where all follow from one another; [] where none differs."""

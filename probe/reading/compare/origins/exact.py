@@ -1,0 +1,69 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Changes whose effect is within the tolerance, and that exact evidence proves.
+
+Everything before such a call agrees in bits, the call or its argument is another one, and its result has other bits. No
+tolerance is asked: it decides only whether a computation differs, the same call with equal inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from probe.reading.compare.dataflow.graph import Graph
+from probe.reading.compare.judging.verdicts import BITS, FAINT, NUMBERS_EQUAL, Slot
+from probe.reading.compare.pairing.alignment import NONE, REPLACED
+from probe.reading.dumps.entry_name import FORWARD
+from probe.reading.dumps.flow import content_key
+from probe.reading.dumps.values import is_tensor
+
+#: so many calls in a row may be more on one side
+_CHAIN = 16
+
+
+def changed_calls(graph: Graph) -> Iterator[int]:
+    """Yield the nodes whose own argument or form is another one, with equal inputs and an output of other bits."""
+    for node, pair in enumerate(graph.pairs):
+        if NONE in pair[:2] or pair.how == REPLACED or graph.soft[node] != node or graph.tainted[node]:
+            continue
+        if graph.parts(node).direction != FORWARD or graph.off[node] or graph.wirings(node):
+            continue
+        slots = [slot for slot in graph.slots[node] if is_tensor(slot.a) and is_tensor(slot.b)]
+        given = [slot.verdict for slot in slots if slot.is_input]
+        made = [slot.verdict for slot in slots if not slot.is_input]
+        if given and all(verdict in (BITS, NUMBERS_EQUAL) for verdict in given) and not FAINT.isdisjoint(made):
+            yield node
+
+
+def inserted_calls(graph: Graph) -> Iterator[int]:
+    """Yield the first of the calls that only one side has on the way of a value, and that give it other bits."""
+    found: set[int] = set()
+    for node, pair in enumerate(graph.pairs):
+        if NONE in pair[:2] or graph.parts(node).direction != FORWARD or graph.is_container(node):
+            continue
+        for slot in graph.slots[node]:
+            if slot.is_input and slot.verdict in FAINT:
+                first = _inserted(graph, node, slot)
+                if first not in (NONE, *found):
+                    found.add(first)
+                    yield first
+
+
+def _inserted(graph: Graph, node: int, slot: Slot) -> int:
+    """Return the first of the calls of one side alone that make of the other side's value this one; -1 for none."""
+    producers = graph.producer_nodes(node, slot.place)
+    alone = [side for side, producer in enumerate(producers) if producer != NONE and NONE in graph.pairs[producer][:2]]
+    if len(alone) != 1 or graph.tainted[node]:
+        return NONE
+    side = alone[0]
+    wanted = content_key((slot.b, slot.a)[side])
+    place = producers[side]
+    for _ in range(_CHAIN if wanted is not None else 0):
+        flow, own = graph.flow(place)
+        if any(content_key(link.record) == wanted for link in flow.links[own]):
+            return place
+        makers = [graph.node_of(flow, link.producer) for link in flow.links[own] if link.producer >= 0]
+        if len(makers) != 1 or NONE not in graph.pairs[makers[0]][:2]:
+            break
+        place = makers[0]
+    return NONE
