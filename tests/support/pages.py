@@ -15,8 +15,8 @@ CODE = re.compile(r"(`+)(.+?)\1")
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
 #: documents of which the Chinese ones are in docs/zh/ under the same name
 MIRRORED = (
-    "check", "choosing", "doctor", "files", "from-msprobe", "glossary", "guide", "large-runs", "levels", "monitor",
-    "pytorch", "reading", "replay", "run", "settings", "sharded", "symptoms",
+    "check", "choosing", "doctor", "files", "from-msprobe", "glossary", "guide", "large-runs", "monitor", "pytorch",
+    "reading", "replay", "run", "settings", "sharded",
 )  # fmt: skip
 #: English document: its Chinese one
 PAIRS = {
