@@ -6,8 +6,8 @@
 
 Texts are the documents (README.md, docs/, the pages of tests/ and the other English pages at the top) and the messages:
 strings of several words in probe/ that are no docstrings. Openings of sentences are looked at in docstrings too. Code
-blocks are left out, and a code span counts as one word. A cell of a table is a text of its own; texts of fewer than four
-words are labels, and do not count.
+blocks are left out, and a code span counts as one word. A cell of a table is a text of its own; texts of fewer than
+four words are labels, and do not count.
 """
 
 from __future__ import annotations
