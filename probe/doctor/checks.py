@@ -8,7 +8,7 @@ import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from probe.doctor.finding import Bench, Finding
+from probe.doctor.bench import Bench, CheckResult
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,9 @@ class Check:
     is_needed: bool = False
 
     @property
-    def function(self) -> Callable[[Bench], Finding]:
+    def function(self) -> Callable[[Bench], CheckResult]:
         """The function that does it."""
-        found: Callable[[Bench], Finding] = pkgutil.resolve_name(f"probe.doctor.{self.place}")
+        found: Callable[[Bench], CheckResult] = pkgutil.resolve_name(f"probe.doctor.{self.place}")
         return found
 
 

@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 
-from probe.doctor.finding import FAILED, OK, Bench, Dump, Entries, Finding, read_entries
+from probe.doctor.bench import FAILED, OK, Bench, CheckResult, Entries, RecordedDump, read_entries
 
 #: the second process: it records other calls into the same dump_path, and prints how that ended
 _SECOND = """
@@ -34,7 +34,7 @@ _OURS, _OTHERS = "Functional.relu.0.forward", "Functional.tanh.0.forward"
 _LIMIT = 100
 
 
-def two_processes(bench: Bench) -> Finding:
+def two_processes(bench: Bench) -> CheckResult:
     """Record a step; before it ends, let another process record into the same ``dump_path``."""
     import mindspore
     from mindspore import ops
@@ -47,20 +47,20 @@ def two_processes(bench: Bench) -> Finding:
         said = _run_second(bench.settings_file("shared", level="L1"))
         dump.debugger.step()
     if not before:
-        return Finding(FAILED, f"nothing was recorded: {dump.error or 'no error told'}")
+        return CheckResult(FAILED, f"nothing was recorded: {dump.error or 'no error told'}")
     others = {place: read_entries(os.path.join(bench.folder, place)) for place in _beside(bench.folder)}
     return _judge(said, dump, others)
 
 
-def _judge(said: str, first: Dump, others: dict[str, Entries]) -> Finding:
+def _judge(said: str, first: RecordedDump, others: dict[str, Entries]) -> CheckResult:
     if first.error or list(first.data) != [_OURS]:
         found = first.error or f"it holds {', '.join(first.data) or 'nothing'}"
-        return Finding(FAILED, f"the dump of the first process was damaged by the second: {found}")
+        return CheckResult(FAILED, f"the dump of the first process was damaged by the second: {found}")
     if said == "refused":
-        return Finding(OK, "a second process is refused while the first records; the dump of the first is complete")
+        return CheckResult(OK, "a second process is refused while the first records; the dump of the first is complete")
     if said == "recorded" and any(list(entries) == [_OTHERS] for entries in others.values()):
-        return Finding(OK, "a second process writes beside the first; both dumps are complete")
-    return Finding(FAILED, f"the second process has no dump, and was not refused: {said or 'it said nothing'}")
+        return CheckResult(OK, "a second process writes beside the first; both dumps are complete")
+    return CheckResult(FAILED, f"the second process has no dump, and was not refused: {said or 'it said nothing'}")
 
 
 def _beside(folder: str) -> list[str]:

@@ -4,34 +4,25 @@
 
 from __future__ import annotations
 
-import faulthandler
-import json
-import os
 import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from typing import Any
 
+from probe.doctor.bench import FAILED, Bench, CheckResult, told
 from probe.doctor.checks import CHECKS, Check
-from probe.doctor.finding import FAILED, Bench, Finding, told
+from probe.process.isolated import Parent
 
 #: tells that a check begins, or its finding
 Tell = Callable[[dict[str, Any]], None]
 
 
-def main() -> None:
-    """Run the checks that the first argument names. Findings are lines of JSON for the file descriptor it names."""
-    faulthandler.enable()
-    task = json.loads(sys.argv[1])
-    stream = os.fdopen(task["stream"], "w", encoding="utf-8")
-
-    def tell(message: dict[str, Any]) -> None:
-        print(json.dumps(message, default=str), file=stream, flush=True)
-
+def main(parent: Parent) -> None:
+    """Run the checks that the task names, and tell each finding."""
+    task = parent.task
     chosen = [check for check in CHECKS if check.name in task["checks"]]
-    run_checks(chosen, Bench(task["device"], task["chosen"], task["folder"]), tell)
-    os._exit(0)  # a library that fails at exit is no finding
+    run_checks(chosen, Bench(task["device"], task["chosen"], task["folder"]), parent.tell)
 
 
 class _Running:
@@ -46,14 +37,14 @@ class _Running:
         self._tell, self._name, self._began = tell, name, time.monotonic()
         tell({"name": name, "begins": True})
 
-    def ends(self, finding: Finding, device: str = "") -> None:
+    def ends(self, finding: CheckResult, device: str = "") -> None:
         """Tell the finding."""
         seconds = round(time.monotonic() - self._began, 2)
         self._tell({"name": self._name, "seconds": seconds, "device": device, **asdict(finding)})
 
     def raises(self, kind: type[BaseException], error: BaseException, trace: Any) -> None:
         """Tell an error that ends the process; Python calls it in place of a traceback."""
-        self.ends(Finding(FAILED, told(error)))
+        self.ends(CheckResult(FAILED, told(error)))
 
 
 def run_checks(checks: Iterable[Check], bench: Bench, tell: Tell) -> None:

@@ -6,32 +6,45 @@ from __future__ import annotations
 
 import functools
 import gc
-import json
 import os
-import sys
 import tempfile
 from typing import Any
 
 import numpy as np
 
 from probe.errors import UsageError
+from probe.findings.sentence import Sentence, say
+from probe.process.isolated import Parent
 from probe.reading.dumps.load import load_array
-from probe.replaying.refusals import RefusedError
+from probe.replaying.described import CannotReplayError, Description, Made, Result, not_replayed
 
 
-def main() -> None:
-    """Replay the calls on standard input, a line of JSON each; the results go to the file descriptor in argv."""
-    task = json.loads(sys.argv[1])
-    with os.fdopen(task["stream"], "w", encoding="utf-8") as stream:
-        set_up(task["device"])
+def main(parent: Parent) -> None:
+    """Replay the calls that the parent requests, on the device and with the dtype of the task."""
+    set_up(parent.task["device"])
+    gc.collect()
+    gc.freeze()  # the objects of MindSpore: later collections look at those of the calls alone
+    parent.tell({})
+    for request in parent.requests:
+        answer = replay_call(_read(request), parent.task["dtype"], parent.task.get("folder", ""))
+        parent.tell(_plain(answer))
         gc.collect()
-        gc.freeze()  # the objects of MindSpore: later collections look at those of the calls alone
-        print("{}", file=stream, flush=True)
-        for line in sys.stdin:
-            result = replay_call(json.loads(line), task["dtype"], task.get("folder", ""))
-            print(json.dumps(result), file=stream, flush=True)
-            gc.collect()
-    os._exit(0)  # a library that fails at exit is no result
+
+
+def _read(request: dict[str, Any]) -> Description:
+    call = Description(**request)
+    if not request.get("here"):
+        return call
+    notes = [Sentence.from_dict(note) for note in request["here"]["notes"]]
+    return call._replace(here=Made(**{**request["here"], "notes": notes}))
+
+
+def _plain(answer: Result | Made) -> dict[str, Any]:
+    """Return an answer as JSON has it."""
+    if isinstance(answer, Made):
+        return {"here": {**answer._asdict(), "notes": [note.to_dict() for note in answer.notes]}}
+    outputs = [{**vars(item), "said": item.said.to_dict()} for item in answer.outputs]
+    return {**answer._asdict(), "reason": answer.reason.to_dict(), "outputs": outputs}
 
 
 def set_up(device: str) -> None:
@@ -44,7 +57,7 @@ def set_up(device: str) -> None:
     mindspore.runtime.launch_blocking()
 
 
-def replay_call(call: dict[str, Any], dtype: str = "", folder: str = "") -> dict[str, Any]:
+def replay_call(call: Description, dtype: str = "", folder: str = "") -> Result | Made:
     """Return the result of one described call; an error is its reason.
 
     Args:
@@ -52,19 +65,19 @@ def replay_call(call: dict[str, Any], dtype: str = "", folder: str = "") -> dict
         dtype: the dtype of the call here; "" for the recorded ones.
         folder: if given, the call is only made on the device of this process, and its outputs are saved there.
     """
-    from probe.replaying.calling import CannotReplayError
-    from probe.replaying.evaluating import Evaluation, not_replayed
+    from probe.replaying.evaluating import Evaluation
     from probe.replaying.functions import find
     from probe.replaying.references import reference_of
 
     try:
         found = find(call)
-        if found.inputs is not None:
-            call = {**call, "args": call["args"][: found.inputs]}
+        call = call._replace(args=call.args[: found.inputs])
         evaluation = Evaluation(found.function, reference_of(call), call, load, dtype)
-        return {"here": evaluation.here(functools.partial(save, folder))} if folder else evaluation.judge()
-    except (RefusedError, CannotReplayError, UsageError) as error:
-        return not_replayed(" ".join(str(error).split())[:300])
+        return evaluation.here(functools.partial(save, folder)) if folder else evaluation.judge()
+    except CannotReplayError as error:
+        return not_replayed(error.reason)
+    except UsageError as error:
+        return not_replayed(say("replay.unreadable", error=" ".join(str(error).split())[:300]))
 
 
 def save(folder: str, array: np.ndarray[Any, Any]) -> str:
@@ -79,7 +92,7 @@ def load(leaf: dict[str, Any]) -> np.ndarray[Any, Any]:
     """Return the values of a described tensor; bfloat16 as float32.
 
     Raises:
-        RefusedError: when the array is only a part of the tensor.
+        CannotReplayError: when the array is only a part of the tensor.
     """
     if not leaf["array"]:
         return np.array(leaf["value"])
@@ -87,7 +100,7 @@ def load(leaf: dict[str, Any]) -> np.ndarray[Any, Any]:
     if array.dtype.name == "bfloat16":
         array = array.astype(np.float32)
     if list(array.shape) != leaf["shape"]:
-        raise RefusedError("an array has another shape than its tensor: it is a part of it")
+        raise CannotReplayError(say("replay.part"))
     if array.dtype.kind not in "biufc":
-        raise RefusedError("an array holds no numbers")
+        raise CannotReplayError(say("replay.no_numbers"))
     return array
