@@ -49,12 +49,12 @@ class Runner:
         with contextlib.ExitStack() as cleanup:
             folder = cleanup.enter_context(self._folder())
             while waiting:
-                for row in self._process(waiting, os.path.join(folder, str(len(waiting)))):
+                for row in self._process(tuple(waiting), os.path.join(folder, str(len(waiting)))):
                     waiting.remove(row["name"])
-                    yield scrub(row)
+                    yield row
                     if row["result"] == FAILED and is_needed[row["name"]]:
-                        fact = f"it needs the check {row['name']!r}"
-                        yield from (_row(name, CheckResult(NOT_RUN, fact)) for name in waiting)
+                        left = vars(CheckResult(NOT_RUN, f"it needs the check {row['name']!r}"))
+                        yield from (_row(name, left) for name in waiting)
                         return
 
     @contextlib.contextmanager
@@ -71,33 +71,28 @@ class Runner:
         finally:
             shutil.rmtree(made, ignore_errors=True)
 
-    def _process(self, names: list[str], folder: str) -> Iterator[Row]:
-        """Yield the results of checks that run in one process, until one fails or all are done."""
+    def _process(self, names: tuple[str, ...], folder: str) -> Iterator[Row]:
+        """Yield the results of checks that run in one process, until one fails, as it may have spoiled the process."""
         os.makedirs(folder)
-        task = {"checks": names, "device": self._device, "chosen": self._chosen, "folder": folder}
-        current, began = names[0], time.monotonic()
+        task = {"device": self._device, "chosen": self._chosen, "folder": folder}
         # it runs in the folder, as MindSpore's backend of Ascend makes a folder "offload" where it runs
         with contextlib.closing(Isolated("probe.doctor.worker:main", task, folder)) as process:
-            try:
-                while True:
-                    message = process.receive(self._limit)
-                    if message.get("begins"):
-                        current, began = message["name"], time.monotonic()
-                        continue
-                    yield message
-                    current = ""
-                    if message["result"] == FAILED:
-                        return
-            except TimeoutError:
-                fact = f"it did not end within {self._limit:g} s"
-            except EndedError as ended:
-                fact = _ending(ended)
-        if current:
-            yield _row(current, CheckResult(FAILED, fact), time.monotonic() - began)
+            for name in names:
+                began = time.monotonic()
+                process.send(name)
+                try:
+                    found = process.receive(self._limit)
+                except TimeoutError:
+                    found = vars(CheckResult(FAILED, f"it did not end within {self._limit:g} s"))
+                except EndedError as ended:
+                    found = vars(CheckResult(FAILED, _ending(ended)))
+                yield _row(name, found, time.monotonic() - began)
+                if found["result"] == FAILED:
+                    return
 
 
-def _row(name: str, finding: CheckResult, seconds: float = 0.0) -> Row:
-    row: Row = scrub({"name": name, "seconds": round(seconds, 2), "device": "", **vars(finding)})
+def _row(name: str, found: dict[str, Any], seconds: float = 0.0) -> Row:
+    row: Row = scrub({"name": name, "seconds": round(seconds, 2), "device": "", **found})
     return row
 
 

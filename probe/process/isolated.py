@@ -16,8 +16,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
+
+from probe.findings.sentence import Sentence
 
 _START = "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); from probe.process.isolated import run; run()"
 _OF_A_LAUNCHER = frozenset(
@@ -25,20 +26,6 @@ _OF_A_LAUNCHER = frozenset(
 )
 #: of faulthandler: the innermost frame of a process that crashed
 _FRAME = re.compile(r'File "[^"]*?([^/"]+)", line (\d+) in (\w+)')
-
-
-class Parent(NamedTuple):
-    """The process that started this one.
-
-    Attributes:
-        task: the task that it has given.
-        tell: sends it an answer.
-        requests: its requests.
-    """
-
-    task: dict[str, Any]
-    tell: Callable[[Any], None]
-    requests: Iterator[Any]
 
 
 class EndedError(Exception):
@@ -61,8 +48,9 @@ class Isolated:
     """A process of its own, in a session of its own and outside of a launcher's job.
 
     Args:
-        main: the function that it runs with its ``Parent``, as "probe.doctor.worker:main".
-        task: its task, as JSON has it.
+        main: the function that it runs, as "probe.doctor.worker:main". It takes the task, an iterator of the requests,
+            and a function that tells an answer.
+        task: a value of JSON.
         folder: its working folder, which also keeps its output for ``EndedError``; "" for this one, and no output.
         **variables: further variables of its environment.
     """
@@ -74,7 +62,7 @@ class Isolated:
         self._process = subprocess.Popen(
             [sys.executable, "-c", _START, main, json.dumps(task), str(writer), json.dumps(path)],
             stdin=subprocess.PIPE, stdout=self._output, stderr=self._output, cwd=folder or None, pass_fds=[writer],
-            env={**_alone(), **variables}, start_new_session=True,
+            env={**_alone(), **variables}, start_new_session=True, encoding="utf-8",
         )  # fmt: skip
         os.close(writer)
         self._stream = os.fdopen(reader, "rb", buffering=0)
@@ -83,8 +71,7 @@ class Isolated:
     def send(self, request: Any) -> None:
         """Send a request. That the process has ended is told by ``receive``."""
         with contextlib.suppress(OSError):
-            self._process.stdin.write(json.dumps(request).encode() + b"\n")  # type: ignore[union-attr]
-            self._process.stdin.flush()  # type: ignore[union-attr]
+            print(_line(request), file=self._process.stdin, flush=True)
 
     def receive(self, limit: float) -> Any:
         """Return the next answer.
@@ -137,10 +124,15 @@ def run() -> None:
         os.dup2(nothing.fileno(), 0)  # nobody else reads the requests
 
     def tell(answer: Any) -> None:
-        print(json.dumps(answer, default=str), file=answers, flush=True)
+        print(_line(answer), file=answers, flush=True)
 
-    pkgutil.resolve_name(main)(Parent(json.loads(task), tell, map(json.loads, requests)))
+    pkgutil.resolve_name(main)(json.loads(task), map(json.loads, requests), tell)
     os._exit(0)  # a library that fails at exit is no answer
+
+
+def _line(value: Any) -> str:
+    """Return a value as a line of JSON: of a sentence key and facts, of what JSON does not know its text."""
+    return json.dumps(value, default=lambda item: item.to_dict() if isinstance(item, Sentence) else str(item))
 
 
 def cores() -> int:

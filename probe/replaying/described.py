@@ -34,13 +34,13 @@ class Made(NamedTuple):
         outputs: their descriptions; None for others than tensors and numbers.
         as_list: whether lists are lists.
         mixed: the dtype to which mixed precision has cast the inputs, or "".
-        notes: remarks.
+        notes: remarks, as JSON has sentences.
     """
 
     outputs: list[Any]
     as_list: bool
     mixed: str
-    notes: list[Sentence]
+    notes: list[dict[str, Any]]
 
 
 class Description(NamedTuple):

@@ -130,7 +130,7 @@ class Evaluation:
         """
         found, as_list = self._maker.here()
         leaves = [item and {"array": save(item[0]), "dtype": item[1], "shape": list(item[0].shape)} for item in found]
-        return Made(leaves, as_list, self._maker.mixed, self._maker.notes)
+        return Made(leaves, as_list, self._maker.mixed, [note.to_dict() for note in self._maker.notes])
 
     def arrays(self) -> list[tuple[str, Array, Array, Array]]:
         """Return place, recorded, golden values and those made here of each output, after ``judge``."""

@@ -68,7 +68,7 @@ class Maker:
 
     def given(self, here: Made, load: Callable[[dict[str, Any]], Array]) -> tuple[Outputs, bool]:
         """Return the outputs that another device has made; see ``Evaluation.here``."""
-        self.notes += here.notes
+        self.notes += map(Sentence.from_dict, here.notes)
         kinds = [leaf["dtype"] for leaf in self._inputs]
         self._mix([here.mixed if here.mixed and kind in FLOATS else kind for kind in kinds])
         return [leaf and (load(leaf), leaf["dtype"]) for leaf in here.outputs], here.as_list

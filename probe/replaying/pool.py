@@ -88,15 +88,12 @@ def _reason(error: Exception, limit: float) -> Sentence:
 
 def _plain(call: Description) -> dict[str, Any]:
     """Return a description as JSON has it; without the parts that it has not."""
-    found = {name: value for name, value in call._asdict().items() if value is not None}
-    if call.here:
-        found["here"] = {**call.here._asdict(), "notes": [note.to_dict() for note in call.here.notes]}
-    return found
+    here = {"here": call.here._asdict()} if call.here else {}
+    return {**{name: value for name, value in call._asdict().items() if value is not None}, **here}
 
 
 def _read(answer: dict[str, Any]) -> Answer:
-    made = answer.get("here")
-    if made:
-        return Made(**{**made, "notes": [Sentence.from_dict(note) for note in made["notes"]]})
+    if "here" in answer:
+        return Made(**answer["here"])
     outputs = [Judged(**{**item, "said": Sentence.from_dict(item["said"])}) for item in answer["outputs"]]
-    return Result(answer["verdict"], Sentence.from_dict(answer["reason"]), answer["golden"], outputs)
+    return Result(**{**answer, "reason": Sentence.from_dict(answer["reason"]), "outputs": outputs})

@@ -191,8 +191,8 @@ def _results(calls: Sequence[Description | Result], pool: Pool, label: str) -> l
     found: dict[int, Answer] = {place: call for place, call in enumerate(calls) if isinstance(call, Result)}
     left = {place: call for place, call in enumerate(calls) if isinstance(call, Description)}
     if left:
-        places, running = list(left), _Counted(pool.run(list(left.values())), len(left))
-        found.update((places[number], result) for number, result in progress(running, label))
+        places, running = list(left), pool.run(list(left.values()))
+        found.update((places[number], result) for number, result in progress(running, label, len(left)))
     return [found[place] for place in range(len(calls))]
 
 
@@ -209,24 +209,6 @@ def _given(call: Description | Result, answer: Answer) -> Description | Result:
     if isinstance(answer, Made):
         return call._replace(here=answer) if isinstance(call, Description) else call
     return answer
-
-
-class _Counted:
-    """An iterator whose length is known.
-
-    Args:
-        items: the iterator.
-        count: how many items it has.
-    """
-
-    def __init__(self, items: Iterator[Any], count: int) -> None:
-        self._items, self._count = items, count
-
-    def __iter__(self) -> Iterator[Any]:
-        return self._items
-
-    def __len__(self) -> int:
-        return self._count
 
 
 def _replayed(call: Call, result: Result) -> Replayed:

@@ -8,43 +8,37 @@ import functools
 import gc
 import os
 import tempfile
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from probe.errors import UsageError
-from probe.findings.sentence import Sentence, say
-from probe.process.isolated import Parent
+from probe.findings.sentence import say
 from probe.reading.dumps.load import load_array
 from probe.replaying.described import CannotReplayError, Description, Made, Result, not_replayed
 
 
-def main(parent: Parent) -> None:
-    """Replay the calls that the parent requests, on the device and with the dtype of the task."""
-    set_up(parent.task["device"])
+def main(task: dict[str, str], requests: Iterator[dict[str, Any]], tell: Callable[[Any], None]) -> None:
+    """Make the calls that are requested.
+
+    Args:
+        task: the device, and the dtype and the folder of ``replay_call``.
+        requests: the descriptions.
+        tell: receives each answer; before them {}, when MindSpore is there.
+    """
+    set_up(task["device"])
     gc.collect()
     gc.freeze()  # the objects of MindSpore: later collections look at those of the calls alone
-    parent.tell({})
-    for request in parent.requests:
-        answer = replay_call(_read(request), parent.task["dtype"], parent.task.get("folder", ""))
-        parent.tell(_plain(answer))
+    tell({})
+    for request in requests:
+        here = request.get("here") and Made(**request["here"])
+        answer = replay_call(Description(**{**request, "here": here}), task["dtype"], task.get("folder", ""))
+        if isinstance(answer, Made):
+            tell({"here": answer._asdict()})
+        else:
+            tell({**answer._asdict(), "outputs": [vars(item) for item in answer.outputs]})
         gc.collect()
-
-
-def _read(request: dict[str, Any]) -> Description:
-    call = Description(**request)
-    if not request.get("here"):
-        return call
-    notes = [Sentence.from_dict(note) for note in request["here"]["notes"]]
-    return call._replace(here=Made(**{**request["here"], "notes": notes}))
-
-
-def _plain(answer: Result | Made) -> dict[str, Any]:
-    """Return an answer as JSON has it."""
-    if isinstance(answer, Made):
-        return {"here": {**answer._asdict(), "notes": [note.to_dict() for note in answer.notes]}}
-    outputs = [{**vars(item), "said": item.said.to_dict()} for item in answer.outputs]
-    return {**answer._asdict(), "reason": answer.reason.to_dict(), "outputs": outputs}
 
 
 def set_up(device: str) -> None:
