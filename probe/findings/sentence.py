@@ -79,9 +79,10 @@ class Sentence:
             KeyError: when the table has no such key.
             TypeError: when it is none.
         """
-        if not isinstance(given, dict) or set(given) != {"key", "facts"} or not isinstance(given["facts"], dict):
+        is_right = isinstance(given, dict) and set(given) == {"key", "facts"} and isinstance(given["facts"], dict)
+        if not is_right or not isinstance(given["key"], str):
             raise TypeError(f"no sentence: {given!r}")
-        return cls(str(given["key"]), {name: _read(fact) for name, fact in given["facts"].items()})
+        return cls(given["key"], {name: _read(fact) for name, fact in given["facts"].items()})
 
 
 #: no sentence
