@@ -12,7 +12,7 @@ from probe.doctor.bench import Bench, CheckResult
 
 
 @dataclass(frozen=True)
-class Check:
+class DoctorCheck:
     """One check.
 
     Attributes:
@@ -33,17 +33,17 @@ class Check:
 
 
 CHECKS = (
-    Check("versions", "environment:versions", is_needed=True),
-    Check("device", "environment:device", is_needed=True),
-    Check("folder", "environment:folder"),
-    Check("private names", "environment:names"),
-    Check("memory", "memory:memory"),
-    Check("calls", "calls:forward_entries"),
-    Check("gradients", "calls:gradients"),
-    Check("compiled calls", "calls:compiled"),
-    Check("bits", "training:bits"),
-    Check("numbers", "numbers:numbers"),
-    Check("launches", "counting:launches"),
-    Check("two processes", "sharing:two_processes"),
-    Check("time", "training:time_per_call"),
+    DoctorCheck("versions", "environment:versions", is_needed=True),
+    DoctorCheck("device", "environment:device", is_needed=True),
+    DoctorCheck("folder", "environment:folder"),
+    DoctorCheck("private names", "environment:names"),
+    DoctorCheck("memory", "memory:memory"),
+    DoctorCheck("calls", "calls:forward_entries"),
+    DoctorCheck("gradients", "calls:gradients"),
+    DoctorCheck("compiled calls", "calls:compiled"),
+    DoctorCheck("bits", "training:bits"),
+    DoctorCheck("numbers", "numbers:numbers"),
+    DoctorCheck("launches", "counting:launches"),
+    DoctorCheck("two processes", "sharing:two_processes"),
+    DoctorCheck("time", "training:time_per_call"),
 )

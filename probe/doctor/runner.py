@@ -16,11 +16,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from probe.doctor.bench import FAILED, NOT_RUN, CheckResult
-from probe.doctor.checks import Check
+from probe.doctor.checks import DoctorCheck
 from probe.errors import UsageError
 from probe.process.isolated import EndedError, Isolated
 
-Row = dict[str, Any]
+CheckRow = dict[str, Any]
 
 _PATH = re.compile(r"(?<![\w.:/-])/(?:[^/\s'\",:;()]+/)+([^/\s'\",:;()]*)")
 
@@ -38,7 +38,7 @@ class Runner:
         self._device, self._limit = device, limit
         self._chosen = os.path.abspath(chosen) if chosen else ""  # the checks run in another folder
 
-    def rows(self, checks: Iterable[Check]) -> Iterator[Row]:
+    def rows(self, checks: Iterable[DoctorCheck]) -> Iterator[CheckRow]:
         """Yield the result of each check.
 
         Yields:
@@ -71,7 +71,7 @@ class Runner:
         finally:
             shutil.rmtree(made, ignore_errors=True)
 
-    def _process(self, names: tuple[str, ...], folder: str) -> Iterator[Row]:
+    def _process(self, names: tuple[str, ...], folder: str) -> Iterator[CheckRow]:
         """Yield the results of checks that run in one process, until one fails, as it may have spoiled the process."""
         os.makedirs(folder)
         task = {"device": self._device, "chosen": self._chosen, "folder": folder}
@@ -91,8 +91,8 @@ class Runner:
                     return
 
 
-def _row(name: str, found: dict[str, Any], seconds: float = 0.0) -> Row:
-    row: Row = scrub({"name": name, "seconds": round(seconds, 2), "device": "", **found})
+def _row(name: str, found: dict[str, Any], seconds: float = 0.0) -> CheckRow:
+    row: CheckRow = scrub({"name": name, "seconds": round(seconds, 2), "device": "", **found})
     return row
 
 

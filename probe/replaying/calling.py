@@ -15,7 +15,7 @@ import numpy as np
 from mindspore import ops
 
 from probe.findings.sentence import say
-from probe.replaying.described import CannotReplayError, Description
+from probe.replaying.described import CallDescription, CannotReplayError
 
 DOUBLE = {"Float16": "Float64", "BFloat16": "Float64", "Float32": "Float64", "Complex64": "Complex128"}
 HALF = ("Float16", "BFloat16")
@@ -130,7 +130,7 @@ class Replayer:
     def __init__(
         self,
         function: Callable[..., Any],
-        call: Description,
+        call: CallDescription,
         arrays: Sequence[Array],
         kinds: Sequence[str],
         cast: Callable[[str], str],

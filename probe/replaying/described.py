@@ -43,7 +43,7 @@ class Made(NamedTuple):
     notes: list[dict[str, Any]]
 
 
-class Description(NamedTuple):
+class CallDescription(NamedTuple):
     """A call that can be made again.
 
     Attributes:
@@ -69,7 +69,7 @@ class Description(NamedTuple):
     here: Made | None = None
 
 
-class Result(NamedTuple):
+class ReplayResult(NamedTuple):
     """The result of a call.
 
     Attributes:
@@ -85,6 +85,6 @@ class Result(NamedTuple):
     outputs: list[Judged]
 
 
-def not_replayed(reason: Sentence) -> Result:
+def not_replayed(reason: Sentence) -> ReplayResult:
     """Return the result of a call that cannot be made again."""
-    return Result(NOT_REPLAYED, reason, "", [])
+    return ReplayResult(NOT_REPLAYED, reason, "", [])

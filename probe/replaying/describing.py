@@ -12,7 +12,7 @@ from probe.findings.sentence import say
 from probe.naming import CELL, COLLECTIVE, JIT, PREFIXES, PRIMITIVE
 from probe.reading.dumps import entry_name, values
 from probe.reading.dumps.dump import Call, Tensor
-from probe.replaying.described import CannotReplayError, Description
+from probe.replaying.described import CallDescription, CannotReplayError
 from probe.replaying.functions import FORBIDDEN, RANDOM, bare
 
 _NUMPY = re.compile(r"^(bool_?|u?int(8|16|32|64)|float(16|32|64))$")
@@ -21,7 +21,7 @@ _KNOWN = frozenset(("bool", "int", "float", "str"))
 _NUMBERS = {bool: "Bool", int: "Int64", float: "Float32"}
 
 
-def describe(call: Call) -> Description:
+def describe(call: Call) -> CallDescription:
     """Return the description of a call.
 
     Args:
@@ -55,7 +55,7 @@ def describe(call: Call) -> Description:
         places = [place for place, _ in leaves]
     if not any(expected):
         raise CannotReplayError(say("replay.no_output"))
-    return Description(call.parts.key, args, kwargs, attributes, reader.unsure, expected, places, sens)
+    return CallDescription(call.parts.key, args, kwargs, attributes, reader.unsure, expected, places, sens)
 
 
 def refuse_kind(call: Call) -> None:

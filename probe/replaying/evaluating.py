@@ -12,13 +12,10 @@ from typing import Any
 import numpy as np
 
 from probe.findings.sentence import NOTHING, clauses, say
-from probe.replaying.described import CannotReplayError, Description, Made, Result
-from probe.replaying.judging import FORMATS, OK, WORSE, WRONG, Judged, Operation, Outcome, judge
+from probe.replaying.calling import Array
+from probe.replaying.described import CallDescription, CannotReplayError, Made, ReplayResult
+from probe.replaying.judging import FORMATS, OK, WORSE, WRONG, Judged, Operation, ReplayedOutput, judge
 from probe.replaying.making import Maker
-
-Array = np.ndarray[Any, Any]
-#: an (array, dtype) for each output, or None
-Outputs = list[Any]
 
 #: they only move values
 MOVES = frozenset(
@@ -80,7 +77,7 @@ class Evaluation:
         self,
         function: Callable[..., Any],
         reference: Callable[..., Any] | None,
-        call: Description,
+        call: CallDescription,
         load: Callable[[dict[str, Any]], Array],
         dtype: str = "",
     ) -> None:
@@ -89,7 +86,7 @@ class Evaluation:
         self._expected = [load(leaf) if leaf and "array" in leaf else None for leaf in call.expected]
         self._kept: list[tuple[str, Array, Array, Array]] = []
 
-    def judge(self) -> Result:
+    def judge(self) -> ReplayResult:
         """Return the result.
 
         Raises:
@@ -111,7 +108,7 @@ class Evaluation:
         if not judged:
             raise CannotReplayError(say("replay.no_array"))
         verdict = next(word for word in (WRONG, WORSE, OK) if any(item.verdict == word for item in judged))
-        return Result(verdict, NOTHING, label, judged)
+        return ReplayResult(verdict, NOTHING, label, judged)
 
     def _number(self, position: int) -> int:
         return self._maker.wanted[position] if self._maker.sens else position
@@ -156,7 +153,7 @@ class Evaluation:
         kind = self._dtype or max(
             leaf["dtype"], self._maker.mixed or leaf["dtype"], key=lambda kind: FORMATS.get(kind, (0.0,))[0]
         )
-        outcome = Outcome(recorded, kind, golden[0], here[0], shaken and shaken[0], is_exact)
+        outcome = ReplayedOutput(recorded, kind, golden[0], here[0], shaken and shaken[0], is_exact)
         if leaf["dtype"] not in FORMATS:
             outcome = dataclasses.replace(outcome, dtype=leaf["dtype"])
             if name in INDICES and not np.array_equal(recorded, here[0]) and self._is_tie(recorded, here[0]):

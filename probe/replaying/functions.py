@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from probe.capture.support_ops import load_supported_apis
 from probe.findings.sentence import say
 from probe.naming import PRIMITIVE
-from probe.replaying.described import CannotReplayError, Description
+from probe.replaying.described import CallDescription, CannotReplayError
 
 _CLASS = re.compile(r"^[A-Z][A-Za-z0-9_]*$")
 
@@ -70,7 +70,7 @@ def bare(key: str) -> str:
     return key.rpartition(".")[2]
 
 
-def find(call: Description) -> Function:
+def find(call: CallDescription) -> Function:
     """Return the function of a described call.
 
     Raises:
@@ -98,7 +98,7 @@ def _listed() -> dict[str, Any]:
     return {**found, **{api.key: api for api in reversed(apis) if bare(api.key) == api.name}}
 
 
-def _primitive(call: Description) -> Function:
+def _primitive(call: CallDescription) -> Function:
     from mindspore import ops
     from mindspore.ops import Primitive, auto_generate, operations
 
@@ -154,7 +154,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _inputs(kind: type, call: Description) -> int | None:
+def _inputs(kind: type, call: CallDescription) -> int | None:
     """Return how many inputs a Primitive takes: MindSpore's Python hands its attributes to C++ as further inputs."""
     parameters = list(inspect.signature(kind.__call__).parameters.values())[1:]
     if any(item.kind is inspect.Parameter.VAR_POSITIONAL for item in parameters):

@@ -58,7 +58,7 @@ class Operation:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ReplayedOutput:
     """One output of a call, as it was recorded and as it was made again.
 
     Attributes:
@@ -111,14 +111,14 @@ class Judged:
         return str(self.said)
 
 
-def judge(place: str, outcome: Outcome, operation: Operation) -> Judged:
+def judge(place: str, outcome: ReplayedOutput, operation: Operation) -> Judged:
     """Return the verdict on one output.
 
     >>> exact = np.array([1.0, 2.0, 3.0])
     >>> near = exact.astype(np.float32)
-    >>> judge("output.0", Outcome(near, "Float32", exact, near), Operation(elementwise=True)).verdict
+    >>> judge("output.0", ReplayedOutput(near, "Float32", exact, near), Operation(elementwise=True)).verdict
     'ok'
-    >>> judge("output.0", Outcome(near * 2, "Float32", exact, near), Operation(elementwise=True)).verdict
+    >>> judge("output.0", ReplayedOutput(near * 2, "Float32", exact, near), Operation(elementwise=True)).verdict
     'wrong'
     """
     if outcome.recorded.shape != outcome.golden.shape:
@@ -146,7 +146,7 @@ def judge(place: str, outcome: Outcome, operation: Operation) -> Judged:
 
 def _judge_numbers(
     place: str,
-    outcome: Outcome,
+    outcome: ReplayedOutput,
     operation: Operation,
     parts: list[np.ndarray[Any, Any]],
     change: np.ndarray[Any, Any],
@@ -182,7 +182,7 @@ def _judge_numbers(
 
 
 def _allowed(
-    outcome: Outcome,
+    outcome: ReplayedOutput,
     operation: Operation,
     size: np.ndarray[Any, Any],
     own: np.ndarray[Any, Any],
@@ -265,7 +265,7 @@ def _same(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> np.ndarray[Any, A
     return found
 
 
-def _judge_exact(place: str, outcome: Outcome) -> Judged:
+def _judge_exact(place: str, outcome: ReplayedOutput) -> Judged:
     """Return the verdict on integers or booleans: each element is that of the golden output, or that made here."""
     recorded, here = outcome.recorded, outcome.here
     wrong = (recorded != here) & (recorded != outcome.golden)

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 
 from probe.findings.sentence import Sentence, say
-from probe.replaying.calling import DOUBLE, FLOATS, HALF, Replayer, tensors_in, to_array, to_tensor
-from probe.replaying.described import CannotReplayError, Description, Made
+from probe.replaying.calling import DOUBLE, FLOATS, HALF, Array, Replayer, tensors_in, to_array, to_tensor
+from probe.replaying.described import CallDescription, CannotReplayError, Made
 from probe.replaying.judging import FORMATS
 
-Array = np.ndarray[Any, Any]
 #: an (array, dtype) for each output, or None
 Outputs = list[Any]
 
@@ -47,7 +46,7 @@ class Maker:
         self,
         function: Callable[..., Any],
         reference: Callable[..., Any] | None,
-        call: Description,
+        call: CallDescription,
         load: Callable[[dict[str, Any]], Array],
         dtype: str,
     ) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Union
 
 from probe.findings.sentence import Sentence, say
 from probe.process.isolated import EndedError, Isolated, cores
-from probe.replaying.described import Description, Made, Result, not_replayed
+from probe.replaying.described import CallDescription, Made, ReplayResult, not_replayed
 from probe.replaying.judging import Judged
 
 #: the seconds in which a process has to have imported MindSpore
@@ -19,7 +19,7 @@ _START_LIMIT = 300.0
 _MOST_CALLS = 1000
 
 #: the verdicts on a call, or its outputs on another device
-Answer = Union[Result, Made]
+Answer = Union[ReplayResult, Made]
 
 
 class Pool:
@@ -35,9 +35,9 @@ class Pool:
         self._jobs, self._options, self._limit = jobs or cores(), options, limit
         #: the processes that wait for a call, and how many calls each has made
         self._idle: list[tuple[Isolated, int]] = []
-        self._failure: Result | None = None
+        self._failure: ReplayResult | None = None
 
-    def run(self, calls: Sequence[Description]) -> Iterator[tuple[int, Answer]]:
+    def run(self, calls: Sequence[CallDescription]) -> Iterator[tuple[int, Answer]]:
         """Yield the number of a call and its result, in the order in which they end."""
         jobs = max(1, min(self._jobs, len(calls)))
         threads = ThreadPoolExecutor(jobs)
@@ -51,7 +51,7 @@ class Pool:
             for process, _ in self._idle:
                 process.close()
 
-    def _answer(self, call: Description, share: str) -> Answer:
+    def _answer(self, call: CallDescription, share: str) -> Answer:
         """Return the answer of a process, or why there is none."""
         if self._failure:
             return self._failure
@@ -86,7 +86,7 @@ def _reason(error: Exception, limit: float) -> Sentence:
     return say("replay.signal", signal=signal) if signal else say("replay.status", status=error.status)
 
 
-def _plain(call: Description) -> dict[str, Any]:
+def _plain(call: CallDescription) -> dict[str, Any]:
     """Return a description as JSON has it; without the parts that it has not."""
     here = {"here": call.here._asdict()} if call.here else {}
     return {**{name: value for name, value in call._asdict().items() if value is not None}, **here}
@@ -96,4 +96,4 @@ def _read(answer: dict[str, Any]) -> Answer:
     if "here" in answer:
         return Made(**answer["here"])
     outputs = [Judged(**{**item, "said": Sentence.from_dict(item["said"])}) for item in answer["outputs"]]
-    return Result(**{**answer, "reason": Sentence.from_dict(answer["reason"]), "outputs": outputs})
+    return ReplayResult(**{**answer, "reason": Sentence.from_dict(answer["reason"]), "outputs": outputs})

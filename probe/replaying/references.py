@@ -14,12 +14,12 @@ from typing import Any
 
 from mindspore import Tensor, ops
 
-from probe.replaying.described import Description
+from probe.replaying.described import CallDescription
 
 _SQRT_HALF = math.sqrt(0.5)
 
 
-def reference_of(call: Description) -> Callable[..., Any] | None:
+def reference_of(call: CallDescription) -> Callable[..., Any] | None:
     """Return the reference of a described call, or None."""
     key = call.key
     name = key.rpartition(".")[2]

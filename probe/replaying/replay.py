@@ -19,7 +19,7 @@ from probe.reading.dumps.dump import Call, Dump
 from probe.reading.dumps.query import folders
 from probe.reading.dumps.run import open
 from probe.reading.dumps.text import safe
-from probe.replaying.described import CannotReplayError, Description, Made, Result, not_replayed
+from probe.replaying.described import CallDescription, CannotReplayError, Made, ReplayResult, not_replayed
 from probe.replaying.describing import describe
 from probe.replaying.judging import NOT_REPLAYED, OK, WORSE, WRONG, Judged
 from probe.replaying.pool import Answer, Pool
@@ -186,17 +186,17 @@ def replay(
     return Replays([_replayed(entry, result) for entry, result in zip(chosen, results)])
 
 
-def _results(calls: Sequence[Description | Result], pool: Pool, label: str) -> list[Any]:
+def _results(calls: Sequence[CallDescription | ReplayResult], pool: Pool, label: str) -> list[Any]:
     """Return the result of each call."""
-    found: dict[int, Answer] = {place: call for place, call in enumerate(calls) if isinstance(call, Result)}
-    left = {place: call for place, call in enumerate(calls) if isinstance(call, Description)}
+    found: dict[int, Answer] = {place: call for place, call in enumerate(calls) if isinstance(call, ReplayResult)}
+    left = {place: call for place, call in enumerate(calls) if isinstance(call, CallDescription)}
     if left:
         places, running = list(left), pool.run(list(left.values()))
         found.update((places[number], result) for number, result in progress(running, label, len(left)))
     return [found[place] for place in range(len(calls))]
 
 
-def _described(entry: Call) -> Description | Result:
+def _described(entry: Call) -> CallDescription | ReplayResult:
     """Return the description of a call, or the result of one that cannot be made again."""
     try:
         return describe(entry)
@@ -204,14 +204,14 @@ def _described(entry: Call) -> Description | Result:
         return not_replayed(error.reason)
 
 
-def _given(call: Description | Result, answer: Answer) -> Description | Result:
+def _given(call: CallDescription | ReplayResult, answer: Answer) -> CallDescription | ReplayResult:
     """Return a call with the outputs of another device, or the result of one that it could not make."""
     if isinstance(answer, Made):
-        return call._replace(here=answer) if isinstance(call, Description) else call
+        return call._replace(here=answer) if isinstance(call, CallDescription) else call
     return answer
 
 
-def _replayed(call: Call, result: Result) -> Replayed:
+def _replayed(call: Call, result: ReplayResult) -> Replayed:
     return Replayed(call.dump.step, call.dump.rank, call.name, *result)
 
 

@@ -15,7 +15,7 @@ from probe.errors import UsageError
 from probe.findings.sentence import table
 from probe.reading.dumps.dump import Call
 from probe.replaying.calling import tensors_in
-from probe.replaying.described import CannotReplayError, Description
+from probe.replaying.described import CallDescription, CannotReplayError
 from probe.replaying.describing import describe
 from probe.replaying.functions import find
 from probe.replaying.worker import load
@@ -73,7 +73,7 @@ def main():
     """Make the call again, and print what differs."""
     mindspore.set_context(mode=mindspore.PYNATIVE_MODE)
     mindspore.runtime.launch_blocking()
-    call = Description(**CALL)
+    call = CallDescription(**CALL)
     evaluation = Evaluation(FUNCTION, reference_of(call), call, load, {dtype})
     try:
         result = evaluation.judge()
@@ -123,7 +123,7 @@ def write_script(call: Call, path: str, dtype: str = "") -> list[str]:
     return [path, place]
 
 
-def _save_arrays(description: Description, place: str) -> None:
+def _save_arrays(description: CallDescription, place: str) -> None:
     """Save the arrays of a call, and put their names into its description."""
     leaves = [*tensors_in(description.args), *tensors_in(list(description.kwargs.values()))]
     leaves += [leaf for leaf in (*(description.sens or ()), *description.expected) if leaf and leaf["array"]]
@@ -133,7 +133,7 @@ def _save_arrays(description: Description, place: str) -> None:
         np.save(os.path.join(place, leaf["array"]), array, allow_pickle=False)
 
 
-def _text(name: str, code: str, description: Description, folder: str, dtype: str) -> str:
+def _text(name: str, code: str, description: CallDescription, folder: str, dtype: str) -> str:
     """Return the program. Names and values of the dump stand in literals of Python alone."""
     shown = "".join(letter if letter.isalnum() or letter in "._:-" else "_" for letter in name if letter.isascii())
     forms = {key: english for key, (english, _) in table().items() if key.startswith("replay.")}

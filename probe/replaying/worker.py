@@ -16,7 +16,7 @@ import numpy as np
 from probe.errors import UsageError
 from probe.findings.sentence import say
 from probe.reading.dumps.load import load_array
-from probe.replaying.described import CannotReplayError, Description, Made, Result, not_replayed
+from probe.replaying.described import CallDescription, CannotReplayError, Made, ReplayResult, not_replayed
 
 
 def main(task: dict[str, str], requests: Iterator[dict[str, Any]], tell: Callable[[Any], None]) -> None:
@@ -33,7 +33,7 @@ def main(task: dict[str, str], requests: Iterator[dict[str, Any]], tell: Callabl
     tell({})
     for request in requests:
         here = request.get("here") and Made(**request["here"])
-        answer = replay_call(Description(**{**request, "here": here}), task["dtype"], task.get("folder", ""))
+        answer = replay_call(CallDescription(**{**request, "here": here}), task["dtype"], task.get("folder", ""))
         if isinstance(answer, Made):
             tell({"here": answer._asdict()})
         else:
@@ -51,7 +51,7 @@ def set_up(device: str) -> None:
     mindspore.runtime.launch_blocking()
 
 
-def replay_call(call: Description, dtype: str = "", folder: str = "") -> Result | Made:
+def replay_call(call: CallDescription, dtype: str = "", folder: str = "") -> ReplayResult | Made:
     """Return the result of one described call; an error is its reason.
 
     Args:

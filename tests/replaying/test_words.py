@@ -15,7 +15,7 @@ from probe.__main__ import main
 from probe.findings.sentence import NOTHING, Sentence, clauses, say, table
 from probe.reading.dumps.run import open as open_run
 from probe.replaying import judging
-from probe.replaying.described import Result, not_replayed
+from probe.replaying.described import ReplayResult, not_replayed
 from probe.replaying.judging import Judged
 from probe.replaying.replay import Replayed, Replays
 from tests.architecture.source import read
@@ -63,7 +63,7 @@ def test_no_english_is_left_in_chinese(key):
     ],
 )
 def test_a_line_has_the_output_its_verdict_and_remarks(said, golden, english, chinese):
-    call = replayed(Result("wrong", NOTHING, golden, [dataclasses.replace(FAR, said=said)]))
+    call = replayed(ReplayResult("wrong", NOTHING, golden, [dataclasses.replace(FAR, said=said)]))
     head = "Functional.relu.0.forward.output.0"
     assert str(call) == f"{head}: recorded 1.0e-03 off, here 6.0e-08 at [0, 1]: wrong{english}"
     assert call.sentence.text("zh") == f"{head}：记录值偏差 1.0e-03，本机偏差 6.0e-08，位于 [0, 1]：错误{chinese}"
@@ -71,14 +71,16 @@ def test_a_line_has_the_output_its_verdict_and_remarks(said, golden, english, ch
 
 def test_the_last_line_counts_the_verdicts_in_both_languages():
     refused = replayed(not_replayed(say("replay.cell")))
-    calls = Replays([replayed(Result("ok", NOTHING, "float64", [dataclasses.replace(FAR, verdict="ok")])), refused])
+    calls = Replays(
+        [replayed(ReplayResult("ok", NOTHING, "float64", [dataclasses.replace(FAR, verdict="ok")])), refused]
+    )
     assert str(calls).splitlines()[-1] == "1 ok, 0 worse than expected, 0 wrong, 1 not replayable"
     assert calls.text("zh").splitlines()[-1] == "1 个符合预期，0 个比预期差，0 个错误，1 个不能重放"
 
 
 def test_json_has_the_text_and_the_key_and_facts_that_make_it():
     outputs = [dataclasses.replace(FAR, said=say("replay.special", count=2))]
-    call = json.loads(json.dumps(replayed(Result("wrong", NOTHING, "float64", outputs)).to_dict()))
+    call = json.loads(json.dumps(replayed(ReplayResult("wrong", NOTHING, "float64", outputs)).to_dict()))
     assert (call["reason"], call["key"], call["facts"]) == ("", "", {})
     (output,) = call["outputs"]
     assert output["note"] == "2 NaN/Inf where the golden output has none, or none where it has"
