@@ -14,7 +14,6 @@ import mindspore as ms
 import numpy as np
 from mindspore import ops
 
-from probe.findings.sentence import say
 from probe.replaying.described import CallDescription, CannotReplayError
 
 DOUBLE = {"Float16": "Float64", "BFloat16": "Float64", "Float32": "Float64", "Complex64": "Complex128"}
@@ -89,7 +88,7 @@ def to_tensor(array: Array, dtype: str) -> Any:
     """Return a new tensor of a dtype; bfloat16 comes from float32."""
     kinds = dtypes()
     if dtype not in kinds:
-        raise CannotReplayError(say("replay.dtype", dtype=dtype[:200]))
+        raise CannotReplayError("replay.dtype", dtype=dtype[:200])
     if dtype == "BFloat16":
         return ms.Tensor(np.array(array, np.float32)).astype(ms.bfloat16)
     kind = {"Bool": "bool"}.get(dtype, dtype.lower())
@@ -160,7 +159,7 @@ class Replayer:
         found = _only_tensors(self._run(self._tensors()))
         chosen = [number for number, _ in sens]
         if any(found[number].shape != array.shape for number, array in sens):
-            raise CannotReplayError(say("replay.other_shape"))
+            raise CannotReplayError("replay.other_shape")
         kinds = [str(found[number].dtype) for number in chosen]
         self.made = kinds
         given = [to_tensor(array, kind) for (_, array), kind in zip(sens, kinds)]

@@ -11,20 +11,24 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from probe.findings.sentence import Sentence
+from probe.findings.sentence import Sentence, say
 from probe.replaying.judging import NOT_REPLAYED, Judged
 
 
 class CannotReplayError(Exception):
     """A call cannot be made again.
 
+    Args:
+        key: the key of the reason.
+        **facts: the facts of the reason.
+
     Attributes:
         reason: says why.
     """
 
-    def __init__(self, reason: Sentence) -> None:
-        super().__init__(reason)
-        self.reason = reason
+    def __init__(self, key: str, /, **facts: Any) -> None:
+        self.reason = say(key, **facts)
+        super().__init__(self.reason)
 
 
 class Made(NamedTuple):

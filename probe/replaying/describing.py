@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from probe.findings.sentence import say
 from probe.naming import CELL, COLLECTIVE, JIT, PREFIXES, PRIMITIVE
 from probe.reading.dumps import entry_name, values
 from probe.reading.dumps.dump import Call, Tensor
@@ -34,13 +33,13 @@ def describe(call: Call) -> CallDescription:
     backward = call.direction == entry_name.BACKWARD
     forward = call.dump.get(call.parts.forward) if backward else call
     if forward is None or not isinstance(forward.entry, dict):
-        raise CannotReplayError(say("replay.no_forward"))
+        raise CannotReplayError("replay.no_forward")
     entry = forward.entry
     if "input_args" not in entry:
-        raise CannotReplayError(say("replay.no_inputs"))
+        raise CannotReplayError("replay.no_inputs")
     for key in ("raised", "pending", "error"):
         if entry.get(key) is not None and not (backward and key == "error"):
-            raise CannotReplayError(say(f"replay.{key}", text=str(entry[key])[:200]))
+            raise CannotReplayError(f"replay.{key}", text=str(entry[key])[:200])
     reader = _Describer(forward)
     args = [reader.value(item, f"input.{i}") for i, item in enumerate(_list(entry["input_args"]))]
     kwargs = {str(k): reader.value(v, f"kwargs.{k}") for k, v in _dict(entry.get("input_kwargs")).items()}
@@ -54,7 +53,7 @@ def describe(call: Call) -> CallDescription:
         sens, expected = None, [_expected(forward, leaf, place) for place, leaf in leaves]
         places = [place for place, _ in leaves]
     if not any(expected):
-        raise CannotReplayError(say("replay.no_output"))
+        raise CannotReplayError("replay.no_output")
     return CallDescription(call.parts.key, args, kwargs, attributes, reader.unsure, expected, places, sens)
 
 
@@ -63,17 +62,17 @@ def refuse_kind(call: Call) -> None:
     key, prefix = call.parts.key, call.kind
     word = bare(call.parts.key)
     if prefix in (CELL, "Module"):
-        raise CannotReplayError(say("replay.cell"))
+        raise CannotReplayError("replay.cell")
     if prefix == JIT:
-        raise CannotReplayError(say("replay.compiled"))
+        raise CannotReplayError("replay.compiled")
     if prefix in COLLECTIVE:
-        raise CannotReplayError(say("replay.collective"))
+        raise CannotReplayError("replay.collective")
     if prefix == PRIMITIVE and key.startswith(f"{PRIMITIVE}.fn:") and word in ("bprop", "backward"):
-        raise CannotReplayError(say("replay.own_backward"))
+        raise CannotReplayError("replay.own_backward")
     if prefix != PRIMITIVE and prefix not in PREFIXES.values():
-        raise CannotReplayError(say("replay.own_function"))
+        raise CannotReplayError("replay.own_function")
     if word in FORBIDDEN:
-        raise CannotReplayError(say("replay.effects"))
+        raise CannotReplayError("replay.effects")
 
 
 def refuse_random(key: str, given: list[Any]) -> None:
@@ -95,7 +94,7 @@ def refuse_random(key: str, given: list[Any]) -> None:
         and any(type(item) in (int, float) and item == 0 for item in plain)
     ):
         return
-    raise CannotReplayError(say("replay.random"))
+    raise CannotReplayError("replay.random")
 
 
 def _name_dtype(key: str, args: list[Any], entry: dict[str, Any]) -> None:
@@ -147,7 +146,7 @@ class _Describer:
             return value
         if _NUMPY.match(kind) and type(value) in (bool, int, float):
             return {"numpy": "bool_" if kind == "bool" else kind, "value": value}
-        raise CannotReplayError(say("replay.no_value", place=place, kind=kind[:80]))
+        raise CannotReplayError("replay.no_value", place=place, kind=kind[:80])
 
 
 def tensor(call: Call, record: dict[str, Any], place: str) -> dict[str, Any]:
@@ -158,12 +157,10 @@ def tensor(call: Call, record: dict[str, Any], place: str) -> dict[str, Any]:
     """
     path = Tensor(call, place, record).path
     if path is None:
-        raise CannotReplayError(
-            say("replay.unwritten" if record.get("unwritten") else "replay.tensor_array", place=place)
-        )
+        raise CannotReplayError("replay.unwritten" if record.get("unwritten") else "replay.tensor_array", place=place)
     shape = record.get("shape")
     if not isinstance(shape, list):
-        raise CannotReplayError(say("replay.tensor_shape", place=place))
+        raise CannotReplayError("replay.tensor_shape", place=place)
     return {"array": path, "dtype": _dtype(str(record.get("dtype"))), "shape": shape}
 
 
@@ -204,9 +201,9 @@ def _gradients(call: Call, forward: Call) -> tuple[list[Any], list[Any], list[st
     """Return the gradients of a backward entry: those of the outputs, those of the inputs, and the places of these."""
     entry = call.entry
     if not isinstance(entry, dict) or entry.get("raised") or entry.get("error"):
-        raise CannotReplayError(say("replay.incomplete"))
+        raise CannotReplayError("replay.incomplete")
     if entry.get("later_passes"):
-        raise CannotReplayError(say("replay.second_pass"))
+        raise CannotReplayError("replay.second_pass")
     sens = list(_flat(_list(entry.get("input")), "input"))
     outputs = [leaf for _, leaf in _flat(_list(forward.entry.get("output")), "output") if values.is_tensor(leaf)]
     slots = list(_flat(_list(entry.get("output")), "output"))
@@ -214,17 +211,14 @@ def _gradients(call: Call, forward: Call) -> tuple[list[Any], list[Any], list[st
     inputs = [leaf for _, leaf in _flat(_list(forward.entry["input_args"]), "") if values.is_tensor(leaf)]
     named = [leaf for _, leaf in _flat(_dict(forward.entry.get("input_kwargs")), "") if values.is_tensor(leaf)]
     if len(sens) != len(outputs) or len(slots) not in (len(inputs), len(inputs) + len(named)):
-        raise CannotReplayError(say("replay.unfit"))
+        raise CannotReplayError("replay.unfit")
     if not any(leaf for _, leaf in sens):
-        raise CannotReplayError(say("replay.no_output_gradient"))
+        raise CannotReplayError("replay.no_output_gradient")
+    known = [tensor(call, leaf, place) if leaf else None for place, leaf in sens]
     expected = [_expected(call, leaf, place) if leaf else None for place, leaf in slots]
     if not any(expected):
-        raise CannotReplayError(say("replay.no_input_gradient"))
-    return (
-        [tensor(call, leaf, place) if leaf else None for place, leaf in sens],
-        expected,
-        [place for place, _ in slots],
-    )
+        raise CannotReplayError("replay.no_input_gradient")
+    return known, expected, [place for place, _ in slots]
 
 
 def _list(value: Any) -> list[Any]:

@@ -97,7 +97,7 @@ class Evaluation:
         golden, shaken, label, is_exact = maker.golden(here, as_list)
         places = self._places()
         if len(golden) != len(places) or len(here) != len(places):
-            raise CannotReplayError(say("replay.values", here=len(here), recorded=len(places)))
+            raise CannotReplayError("replay.values", here=len(here), recorded=len(places))
         reserved = () if maker.sens else _RESERVED.get(plain_name(self._call.key), ())
         judged = [
             self._judged(place, number, outcomes, is_exact)
@@ -106,7 +106,7 @@ class Evaluation:
             if place not in reserved
         ]
         if not judged:
-            raise CannotReplayError(say("replay.no_array"))
+            raise CannotReplayError("replay.no_array")
         verdict = next(word for word in (WRONG, WORSE, OK) if any(item.verdict == word for item in judged))
         return ReplayResult(verdict, NOTHING, label, judged)
 

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from probe.capture.support_ops import load_supported_apis
-from probe.findings.sentence import say
 from probe.naming import PRIMITIVE
 from probe.replaying.described import CallDescription, CannotReplayError
 
@@ -78,12 +77,12 @@ def find(call: CallDescription) -> Function:
     """
     key = call.key
     if bare(key) in FORBIDDEN:
-        raise CannotReplayError(say("replay.effects"))
+        raise CannotReplayError("replay.effects")
     if key.partition(".")[0] == PRIMITIVE:
         return _primitive(call)
     api = _listed().get(key)
     if api is None:
-        raise CannotReplayError(say("replay.no_api"))
+        raise CannotReplayError("replay.no_api")
     owner = api.owner
     module = f"{owner.__module__}.{owner.__qualname__}" if isinstance(owner, type) else owner.__name__
     if isinstance(owner, type):
@@ -113,7 +112,7 @@ def _primitive(call: CallDescription) -> Function:
         api = _listed().get(f"{prefix}.{name}")
         if api is not None and hasattr(ops, name):
             return find(call._replace(key=f"{prefix}.{name}"))
-    raise CannotReplayError(say("replay.no_primitive"))
+    raise CannotReplayError("replay.no_primitive")
 
 
 def _instance(kind: type, attributes: dict[str, Any]) -> tuple[Any, str]:
@@ -139,7 +138,7 @@ def _instance(kind: type, attributes: dict[str, Any]) -> tuple[Any, str]:
             made.add_prim_attr(name, given[name])
             code += f".add_prim_attr({name!r}, {given[name]!r})"
         return made, code
-    raise CannotReplayError(say("replay.attributes", error=" ".join(str(first).split())[:200]))
+    raise CannotReplayError("replay.attributes", error=" ".join(str(first).split())[:200])
 
 
 def _plain(value: Any) -> Any:
@@ -150,7 +149,7 @@ def _plain(value: Any) -> Any:
             from probe.replaying.calling import dtypes
 
             return dtypes().get(value["dtype"])
-        raise CannotReplayError(say("replay.attribute"))
+        raise CannotReplayError("replay.attribute")
     return value
 
 

@@ -98,7 +98,7 @@ class Maker:
         if fitting is None:
             return self._of_reference(errors[0]), False
         if self._call.unsure:
-            raise CannotReplayError(say("replay.unsure", place=self._call.unsure[:200]))
+            raise CannotReplayError("replay.unsure", place=self._call.unsure[:200])
         return fitting
 
     def _mix(self, kinds: list[str]) -> None:
@@ -121,7 +121,7 @@ class Maker:
     def _of_reference(self, error: Exception) -> Outputs:
         """Return the outputs of the reference, rounded: this machine has no kernel for the call."""
         message = error.reason if isinstance(error, CannotReplayError) else " ".join(str(error).split())[:200]
-        refused = CannotReplayError(say("replay.raised_here", error=type(error).__name__, message=message))
+        refused = CannotReplayError("replay.raised_here", error=type(error).__name__, message=message)
         if self._reference is None:
             raise refused from error
         self.notes.append(say("replay.no_kernel"))
@@ -244,7 +244,7 @@ class Maker:
             self._made = replayer.made
             return found
         if self._call.sens is not None:
-            raise CannotReplayError(say("replay.no_gradient_array"))
+            raise CannotReplayError("replay.no_gradient_array")
         found = replayer.forward()
         if replayer.leaves_input:
             self.notes.append(say("replay.leaves_input"))

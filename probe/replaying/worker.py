@@ -94,7 +94,7 @@ def load(leaf: dict[str, Any]) -> np.ndarray[Any, Any]:
     if array.dtype.name == "bfloat16":
         array = array.astype(np.float32)
     if list(array.shape) != leaf["shape"]:
-        raise CannotReplayError(say("replay.part"))
+        raise CannotReplayError("replay.part")
     if array.dtype.kind not in "biufc":
-        raise CannotReplayError(say("replay.no_numbers"))
+        raise CannotReplayError("replay.no_numbers")
     return array
