@@ -136,15 +136,15 @@ def _save_arrays(description: CallDescription, place: str) -> None:
 def _text(name: str, code: str, description: CallDescription, folder: str, dtype: str) -> str:
     """Return the program. Names and values of the dump stand in literals of Python alone."""
     shown = "".join(letter if letter.isalnum() or letter in "._:-" else "_" for letter in name if letter.isascii())
-    forms = {key: english for key, (english, _) in table().items() if key.startswith("replay.")}
+    here = Path(__file__).parent
+    body = "".join(_without_head((here / f"{module}.py").read_text("utf-8")) for module in _MODULES)
+    forms = {key: english for key, (english, _) in table().items() if f'"{key}"' in body}
     head = _HEAD.format(
         license=_LICENSE, name=shown, folder=ascii(folder)[1:-1].replace('"', "_"), code=code,
         call=ascii(json.dumps(description._asdict())), folder_text=ascii(folder),
         forms=pprint.pformat(forms, width=118),
     )  # fmt: skip
-    here = Path(__file__).parent
-    parts = [_without_head((here / f"{module}.py").read_text("utf-8")) for module in _MODULES]
-    return head + "".join(parts) + _TAIL.format(dtype=ascii(dtype))
+    return head + body + _TAIL.format(dtype=ascii(dtype))
 
 
 def _without_head(text: str) -> str:
