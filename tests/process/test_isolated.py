@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -172,8 +173,10 @@ def test_a_forked_child_that_holds_the_pipe_ends_with_its_parent(start):
         process.receive(SHORT)
     assert is_alive(child)
     process.close()
-    while is_alive(child):  # the kernel takes a moment to end it
-        pass
+    end = time.monotonic() + LONG
+    while is_alive(child) and time.monotonic() < end:  # the kernel takes a moment to end it
+        os.sched_yield()
+    assert not is_alive(child)
 
 
 def test_a_process_that_closes_its_pipe_and_goes_on_is_one_that_hangs(start):
