@@ -36,7 +36,7 @@ class Document(NamedTuple):
     data: dict[str, Any]
     stacks: Callable[[], dict[str, list[str]]]
     construct: Callable[[], dict[str, str | None]]
-    notes: list[str]
+    notes: list[Any]
     array_path: Callable[[str], str | None] | None = None
 
 

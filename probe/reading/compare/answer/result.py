@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from probe.findings.sentence import say
 from probe.reading.compare.origins.across_ranks import first_origins, once
 from probe.reading.compare.origins.origin import Origin
 from probe.reading.compare.origins.unit_summary import UnitSummary
@@ -103,14 +104,14 @@ class ComparisonResult:
             "only_b": self.only_b,
             "not_compared": {"a": self.alone[0], "b": self.alone[1]},
             "errors": self.errors,
-            "header": [line for unit in self.units[:1] for line in unit.header],
+            "header": [str(line) for unit in self.units[:1] for line in unit.header],
             "units": [
                 {
                     "step": unit.step,
                     "rank": unit.rank,
                     "verdicts": unit.counts.verdicts,
                     "pairs": unit.counts.pairs,
-                    "cells": unit.counts.cells,
+                    "cells": {name or str(say("compare.outside_cells")): cell for name, cell in unit.counts.cells.items()},
                 }
                 for unit in self.units
             ],

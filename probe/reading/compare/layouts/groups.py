@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from probe.errors import UsageError
+from probe.findings.sentence import say
 from probe.reading.compare.layouts.layout import Layout, complete, header_layout, parse_layout, rank_numbers
 from probe.reading.compare.layouts.placements import recorded_layout
 from probe.reading.compare.layouts.side import Group
@@ -98,7 +99,7 @@ class _Pairing:
             )
         self._numbers = [rank_numbers(run.ranks) for run in runs]
         self._notes = [
-            f"{name} has {layout.dp} data-parallel replicas; rank {layout.rank(tp=0, dp=0, pp=0)}'s stands for them"
+            say("compare.replicas", side=name, count=layout.dp, rank=layout.rank(tp=0, dp=0, pp=0))
             for name, layout in zip("AB", layouts)
             if a.dp != b.dp and layout.dp > 1
         ]
