@@ -87,6 +87,32 @@ def _compare(
         b.release()
 
 
+def noise_unit(folder_a: DumpFolder, folder_b: DumpFolder, options: Options) -> dict[str, float]:
+    """Return how far each tensor is apart in one step of one rank of two golden runs.
+
+    Args:
+        folder_a: the folder of A.
+        folder_b: the folder of the second golden run.
+        options: the settings.
+
+    Raises:
+        UsageError: when a dump cannot be read.
+    """
+    a, b = Dump(folder_a), Dump(folder_b)
+    try:
+        with paused_gc():
+            comparing = JudgedPairs(a, b, options)
+            names = comparing.alignment.flows[0].names
+            return {
+                f"{names[pair.a]}.{slot.place}": slot.distance.rel_l2
+                for pair, slot in comparing.rows()
+                if slot is not None and slot.distance.rel_l2
+            }
+    finally:
+        a.release()
+        b.release()
+
+
 def _count(comparing: JudgedPairs) -> UnitCounts:
     flow_a, flow_b = comparing.alignment.flows
     only_a, only_b = [], []
