@@ -23,7 +23,8 @@ STAND_IN = "text"
 #: sentences in sentences, by the name of the fact
 NESTED = {
     "finding": say("compare.transposed"), "reason": say("compare.few_pairs"), "owner": say("compare.model"),
-    "where": say("compare.model_or_script"), "place": say("compare.input", place=0), "maker": say("compare.not_recorded"),
+    "where": say("compare.model_or_script"), "place": say("compare.input", place=0),
+    "maker": say("compare.not_recorded"),
     "numbers": say("compare.numbers", numbers=[say("compare.bits"), say("compare.shape", left="2x3", right="4")],
                    dtype="Float32"),
     "when": say("compare.in_step", step=3), "cause": say("compare.unseen"), "agree": say("compare.backward_agrees"),
@@ -59,7 +60,7 @@ def whole(key: str) -> Sentence:
 
 def english_words(said: str) -> list[str]:
     """Return the pairs of words in a Chinese text; names and quoted terms are none."""
-    return re.findall(r"(?<![\w.])[A-Za-z]+ [a-z]+\b", re.sub(r'"[^"]*"|`[^`]*`', "", said))
+    return re.findall(r"(?<![\w.])[A-Za-z]+ [a-z]+\b", re.sub(r'"[^"]*"|`[^`]*`|probe recover', "", said))
 
 
 def keys_in(node: ast.AST, known: set[str]) -> set[str]:
@@ -68,11 +69,12 @@ def keys_in(node: ast.AST, known: set[str]) -> set[str]:
 
 def assigned(name: str, *scopes: ast.AST) -> Iterator[ast.expr]:
     """Yield the values that a name gets in a function or a module."""
-    for scope in scopes:
-        for node in ast.walk(scope):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
-            if node_value := getattr(node, "value", None):
-                yield from (node_value for target in targets if isinstance(target, ast.Name) and target.id == name)
+    for node in (node for scope in scopes for node in ast.walk(scope)):
+        if not isinstance(node, (ast.Assign, ast.AnnAssign)) or node.value is None:
+            continue
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        if any(isinstance(target, ast.Name) and target.id == name for target in targets):
+            yield node.value
 
 
 def calls(tree: ast.Module) -> Iterator[tuple[ast.Call, ast.AST]]:
@@ -97,9 +99,9 @@ def wrong_facts(source: str) -> list[str]:
                 keys |= keys_in(value, known)
         given = {keyword.arg for keyword in call.keywords}
         for one in keys:
-            wanted = {"parts"} if one in JOINS else {name for name, _ in fields(table()[one][0])} if one in known else None
-            if wanted is None or (given != wanted and None not in given):
-                found.append(f"line {call.lineno}: {one}: {sorted(map(str, given))} for {wanted}")
+            wanted = {"parts"} if one in JOINS else {name for name, _ in fields(table().get(one, [""])[0])}
+            if one not in known or (given != wanted and None not in given):
+                found.append(f"line {call.lineno}: {one}: {sorted(map(str, given))} for {sorted(wanted)}")
     return found
 
 
@@ -133,7 +135,9 @@ def is_wordy(value: ast.expr) -> bool:
     return False
 
 
-SOURCES = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in (ROOT / "probe").rglob("*.py")}
+SOURCES = {
+    path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in (ROOT / "probe").rglob("*.py")
+}
 SPEAKING = sorted(name for name, source in SOURCES.items() if "say(" in source)
 
 
@@ -214,6 +218,8 @@ def test_a_text_in_place_of_a_fact_is_found(call):
     assert len(built_texts(call)) == 1
 
 
-@pytest.mark.parametrize("call", ['say("x", name=f"{a}.forward")', 'say("x", name=f"{a:.3g} / {b}")', 'say("x", n="AB"[i])'])
+@pytest.mark.parametrize(
+    "call", ['say("x", name=f"{a}.forward")', 'say("x", name=f"{a:.3g} / {b}")', 'say("x", n="AB"[i])']
+)
 def test_a_name_and_a_text_of_numbers_are_facts(call):
     assert built_texts(call) == []

@@ -111,13 +111,13 @@ def run_compare(given: argparse.Namespace) -> int:
 
 def _head(comparison: ComparisonResult, options: Options) -> Head:
     """Return the head of a file with the summaries of a comparison."""
-    from probe.reading.commands.summary_file import Head
+    from probe.reading.commands.summary_file import Head, encode
 
     settings = {
         "rules": [list(rule) for rule in options.rules], "tolerance": options.factor, "arrays": options.arrays,
         "map": options.mapping, "layouts": list(options.layouts),
     }  # fmt: skip
-    return Head("compare", settings, list(comparison.paths), comparison.alone)
+    return Head("compare", settings, list(comparison.paths), [encode(labels) for labels in comparison.alone])
 
 
 def read_map(path: str) -> dict[str, str]:

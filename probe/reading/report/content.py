@@ -54,7 +54,7 @@ class ContentMaker:
     """
 
     def __init__(
-        self, paths: tuple[str, str], parts: list[Part], alone: tuple[list[str], list[str]], with_code: bool = True,
+        self, paths: tuple[str, str], parts: list[Part], alone: tuple[list[Any], list[Any]], with_code: bool = True,
         everything: bool = False,
     ) -> None:  # fmt: skip
         self._paths, self._parts, self._alone = paths, parts, alone

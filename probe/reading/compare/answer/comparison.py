@@ -46,7 +46,7 @@ class Request(NamedTuple):
     step: str = ""
     rank: str = ""
     workers: Workers = HERE
-    rows: Mapping[str, str | os.PathLike[str]] = {}  # noqa: RUF012
+    rows: Mapping[str, str | os.PathLike[str]] = {}
 
 
 class Comparison(ComparisonResult):
@@ -74,7 +74,7 @@ class Comparison(ComparisonResult):
         self,
         paths: tuple[str, str],
         units: list[UnitSummary],
-        alone: tuple[list[str], list[str]],
+        alone: tuple[list[Any], list[Any]],
         pairs: list[tuple[DumpFolder, DumpFolder]],
         options: Options,
     ) -> None:
@@ -249,7 +249,7 @@ def _noise(golden: Run, again: Run, request: Request) -> dict[Any, dict[str, flo
 
 def pair_folders(
     run_a: Run, run_b: Run, step: str, rank: str
-) -> tuple[list[tuple[DumpFolder, DumpFolder]], tuple[list[str], list[str]]]:
+) -> tuple[list[tuple[DumpFolder, DumpFolder]], tuple[list[Any], list[Any]]]:
     """Return the pairs of folders of one step and rank, and the dumps that only one run has.
 
     Raises:

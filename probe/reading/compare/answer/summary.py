@@ -134,7 +134,5 @@ def _also(comparison: ComparisonResult, language: str) -> list[Sentence]:
 
 def _harmless(comparison: ComparisonResult, language: str) -> list[Sentence]:
     soft, more = comparison.soft, len(comparison.soft) - _NOTES
-    lines = [
-        say("compare.harmless", finding=text.shorten(origin.said.text(language), 200)) for origin in soft[:_NOTES]
-    ]
+    lines = [say("compare.harmless", finding=text.shorten(origin.said.text(language), 200)) for origin in soft[:_NOTES]]
     return [*lines, say("compare.harmless_more", count=more)] if more > 0 else lines

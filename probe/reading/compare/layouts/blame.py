@@ -144,10 +144,10 @@ def _blame(site: _Site, side: int, records: Any, pair: LayoutPair, comparing: Ju
     if stage is None or len(group.ranks) == 1:
         return Blame([], NOTHING)
     ranks = [folder.rank for folder in group.stages[stage]]
-    if len(ranks) == 1:
-        return Blame(ranks, say("compare.on_rank", rank=ranks[0], side=letter))
     general = Blame(ranks, say("compare.on_ranks", ranks=ranks, side=letter))
-    if site.slot is None or name is None:
+    if len(ranks) == 1:
+        general = Blame(ranks, say("compare.on_rank", rank=ranks[0], side=letter))
+    if len(ranks) == 1 or site.slot is None or name is None:
         return general
     own = records[side].get(_place(site, side, pair), [])
     other = records[1 - side].get(_place(site, 1 - side, pair), [])

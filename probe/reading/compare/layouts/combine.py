@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from probe.errors import UsageError
-from probe.findings.sentence import say
+from probe.findings.sentence import Sentence, say
 from probe.reading.compare.judging.shard_arrays import Stored
 from probe.reading.compare.layouts.places import values, with_values
 from probe.reading.compare.layouts.settle import Settling, passed_on
@@ -63,7 +63,7 @@ class Combining:
         self.sides = Side(groups[0]), Side(groups[1])
         self.left_out: tuple[set[str], set[str]] = (set(), set())
         self.open: list[str] = []
-        self._notes: list[Any] = []
+        self._notes: list[Sentence] = []
         self._tensors = groups[0].tp != groups[1].tp
         if max(len(group.stages) for group in groups) > 1:
             self._check_order()

@@ -8,7 +8,7 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Union
+from typing import Any
 
 from probe.errors import UsageError
 from probe.findings.sentence import Sentence, say
@@ -68,7 +68,7 @@ def has_placements(record: Mapping[str, Any]) -> bool:
     return isinstance(placements, list) and isinstance(place, list) and 0 < len(placements) == len(place)
 
 
-def placements_of(record: Mapping[str, Any]) -> list[Union[str, Sentence]]:
+def placements_of(record: Mapping[str, Any]) -> list[str | Sentence]:
     """Return how a tensor is laid out: "Shard(0) over dp", "Partial(sum) over tp"; none where that is not recorded."""
     layout = record.get("layout")
     if not isinstance(layout, dict) or not has_placements(record) or not isinstance(layout.get("mesh"), dict):
