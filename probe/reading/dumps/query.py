@@ -147,7 +147,7 @@ class Answer:
             try:
                 for call in dump.calls(cell=self._query.cell or None):
                     yield from self._rows(dump, call)
-                self.notes += map(str, dump.notes)
+                self.notes += dump.notes
             except UsageError as error:
                 self.broken.append(str(error))
 

@@ -53,7 +53,7 @@ def overview(run: Run, rows: int = _ROWS, width: int = 0) -> tuple[str, int]:
             first = first or "\n\n".join(
                 filter(None, (_kinds(dump, base, width), _updates(dump), _numbers(dump, rows, width)))
             )
-            notes += map(str, dump.notes)
+            notes += dump.notes
         except UsageError as error:
             broken.append(str(error))
             count = "broken"

@@ -66,7 +66,7 @@ def _compare(
     summary: UnitSummary, a: Dump, b: Dump, options: Options, look: Callable[[JudgedPairs], None] | None
 ) -> None:
     try:
-        summary.notes = [*a.notes, *b.notes]
+        summary.notes = [*a.document.notes, *b.document.notes]
         summary.header = [*_snapshot_lines(a, b), *header_differences(a, b)]
         comparing = JudgedPairs(a, b, options)
         summary.notes += filter(None, (comparing.levels, comparing.divides))
