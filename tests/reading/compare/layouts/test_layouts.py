@@ -160,6 +160,16 @@ def test_statistics_that_do_not_tell_the_rank_name_the_group(dumps):
     assert comparison.first.sentence.endswith("the dumps do not tell on which of ranks 0, 1 of B it is")
 
 
+def test_ranks_are_named_without_arrays_that_the_user_has_excluded(dumps, monkeypatch):
+    golden, mine, opened, load = dumps(), dumps("tp=2", "gain"), [], np.load
+    monkeypatch.setattr(np, "load", lambda path, *args, **kwargs: opened.append(path) or load(path, *args, **kwargs))
+    first = probe.compare(golden, mine, layout_b="tp=2", arrays="none").first
+    assert opened == []
+    assert first.sentence.endswith("the dumps do not tell on which of ranks 0, 1 of B it is")
+    assert probe.compare(golden, mine, layout_b="tp=2").first.sentence.endswith("rank 1's shard in B differs")
+    assert opened
+
+
 def planted(dumps, tmp_path, change, task):
     """Return the comparison with ranks of tp=2, of which one has another tensor."""
     golden = dumps(task=task)
