@@ -223,3 +223,16 @@ def test_a_text_in_place_of_a_fact_is_found(call):
 )
 def test_a_name_and_a_text_of_numbers_are_facts(call):
     assert built_texts(call) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "count"),
+    [
+        ("B 的 rows in another order", 2),
+        ("Norm differs", 1),
+        ('记录 "in the optimizer"', 0),
+        ("Cell.fc.w 的 md5 不同", 0),
+    ],
+)
+def test_english_words_in_a_chinese_sentence_are_found(said, count):
+    assert len(english_words(said)) == count
