@@ -5,7 +5,7 @@
     python examples/check_ascend.py [--device Ascend] > ascend.txt
 
 Send ascend.txt back, whole. It holds versions, names of files and numbers of tiny random nets, nothing of yours.
-docs/ascend.md describes the lines. A check that fails prints its error, and the next one goes on.
+docs/compiled.md describes the lines. A check that fails prints its error, and the next one goes on.
 """
 
 from __future__ import annotations

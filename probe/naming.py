@@ -5,8 +5,9 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 FORWARD, BACKWARD = "forward", "backward"
@@ -38,6 +39,17 @@ ADAM_STATES = {
     "moment2": "exp_avg_sq",
     "moments2": "exp_avg_sq",
 }
+
+
+def ranges(numbers: Iterable[int]) -> list[str]:
+    """Return numbers in order, those that follow each other as one range.
+
+    >>> ranges([9, 3, 4, 5])
+    ['3-5', '9']
+    """
+    sides = itertools.groupby(enumerate(sorted(set(numbers))), lambda pair: pair[1] - pair[0])
+    runs = [[number for _, number in pairs] for _, pairs in sides]
+    return [f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs]
 
 
 def clean(name: str) -> str:

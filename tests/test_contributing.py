@@ -74,4 +74,12 @@ def test_the_changelog_keeps_its_form():
 
 def test_contributing_shows_how_to_add_each_kind_of_thing():
     found = {text.removeprefix("… ") for _, text in page("CONTRIBUTING.md").headings if text.startswith("… ")}
-    assert found == {"a setting", "a statistic", "a task", "an API", "a backend", "a check of `probe doctor`"}
+    assert found == {
+        "a setting",
+        "a statistic",
+        "a task",
+        "an API",
+        "a backend",
+        "a rule or a sentence",
+        "a check of `probe doctor`",
+    }

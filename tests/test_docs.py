@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Every example of the README, the guide and the page on reading runs by itself, and once more in the same folder."""
+"""Every example of the README and of the pages with examples runs by itself, and once more in the same folder."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DOCS = ROOT / "docs"
 #: pages of examples, and their headings under which there need not be one
 PAGES = {
     "guide.md": (),
-    "choosing.md": (),
+    "choosing.md": ("The symptom", "The level", "The task", "The size"),
     "large-runs.md": (),
     "sharded.md": (
         "Shells",
@@ -60,8 +60,15 @@ def test_every_section_has_an_example():
     assert [heading for heading, found in SECTIONS.items() if not found] == []
 
 
-README = re.findall(r"(?:^    .*\n|^\n)+", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE)
-#: the examples of the README by their import, with names that they take for granted
+#: the indented blocks of the two pages that show the first steps
+BLOCKS = [
+    text
+    for path in (ROOT / "README.md", DOCS / "choosing.md")
+    for text in re.findall(
+        r"(?:^    .*\n|^\n)+", re.sub(r"(?ms)^```.*?^```$", "", path.read_text("utf-8")), re.MULTILINE
+    )
+]
+#: the names that the examples of the README take for granted
 BEFORE = """
 import mindspore as ms
 import numpy as np
@@ -102,8 +109,8 @@ def test_an_example_of_the_docs_runs_twice_in_one_folder(example, tmp_path):
 
 
 def block(word):
-    """Return the indented block of the README that contains a word, as a program."""
-    (found,) = [text for text in README if word in text]
+    """Return the indented block of README.md or choosing.md that contains a word, as a program."""
+    (found,) = [text for text in BLOCKS if word in text]
     return textwrap.dedent(found).strip().removeprefix("pip install .") + "\n"
 
 
@@ -122,7 +129,7 @@ def test_an_example_of_the_readme_runs_twice_in_one_folder(kind, tmp_path):
 
 
 def command(words, tmp_path):
-    """Return the lines that a command of the README prints, and its exit code."""
+    """Return the lines that a command prints, and its exit code."""
     words = words.replace("probe", f"{sys.executable} -m probe", 1)
     done = processes.run(
         words.split(), capture_output=True, text=True, check=False, cwd=tmp_path, env=environment(), timeout=300
@@ -152,7 +159,7 @@ class Planted(nn.Cell):
     def construct(self, x):
         y = self.fc(x) * float(sys.argv[1])
         return ops.sqrt(y - 1000.0) if step == 11 else ops.sigmoid(y)
-probe.seed_all(1234, rm_dropout=True)
+probe.seed_all(1234, mode=True, rm_dropout=True)
 model = Planted()
 """
 
@@ -176,7 +183,7 @@ def planted(tmp_path, config, scale):
     return done.stderr
 
 
-def test_the_readme_finds_a_planted_nan_and_compares_two_runs(tmp_path):
+def test_the_first_steps_find_a_planted_nan_and_compare_two_runs(tmp_path):
     line = "return ops.sqrt(y - 1000.0) if step == 11 else ops.sigmoid(y)"
     nan, show_nan = block('"task": "nan_check"'), block("probe show ./nan_path").strip()
     told = planted(tmp_path, nan, "1.0")

@@ -11,6 +11,7 @@ import pytest
 
 from probe.config.validators import STATISTICS
 from probe.measure.statistic_table import STATISTICS as STATISTIC_TABLE
+from probe.series.table import RULES
 from tests.support.pages import CODE, PAIRS, Page, page
 from tests.support.paths import ROOT
 
@@ -85,6 +86,12 @@ def test_every_statistic_is_documented(folder, name):
     code = {text.strip('"') for _, text in CODE.findall(page(f"{folder}/{name}.md").text.replace("\n", " "))}
     wanted = {entry.key for entry in STATISTIC_TABLE.values()} if name == "files" else set(STATISTICS)
     assert wanted - code == set()
+
+
+@pytest.mark.parametrize("folder", ["docs", "docs/zh"])
+def test_every_rule_is_documented(folder):
+    named = {row[0].strip("`") for row in page(f"{folder}/monitor.md").rows}
+    assert set(RULES) - named == set()
 
 
 SETTINGS = page("docs/settings.md")

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from probe.capture.autograd.nodes import AutogradNodes
-from probe.doctor.finding import FAILED, OK, WARNING, Bench, Dump, Entries, Finding, told
+from probe.doctor.bench import FAILED, OK, WARNING, Bench, CheckResult, Entries, RecordedDump, told
 from probe.measure.tensor_reader import to_numpy
 
 #: a way to call MindSpore: the forward entry of its call in ``nets.EveryWay``
@@ -33,7 +33,7 @@ _REPEATED = "Cell.heavy.Dense.forward.1"
 _COMPILED = "Jit.scaled.0.forward"
 
 
-def forward_entries(bench: Bench) -> Finding:
+def forward_entries(bench: Bench) -> CheckResult:
     """Record a step that uses every way into MindSpore, and look for the forward entry of each."""
     recorded = _every_way(bench, "calls", data_mode=["forward"])
     missing = _missing(_WAYS, recorded.data)
@@ -41,15 +41,15 @@ def forward_entries(bench: Bench) -> Finding:
     if problem:
         return problem
     if _REPEATED in recorded.data:
-        return Finding(FAILED, "the second run of a recomputed Cell is recorded as a new call")
-    return Finding(OK, f"calls in all {len(_WAYS)} ways into MindSpore are recorded", {"ways": list(_WAYS)})
+        return CheckResult(FAILED, "the second run of a recomputed Cell is recorded as a new call")
+    return CheckResult(OK, f"calls in all {len(_WAYS)} ways into MindSpore are recorded", {"ways": list(_WAYS)})
 
 
-def gradients(bench: Bench) -> Finding:
+def gradients(bench: Bench) -> CheckResult:
     """Test the node API, then compare recorded gradients with those that the training gets."""
     nodes = AutogradNodes()
     if not nodes.works:
-        return Finding(FAILED, f"graph nodes cannot be watched, backward entries will be missing: {nodes.reason}")
+        return CheckResult(FAILED, f"graph nodes cannot be watched, backward entries will be missing: {nodes.reason}")
     recorded = _every_way(bench, "gradients")
     ways = {way: _backward(entry) for way, entry in _WAYS.items() if entry in recorded.data}
     cells = {f"parameters of {name}": f"Cell.{name}.Dense.parameters_grad.0" for name in ("hidden", "hooked", "heavy")}
@@ -64,32 +64,32 @@ def gradients(bench: Bench) -> Finding:
         if not _same(record, to_numpy(gradient)):
             wrong.append(name)
     if wrong:
-        return Finding(FAILED, f"{len(wrong)} of {count} gradients have wrong numbers: {', '.join(wrong)}")
+        return CheckResult(FAILED, f"{len(wrong)} of {count} gradients have wrong numbers: {', '.join(wrong)}")
     fact = f"graph nodes pass their self-test; backward entries in {len(ways)} ways, {count} gradients of parameters"
-    return Finding(OK, fact, {"ways": list(ways), "parameters": count})
+    return CheckResult(OK, fact, {"ways": list(ways), "parameters": count})
 
 
-def compiled(bench: Bench) -> Finding:
+def compiled(bench: Bench) -> CheckResult:
     """Record a call of a compiled function."""
     from probe.doctor import nets
 
     if os.environ.get("MS_JIT") == "0":
-        return Finding(WARNING, "the variable MS_JIT is 0: MindSpore compiles nothing, and nothing was tried")
+        return CheckResult(WARNING, "the variable MS_JIT is 0: MindSpore compiles nothing, and nothing was tried")
     x = nets.values(7, 2, 4)
     try:
         bare = to_numpy(nets.scaled(x)).tobytes()
     except (OSError, RuntimeError, TypeError, ValueError) as error:  # MindSpore's own: some cannot compile
-        return Finding(WARNING, f"MindSpore cannot compile a function here: {told(error)}")
+        return CheckResult(WARNING, f"MindSpore cannot compile a function here: {told(error)}")
     recorded = bench.record("compiled", lambda: nets.scaled(x), level="L1")
     problem = _problem("call", _missing({"compiled functions": _COMPILED}, recorded.data), recorded)
     if problem:
         return problem
     if to_numpy(recorded.result).tobytes() != bare:
-        return Finding(FAILED, "a compiled function gives other bits while it is recorded")
-    return Finding(OK, "a compiled function is recorded as one call, with the same bits")
+        return CheckResult(FAILED, "a compiled function gives other bits while it is recorded")
+    return CheckResult(OK, "a compiled function is recorded as one call, with the same bits")
 
 
-def _every_way(bench: Bench, name: str, **settings: Any) -> Dump:
+def _every_way(bench: Bench, name: str, **settings: Any) -> RecordedDump:
     import mindspore
 
     from probe.doctor import nets
@@ -107,12 +107,12 @@ def _every_way(bench: Bench, name: str, **settings: Any) -> Dump:
     return bench.record(name, train, net, early_names=False, statistics=settings)
 
 
-def _problem(noun: str, missing: dict[str, str], recorded: Dump) -> Finding | None:
+def _problem(noun: str, missing: dict[str, str], recorded: RecordedDump) -> CheckResult | None:
     if recorded.error:
-        return Finding(FAILED, f"probe had an error while it recorded: {recorded.error}", {"missing": missing})
+        return CheckResult(FAILED, f"probe had an error while it recorded: {recorded.error}", {"missing": missing})
     if not missing:
         return None
-    return Finding(FAILED, f"no {noun} is recorded of: {', '.join(missing)}", {"missing": missing})
+    return CheckResult(FAILED, f"no {noun} is recorded of: {', '.join(missing)}", {"missing": missing})
 
 
 def _missing(ways: Mapping[str, str], data: Entries) -> dict[str, str]:

@@ -8,11 +8,11 @@ import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from probe.doctor.finding import Bench, Finding
+from probe.doctor.bench import Bench, CheckResult
 
 
 @dataclass(frozen=True)
-class Check:
+class DoctorCheck:
     """One check.
 
     Attributes:
@@ -26,24 +26,24 @@ class Check:
     is_needed: bool = False
 
     @property
-    def function(self) -> Callable[[Bench], Finding]:
+    def function(self) -> Callable[[Bench], CheckResult]:
         """The function that does it."""
-        found: Callable[[Bench], Finding] = pkgutil.resolve_name(f"probe.doctor.{self.place}")
+        found: Callable[[Bench], CheckResult] = pkgutil.resolve_name(f"probe.doctor.{self.place}")
         return found
 
 
 CHECKS = (
-    Check("versions", "environment:versions", is_needed=True),
-    Check("device", "environment:device", is_needed=True),
-    Check("folder", "environment:folder"),
-    Check("private names", "environment:names"),
-    Check("memory", "memory:memory"),
-    Check("calls", "calls:forward_entries"),
-    Check("gradients", "calls:gradients"),
-    Check("compiled calls", "calls:compiled"),
-    Check("bits", "training:bits"),
-    Check("numbers", "numbers:numbers"),
-    Check("launches", "counting:launches"),
-    Check("two processes", "sharing:two_processes"),
-    Check("time", "training:time_per_call"),
+    DoctorCheck("versions", "environment:versions", is_needed=True),
+    DoctorCheck("device", "environment:device", is_needed=True),
+    DoctorCheck("folder", "environment:folder"),
+    DoctorCheck("private names", "environment:names"),
+    DoctorCheck("memory", "memory:memory"),
+    DoctorCheck("calls", "calls:forward_entries"),
+    DoctorCheck("gradients", "calls:gradients"),
+    DoctorCheck("compiled calls", "calls:compiled"),
+    DoctorCheck("bits", "training:bits"),
+    DoctorCheck("numbers", "numbers:numbers"),
+    DoctorCheck("launches", "counting:launches"),
+    DoctorCheck("two processes", "sharing:two_processes"),
+    DoctorCheck("time", "training:time_per_call"),
 )

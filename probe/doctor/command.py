@@ -12,8 +12,8 @@ from typing import Any
 
 from probe import __version__
 from probe.config.messages import nearest
+from probe.doctor.bench import FAILED, NOT_RUN, OK, WARNING
 from probe.doctor.checks import CHECKS
-from probe.doctor.finding import FAILED, NOT_RUN, OK, WARNING
 from probe.doctor.runner import Runner
 
 _DEVICES = ("CPU", "GPU", "Ascend")

@@ -18,7 +18,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from probe.doctor.finding import FAILED, OK, Bench, Finding
+from probe.doctor.bench import FAILED, OK, Bench, CheckResult
 
 COUNTERS = "PROBE_DOCTOR_COUNTERS"
 #: calls, and tensors that probe measures in them: the input and the output of each
@@ -56,7 +56,7 @@ class _Counter:
             self.found["waits"] += 1
 
 
-def launches(bench: Bench) -> Finding:
+def launches(bench: Bench) -> CheckResult:
     """Count the operations and waits that probe adds to a step."""
     from mindspore import ops
 
@@ -85,20 +85,22 @@ def launches(bench: Bench) -> Finding:
         dump.debugger.stop()
         dump.debugger.step()
     if dump.error or len(dump.data) != _CALLS:
-        return Finding(FAILED, f"{len(dump.data)} of {_CALLS} calls were recorded: {dump.error or 'no error told'}")
+        return CheckResult(FAILED, f"{len(dump.data)} of {_CALLS} calls were recorded: {dump.error or 'no error told'}")
     added = {name: recorded[name] - bare[name] for name in ("operations", "waits")}
     device = {name: recorded_device[name] - bare_device.get(name, 0) for name in recorded_device}
     return _judge(bench.device == "CPU", added, device)
 
 
-def _judge(on_cpu: bool, added: dict[str, int], device: dict[str, int]) -> Finding:
+def _judge(on_cpu: bool, added: dict[str, int], device: dict[str, int]) -> CheckResult:
     each, most = added["operations"] / _TENSORS, _MOST[on_cpu]
     counted = ", ".join(f"{count} more {name}" for name, count in sorted(device.items()))
     fact = f"{each:.1f} operations for each tensor that the device measures (at most {most}), {added['waits']} waits"
     fact += f"; the counter of this machine has {counted}" if device else "; nothing counts launches here"
     waits = added["waits"] + device.get("waits", 0)
     is_dear = each > most or waits > 0 or device.get("launches", 0) > most * _TENSORS
-    return Finding(FAILED if is_dear else OK, fact, {"added": added, "tensors": _TENSORS, "counter": device or None})
+    return CheckResult(
+        FAILED if is_dear else OK, fact, {"added": added, "tensors": _TENSORS, "counter": device or None}
+    )
 
 
 def _drain() -> None:

@@ -13,7 +13,7 @@ import platform
 import re
 import tempfile
 
-from probe.doctor.finding import FAILED, OK, WARNING, Bench, Finding
+from probe.doctor.bench import FAILED, OK, WARNING, Bench, CheckResult
 from probe.private_names import PRIVATE_PARTS, is_between, missing_names
 from probe.private_names import TESTED as MINDSPORE
 
@@ -28,7 +28,7 @@ _CANN_FILES = ("version.cfg", "*/version.info", "*/ascend_toolkit_install.info")
 _VERSION = re.compile(r"^\s*\[?version\]?\s*=\s*\[?([\w.]+)", re.IGNORECASE | re.MULTILINE)
 
 
-def versions(bench: Bench) -> Finding:
+def versions(bench: Bench) -> CheckResult:
     """Tell the versions, and those that were never tested. A package that cannot be imported raises."""
     from probe import __version__
 
@@ -39,12 +39,12 @@ def versions(bench: Bench) -> Finding:
     found.update(CANN=_cann(), system=f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores")
     said = ", ".join(f"{name} {version}" for name, version in found.items() if name != "system")
     if not untested:
-        return Finding(OK, f"{said}; {found['system']}; probe was tested with these, but for CANN", found)
+        return CheckResult(OK, f"{said}; {found['system']}; probe was tested with these, but for CANN", found)
     ranges = ", ".join("{} from {} and below {}".format(name, *TESTED[name]) for name in untested)
-    return Finding(WARNING, f"{said}; {found['system']}; probe was tested with {ranges}", found)
+    return CheckResult(WARNING, f"{said}; {found['system']}; probe was tested with {ranges}", found)
 
 
-def device(bench: Bench) -> Finding:
+def device(bench: Bench) -> CheckResult:
     """Run an operation on the device."""
     import mindspore
 
@@ -54,11 +54,11 @@ def device(bench: Bench) -> Finding:
     sums = (mindspore.Tensor([1.0, 2.0], mindspore.float32) + 1.0).asnumpy().tolist()
     said = "" if said == bench.device else said
     if sums != [2.0, 3.0]:
-        return Finding(FAILED, f"{bench.device}: [1, 2] + 1 is {sums}")
-    return Finding(OK, f"{bench.device} runs operations" + (f"; it is {said}" if said else ""), {"name": said})
+        return CheckResult(FAILED, f"{bench.device}: [1, 2] + 1 is {sums}")
+    return CheckResult(OK, f"{bench.device} runs operations" + (f"; it is {said}" if said else ""), {"name": said})
 
 
-def folder(bench: Bench) -> Finding:
+def folder(bench: Bench) -> CheckResult:
     """Write, replace, link and lock files, as a dump does."""
     place = bench.chosen or tempfile.gettempdir()
     kind = "the chosen folder" if bench.chosen else "the folder for temporary files"
@@ -73,27 +73,27 @@ def folder(bench: Bench) -> Finding:
                 fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 with contextlib.suppress(BlockingIOError):
                     fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    return Finding(FAILED, f"{kind} has no locks: two trainings may write into one dump")
+                    return CheckResult(FAILED, f"{kind} has no locks: two trainings may write into one dump")
             try:
                 os.link(first, link)
             except OSError as error:
                 fact = f"{kind} has no hard links ({error.strerror}): equal arrays take space each"
-                return Finding(WARNING, fact)
+                return CheckResult(WARNING, fact)
     except OSError as error:
-        return Finding(FAILED, f"{kind} cannot be written: {error.strerror or error}")
-    return Finding(OK, f"files in {kind} can be written, replaced, linked and locked")
+        return CheckResult(FAILED, f"{kind} cannot be written: {error.strerror or error}")
+    return CheckResult(OK, f"files in {kind} can be written, replaced, linked and locked")
 
 
-def names(bench: Bench) -> Finding:
+def names(bench: Bench) -> CheckResult:
     """Look for each private name of MindSpore that probe uses."""
     missing = [(part, name) for part, name in missing_names()]
     count = sum(len(part.names) for part in PRIVATE_PARTS)
     if not missing:
-        return Finding(OK, f"all {count} private names of MindSpore that probe uses are there", {"names": count})
+        return CheckResult(OK, f"all {count} private names of MindSpore that probe uses are there", {"names": count})
     losses = {part.part: part.loss for part, _ in missing}
     told = ", ".join(name for _, name in missing[:5]) + (", …" if len(missing) > 5 else "")
     fact = f"{len(missing)} of {count} private names of MindSpore are missing ({told}): {'; '.join(losses.values())}"
-    return Finding(FAILED, fact, {"missing": [name for _, name in missing], "losses": losses})
+    return CheckResult(FAILED, fact, {"missing": [name for _, name in missing], "losses": losses})
 
 
 def _cann() -> str:

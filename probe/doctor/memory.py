@@ -13,7 +13,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from probe.doctor.finding import FAILED, OK, WARNING, Bench, Finding
+from probe.doctor.bench import FAILED, OK, WARNING, Bench, CheckResult
 from probe.measure.tensor_reader import Array, TensorReader, to_numpy
 
 _DTYPES = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128 bfloat16"
@@ -26,7 +26,7 @@ _FAILURES = {
 }
 
 
-def memory(bench: Bench) -> Finding:
+def memory(bench: Bench) -> CheckResult:
     """Read tensors of every dtype and layout, and compare with ``asnumpy`` and with the values that were put in."""
     reader = TensorReader()
     count, dtypes = 0, set()
@@ -41,13 +41,17 @@ def memory(bench: Bench) -> Finding:
     for fault, text in _FAILURES.items():
         if wrong[fault]:
             told = text.format(number=len(wrong[fault]), said=said, device=bench.device)
-            return Finding(WARNING if fault == "lost" else FAILED, f"{told}: {', '.join(wrong[fault][:5])}", details)
+            return CheckResult(
+                WARNING if fault == "lost" else FAILED, f"{told}: {', '.join(wrong[fault][:5])}", details
+            )
     if bench.device != "CPU":
         fact = f"{said}: read by the host, copied by the {bench.device} and written by it, all have their values"
-        return Finding(OK, fact, details)
+        return CheckResult(OK, fact, details)
     if not reader.is_direct:
-        return Finding(WARNING, f"{said} are read by asnumpy, as pointers do not show their values: slower", details)
-    return Finding(OK, f"{said}: the bytes at the pointer are those of asnumpy", details)
+        return CheckResult(
+            WARNING, f"{said} are read by asnumpy, as pointers do not show their values: slower", details
+        )
+    return CheckResult(OK, f"{said}: the bytes at the pointer are those of asnumpy", details)
 
 
 def _faults(bench: Bench, reader: TensorReader, tensor: Any, expected: Array) -> Iterator[str]:

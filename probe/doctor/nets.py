@@ -75,7 +75,7 @@ def _doubled(x: Any) -> Any:
     return Doubled.apply(x)
 
 
-class Gate(nn.Cell):  # type: ignore[misc]
+class GateCell(nn.Cell):  # type: ignore[misc]
     """Two Cells use the input, and the sum around them too: gradients of several users are added."""
 
     def __init__(self, seed: int) -> None:
@@ -92,7 +92,7 @@ class Gated(nn.Cell):  # type: ignore[misc]
 
     def __init__(self) -> None:
         super().__init__()
-        self.first, self.second, self.last = Gate(10), Gate(20), dense(30)
+        self.first, self.second, self.last = GateCell(10), GateCell(20), dense(30)
 
     def construct(self, x: Any) -> Any:
         """Return the loss."""

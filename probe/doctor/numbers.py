@@ -10,7 +10,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from probe.doctor.finding import FAILED, OK, WARNING, Bench, Finding
+from probe.doctor.bench import FAILED, OK, WARNING, Bench, CheckResult
 from probe.measure.tensor_reader import Array, to_numpy
 
 _DTYPES = "bool int8 int32 int64 uint8 float16 bfloat16 float32 float64 complex64"
@@ -20,7 +20,7 @@ _SIZES = (12, 3000)
 _BOUNDS = {"host": 2e-7, "device": 1e-6}
 
 
-def numbers(bench: Bench) -> Finding:
+def numbers(bench: Bench) -> CheckResult:
     """Measure tensors of every dtype on the host and on the device."""
     tensors, lost = _tensors(), []
     for name, tensor in list(tensors.items()):
@@ -33,12 +33,12 @@ def numbers(bench: Bench) -> Finding:
             f"numbers-{measure}", lambda: _save(tensors), level="debug", measure=measure, precision="low"
         )
         if recorded.error:
-            return Finding(FAILED, f"measuring on the {measure} fails: {recorded.error}")
+            return CheckResult(FAILED, f"measuring on the {measure} fails: {recorded.error}")
         errors = {}
         for name, tensor in tensors.items():
             record = recorded.data.get(f"{name}.0.debug")
             if not record:
-                return Finding(FAILED, f"measuring on the {measure} has no numbers for {name}")
+                return CheckResult(FAILED, f"measuring on the {measure} has no numbers for {name}")
             errors[name] = _error(record, to_numpy(tensor))
         greatest[measure] = max(errors.values())
         wrong += [f"{name} on the {measure}" for name, error in errors.items() if not error <= bound]
@@ -47,11 +47,11 @@ def numbers(bench: Bench) -> Finding:
         **{"wrong": wrong, "not copied": lost},
     }
     if wrong:
-        return Finding(FAILED, f"wrong numbers of {len(wrong)} tensors: {', '.join(wrong[:6])}", details)
+        return CheckResult(FAILED, f"wrong numbers of {len(wrong)} tensors: {', '.join(wrong[:6])}", details)
     if lost:
-        return Finding(WARNING, f"MindSpore's own copy of a tensor has other values: {', '.join(lost)}", details)
+        return CheckResult(WARNING, f"MindSpore's own copy of a tensor has other values: {', '.join(lost)}", details)
     told = ", ".join(f"{greatest[side]:.1g} on the {side} (allowed {bound:g})" for side, bound in _BOUNDS.items())
-    return Finding(
+    return CheckResult(
         OK, f"{len(tensors)} tensors measured on the {bench.device} and the host; error at most {told}", details
     )
 

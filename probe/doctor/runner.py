@@ -5,33 +5,24 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
-import selectors
 import shutil
 import signal
 import socket
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from typing import IO, Any
+from typing import Any
 
-from probe.doctor.checks import Check
-from probe.doctor.finding import FAILED, NOT_RUN, Finding
+from probe.doctor.bench import FAILED, NOT_RUN, CheckResult
+from probe.doctor.checks import DoctorCheck
 from probe.errors import UsageError
+from probe.process.isolated import EndedError, Isolated
 
-Row = dict[str, Any]
+CheckRow = dict[str, Any]
 
-_START = "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); from probe.doctor.worker import main; main()"
-_OF_A_LAUNCHER = frozenset(
-    "RANK_ID RANK_SIZE MS_ROLE MS_NODE_ID MS_WORKER_NUM OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE".split()
-)
 _PATH = re.compile(r"(?<![\w.:/-])/(?:[^/\s'\",:;()]+/)+([^/\s'\",:;()]*)")
-#: of faulthandler: the innermost frame of a process that crashed
-_FRAME = re.compile(r'File "[^"]*?([^/"]+)", line (\d+) in (\w+)')
 
 
 class Runner:
@@ -47,7 +38,7 @@ class Runner:
         self._device, self._limit = device, limit
         self._chosen = os.path.abspath(chosen) if chosen else ""  # the checks run in another folder
 
-    def rows(self, checks: Iterable[Check]) -> Iterator[Row]:
+    def rows(self, checks: Iterable[DoctorCheck]) -> Iterator[CheckRow]:
         """Yield the result of each check.
 
         Yields:
@@ -58,12 +49,12 @@ class Runner:
         with contextlib.ExitStack() as cleanup:
             folder = cleanup.enter_context(self._folder())
             while waiting:
-                for row in self._process(waiting, os.path.join(folder, str(len(waiting)))):
+                for row in self._process(tuple(waiting), os.path.join(folder, str(len(waiting)))):
                     waiting.remove(row["name"])
-                    yield scrub(row)
+                    yield row
                     if row["result"] == FAILED and is_needed[row["name"]]:
-                        fact = f"it needs the check {row['name']!r}"
-                        yield from (_row(name, Finding(NOT_RUN, fact)) for name in waiting)
+                        left = vars(CheckResult(NOT_RUN, f"it needs the check {row['name']!r}"))
+                        yield from (_row(name, left) for name in waiting)
                         return
 
     @contextlib.contextmanager
@@ -80,88 +71,37 @@ class Runner:
         finally:
             shutil.rmtree(made, ignore_errors=True)
 
-    def _process(self, names: list[str], folder: str) -> Iterator[Row]:
-        """Yield the results of checks that run in one process, until one fails or all are done."""
+    def _process(self, names: tuple[str, ...], folder: str) -> Iterator[CheckRow]:
+        """Yield the results of checks that run in one process, until one fails, as it may have spoiled the process."""
         os.makedirs(folder)
-        reader, writer = os.pipe()
-        task = {"stream": writer, "checks": names, "device": self._device, "chosen": self._chosen, "folder": folder}
-        command = [
-            sys.executable,
-            "-c",
-            _START,
-            json.dumps(task),
-            json.dumps([os.path.abspath(place) for place in sys.path]),
-        ]
-        current, began = names[0], time.monotonic()
-        with open(reader, "rb") as stream, tempfile.TemporaryFile(dir=folder) as output:
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                cwd=folder,  # MindSpore's backend of Ascend makes a folder "offload" there
-                pass_fds=[writer],
-                env=alone(),
-                start_new_session=True,
-            )
-            os.close(writer)
-            try:
-                for message in self._messages(stream):
-                    if message is None:
-                        fact = f"it did not end within {self._limit:g} s"
-                        yield _row(current, Finding(FAILED, fact), time.monotonic() - began)
-                        return
-                    if message.get("begins"):
-                        current, began = message["name"], time.monotonic()
-                        continue
-                    yield message
-                    current = ""
-                    if message["result"] == FAILED:
-                        return
-                if current:
-                    seconds = time.monotonic() - began
-                    yield _row(current, Finding(FAILED, _ending(process.wait(self._limit), output)), seconds)
-            finally:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-
-    def _messages(self, stream: IO[bytes]) -> Iterator[Row | None]:
-        """Yield the messages of a process; None if it says nothing for too long."""
-        gathered = b""
-        with selectors.DefaultSelector() as selector:
-            selector.register(stream, selectors.EVENT_READ)
-            while True:
-                if not selector.select(self._limit):
-                    yield None
+        task = {"device": self._device, "chosen": self._chosen, "folder": folder}
+        # it runs in the folder, as MindSpore's backend of Ascend makes a folder "offload" where it runs
+        with contextlib.closing(Isolated("probe.doctor.worker:main", task, folder)) as process:
+            for name in names:
+                began = time.monotonic()
+                process.send(name)
+                try:
+                    found = process.receive(self._limit)
+                except TimeoutError:
+                    found = vars(CheckResult(FAILED, f"it did not end within {self._limit:g} s"))
+                except EndedError as ended:
+                    found = vars(CheckResult(FAILED, _ending(ended)))
+                yield _row(name, found, time.monotonic() - began)
+                if found["result"] == FAILED:
                     return
-                part = os.read(stream.fileno(), 65536)
-                if not part:
-                    return
-                *lines, gathered = (gathered + part).split(b"\n")
-                yield from map(json.loads, lines)
 
 
-def alone() -> dict[str, str]:
-    """Return the environment without the variables of a launcher: the checks are no rank of a job."""
-    return {name: value for name, value in os.environ.items() if name not in _OF_A_LAUNCHER}
-
-
-def _row(name: str, finding: Finding, seconds: float = 0.0) -> Row:
-    row: Row = scrub({"name": name, "seconds": round(seconds, 2), "device": "", **vars(finding)})
+def _row(name: str, found: dict[str, Any], seconds: float = 0.0) -> CheckRow:
+    row: CheckRow = scrub({"name": name, "seconds": round(seconds, 2), "device": "", **found})
     return row
 
 
-def _ending(status: int, output: IO[bytes]) -> str:
+def _ending(ended: EndedError) -> str:
     """Return how a process ended before its check did, with the last words of it."""
-    output.seek(max(0, output.seek(0, os.SEEK_END) - 20_000))
-    text = output.read().decode("utf-8", "replace")
-    if status < 0:
-        frame = _FRAME.search(text, max(text.find("Fatal Python error"), 0))
-        place = " in {2} ({0}, line {1})".format(*frame.groups()) if frame else ""
-        return f"its process was ended by {signal.Signals(-status).name}{place}"
-    last = next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
-    return f"its process ended with exit status {status}: {last[:200]}"
+    if ended.status < 0:
+        place = " in {2} ({0}, line {1})".format(*ended.frame) if ended.frame else ""
+        return f"its process was ended by {signal.Signals(-ended.status).name}{place}"
+    return f"its process ended with exit status {ended.status}: {ended.words[:200]}"
 
 
 def scrub(value: Any) -> Any:

@@ -4,37 +4,22 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
 import os
-import subprocess
-import sys
+from collections.abc import Callable, Iterator
+from typing import Any
 
-from probe.doctor.finding import FAILED, OK, Bench, Dump, Entries, Finding, read_entries
-
-#: the second process: it records other calls into the same dump_path, and prints how that ended
-_SECOND = """
-import json, sys
-sys.path[:] = json.loads(sys.argv[1])
-import mindspore
-mindspore.set_device("CPU")
-from mindspore import ops
-from probe.debugger import PrecisionDebugger
+from probe.doctor.bench import FAILED, OK, Bench, CheckResult, Entries, RecordedDump, read_entries
 from probe.errors import UsageError
-debugger = PrecisionDebugger(sys.argv[2])
-try:
-    debugger.start()
-    ops.tanh(mindspore.Tensor([1.0, 2.0], mindspore.float32))
-    debugger.stop()
-    debugger.step()
-    print("recorded")
-except UsageError:
-    print("refused")
-"""
+from probe.process.isolated import EndedError, Isolated
+
+#: the function of the second process
+_SECOND = "probe.doctor.sharing:record"
 _OURS, _OTHERS = "Functional.relu.0.forward", "Functional.tanh.0.forward"
 _LIMIT = 100
 
 
-def two_processes(bench: Bench) -> Finding:
+def two_processes(bench: Bench) -> CheckResult:
     """Record a step; before it ends, let another process record into the same ``dump_path``."""
     import mindspore
     from mindspore import ops
@@ -44,35 +29,54 @@ def two_processes(bench: Bench) -> Finding:
         ops.relu(mindspore.Tensor([1.0, 2.0], mindspore.float32))
         dump.debugger.stop()
         before = read_entries(os.path.join(bench.folder, "shared"))
-        said = _run_second(bench.settings_file("shared", level="L1"))
+        said = _run_second(bench.settings_file("shared", level="L1"), bench.folder)
         dump.debugger.step()
     if not before:
-        return Finding(FAILED, f"nothing was recorded: {dump.error or 'no error told'}")
+        return CheckResult(FAILED, f"nothing was recorded: {dump.error or 'no error told'}")
     others = {place: read_entries(os.path.join(bench.folder, place)) for place in _beside(bench.folder)}
     return _judge(said, dump, others)
 
 
-def _judge(said: str, first: Dump, others: dict[str, Entries]) -> Finding:
+def _judge(said: str, first: RecordedDump, others: dict[str, Entries]) -> CheckResult:
     if first.error or list(first.data) != [_OURS]:
         found = first.error or f"it holds {', '.join(first.data) or 'nothing'}"
-        return Finding(FAILED, f"the dump of the first process was damaged by the second: {found}")
+        return CheckResult(FAILED, f"the dump of the first process was damaged by the second: {found}")
     if said == "refused":
-        return Finding(OK, "a second process is refused while the first records; the dump of the first is complete")
+        return CheckResult(OK, "a second process is refused while the first records; the dump of the first is complete")
     if said == "recorded" and any(list(entries) == [_OTHERS] for entries in others.values()):
-        return Finding(OK, "a second process writes beside the first; both dumps are complete")
-    return Finding(FAILED, f"the second process has no dump, and was not refused: {said or 'it said nothing'}")
+        return CheckResult(OK, "a second process writes beside the first; both dumps are complete")
+    return CheckResult(FAILED, f"the second process has no dump, and was not refused: {said or 'it said nothing'}")
 
 
 def _beside(folder: str) -> list[str]:
     return [name for name in os.listdir(folder) if name.startswith("shared-")]
 
 
-def _run_second(settings: str) -> str:
-    """Return the last line that the second process said."""
-    command = [sys.executable, "-c", _SECOND, json.dumps(sys.path), settings]
+def _run_second(settings: str, folder: str) -> str:
+    """Return the end of a second process that records other calls into the same ``dump_path``."""
+    with contextlib.closing(Isolated(_SECOND, {"settings": settings}, folder)) as second:
+        try:
+            return str(second.receive(_LIMIT))
+        except TimeoutError:
+            return f"it took more than {_LIMIT} s"
+        except EndedError as ended:
+            return ended.words
+
+
+def record(task: dict[str, str], requests: Iterator[Any], tell: Callable[[str], None]) -> None:
+    """Record a call with the settings of the task, and tell "recorded" or "refused"."""
+    import mindspore
+    from mindspore import ops
+
+    from probe.debugger import PrecisionDebugger
+
+    mindspore.set_device("CPU")
+    debugger = PrecisionDebugger(task["settings"])
     try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False, timeout=_LIMIT)
-    except subprocess.TimeoutExpired:
-        return f"it took more than {_LIMIT} s"
-    said = (done.stdout if done.returncode == 0 else done.stderr).strip().splitlines()
-    return said[-1] if said else ""
+        debugger.start()
+        ops.tanh(mindspore.Tensor([1.0, 2.0], mindspore.float32))
+        debugger.stop()
+        debugger.step()
+        tell("recorded")
+    except UsageError:
+        tell("refused")

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from probe.doctor.finding import FAILED, OK, WARNING, Bench, Finding
+from probe.doctor.bench import FAILED, OK, WARNING, Bench, CheckResult
 from probe.measure.tensor_reader import to_numpy
 
 if TYPE_CHECKING:
@@ -22,11 +22,11 @@ _CALLS, _ROUNDS = 100, 5
 _SLOW, _TOO_SLOW = 5_000, 50_000
 
 
-def bits(bench: Bench) -> Finding:
+def bits(bench: Bench) -> CheckResult:
     """Train a net without probe twice, then at each level, and compare all bits."""
     bare = _train()
     if _train() != bare:
-        return Finding(WARNING, "a training without probe does not repeat its bits here: nothing can be compared")
+        return CheckResult(WARNING, "a training without probe does not repeat its bits here: nothing can be compared")
     differences, entries = {}, {}
     for level in _LEVELS:
         name = f"bits-{level}"
@@ -35,13 +35,15 @@ def bits(bench: Bench) -> Finding:
         differences[level] = sum(a != b for a, b in zip(watched, bare))
         entries[level] = len(dump.data)
         if dump.error or not dump.data:
-            return Finding(FAILED, f"level {level} recorded {entries[level]} entries: {dump.error or 'no error told'}")
+            return CheckResult(
+                FAILED, f"level {level} recorded {entries[level]} entries: {dump.error or 'no error told'}"
+            )
     different, count = sum(differences.values()), len(bare) * len(_LEVELS)
     fact = f"{different} of {count} tensors differ from a training without probe (losses, gradients, parameters)"
     details = {"tensors": count, "different": differences, "entries": entries}
     if different:
-        return Finding(FAILED, f"watching changes this training: {fact}", details)
-    return Finding(OK, f"watching changes nothing here: {fact} at {', '.join(_LEVELS)}", details)
+        return CheckResult(FAILED, f"watching changes this training: {fact}", details)
+    return CheckResult(OK, f"watching changes nothing here: {fact} at {', '.join(_LEVELS)}", details)
 
 
 def _train(debugger: PrecisionDebugger | None = None) -> list[bytes]:
@@ -67,7 +69,7 @@ def _train(debugger: PrecisionDebugger | None = None) -> list[bytes]:
     return seen
 
 
-def time_per_call(bench: Bench) -> Finding:
+def time_per_call(bench: Bench) -> CheckResult:
     """Measure the time that recording adds to a call of a small operation."""
     from mindspore import ops
 
@@ -90,14 +92,14 @@ def time_per_call(bench: Bench) -> Finding:
             dump.debugger.stop()
             dump.debugger.step()
     if dump.error or len(dump.data) != _CALLS:
-        return Finding(FAILED, f"{len(dump.data)} of {_CALLS} calls were recorded: {dump.error or 'no error told'}")
+        return CheckResult(FAILED, f"{len(dump.data)} of {_CALLS} calls were recorded: {dump.error or 'no error told'}")
     before, after = (min(times) / _CALLS * 1e6 for times in (bare, recorded))  # other programs take time too
     added = after - before
     fact = f"a recorded call of a small operation takes {after:.0f} µs instead of {before:.0f}: {added:.0f} µs more"
     if bench.device == "CPU" and added > 500:
         fact += ' ("synchronize": true makes it less on CPU)'
     result = FAILED if added > _TOO_SLOW else WARNING if added > _SLOW else OK
-    return Finding(result, fact, {"bare": round(before, 1), "recorded": round(after, 1), "unit": "µs"})
+    return CheckResult(result, fact, {"bare": round(before, 1), "recorded": round(after, 1), "unit": "µs"})
 
 
 def _seconds(function: Callable[[], Any]) -> float:

@@ -1,86 +1,39 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""The process that runs checks. Only it imports MindSpore; it tells each finding at once, and may crash or hang."""
+"""The process that runs checks. Only it imports MindSpore, and it may crash or hang."""
 
 from __future__ import annotations
 
-import faulthandler
-import json
-import os
 import sys
-import time
-from collections.abc import Callable, Iterable
-from dataclasses import asdict
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, replace
 from typing import Any
 
-from probe.doctor.checks import CHECKS, Check
-from probe.doctor.finding import FAILED, Bench, Finding, told
-
-#: tells that a check begins, or its finding
-Tell = Callable[[dict[str, Any]], None]
+from probe.doctor.bench import FAILED, Bench, CheckResult, told
+from probe.doctor.checks import CHECKS
 
 
-def main() -> None:
-    """Run the checks that the first argument names. Findings are lines of JSON for the file descriptor it names."""
-    faulthandler.enable()
-    task = json.loads(sys.argv[1])
-    stream = os.fdopen(task["stream"], "w", encoding="utf-8")
-
-    def tell(message: dict[str, Any]) -> None:
-        print(json.dumps(message, default=str), file=stream, flush=True)
-
-    chosen = [check for check in CHECKS if check.name in task["checks"]]
-    run_checks(chosen, Bench(task["device"], task["chosen"], task["folder"]), tell)
-    os._exit(0)  # a library that fails at exit is no finding
-
-
-class _Running:
-    """A check that runs.
+def main(task: dict[str, Any], requests: Iterator[str], tell: Callable[[Any], None]) -> None:
+    """Run the checks that are requested by name. An error that a check raises ends the process.
 
     Args:
-        tell: receives ``{"name": …, "begins": True}``, and the finding.
-        name: the name of the check.
+        task: the fields of the ``Bench``.
+        requests: the names.
+        tell: receives each result.
     """
-
-    def __init__(self, tell: Tell, name: str) -> None:
-        self._tell, self._name, self._began = tell, name, time.monotonic()
-        tell({"name": name, "begins": True})
-
-    def ends(self, finding: Finding, device: str = "") -> None:
-        """Tell the finding."""
-        seconds = round(time.monotonic() - self._began, 2)
-        self._tell({"name": self._name, "seconds": seconds, "device": device, **asdict(finding)})
-
-    def raises(self, kind: type[BaseException], error: BaseException, trace: Any) -> None:
-        """Tell an error that ends the process; Python calls it in place of a traceback."""
-        self.ends(Finding(FAILED, told(error)))
+    sys.excepthook = lambda kind, error, trace: tell(asdict(CheckResult(FAILED, told(error))))
+    checks, bench, has_device = {check.name: check for check in CHECKS}, Bench(**task), False
+    for name in requests:
+        if not has_device and name != "versions":
+            bench, has_device = replace(bench, device=set_device(bench.device)), True
+        tell({"device": bench.device, **asdict(checks[name].function(bench))})
 
 
-def run_checks(checks: Iterable[Check], bench: Bench, tell: Tell) -> None:
-    """Run checks until one fails, as it may have spoiled this process. An error that a check raises ends the process.
-
-    Args:
-        checks: the checks.
-        bench: the place that they work at.
-        tell: see ``_Running``.
-    """
-    has_device = False
-    for check in checks:
-        running = _Running(tell, check.name)
-        sys.excepthook = running.raises
-        if not has_device and check.name != "versions":
-            bench, has_device = set_up(bench), True
-        finding = check.function(bench)
-        running.ends(finding, bench.device)
-        if finding.result == FAILED:
-            return
-
-
-def set_up(bench: Bench) -> Bench:
-    """Select PyNative mode and the device, and return the bench with the name of the device."""
+def set_device(name: str) -> str:
+    """Select PyNative mode and a device, and return the name of the device; "" leaves the choice to MindSpore."""
     import mindspore
 
     mindspore.set_context(mode=mindspore.PYNATIVE_MODE)
-    if bench.device:
-        mindspore.set_device(bench.device)
-    return Bench(str(mindspore.get_context("device_target")), bench.chosen, bench.folder)
+    if name:
+        mindspore.set_device(name)
+    return str(mindspore.get_context("device_target"))

@@ -68,6 +68,22 @@ class Sentence:
         """Return key and facts as values of JSON; sentences in it are such objects too."""
         return {"key": self.key, "facts": {name: _plain(fact) for name, fact in self.facts.items()}}
 
+    @classmethod
+    def from_dict(cls, given: Any) -> Sentence:
+        """Return the sentence that ``to_dict`` has made values of.
+
+        >>> Sentence.from_dict(say("list", parts=[NOTHING, 2]).to_dict())
+        Sentence(key='list', facts={'parts': [Sentence(key='', facts={}), 2]})
+
+        Raises:
+            KeyError: when the table has no such key.
+            TypeError: when it is none.
+        """
+        is_right = isinstance(given, dict) and set(given) == {"key", "facts"} and isinstance(given["facts"], dict)
+        if not is_right or not isinstance(given["key"], str):
+            raise TypeError(f"no sentence: {given!r}")
+        return cls(given["key"], {name: _read(fact) for name, fact in given["facts"].items()})
+
 
 #: no sentence
 NOTHING = Sentence("")
@@ -130,3 +146,9 @@ def _plain(fact: Any) -> Any:
     if isinstance(fact, Sentence):
         return fact.to_dict()
     return [_plain(part) for part in fact] if isinstance(fact, (list, tuple)) else fact
+
+
+def _read(fact: Any) -> Any:
+    if isinstance(fact, dict):
+        return Sentence.from_dict(fact)
+    return [_read(part) for part in fact] if isinstance(fact, list) else fact

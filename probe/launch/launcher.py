@@ -62,13 +62,13 @@ class Launcher:
 
     def _watch(self) -> None:
         """Begin to watch MindSpore, which the program has imported."""
-        from probe.launch.models import Models
+        from probe.launch.models import ModelFinder
         from probe.launch.rounds import Rounds
         from probe.launch.steps import Steps
         from probe.launch.watch import Watch
 
         rounds = Rounds()
-        models = Models(rounds, self._at_model)
+        models = ModelFinder(rounds, self._at_model)
         self._hooks.add(Watch(Steps(self._new_debugger, models), models, rounds, self._at_model))
 
     def _watch_spawned(self, joining: str) -> None:

@@ -27,7 +27,7 @@ _AMP_WRAPPER = ("mindspore.train.amp", "WithLossCell")
 _MOST = 2_000
 
 
-class Role(enum.Enum):
+class CellRole(enum.Enum):
     """The part that a Cell has in a training."""
 
     #: updates parameters
@@ -42,7 +42,7 @@ class Role(enum.Enum):
     OTHER = "other"
 
 
-class Models:
+class ModelFinder:
     """Tells the parts of Cells in a training.
 
     Args:
@@ -52,17 +52,17 @@ class Models:
 
     def __init__(self, rounds: Rounds, any_parameters: bool) -> None:
         self._rounds, self._any = rounds, any_parameters
-        self._roles: dict[int, tuple[weakref.ref[Any], Role]] = {}
+        self._roles: dict[int, tuple[weakref.ref[Any], CellRole]] = {}
 
     def forget(self) -> None:
         """Look again at each Cell: there is a new optimizer."""
         self._roles.clear()
 
-    def role(self, cell: Any) -> Role:
+    def role(self, cell: Any) -> CellRole:
         """Return the part of a Cell."""
         known = self._roles.get(id(cell))
         if known is None or known[0]() is not cell:
-            role = Role.OTHER
+            role = CellRole.OTHER
             with ErrorGuard(self._report, f"looking at the Cell {type(cell).__name__}"):
                 role = self._role(cell)
             known = self._roles[id(cell)] = weakref.ref(cell), role
@@ -71,27 +71,27 @@ class Models:
     def _report(self, operation: str, error: Exception) -> None:
         _log.warning("%s failed, it is no model of a step: %s: %s", operation, type(error).__name__, error)
 
-    def _role(self, cell: Any) -> Role:
+    def _role(self, cell: Any) -> CellRole:
         kinds = optimizer_kinds()
         if isinstance(cell, kinds):
-            return Role.OPTIMIZER
+            return CellRole.OPTIMIZER
         if not self._any and any(isinstance(below, kinds) for _, below in cell.cells_and_names()):
-            return Role.TRAINER
+            return CellRole.TRAINER
         kind = type(cell)
         if kind.__module__.startswith(_WRAPPERS) or (kind.__module__, kind.__name__) == _AMP_WRAPPER:
-            return Role.WRAPPER
+            return CellRole.WRAPPER
         held = _parameters(cell)
         trained = held if self._any else held & self._rounds.parameters()
-        return Role.MODEL if trained else Role.OTHER
+        return CellRole.MODEL if trained else CellRole.OTHER
 
     def below(self, cells: Iterable[Any]) -> list[Any]:
         """Return the outermost models of Cells."""
         found: list[Any] = []
         for cell in cells:
             role = self.role(cell)
-            if role is Role.MODEL:
+            if role is CellRole.MODEL:
                 found.append(cell)
-            elif role in (Role.TRAINER, Role.WRAPPER):
+            elif role in (CellRole.TRAINER, CellRole.WRAPPER):
                 found += self.below(cell.cells())
         unique = {id(cell): cell for cell in found}
         inner = {id(below) for cell in unique.values() for _, below in cell.cells_and_names() if below is not cell}
@@ -101,7 +101,7 @@ class Models:
         """Return a model, and the models of all other parameters that are trained, in the order of their making."""
         found, covered = [model], _parameters(model)
         left = self._rounds.parameters() - covered
-        cells = [cell for cell in _living_cells() if self.role(cell) is Role.MODEL] if left else []
+        cells = [cell for cell in _living_cells() if self.role(cell) is CellRole.MODEL] if left else []
         while left:
             fitting = [(cell, own) for cell in cells for own in [_parameters(cell)] if own & left and not own & covered]
             if not fitting:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from probe.launch.models import Models
+from probe.launch.models import ModelFinder
 
 if TYPE_CHECKING:
     from probe.debugger import PrecisionDebugger
@@ -25,7 +25,7 @@ class Steps:
         is_due: the step ends when the Cell ends that made the update.
     """
 
-    def __init__(self, new_debugger: Callable[[], PrecisionDebugger], models: Models) -> None:
+    def __init__(self, new_debugger: Callable[[], PrecisionDebugger], models: ModelFinder) -> None:
         self._new_debugger, self._finder = new_debugger, models
         self._debugger: PrecisionDebugger | None = None
         self._models: list[Any] = []

@@ -16,14 +16,14 @@ from probe.capture.backend import is_graph_mode
 from probe.capture.patches import HookGroup, Patch, around
 from probe.capture.pynative.cells import optimizer_kinds
 from probe.capture.pynative.jit import find_class
-from probe.launch.models import Models, Role, reached
+from probe.launch.models import CellRole, ModelFinder, reached
 from probe.launch.rounds import Rounds
 from probe.launch.steps import Steps
 
 _FORWARD_RUN = "_pynative_forward_run"
 
 
-class _Here(threading.local):
+class _InTraining(threading.local):
     """The place of this thread in the training.
 
     Attributes:
@@ -48,13 +48,13 @@ class Watch(HookGroup):
         at_model: each outermost call of a model is a step instead.
     """
 
-    def __init__(self, steps: Steps, models: Models, rounds: Rounds, at_model: bool) -> None:
+    def __init__(self, steps: Steps, models: ModelFinder, rounds: Rounds, at_model: bool) -> None:
         from mindspore import Model, amp, nn
         from mindspore.ops.composite import base
 
         super().__init__([Patch(nn.Cell, "__call__", around(self._cell))])
         self._steps, self._models, self._rounds, self._at_model = steps, models, rounds, at_model
-        self._here, self._is_paused = _Here(), False
+        self._here, self._is_paused = _InTraining(), False
         self._classes: set[type] = set()
         #: compiled functions contain these methods: they are restored while MindSpore may compile
         self._checks = HookGroup()
@@ -80,9 +80,9 @@ class Watch(HookGroup):
         if self._here.in_model or self._is_paused:
             return original(cell, *args, **kwargs)
         role = self._models.role(cell)
-        if role is Role.MODEL:
+        if role is CellRole.MODEL:
             return self._model(original, cell, args, kwargs)
-        if role is Role.TRAINER and not self._here.in_trainer and not self._here.updates:
+        if role is CellRole.TRAINER and not self._here.in_trainer and not self._here.updates:
             return self._trainer(cell, args, kwargs)
         return original(cell, *args, **kwargs)
 
@@ -211,7 +211,7 @@ class Watch(HookGroup):
                 return original(executor, *args, **kwargs)
             found = reached(function, executor.obj)
             cells = [item for item in found if not isinstance(item, tuple)]
-            has_optimizer = any(self._models.role(cell) in (Role.OPTIMIZER, Role.TRAINER) for cell in cells)
+            has_optimizer = any(self._models.role(cell) in (CellRole.OPTIMIZER, CellRole.TRAINER) for cell in cells)
             trained = self._rounds.parameters()
             if not has_optimizer and not any(id(item[0]) in trained for item in found if isinstance(item, tuple)):
                 return original(executor, *args, **kwargs)

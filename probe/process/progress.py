@@ -14,8 +14,14 @@ Item = TypeVar("Item")
 _PATIENCE = 2.0
 
 
-def progress(items: Iterable[Item], operation: str) -> Iterable[Item]:
-    """Return the items, and show the progress on a terminal, if the extra "progress" (tqdm) is installed."""
+def progress(items: Iterable[Item], operation: str, count: int | None = None) -> Iterable[Item]:
+    """Return the items, and show the progress on a terminal, if the extra "progress" (tqdm) is installed.
+
+    Args:
+        items: the items.
+        operation: the word of the line.
+        count: how many they are, if they do not say so themselves.
+    """
     if not sys.stderr.isatty():
         return items
     try:
@@ -29,5 +35,5 @@ def progress(items: Iterable[Item], operation: str) -> Iterable[Item]:
         monitor_interval = 0
         _lock = threading.RLock()
 
-    shown: Iterable[Item] = Line(items, desc=f"probe: {operation}", delay=_PATIENCE, leave=False, unit="")
+    shown: Iterable[Item] = Line(items, desc=f"probe: {operation}", total=count, delay=_PATIENCE, leave=False, unit="")
     return shown

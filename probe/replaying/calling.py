@@ -1,11 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Makes one call again: in float64, and in the recorded dtype. It needs MindSpore and numpy: a script holds a copy.
-
-A value of a call is described by plain JSON: ``{"array": …, "dtype": …, "shape": …}`` is a tensor, ``{"dtype": …}``
-a dtype, ``{"slice": […]}`` a slice, ``{"ellipsis": true}``, ``{"numpy": "float32", "value": …}`` a number of numpy,
-``{"items": {…}}`` a dict; all others stand for themselves.
-"""
+"""Makes one call again: in float64, and in the recorded dtype. It needs MindSpore and numpy: a script holds a copy."""
 
 from __future__ import annotations
 
@@ -18,6 +13,8 @@ from typing import Any
 import mindspore as ms
 import numpy as np
 from mindspore import ops
+
+from probe.replaying.described import CallDescription, CannotReplayError
 
 DOUBLE = {"Float16": "Float64", "BFloat16": "Float64", "Float32": "Float64", "Complex64": "Complex128"}
 HALF = ("Float16", "BFloat16")
@@ -34,10 +31,6 @@ _NUMBERS = {
 _IN_PLACE = re.compile(r"[^_]_$|\.__i(add|sub|mul|truediv|floordiv|mod|pow)__$")
 
 Array = np.ndarray[Any, Any]
-
-
-class CannotReplayError(Exception):
-    """A call cannot be made again; the message says why."""
 
 
 def dtypes() -> dict[str, Any]:
@@ -95,7 +88,7 @@ def to_tensor(array: Array, dtype: str) -> Any:
     """Return a new tensor of a dtype; bfloat16 comes from float32."""
     kinds = dtypes()
     if dtype not in kinds:
-        raise CannotReplayError(f"the dtype {dtype} cannot be made")
+        raise CannotReplayError("replay.dtype", dtype=dtype[:200])
     if dtype == "BFloat16":
         return ms.Tensor(np.array(array, np.float32)).astype(ms.bfloat16)
     kind = {"Bool": "bool"}.get(dtype, dtype.lower())
@@ -122,7 +115,7 @@ class Replayer:
 
     Args:
         function: the function, or a Primitive.
-        call: the description of the call: "args", "kwargs", "key".
+        call: the description of the call.
         arrays: the values of its tensors, positional ones first.
         kinds: the dtypes that the tensors get.
         cast: returns the dtype that stands for a recorded dtype as an argument.
@@ -136,7 +129,7 @@ class Replayer:
     def __init__(
         self,
         function: Callable[..., Any],
-        call: dict[str, Any],
+        call: CallDescription,
         arrays: Sequence[Array],
         kinds: Sequence[str],
         cast: Callable[[str], str],
@@ -151,7 +144,7 @@ class Replayer:
         """Return the outputs: an (array, dtype) for a tensor or a number, None for others."""
         tensors = self._tensors()
         found = [_with_dtype(leaf) for leaf in self._run(tensors)]
-        if tensors and found and found[0] and _IN_PLACE.search(self._call["key"]):
+        if tensors and found and found[0] and _IN_PLACE.search(self._call.key):
             self.leaves_input = not np.array_equal(to_array(tensors[0]), found[0][0])
         return found
 
@@ -166,7 +159,7 @@ class Replayer:
         found = _only_tensors(self._run(self._tensors()))
         chosen = [number for number, _ in sens]
         if any(found[number].shape != array.shape for number, array in sens):
-            raise CannotReplayError("its output has another shape here")
+            raise CannotReplayError("replay.other_shape")
         kinds = [str(found[number].dtype) for number in chosen]
         self.made = kinds
         given = [to_tensor(array, kind) for (_, array), kind in zip(sens, kinds)]
@@ -195,10 +188,10 @@ class Replayer:
 
     def _run(self, tensors: Sequence[Any]) -> list[Any]:
         left = iter(tensors)
-        args = [fill(item, left, self._cast, self._as_list) for item in self._call["args"]]
-        kwargs = {key: fill(item, left, self._cast, self._as_list) for key, item in self._call["kwargs"].items()}
+        args = [fill(item, left, self._cast, self._as_list) for item in self._call.args]
+        kwargs = {key: fill(item, left, self._cast, self._as_list) for key, item in self._call.kwargs.items()}
         result = self._function(*args, **kwargs)
-        if self._call["key"] == "Tensor.__setitem__":
+        if self._call.key == "Tensor.__setitem__":
             result = args[0]
         return outputs_of(result)
 

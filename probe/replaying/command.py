@@ -10,7 +10,8 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from probe.errors import UsageError
-from probe.reading.commands.arguments import PATH, add_choice, add_parser
+from probe.findings.sentence import ENGLISH, say
+from probe.reading.commands.arguments import PATH, add_choice, add_language, add_parser
 
 if TYPE_CHECKING:
     from probe.replaying.replay import Replays
@@ -44,6 +45,7 @@ def add_replay(commands: Any) -> None:
     parser.add_argument("--script", metavar="FILE", help="write a program that makes the call again, and its arrays")
     parser.add_argument("--csv", metavar="FILE", help="write a row for each output")
     parser.add_argument("--json", metavar="FILE", help="write all verdicts as JSON (- for stdout)")
+    add_language(parser)
     parser.set_defaults(run=run_replay, failed=2)
 
 
@@ -62,7 +64,7 @@ def run_replay(given: argparse.Namespace) -> int:
             raise UsageError("--script: it takes one call")
         call = next(choose(given.path, given.call, given.step, given.rank))
         for path in write_script(call, given.script, known_dtype(given.dtype)):
-            print(f"written: {path}", file=sys.stderr)
+            _tell_written(path, given.lang)
         return 0
     calls = replay(
         given.path, given.call, dtype=given.dtype, device=given.device, jobs=max(given.jobs, 0), step=given.step,
@@ -71,18 +73,19 @@ def run_replay(given: argparse.Namespace) -> int:
     if given.json == "-":
         json.dump([call.to_dict() for call in calls], sys.stdout, indent=1)
     else:
-        print(calls)
-    write_files(calls, given.csv, given.json if given.json != "-" else None)
+        print(calls.text(given.lang))
+    write_files(calls, given.csv, given.json if given.json != "-" else None, given.lang)
     return calls.status
 
 
-def write_files(calls: Replays, csv: str | None, as_json: str | None) -> None:
+def write_files(calls: Replays, csv: str | None, as_json: str | None, language: str = ENGLISH) -> None:
     """Write the verdicts.
 
     Args:
         calls: the calls.
         csv: the file of the table, or None.
         as_json: the file of the JSON document, or None.
+        language: the language of the notes in the table, "en" or "zh".
 
     Raises:
         UsageError: when a file cannot be written.
@@ -92,17 +95,21 @@ def write_files(calls: Replays, csv: str | None, as_json: str | None) -> None:
     try:
         if csv:
             with open(csv, "w", encoding="utf-8", newline="") as file:
-                write_csv(file, _COLUMNS, rows(calls))
+                write_csv(file, _COLUMNS, rows(calls, language))
         if as_json:
             with open(as_json, "w", encoding="utf-8") as file:
                 json.dump([call.to_dict() for call in calls], file, indent=1)
     except OSError as error:
         raise UsageError(f"a file cannot be written: {error}") from error
     for path in filter(None, (csv, as_json)):
-        print(f"written: {path}", file=sys.stderr)
+        _tell_written(path, language)
 
 
-def rows(calls: Replays) -> list[tuple[Any, ...]]:
+def _tell_written(path: str, language: str) -> None:
+    print(say("replay.written", path=path).text(language), file=sys.stderr)
+
+
+def rows(calls: Replays, language: str = ENGLISH) -> list[tuple[Any, ...]]:
     """Return a row for each output, and one for each call that is not replayable."""
     found: list[tuple[Any, ...]] = []
     for call in calls:
@@ -110,7 +117,7 @@ def rows(calls: Replays) -> list[tuple[Any, ...]]:
         for item in call.outputs:
             numbers = item.off, item.here, item.roundings, item.roundings_here
             element = ",".join(map(str, item.element))
-            found.append((*head, item.place, item.verdict, *numbers, element, call.golden, item.note))
+            found.append((*head, item.place, item.verdict, *numbers, element, call.golden, item.said.text(language)))
         if not call.outputs:
-            found.append((*head, "", call.verdict, None, None, None, None, "", "", call.reason))
+            found.append((*head, "", call.verdict, None, None, None, None, "", "", call.said.text(language)))
     return found

@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Turns an entry of a dump into the description of a call, in plain JSON; see ``calling``."""
+"""Turns an entry of a dump into the description of a call; see ``described``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Any
 from probe.naming import CELL, COLLECTIVE, JIT, PREFIXES, PRIMITIVE
 from probe.reading.dumps import entry_name, values
 from probe.reading.dumps.dump import Call, Tensor
-from probe.replaying.refusals import FORBIDDEN, RANDOM, RefusedError, bare
+from probe.replaying.described import CallDescription, CannotReplayError
+from probe.replaying.functions import FORBIDDEN, RANDOM, bare
 
 _NUMPY = re.compile(r"^(bool_?|u?int(8|16|32|64)|float(16|32|64))$")
 _KNOWN = frozenset(("bool", "int", "float", "str"))
@@ -19,71 +20,72 @@ _KNOWN = frozenset(("bool", "int", "float", "str"))
 _NUMBERS = {bool: "Bool", int: "Int64", float: "Float32"}
 
 
-def describe(call: Call) -> dict[str, Any]:
+def describe(call: Call) -> CallDescription:
     """Return the description of a call.
 
     Args:
         call: the entry, forward or backward.
 
     Raises:
-        RefusedError: when the call cannot be made again; the message says why.
+        CannotReplayError: when the call cannot be made again; the message says why.
     """
     refuse_kind(call)
     backward = call.direction == entry_name.BACKWARD
     forward = call.dump.get(call.parts.forward) if backward else call
     if forward is None or not isinstance(forward.entry, dict):
-        raise RefusedError("its forward entry is not in the dump")
+        raise CannotReplayError("replay.no_forward")
     entry = forward.entry
     if "input_args" not in entry:
-        raise RefusedError("its inputs are not in the dump")
+        raise CannotReplayError("replay.no_inputs")
     for key in ("raised", "pending", "error"):
         if entry.get(key) is not None and not (backward and key == "error"):
-            raise RefusedError(f"{key}: {str(entry[key])[:200]}")
+            raise CannotReplayError(f"replay.{key}", text=str(entry[key])[:200])
     reader = _Describer(forward)
-    description: dict[str, Any] = {
-        "key": call.parts.key,
-        "args": [reader.value(item, f"input.{i}") for i, item in enumerate(_list(entry["input_args"]))],
-        "kwargs": {str(k): reader.value(v, f"kwargs.{k}") for k, v in _dict(entry.get("input_kwargs")).items()},
-        "attributes": {str(k): reader.value(v, k) for k, v in _dict(entry.get("attributes")).items()},
-        "unsure": reader.unsure,
-    }
-    refuse_random(description)
-    _name_dtype(description, entry)
+    args = [reader.value(item, f"input.{i}") for i, item in enumerate(_list(entry["input_args"]))]
+    kwargs = {str(k): reader.value(v, f"kwargs.{k}") for k, v in _dict(entry.get("input_kwargs")).items()}
+    attributes = {str(k): reader.value(v, k) for k, v in _dict(entry.get("attributes")).items()}
+    refuse_random(call.parts.key, [*args, *kwargs.values()])
+    _name_dtype(call.parts.key, args, entry)
     if backward:
-        description.update(_gradients(call, forward))
+        sens, expected, places = _gradients(call, forward)
     else:
         leaves = list(_flat(_list(entry.get("output")), "output"))
-        description["expected"] = [_expected(forward, leaf, place) for place, leaf in leaves]
-        description["places"] = [place for place, _ in leaves]
-    if not any(description["expected"]):
-        raise RefusedError("no output is in the record")
-    return description
+        sens, expected = None, [_expected(forward, leaf, place) for place, leaf in leaves]
+        places = [place for place, _ in leaves]
+    if not any(expected):
+        raise CannotReplayError("replay.no_output")
+    return CallDescription(call.parts.key, args, kwargs, attributes, reader.unsure, expected, places, sens)
 
 
 def refuse_kind(call: Call) -> None:
-    """Raise RefusedError for entries that are no call of an API or a Primitive."""
+    """Raise CannotReplayError for entries that are no call of an API or a Primitive."""
     key, prefix = call.parts.key, call.kind
     word = bare(call.parts.key)
     if prefix in (CELL, "Module"):
-        raise RefusedError("a Cell: its calls inside are judged")
+        raise CannotReplayError("replay.cell")
     if prefix == JIT:
-        raise RefusedError("a compiled function: its code is not in the dump")
+        raise CannotReplayError("replay.compiled")
     if prefix in COLLECTIVE:
-        raise RefusedError("a collective: it needs the other ranks")
+        raise CannotReplayError("replay.collective")
     if prefix == PRIMITIVE and key.startswith(f"{PRIMITIVE}.fn:") and word in ("bprop", "backward"):
-        raise RefusedError("a backward of your own: its code is not in the dump")
+        raise CannotReplayError("replay.own_backward")
     if prefix != PRIMITIVE and prefix not in PREFIXES.values():
-        raise RefusedError("a function of your own: its code is not in the dump")
+        raise CannotReplayError("replay.own_function")
     if word in FORBIDDEN:
-        raise RefusedError("an operation with effects outside of its outputs")
+        raise CannotReplayError("replay.effects")
 
 
-def refuse_random(call: dict[str, Any]) -> None:
-    """Raise RefusedError for a call that draws random numbers."""
-    word = bare(call["key"])
+def refuse_random(key: str, given: list[Any]) -> None:
+    """Raise CannotReplayError for a call that draws random numbers.
+
+    Args:
+        key: the key of the call.
+        given: its arguments.
+    """
+    word = bare(key)
     if word not in RANDOM:
         return
-    plain = [item for item in (*call["args"], *call["kwargs"].values()) if not isinstance(item, (dict, list))]
+    plain = [item for item in given if not isinstance(item, (dict, list))]
     if "dropout" in word.lower() and (False in [item for item in plain if isinstance(item, bool)]):
         return  # not in training
     if (
@@ -92,18 +94,13 @@ def refuse_random(call: dict[str, Any]) -> None:
         and any(type(item) in (int, float) and item == 0 for item in plain)
     ):
         return
-    raise RefusedError("random: the numbers that it drew are not in the dump")
+    raise CannotReplayError("replay.random")
 
 
-def _name_dtype(description: dict[str, Any], entry: dict[str, Any]) -> None:
+def _name_dtype(key: str, args: list[Any], entry: dict[str, Any]) -> None:
     """Name the dtype of a Cast, which MindSpore hands on as a number."""
-    args, outputs = description["args"], _list(entry.get("output"))
-    if (
-        bare(description["key"]) == "Cast"
-        and len(args) > 1
-        and type(args[1]) is int
-        and any(map(values.is_tensor, outputs[:1]))
-    ):
+    outputs = _list(entry.get("output"))
+    if bare(key) == "Cast" and len(args) > 1 and type(args[1]) is int and any(map(values.is_tensor, outputs[:1])):
         args[1] = {"dtype": _dtype(str(outputs[0].get("dtype")))}
 
 
@@ -149,21 +146,21 @@ class _Describer:
             return value
         if _NUMPY.match(kind) and type(value) in (bool, int, float):
             return {"numpy": "bool_" if kind == "bool" else kind, "value": value}
-        raise RefusedError(f"{place} is not in the record: {kind[:80]}")
+        raise CannotReplayError("replay.no_value", place=place, kind=kind[:80])
 
 
 def tensor(call: Call, record: dict[str, Any], place: str) -> dict[str, Any]:
     """Return the description of a tensor.
 
     Raises:
-        RefusedError: when the dump has no array of it.
+        CannotReplayError: when the dump has no array of it.
     """
     path = Tensor(call, place, record).path
     if path is None:
-        raise RefusedError(f"{place} has no array" + (": no kernel wrote it" if record.get("unwritten") else ""))
+        raise CannotReplayError("replay.unwritten" if record.get("unwritten") else "replay.tensor_array", place=place)
     shape = record.get("shape")
     if not isinstance(shape, list):
-        raise RefusedError(f"{place} has no shape")
+        raise CannotReplayError("replay.tensor_shape", place=place)
     return {"array": path, "dtype": _dtype(str(record.get("dtype"))), "shape": shape}
 
 
@@ -182,7 +179,7 @@ def _expected(call: Call, leaf: Any, place: str) -> dict[str, Any] | None:
     if values.is_tensor(leaf):
         try:
             return tensor(call, leaf, place)
-        except RefusedError:
+        except CannotReplayError:
             return None
     value = values.plain(leaf) if isinstance(leaf, dict) else None
     dtype = _NUMBERS.get(type(value))
@@ -200,13 +197,13 @@ def _flat(tree: Any, place: str) -> Iterator[tuple[str, Any]]:
         yield place, tree
 
 
-def _gradients(call: Call, forward: Call) -> dict[str, Any]:
-    """Return the gradients of a backward entry: "sens" of the outputs, "expected" of the inputs."""
+def _gradients(call: Call, forward: Call) -> tuple[list[Any], list[Any], list[str]]:
+    """Return the gradients of a backward entry: those of the outputs, those of the inputs, and the places of these."""
     entry = call.entry
     if not isinstance(entry, dict) or entry.get("raised") or entry.get("error"):
-        raise RefusedError("the backward entry is not complete")
+        raise CannotReplayError("replay.incomplete")
     if entry.get("later_passes"):
-        raise RefusedError("a second pass went through this call")
+        raise CannotReplayError("replay.second_pass")
     sens = list(_flat(_list(entry.get("input")), "input"))
     outputs = [leaf for _, leaf in _flat(_list(forward.entry.get("output")), "output") if values.is_tensor(leaf)]
     slots = list(_flat(_list(entry.get("output")), "output"))
@@ -214,17 +211,14 @@ def _gradients(call: Call, forward: Call) -> dict[str, Any]:
     inputs = [leaf for _, leaf in _flat(_list(forward.entry["input_args"]), "") if values.is_tensor(leaf)]
     named = [leaf for _, leaf in _flat(_dict(forward.entry.get("input_kwargs")), "") if values.is_tensor(leaf)]
     if len(sens) != len(outputs) or len(slots) not in (len(inputs), len(inputs) + len(named)):
-        raise RefusedError("the gradients do not fit the tensors of the forward entry")
+        raise CannotReplayError("replay.unfit")
     if not any(leaf for _, leaf in sens):
-        raise RefusedError("no gradient of an output is in the record")
-    found: dict[str, Any] = {
-        "sens": [tensor(call, leaf, place) if leaf else None for place, leaf in sens],
-        "expected": [_expected(call, leaf, place) if leaf else None for place, leaf in slots],
-        "places": [place for place, _ in slots],
-    }
-    if not any(found["expected"]):
-        raise RefusedError("no gradient of an input is in the record")
-    return found
+        raise CannotReplayError("replay.no_output_gradient")
+    known = [tensor(call, leaf, place) if leaf else None for place, leaf in sens]
+    expected = [_expected(call, leaf, place) if leaf else None for place, leaf in slots]
+    if not any(expected):
+        raise CannotReplayError("replay.no_input_gradient")
+    return known, expected, [place for place, _ in slots]
 
 
 def _list(value: Any) -> list[Any]:

@@ -11,13 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from probe.replaying.calling import CannotReplayError
-from probe.replaying.judging import FORMATS, NOT_REPLAYED, OK, WORSE, WRONG, Judged, Operation, Outcome, judge
+from probe.findings.sentence import NOTHING, clauses, say
+from probe.replaying.calling import Array
+from probe.replaying.described import CallDescription, CannotReplayError, Made, ReplayResult
+from probe.replaying.judging import FORMATS, OK, WORSE, WRONG, Judged, Operation, ReplayedOutput, judge
 from probe.replaying.making import Maker
-
-Array = np.ndarray[Any, Any]
-#: an (array, dtype) for each output, or None
-Outputs = list[Any]
 
 #: they only move values
 MOVES = frozenset(
@@ -79,28 +77,28 @@ class Evaluation:
         self,
         function: Callable[..., Any],
         reference: Callable[..., Any] | None,
-        call: dict[str, Any],
+        call: CallDescription,
         load: Callable[[dict[str, Any]], Array],
         dtype: str = "",
     ) -> None:
         self._maker = Maker(function, reference, call, load, dtype)
         self._call, self._load, self._dtype = call, load, dtype
-        self._expected = [load(leaf) if leaf and "array" in leaf else None for leaf in call["expected"]]
+        self._expected = [load(leaf) if leaf and "array" in leaf else None for leaf in call.expected]
         self._kept: list[tuple[str, Array, Array, Array]] = []
 
-    def judge(self) -> dict[str, Any]:
-        """Return the result: verdict, golden, outputs.
+    def judge(self) -> ReplayResult:
+        """Return the result.
 
         Raises:
             CannotReplayError: when it cannot be made again.
         """
-        maker, given = self._maker, self._call.get("here")
+        maker, given = self._maker, self._call.here
         here, as_list = maker.given(given, self._load) if given else maker.here()
         golden, shaken, label, is_exact = maker.golden(here, as_list)
         places = self._places()
         if len(golden) != len(places) or len(here) != len(places):
-            raise CannotReplayError(f"it gives {len(here)} values here, {len(places)} are recorded")
-        reserved = () if maker.sens else _RESERVED.get(plain_name(self._call["key"]), ())
+            raise CannotReplayError("replay.values", here=len(here), recorded=len(places))
+        reserved = () if maker.sens else _RESERVED.get(plain_name(self._call.key), ())
         judged = [
             self._judged(place, number, outcomes, is_exact)
             for number, (place, *outcomes) in enumerate(zip(places, golden, here, shaken))
@@ -108,18 +106,18 @@ class Evaluation:
             if place not in reserved
         ]
         if not judged:
-            raise CannotReplayError("no output has an array")
+            raise CannotReplayError("replay.no_array")
         verdict = next(word for word in (WRONG, WORSE, OK) if any(item.verdict == word for item in judged))
-        return {"verdict": verdict, "reason": "", "golden": label, "outputs": [dataclasses.asdict(i) for i in judged]}
+        return ReplayResult(verdict, NOTHING, label, judged)
 
     def _number(self, position: int) -> int:
         return self._maker.wanted[position] if self._maker.sens else position
 
     def _places(self) -> list[str]:
-        return [self._call["places"][number] for number in (self._maker.wanted or range(len(self._expected)))]
+        return [self._call.places[number] for number in (self._maker.wanted or range(len(self._expected)))]
 
-    def here(self, save: Callable[[Array], str]) -> dict[str, Any]:
-        """Make the call on this device, and return a description of it for a process on the CPU.
+    def here(self, save: Callable[[Array], str]) -> Made:
+        """Make the call on this device, and return its outputs for a process on the CPU.
 
         Args:
             save: writes an array, and returns its path.
@@ -129,7 +127,7 @@ class Evaluation:
         """
         found, as_list = self._maker.here()
         leaves = [item and {"array": save(item[0]), "dtype": item[1], "shape": list(item[0].shape)} for item in found]
-        return {"outputs": leaves, "as_list": as_list, "mixed": self._maker.mixed, "notes": self._maker.notes}
+        return Made(leaves, as_list, self._maker.mixed, [note.to_dict() for note in self._maker.notes])
 
     def arrays(self) -> list[tuple[str, Array, Array, Array]]:
         """Return place, recorded, golden values and those made here of each output, after ``judge``."""
@@ -139,10 +137,10 @@ class Evaluation:
 
     def _judged(self, place: str, position: int, outcomes: list[Any], is_exact: bool) -> Judged:
         number = self._number(position)
-        recorded, leaf = np.asarray(self._expected[number]), self._call["expected"][number]
+        recorded, leaf = np.asarray(self._expected[number]), self._call.expected[number]
         golden, here, shaken = outcomes
         self._kept.append((place, recorded, golden[0], here[0]))
-        name = plain_name(self._call["key"])
+        name = plain_name(self._call.key)
         arrays = self._maker.arrays
         shapes = [array.shape for array in arrays] + [array.shape for _, array in self._maker.sens]
         largest = max((math.prod(shape) for shape in shapes), default=0)
@@ -155,12 +153,12 @@ class Evaluation:
         kind = self._dtype or max(
             leaf["dtype"], self._maker.mixed or leaf["dtype"], key=lambda kind: FORMATS.get(kind, (0.0,))[0]
         )
-        outcome = Outcome(recorded, kind, golden[0], here[0], shaken and shaken[0], is_exact)
+        outcome = ReplayedOutput(recorded, kind, golden[0], here[0], shaken and shaken[0], is_exact)
         if leaf["dtype"] not in FORMATS:
             outcome = dataclasses.replace(outcome, dtype=leaf["dtype"])
             if name in INDICES and not np.array_equal(recorded, here[0]) and self._is_tie(recorded, here[0]):
                 outcome = dataclasses.replace(outcome, recorded=here[0])
-                self._maker.notes.append("equal elements in another order")
+                self._maker.notes.append(say("replay.tie"))
         beside = self._maker.sens[0][1] if self._maker.sens else arrays[0] if arrays else None
         if name in _TAILS and beside is not None and beside.shape == recorded.shape:
             outcome = dataclasses.replace(outcome, scale=np.abs(beside.astype(np.float64)) / 4)
@@ -171,17 +169,17 @@ class Evaluation:
                 errors = np.abs(copies.astype(np.float64) - golden[0])
                 worst = np.take_along_axis(copies, errors.argmax(0, keepdims=True), 0)[0]
                 found = judge(place, dataclasses.replace(outcome, here=worst), operation)
-        notes = [found.note, *self._maker.notes]
+        notes = [found.said, *self._maker.notes]
         if found.roundings_here > _INEXACT and leaf["dtype"] in FORMATS:
-            notes.append("the operation itself is inexact here")
-        return dataclasses.replace(found, note="; ".join(filter(None, dict.fromkeys(notes))))
+            notes.append(say("replay.inexact"))
+        return dataclasses.replace(found, said=clauses(*dict.fromkeys(notes)))
 
     @property
     def _is_small(self) -> bool:
         """Whether it is a forward call of one small tensor of real numbers that was made here."""
         arrays = self._maker.arrays
         is_one = len(arrays) == 1 and arrays[0].dtype.kind == "f" and arrays[0].size < _SMALL
-        return is_one and not self._maker.sens and "here" not in self._call
+        return is_one and not self._maker.sens and self._call.here is None
 
     def _is_tie(self, recorded: Array, here: Array) -> bool:
         """Return whether two outputs of indices choose equal elements of the first input."""
@@ -191,7 +189,7 @@ class Evaluation:
         if recorded.size and (recorded.min() < 0 or recorded.max() >= max(values.size, 1)):
             return False
         flat = values.ravel()
-        if not self._call.get("kwargs") and recorded.ndim == 0:
+        if not self._call.kwargs and recorded.ndim == 0:
             return bool(np.all(flat[recorded] == flat[here]))
         for axis in range(values.ndim):
             a, b = recorded, here
@@ -222,8 +220,3 @@ def longest_sum(shapes: Sequence[tuple[int, ...]], output: tuple[int, ...]) -> i
     several = [size for size in sizes if size > 1] or [1]
     least = out if out < several[0] else several[0]
     return int(max([1, *sides, product, several[-1] / least]))
-
-
-def not_replayed(reason: str) -> dict[str, Any]:
-    """Return the result of a call that cannot be made again."""
-    return {"verdict": NOT_REPLAYED, "reason": reason, "golden": "", "outputs": []}

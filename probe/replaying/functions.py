@@ -12,12 +12,41 @@ from typing import Any, NamedTuple
 
 from probe.capture.support_ops import load_supported_apis
 from probe.naming import PRIMITIVE
-from probe.replaying.refusals import FORBIDDEN, RefusedError, bare
+from probe.replaying.described import CallDescription, CannotReplayError
 
 _CLASS = re.compile(r"^[A-Z][A-Za-z0-9_]*$")
 
+#: they draw random numbers
+RANDOM = frozenset(
+    "bernoulli bernoulli_ bernoulli_ext dropout dropout1d dropout2d dropout3d dropout_ext func_dropout_ext "
+    "exponential_ gamma gumbel_softmax laplace log_uniform_candidate_sampler multinomial "
+    "multinomial_with_replacement normal normal_ normal_ext poisson rand rand_like rand_ext rand_like_ext randint "
+    "randint_like randint_ext randint_like_ext randn randn_like randn_ext randn_like_ext random_ random_categorical "
+    "random_gamma random_poisson randperm randperm_ext rrelu rrelu_ shuffle standard_laplace standard_normal "
+    "uniform uniform_ uniform_ext uniform_candidate_sampler cauchy cauchy_ geometric_ log_normal log_normal_ "
+    "choice_with_mask fractional_max_pool2d fractional_max_pool3d alpha_dropout feature_alpha_dropout empty "
+    "empty_like new_empty Dropout Dropout2D Dropout3D DropoutExt DropoutGenMask DropoutGenMaskExt DropoutDoMask "
+    "Bernoulli BernoulliExt StandardNormal StandardLaplace UniformReal UniformInt UniformExt NormalTensorTensor "
+    "NormalTensorFloat NormalFloatTensor NormalFloatFloat Multinomial MultinomialExt RandomCategorical "
+    "RandomChoiceWithMask RandomShuffle RandomPoisson RandomGamma Gamma Poisson Randn RandnLike RandExt RandLikeExt "
+    "RandInt RandIntLike RandpermExt Randperm RandpermV2 TruncatedNormal ParameterizedTruncatedNormal "
+    "UniformCandidateSampler LogUniformCandidateSampler LogNormalReverse ComputeAccidentalHits InplaceUniform "
+    "InplaceNormal InplaceRandom InplaceExponential InplaceBernoulliTensor InplaceBernoulliScalar RReLU "
+    "FractionalMaxPool FractionalMaxPool3DWithFixedKsize FlashAttentionScoreWithDropout".split()
+)
+#: they read or write files, run code, talk to other processes, or wait
+FORBIDDEN = frozenset(
+    "print print_ Print TensorDump tensordump ScalarSummary ImageSummary HistogramSummary TensorSummary Custom "
+    "custom PyFunc PyExecute CustomOpBuilder ReadFile WriteFile save load tofile asnumpy numpy from_numpy set_data "
+    "register_hook hook HookBackward InsertGradientOf CellBackwardHook Morph Send Receive Load UpdateState Depend "
+    "Partial MapUniform AllReduce AllGather Broadcast ReduceScatter NeighborExchange NeighborExchangeV2 AlltoAll "
+    "AlltoAllV Barrier CollectiveScatter CollectiveGather Reduce BatchISendIRecv GetNext InitDataSetQueue "
+    "EnvironCreate Pull Push Assert Switch Call vmap grad value_and_grad vjp jvp jacfwd jacrev hessian scan "
+    "while_loop fori_loop for_loop custom_bprop offload offload_ npu_format_cast from_file memmap frombuffer".split()
+)
 
-class Found(NamedTuple):
+
+class Function(NamedTuple):
     """The function of a call.
 
     Attributes:
@@ -31,25 +60,34 @@ class Found(NamedTuple):
     inputs: int | None = None
 
 
-def find(call: dict[str, Any]) -> Found:
+def bare(key: str) -> str:
+    """Return the last word of a key.
+
+    >>> bare("Functional.dropout"), bare("Primitive.fn:f.ReLU")
+    ('dropout', 'ReLU')
+    """
+    return key.rpartition(".")[2]
+
+
+def find(call: CallDescription) -> Function:
     """Return the function of a described call.
 
     Raises:
-        RefusedError: when there is none of this name.
+        CannotReplayError: when there is none of this name.
     """
-    key = call["key"]
+    key = call.key
     if bare(key) in FORBIDDEN:
-        raise RefusedError("an operation with effects outside of its outputs")
+        raise CannotReplayError("replay.effects")
     if key.partition(".")[0] == PRIMITIVE:
         return _primitive(call)
     api = _listed().get(key)
     if api is None:
-        raise RefusedError("no listed API of the MindSpore that is installed here")
+        raise CannotReplayError("replay.no_api")
     owner = api.owner
     module = f"{owner.__module__}.{owner.__qualname__}" if isinstance(owner, type) else owner.__name__
     if isinstance(owner, type):
         module = f"mindspore.{owner.__name__}"
-    return Found(getattr(owner, api.name), f"{module}.{api.name}")
+    return Function(getattr(owner, api.name), f"{module}.{api.name}")
 
 
 @functools.cache
@@ -59,22 +97,22 @@ def _listed() -> dict[str, Any]:
     return {**found, **{api.key: api for api in reversed(apis) if bare(api.key) == api.name}}
 
 
-def _primitive(call: dict[str, Any]) -> Found:
+def _primitive(call: CallDescription) -> Function:
     from mindspore import ops
     from mindspore.ops import Primitive, auto_generate, operations
 
-    name = bare(call["key"])
+    name = bare(call.key)
     for place, module in (("operations", operations), ("auto_generate", auto_generate)):
         kind = vars(module).get(name) if _CLASS.match(name) else None
         if isinstance(kind, type) and issubclass(kind, Primitive):
-            made, code = _instance(kind, call["attributes"])
-            return Found(made, f"mindspore.ops.{place}.{code}", _inputs(kind, call))
+            made, code = _instance(kind, call.attributes)
+            return Function(made, f"mindspore.ops.{place}.{code}", _inputs(kind, call))
     # an overloaded function that another API called
     for prefix in ("Mint", "Functional", "Tensor"):
         api = _listed().get(f"{prefix}.{name}")
         if api is not None and hasattr(ops, name):
-            return find({**call, "key": f"{prefix}.{name}"})
-    raise RefusedError("no Primitive of this name in the MindSpore that is installed here")
+            return find(call._replace(key=f"{prefix}.{name}"))
+    raise CannotReplayError("replay.no_primitive")
 
 
 def _instance(kind: type, attributes: dict[str, Any]) -> tuple[Any, str]:
@@ -100,7 +138,7 @@ def _instance(kind: type, attributes: dict[str, Any]) -> tuple[Any, str]:
             made.add_prim_attr(name, given[name])
             code += f".add_prim_attr({name!r}, {given[name]!r})"
         return made, code
-    raise RefusedError(f"the Primitive cannot be made of its attributes: {' '.join(str(first).split())[:200]}")
+    raise CannotReplayError("replay.attributes", error=" ".join(str(first).split())[:200])
 
 
 def _plain(value: Any) -> Any:
@@ -111,13 +149,13 @@ def _plain(value: Any) -> Any:
             from probe.replaying.calling import dtypes
 
             return dtypes().get(value["dtype"])
-        raise RefusedError("an attribute is no plain value")
+        raise CannotReplayError("replay.attribute")
     return value
 
 
-def _inputs(kind: type, call: dict[str, Any]) -> int | None:
+def _inputs(kind: type, call: CallDescription) -> int | None:
     """Return how many inputs a Primitive takes: MindSpore's Python hands its attributes to C++ as further inputs."""
     parameters = list(inspect.signature(kind.__call__).parameters.values())[1:]
     if any(item.kind is inspect.Parameter.VAR_POSITIONAL for item in parameters):
         return None
-    return min(len(parameters), len(call["args"]))
+    return min(len(parameters), len(call.args))

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Judges a recorded output by the golden one, and by the error that the same operation shows here.
 
-It needs numpy alone: the script of a call holds a copy of this module.
+It needs numpy alone: the script of a call holds a copy of this module, with ``say`` in English.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from probe.findings.sentence import NOTHING, Sentence, say
 
 OK, WORSE, WRONG, NOT_REPLAYED = "ok", "worse than expected", "wrong", "not replayable"
 #: dtype -> the distance of 1 from the next number, an error that means nothing, the greatest number
@@ -56,7 +58,7 @@ class Operation:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ReplayedOutput:
     """One output of a call, as it was recorded and as it was made again.
 
     Attributes:
@@ -91,7 +93,7 @@ class Judged:
         roundings: ``off`` in roundings of the dtype; of integers the number of elements that differ.
         roundings_here: the same of the values that were made here.
         element: the worst element, as an index; [] where there is none.
-        note: a remark, or "".
+        said: a remark, or NOTHING.
     """
 
     place: str
@@ -101,27 +103,33 @@ class Judged:
     roundings: float
     roundings_here: float
     element: list[int]
-    note: str = ""
+    said: Sentence = NOTHING
+
+    @property
+    def note(self) -> str:
+        """The remark in English, or ""."""
+        return str(self.said)
 
 
-def judge(place: str, outcome: Outcome, operation: Operation) -> Judged:
+def judge(place: str, outcome: ReplayedOutput, operation: Operation) -> Judged:
     """Return the verdict on one output.
 
     >>> exact = np.array([1.0, 2.0, 3.0])
     >>> near = exact.astype(np.float32)
-    >>> judge("output.0", Outcome(near, "Float32", exact, near), Operation(elementwise=True)).verdict
+    >>> judge("output.0", ReplayedOutput(near, "Float32", exact, near), Operation(elementwise=True)).verdict
     'ok'
-    >>> judge("output.0", Outcome(near * 2, "Float32", exact, near), Operation(elementwise=True)).verdict
+    >>> judge("output.0", ReplayedOutput(near * 2, "Float32", exact, near), Operation(elementwise=True)).verdict
     'wrong'
     """
     if outcome.recorded.shape != outcome.golden.shape:
-        note = f"shape {list(outcome.recorded.shape)}, here {list(outcome.golden.shape)}"
+        shapes = [str(list(array.shape)) for array in (outcome.recorded, outcome.golden)]
+        note = say("replay.shape", recorded=shapes[0], here=shapes[1])
         return Judged(place, WRONG, math.inf, 0.0, math.inf, 0.0, [], note)
     if outcome.dtype not in FORMATS:
         return _judge_exact(place, outcome)
     recorded, golden, here = (_wide(array) for array in (outcome.recorded, outcome.golden, outcome.here))
     if recorded.dtype != golden.dtype or golden.dtype != here.dtype:  # complex or not
-        note = "one of the recorded and the golden output is complex"
+        note = say("replay.complex")
         return Judged(place, WRONG, math.inf, 0.0, math.inf, 0.0, [], note)
     if not recorded.size:
         return Judged(place, OK, 0.0, 0.0, 0.0, 0.0, [])
@@ -138,7 +146,7 @@ def judge(place: str, outcome: Outcome, operation: Operation) -> Judged:
 
 def _judge_numbers(
     place: str,
-    outcome: Outcome,
+    outcome: ReplayedOutput,
     operation: Operation,
     parts: list[np.ndarray[Any, Any]],
     change: np.ndarray[Any, Any],
@@ -165,11 +173,7 @@ def _judge_numbers(
     else:
         verdict = OK
     scale = greatest if greatest > 0 else 1.0
-    note = (
-        f"{int(np.sum(special))} NaN/Inf where the golden output has none, or none where it has"
-        if special.any()
-        else ""
-    )
+    note = say("replay.special", count=int(np.sum(special))) if special.any() else NOTHING
     relative, relative_here = float(np.max(off)) / scale, float(np.max(own)) / scale
     return Judged(
         place, verdict, relative, relative_here, relative / rounding, relative_here / rounding,
@@ -178,7 +182,7 @@ def _judge_numbers(
 
 
 def _allowed(
-    outcome: Outcome,
+    outcome: ReplayedOutput,
     operation: Operation,
     size: np.ndarray[Any, Any],
     own: np.ndarray[Any, Any],
@@ -261,7 +265,7 @@ def _same(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> np.ndarray[Any, A
     return found
 
 
-def _judge_exact(place: str, outcome: Outcome) -> Judged:
+def _judge_exact(place: str, outcome: ReplayedOutput) -> Judged:
     """Return the verdict on integers or booleans: each element is that of the golden output, or that made here."""
     recorded, here = outcome.recorded, outcome.here
     wrong = (recorded != here) & (recorded != outcome.golden)

@@ -9,16 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from probe.replaying.calling import DOUBLE, FLOATS, HALF, CannotReplayError, Replayer, tensors_in, to_array, to_tensor
+from probe.findings.sentence import Sentence, say
+from probe.replaying.calling import DOUBLE, FLOATS, HALF, Array, Replayer, tensors_in, to_array, to_tensor
+from probe.replaying.described import CallDescription, CannotReplayError, Made
 from probe.replaying.judging import FORMATS
 
-Array = np.ndarray[Any, Any]
 #: an (array, dtype) for each output, or None
 Outputs = list[Any]
 
 #: an operation of MindSpore may raise any of these
 RAISED = (
-    ArithmeticError, AssertionError, AttributeError, CannotReplayError, LookupError, MemoryError, NameError, OSError,
+    ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, NameError, OSError, CannotReplayError,
     RuntimeError, TypeError, ValueError,
 )  # fmt: skip
 
@@ -45,31 +46,31 @@ class Maker:
         self,
         function: Callable[..., Any],
         reference: Callable[..., Any] | None,
-        call: dict[str, Any],
+        call: CallDescription,
         load: Callable[[dict[str, Any]], Array],
         dtype: str,
     ) -> None:
         self._function, self._reference, self._call, self._dtype = function, reference, call, dtype
-        self._inputs = [*tensors_in(call["args"]), *tensors_in(list(call["kwargs"].values()))]
+        self._inputs = [*tensors_in(call.args), *tensors_in(list(call.kwargs.values()))]
         self.arrays = [load(leaf) for leaf in self._inputs]
-        self.sens = [(place, load(leaf)) for place, leaf in enumerate(call.get("sens", ())) if leaf]
-        self.wanted = [place for place, leaf in enumerate(call["expected"]) if leaf] if self.sens else []
-        self.notes: list[str] = []
+        self.sens = [(place, load(leaf)) for place, leaf in enumerate(call.sens or ()) if leaf]
+        self.wanted = [place for place, leaf in enumerate(call.expected) if leaf] if self.sens else []
+        self.notes: list[Sentence] = []
         self.mixed = ""
         self._made: list[str] = []
 
     @property
     def _recorded(self) -> list[Any]:
-        return list(self._call["expected"])
+        return list(self._call.expected)
 
     # -- the outputs of this machine --------------------------------------------------------------------------------
 
-    def given(self, here: dict[str, Any], load: Callable[[dict[str, Any]], Array]) -> tuple[Outputs, bool]:
+    def given(self, here: Made, load: Callable[[dict[str, Any]], Array]) -> tuple[Outputs, bool]:
         """Return the outputs that another device has made; see ``Evaluation.here``."""
-        self.notes += here["notes"]
+        self.notes += map(Sentence.from_dict, here.notes)
         kinds = [leaf["dtype"] for leaf in self._inputs]
-        self._mix([here["mixed"] if here["mixed"] and kind in FLOATS else kind for kind in kinds])
-        return [leaf and (load(leaf), leaf["dtype"]) for leaf in here["outputs"]], here["as_list"]
+        self._mix([here.mixed if here.mixed and kind in FLOATS else kind for kind in kinds])
+        return [leaf and (load(leaf), leaf["dtype"]) for leaf in here.outputs], here.as_list
 
     def here(self) -> tuple[Outputs, bool]:
         """Return the outputs in the recorded dtypes, and whether lists are lists.
@@ -90,14 +91,14 @@ class Maker:
                 fitting = fitting or (found, as_list)
                 if self._fits(found):
                     if is_rounded and errors:
-                        self.notes.append("no kernel of this dtype here: float32, rounded")
+                        self.notes.append(say("replay.rounded"))
                     if not is_rounded and not self._dtype:
                         self._mix(kinds)
                     return found, as_list
         if fitting is None:
             return self._of_reference(errors[0]), False
-        if self._call.get("unsure"):
-            raise CannotReplayError(f"its arguments are not complete in the record: {self._call['unsure']}")
+        if self._call.unsure:
+            raise CannotReplayError("replay.unsure", place=self._call.unsure[:200])
         return fitting
 
     def _mix(self, kinds: list[str]) -> None:
@@ -119,15 +120,16 @@ class Maker:
 
     def _of_reference(self, error: Exception) -> Outputs:
         """Return the outputs of the reference, rounded: this machine has no kernel for the call."""
-        message = " ".join(str(error).split())[:200]
+        message = error.reason if isinstance(error, CannotReplayError) else " ".join(str(error).split())[:200]
+        refused = CannotReplayError("replay.raised_here", error=type(error).__name__, message=message)
         if self._reference is None:
-            raise CannotReplayError(f"MindSpore raised here: {type(error).__name__}: {message}") from error
-        self.notes.append("this machine has no kernel for it")
+            raise refused from error
+        self.notes.append(say("replay.no_kernel"))
         try:
             found = self._run(self._reference, [DOUBLE.get(leaf["dtype"], leaf["dtype"]) for leaf in self._inputs],
                               self.arrays, False, double)  # fmt: skip
         except RAISED:
-            raise CannotReplayError(f"MindSpore raised here: {type(error).__name__}: {message}") from error
+            raise refused from error
         return [item and (item[0].astype(np.float32), "Float32") for item in found]
 
     def _kinds(self) -> list[tuple[list[str], bool]]:
@@ -136,7 +138,7 @@ class Maker:
         if self._dtype:
             return [([self._dtype if kind in FLOATS else kind for kind in recorded], False)]
         tried = [(recorded, False)]
-        kinds = [leaf["dtype"] for leaf in (*self._call.get("sens", ()), *self._recorded) if leaf]
+        kinds = [leaf["dtype"] for leaf in (*(self._call.sens or ()), *self._recorded) if leaf]
         for kind in kinds:
             mixed = [kind if item in FLOATS else item for item in recorded], False
             if kind in FLOATS and mixed not in tried:
@@ -156,7 +158,7 @@ class Maker:
             is_cast = not self.sens and leaf and item[1] != leaf["dtype"]  # a gradient may be cast once more
             if is_cast and leaf["dtype"] in FLOATS and not self._dtype:
                 return False
-        kinds = [leaf["dtype"] for leaf in self._call.get("sens", ()) if leaf]
+        kinds = [leaf["dtype"] for leaf in (self._call.sens or ()) if leaf]
         return bool(self._dtype) or not self.sens or self._made == kinds
 
     def copies(self, count: int) -> Array | None:
@@ -241,11 +243,11 @@ class Maker:
             found = list(replayer.backward(sens or self.sens, self.wanted))
             self._made = replayer.made
             return found
-        if self._call.get("sens") is not None:
-            raise CannotReplayError("no gradient of an output has an array")
+        if self._call.sens is not None:
+            raise CannotReplayError("replay.no_gradient_array")
         found = replayer.forward()
-        if replayer.leaves_input and "its input" not in "".join(self.notes):
-            self.notes.append("it returns the result, and leaves its input as it was: a known fault on CPU")
+        if replayer.leaves_input:
+            self.notes.append(say("replay.leaves_input"))
         return found
 
 

@@ -4,105 +4,26 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
-import queue
-import selectors
-import subprocess
-import sys
-import threading
 from collections.abc import Iterator, Sequence
-from typing import IO, Any
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from typing import Any, Union
 
-from probe.reading.dumps.work import cores
+from probe.findings.sentence import Sentence, say
+from probe.process.isolated import EndedError, Isolated, cores
+from probe.replaying.described import CallDescription, Made, ReplayResult, not_replayed
+from probe.replaying.judging import Judged
 
-_START = "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); from probe.replaying.worker import main; main()"
-#: variables of a launcher: a worker is no rank
-_OF_A_LAUNCHER = frozenset(
-    "RANK_ID RANK_SIZE MS_ROLE MS_NODE_ID MS_WORKER_NUM OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE".split()
-)
 #: the seconds in which a process has to have imported MindSpore
 _START_LIMIT = 300.0
 #: a process makes so many calls: what they leave behind does not grow
 _MOST_CALLS = 1000
 
-Result = dict[str, Any]
-
-
-class Worker:
-    """One process that makes calls again.
-
-    Args:
-        options: the device, and the dtype of the calls here.
-        threads: how many threads it may use.
-    """
-
-    def __init__(self, options: dict[str, str], threads: int) -> None:
-        reader, writer = os.pipe()
-        command = [sys.executable, "-c", _START, json.dumps({**options, "stream": writer}), json.dumps(sys.path)]
-        environment = {key: value for key, value in os.environ.items() if key not in _OF_A_LAUNCHER}
-        environment["OMP_NUM_THREADS"] = str(threads)
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, pass_fds=[writer],
-            env=environment, start_new_session=True,
-        )  # fmt: skip
-        os.close(writer)
-        self._stream: IO[bytes] = os.fdopen(reader, "rb", buffering=0)
-        self._text = b""
-        self._calls = 0
-
-    def start(self) -> str:
-        """Wait until it can work; return why it cannot, or ""."""
-        found = self._answer(_START_LIMIT)
-        return found if isinstance(found, str) else ""
-
-    def run(self, call: dict[str, Any], limit: float) -> Result | str:
-        """Return the result of a call, or why there is none."""
-        assert self._process.stdin is not None
-        self._calls += 1
-        try:
-            self._process.stdin.write(json.dumps(call).encode() + b"\n")
-            self._process.stdin.flush()
-        except OSError:
-            return self._ended()
-        return self._answer(limit)
-
-    @property
-    def is_old(self) -> bool:
-        """Whether another process should take its place."""
-        return self._calls >= _MOST_CALLS
-
-    def stop(self) -> None:
-        """End the process."""
-        with contextlib.suppress(OSError):
-            self._process.kill()
-        self._process.wait()
-        with contextlib.suppress(OSError):
-            self._process.stdin.close()  # type: ignore[union-attr]
-        self._stream.close()
-
-    def _answer(self, limit: float) -> Result | str:
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._stream, selectors.EVENT_READ)
-            while b"\n" not in self._text:
-                if not selector.select(limit):
-                    return f"it did not end within {limit:g} s"
-                piece = self._stream.read(1 << 16)
-                if not piece:
-                    return self._ended()
-                self._text += piece
-        line, _, self._text = self._text.partition(b"\n")
-        found: Result = json.loads(line)
-        return found
-
-    def _ended(self) -> str:
-        status = self._process.wait()
-        return f"its process ended by signal {-status}" if status < 0 else f"its process ended with status {status}"
+#: the verdicts on a call, or its outputs on another device
+Answer = Union[ReplayResult, Made]
 
 
 class Pool:
-    """Some workers.
+    """Some processes that make calls again.
 
     Args:
         jobs: how many; 0 means one for each core.
@@ -112,47 +33,67 @@ class Pool:
 
     def __init__(self, jobs: int, options: dict[str, str], limit: float) -> None:
         self._jobs, self._options, self._limit = jobs or cores(), options, limit
-        self._stopped = False
+        #: the processes that wait for a call, and how many calls each has made
+        self._idle: list[tuple[Isolated, int]] = []
+        self._failure: ReplayResult | None = None
 
-    def run(self, calls: Sequence[dict[str, Any]]) -> Iterator[tuple[int, Result]]:
+    def run(self, calls: Sequence[CallDescription]) -> Iterator[tuple[int, Answer]]:
         """Yield the number of a call and its result, in the order in which they end."""
-        waiting: queue.SimpleQueue[tuple[int, dict[str, Any]]] = queue.SimpleQueue()
-        done: queue.SimpleQueue[tuple[int, Result]] = queue.SimpleQueue()
-        for item in enumerate(calls):
-            waiting.put(item)
         jobs = max(1, min(self._jobs, len(calls)))
-        threads = [
-            threading.Thread(target=self._work, args=(waiting, done, max(1, cores() // jobs)), daemon=True)
-            for _ in range(jobs)
-        ]
-        for thread in threads:
-            thread.start()
+        threads = ThreadPoolExecutor(jobs)
         try:
-            for _ in calls:
-                yield done.get()
+            share = str(max(1, cores() // jobs))
+            numbers = {threads.submit(self._answer, call, share): number for number, call in enumerate(calls)}
+            for done in as_completed(numbers):
+                yield numbers[done], done.result()
         finally:
-            self._stopped = True
-            for thread in threads:
-                thread.join()
+            threads.shutdown(cancel_futures=True)
+            for process, _ in self._idle:
+                process.close()
 
-    def _work(self, waiting: Any, done: Any, threads: int) -> None:
-        worker: Worker | None = None
-        failure = ""
-        while not self._stopped:
-            try:
-                number, call = waiting.get_nowait()
-            except queue.Empty:
-                break
-            if worker is None and not failure:
-                worker = Worker(self._options, threads)
-                failure = worker.start()
-            result = failure or worker.run(call, self._limit)  # type: ignore[union-attr]
-            if isinstance(result, str):
-                done.put((number, {"verdict": "not replayable", "reason": result, "golden": "", "outputs": []}))
-            else:
-                done.put((number, result))
-            if worker is not None and (isinstance(result, str) or worker.is_old):
-                worker.stop()
-                worker = None
-        if worker is not None:
-            worker.stop()
+    def _answer(self, call: CallDescription, share: str) -> Answer:
+        """Return the answer of a process, or why there is none."""
+        if self._failure:
+            return self._failure
+        try:
+            process, count = self._idle.pop()
+        except IndexError:
+            process, count = Isolated("probe.replaying.worker:main", self._options, OMP_NUM_THREADS=share), 0
+        limit = _START_LIMIT
+        try:
+            if not count:
+                process.receive(limit)
+            limit, count = self._limit, count + 1
+            process.send(_plain(call))
+            answer = _read(process.receive(limit))
+        except (TimeoutError, EndedError) as error:
+            process.close()
+            lost = not_replayed(_reason(error, limit))
+            if not count:  # one that cannot start will not start later either
+                self._failure = lost
+            return lost
+        if count < _MOST_CALLS:
+            self._idle.append((process, count))
+        else:
+            process.close()
+        return answer
+
+
+def _reason(error: Exception, limit: float) -> Sentence:
+    if not isinstance(error, EndedError):
+        return say("replay.limit", seconds=limit)
+    signal = max(-error.status, 0)
+    return say("replay.signal", signal=signal) if signal else say("replay.status", status=error.status)
+
+
+def _plain(call: CallDescription) -> dict[str, Any]:
+    """Return a description as JSON has it; without the parts that it has not."""
+    here = {"here": call.here._asdict()} if call.here else {}
+    return {**{name: value for name, value in call._asdict().items() if value is not None}, **here}
+
+
+def _read(answer: dict[str, Any]) -> Answer:
+    if "here" in answer:
+        return Made(**answer["here"])
+    outputs = [Judged(**{**item, "said": Sentence.from_dict(item["said"])}) for item in answer["outputs"]]
+    return ReplayResult(**{**answer, "reason": Sentence.from_dict(answer["reason"]), "outputs": outputs})

@@ -14,16 +14,18 @@ from typing import Any
 
 from mindspore import Tensor, ops
 
+from probe.replaying.described import CallDescription
+
 _SQRT_HALF = math.sqrt(0.5)
 
 
-def reference_of(call: dict[str, Any]) -> Callable[..., Any] | None:
+def reference_of(call: CallDescription) -> Callable[..., Any] | None:
     """Return the reference of a described call, or None."""
-    key = call["key"]
+    key = call.key
     name = key.rpartition(".")[2]
     if key.startswith("Primitive."):
         made = _PRIMITIVES.get(name)
-        return None if made is None else functools.partial(made, **_attributes(call["attributes"]))
+        return None if made is None else functools.partial(made, **_attributes(call.attributes))
     return _FUNCTIONS.get(name)
 
 

@@ -8,24 +8,30 @@ import os
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from probe.errors import UsageError
+from probe.findings.sentence import ENGLISH, NOTHING, Sentence, clauses, say
 from probe.process.progress import progress
 from probe.reading.dumps import entry_name
 from probe.reading.dumps.dump import Call, Dump
 from probe.reading.dumps.query import folders
 from probe.reading.dumps.run import open
 from probe.reading.dumps.text import safe
+from probe.replaying.described import CallDescription, CannotReplayError, Made, ReplayResult, not_replayed
 from probe.replaying.describing import describe
 from probe.replaying.judging import NOT_REPLAYED, OK, WORSE, WRONG, Judged
-from probe.replaying.pool import Pool
-from probe.replaying.refusals import RefusedError
+from probe.replaying.pool import Answer, Pool
 
 #: the seconds that a call may take
 LIMIT = 60.0
-_SAID = {OK: "as expected", WORSE: "worse than expected", WRONG: "wrong"}
+_SAID = {OK: "replay.as_expected", WORSE: "replay.worse", WRONG: "replay.wrong"}
+#: how golden outputs were made, where it is told
+_GOLDEN = {
+    "float64 of elementary operations": "replay.elementary", "float32": "replay.float32",
+    "the same dtype": "replay.same_dtype",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -37,7 +43,7 @@ class Replayed:
         rank: the rank of its dump, or None.
         name: the name of its entry.
         verdict: "ok", "worse than expected", "wrong" or "not replayable".
-        reason: why it is not replayable, or "".
+        said: why it is not replayable, or NOTHING.
         golden: how the golden outputs were made: "float64", "float64 of elementary operations", "float32".
         outputs: the verdict on each output; of a backward entry on each gradient.
     """
@@ -46,9 +52,14 @@ class Replayed:
     rank: int | str | None
     name: str
     verdict: str
-    reason: str
+    said: Sentence
     golden: str
     outputs: list[Judged]
+
+    @property
+    def reason(self) -> str:
+        """The reason why it is not replayable, in English, or ""."""
+        return str(self.said)
 
     @property
     def worst(self) -> Judged | None:
@@ -57,20 +68,33 @@ class Replayed:
         return max(self.outputs, key=lambda item: (order.index(item.verdict), item.roundings), default=None)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it as JSON shapes."""
-        return asdict(self)
+        """Return all of it as JSON shapes: of the reason and of each note the English text, its key and its facts."""
+        outputs = [_as_json(vars(item), "note", item.said) for item in self.outputs]
+        return _as_json({**vars(self), "outputs": outputs}, "reason", self.said)
 
-    def __str__(self) -> str:
+    @property
+    def sentence(self) -> Sentence:
+        """The sentence about it."""
         worst = self.worst
         if worst is None:
-            return f"{self.name}: {self.verdict}: {self.reason}"
-        off = f"recorded {worst.off:.1e} off, here {worst.here:.1e}"
-        where = f" at {worst.element}" if worst.element and worst.verdict != OK else ""
-        notes = [worst.note] if worst.note else []
-        if self.golden != "float64":
-            notes.append(f"golden: {self.golden}")
-        told = f" ({'; '.join(notes)})" if notes else ""
-        return f"{self.name}.{worst.place}: {off}{where}: {_SAID[worst.verdict]}{told}"
+            return say("replay.refused", name=self.name, reason=self.said)
+        is_told = worst.element and worst.verdict != OK
+        golden = _GOLDEN.get(self.golden)
+        remarks = clauses(worst.said, say("replay.golden", golden=say(golden)) if golden else NOTHING)
+        return say(
+            "replay.call", name=self.name, place=worst.place, off=worst.off, here=worst.here,
+            at=say("replay.at", element=str(worst.element)) if is_told else NOTHING, verdict=say(_SAID[worst.verdict]),
+            remarks=say("replay.remarks", remarks=remarks) if remarks else NOTHING,
+        )  # fmt: skip
+
+    def __str__(self) -> str:
+        return str(self.sentence)
+
+
+def _as_json(fields: dict[str, Any], name: str, said: Sentence) -> dict[str, Any]:
+    """Return fields with the text of a sentence in its place, and its key and facts behind all."""
+    texts = {name if key == "said" else key: str(said) if key == "said" else value for key, value in fields.items()}
+    return {**texts, **said.to_dict()}
 
 
 class Replays(Sequence[Replayed]):
@@ -107,10 +131,14 @@ class Replays(Sequence[Replayed]):
             return 1
         return 0 if self.counts[OK] else 2
 
+    def text(self, language: str) -> str:
+        """Return a line for each call, and how many have each verdict, in a language: "en" or "zh"."""
+        counts = dict(zip(("ok", "worse", "wrong", "refused"), self.counts.values()))
+        sentences = [*(call.sentence for call in self._calls), say("replay.summary", **counts)]
+        return "\n".join(safe(sentence.text(language)) for sentence in sentences)
+
     def __str__(self) -> str:
-        lines = [str(call) for call in self._calls]
-        lines.append(", ".join(f"{count} {verdict}" for verdict, count in self.counts.items()))
-        return "\n".join(safe(line) for line in lines)
+        return self.text(ENGLISH)
 
     __repr__ = __str__
 
@@ -148,57 +176,43 @@ def replay(
             print(call)
     """
     chosen, options = list(choose(path, call, step, rank)), {"device": "CPU", "dtype": known_dtype(dtype)}
-    described = [_described(entry) for entry in chosen]
     with tempfile.TemporaryDirectory(prefix="probe-replay-") as folder:
+        calls = [_described(entry) for entry in chosen]
         if device:
             there = Pool(1, {**options, "device": device, "folder": folder}, limit)
-            made = _results(described, there, f"replaying on {device}")
-            described = [{**item, **result} for item, result in zip(described, made)]
-        results = _results(described, Pool(jobs, options, limit), "replaying")
+            made = _results(calls, there, f"replaying on {device}")
+            calls = [_given(call, answer) for call, answer in zip(calls, made)]
+        results = _results(calls, Pool(jobs, options, limit), "replaying")
     return Replays([_replayed(entry, result) for entry, result in zip(chosen, results)])
 
 
-def _results(described: Sequence[dict[str, Any]], pool: Pool, label: str) -> list[dict[str, Any]]:
+def _results(calls: Sequence[CallDescription | ReplayResult], pool: Pool, label: str) -> list[Any]:
     """Return the result of each call."""
-    found = {place: item for place, item in enumerate(described) if "verdict" in item}
-    places = [place for place in range(len(described)) if place not in found]
-    if places:
-        running = _Counted(pool.run([described[place] for place in places]), len(places))
-        found.update((places[number], result) for number, result in progress(running, label))
-    return [found[place] for place in range(len(described))]
+    found: dict[int, Answer] = {place: call for place, call in enumerate(calls) if isinstance(call, ReplayResult)}
+    left = {place: call for place, call in enumerate(calls) if isinstance(call, CallDescription)}
+    if left:
+        places, running = list(left), pool.run(list(left.values()))
+        found.update((places[number], result) for number, result in progress(running, label, len(left)))
+    return [found[place] for place in range(len(calls))]
 
 
-def _described(entry: Call) -> dict[str, Any]:
+def _described(entry: Call) -> CallDescription | ReplayResult:
     """Return the description of a call, or the result of one that cannot be made again."""
     try:
         return describe(entry)
-    except RefusedError as error:
-        return {"verdict": NOT_REPLAYED, "reason": str(error), "golden": "", "outputs": []}
+    except CannotReplayError as error:
+        return not_replayed(error.reason)
 
 
-class _Counted:
-    """An iterator whose length is known.
-
-    Args:
-        items: the iterator.
-        count: how many items it has.
-    """
-
-    def __init__(self, items: Iterator[Any], count: int) -> None:
-        self._items, self._count = items, count
-
-    def __iter__(self) -> Iterator[Any]:
-        return self._items
-
-    def __len__(self) -> int:
-        return self._count
+def _given(call: CallDescription | ReplayResult, answer: Answer) -> CallDescription | ReplayResult:
+    """Return a call with the outputs of another device, or the result of one that it could not make."""
+    if isinstance(answer, Made):
+        return call._replace(here=answer) if isinstance(call, CallDescription) else call
+    return answer
 
 
-def _replayed(call: Call, result: dict[str, Any]) -> Replayed:
-    outputs = [Judged(**item) for item in result["outputs"]]
-    return Replayed(
-        call.dump.step, call.dump.rank, call.name, result["verdict"], result["reason"], result["golden"], outputs
-    )
+def _replayed(call: Call, result: ReplayResult) -> Replayed:
+    return Replayed(call.dump.step, call.dump.rank, call.name, *result)
 
 
 def choose(path: str | os.PathLike[str], name: str | None, step: str = "", rank: str = "") -> Iterator[Call]:

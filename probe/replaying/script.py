@@ -6,21 +6,22 @@ from __future__ import annotations
 
 import json
 import os
+import pprint
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from probe.errors import UsageError
+from probe.findings.sentence import table
 from probe.reading.dumps.dump import Call
-from probe.replaying.calling import CannotReplayError, tensors_in
+from probe.replaying.calling import tensors_in
+from probe.replaying.described import CallDescription, CannotReplayError
 from probe.replaying.describing import describe
 from probe.replaying.functions import find
-from probe.replaying.refusals import RefusedError
 from probe.replaying.worker import load
 
 #: the modules whose text a script holds, in this order
-_MODULES = ("judging", "calling", "references", "making", "evaluating")
+_MODULES = ("judging", "described", "calling", "references", "making", "evaluating")
 _LICENSE = "# Copyright 2026 the probe developers\n# SPDX-License-Identifier: Apache-2.0\n"
 
 _HEAD = '''{license}"""One recorded call, made again: {name}.
@@ -46,6 +47,19 @@ FUNCTION = {code}
 #: its arguments and recorded results
 CALL = json.loads({call})
 ARRAYS = os.path.join(os.path.dirname(os.path.abspath(__file__)), {folder_text})
+#: the forms of remarks and reasons
+FORMS = {forms}
+NOTHING = ""
+
+
+def say(key, /, **facts):
+    """Return a remark or a reason."""
+    return FORMS[key].format(**facts)
+
+
+def clauses(*parts):
+    """Return remarks as one text."""
+    return "; ".join(filter(None, parts))
 '''
 
 _TAIL = '''
@@ -59,7 +73,8 @@ def main():
     """Make the call again, and print what differs."""
     mindspore.set_context(mode=mindspore.PYNATIVE_MODE)
     mindspore.runtime.launch_blocking()
-    evaluation = Evaluation(FUNCTION, reference_of(CALL), CALL, load, {dtype})
+    call = CallDescription(**CALL)
+    evaluation = Evaluation(FUNCTION, reference_of(call), call, load, {dtype})
     try:
         result = evaluation.judge()
     except CannotReplayError as error:
@@ -67,12 +82,12 @@ def main():
         return 2
     for place, recorded, golden, here in evaluation.arrays():
         print(place, "recorded", recorded, "golden", golden, "here", here, "difference", recorded - golden, sep="\\n")
-    for item in result["outputs"]:
-        print(f"{{item['place']}}: recorded {{item['off']:.1e}} off, here {{item['here']:.1e}}: {{item['verdict']}}",
-              f"({{item['note']}})" if item["note"] else "")
-    print(f"golden: {{result['golden']}}")
-    print(f"verdict: {{result['verdict']}}")
-    return int(result["verdict"] != "ok")
+    for item in result.outputs:
+        print(f"{{item.place}}: recorded {{item.off:.1e}} off, here {{item.here:.1e}}: {{item.verdict}}",
+              f"({{item.note}})" if item.note else "")
+    print(f"golden: {{result.golden}}")
+    print(f"verdict: {{result.verdict}}")
+    return int(result.verdict != "ok")
 
 
 if __name__ == "__main__":
@@ -94,41 +109,42 @@ def write_script(call: Call, path: str, dtype: str = "") -> list[str]:
     try:
         description = describe(call)
         found = find(description)
-        if found.inputs is not None:
-            description["args"] = description["args"][: found.inputs]
+        description = description._replace(args=description.args[: found.inputs])
         folder = f"{Path(path).stem}_arrays"
         place = os.path.join(os.path.dirname(os.path.abspath(path)), folder)
         os.makedirs(place, exist_ok=True)
         _save_arrays(description, place)
         with open(path, "w", encoding="utf-8") as file:
             file.write(_text(call.name, found.code, description, folder, dtype))
-    except (RefusedError, CannotReplayError) as error:
+    except CannotReplayError as error:
         raise UsageError(f"{call.name} cannot be replayed: {error}") from error
     except OSError as error:
         raise UsageError(f"the script cannot be written: {error}") from error
     return [path, place]
 
 
-def _save_arrays(description: dict[str, Any], place: str) -> None:
+def _save_arrays(description: CallDescription, place: str) -> None:
     """Save the arrays of a call, and put their names into its description."""
-    leaves = [*tensors_in(description["args"]), *tensors_in(list(description["kwargs"].values()))]
-    leaves += [leaf for leaf in (*description.get("sens", ()), *description["expected"]) if leaf and leaf["array"]]
+    leaves = [*tensors_in(description.args), *tensors_in(list(description.kwargs.values()))]
+    leaves += [leaf for leaf in (*(description.sens or ()), *description.expected) if leaf and leaf["array"]]
     for number, leaf in enumerate(leaves):
         array = load(leaf)
         leaf["array"] = f"{number}.npy"
         np.save(os.path.join(place, leaf["array"]), array, allow_pickle=False)
 
 
-def _text(name: str, code: str, description: dict[str, Any], folder: str, dtype: str) -> str:
+def _text(name: str, code: str, description: CallDescription, folder: str, dtype: str) -> str:
     """Return the program. Names and values of the dump stand in literals of Python alone."""
     shown = "".join(letter if letter.isalnum() or letter in "._:-" else "_" for letter in name if letter.isascii())
+    here = Path(__file__).parent
+    body = "".join(_without_head((here / f"{module}.py").read_text("utf-8")) for module in _MODULES)
+    forms = {key: english for key, (english, _) in table().items() if f'"{key}"' in body}
     head = _HEAD.format(
         license=_LICENSE, name=shown, folder=ascii(folder)[1:-1].replace('"', "_"), code=code,
-        call=ascii(json.dumps(description)), folder_text=ascii(folder),
+        call=ascii(json.dumps(description._asdict())), folder_text=ascii(folder),
+        forms=pprint.pformat(forms, width=118),
     )  # fmt: skip
-    here = Path(__file__).parent
-    parts = [_without_head((here / f"{module}.py").read_text("utf-8")) for module in _MODULES]
-    return head + "".join(parts) + _TAIL.format(dtype=ascii(dtype))
+    return head + body + _TAIL.format(dtype=ascii(dtype))
 
 
 def _without_head(text: str) -> str:

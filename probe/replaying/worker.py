@@ -6,32 +6,39 @@ from __future__ import annotations
 
 import functools
 import gc
-import json
 import os
-import sys
 import tempfile
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from probe.errors import UsageError
+from probe.findings.sentence import say
 from probe.reading.dumps.load import load_array
-from probe.replaying.refusals import RefusedError
+from probe.replaying.described import CallDescription, CannotReplayError, Made, ReplayResult, not_replayed
 
 
-def main() -> None:
-    """Replay the calls on standard input, a line of JSON each; the results go to the file descriptor in argv."""
-    task = json.loads(sys.argv[1])
-    with os.fdopen(task["stream"], "w", encoding="utf-8") as stream:
-        set_up(task["device"])
+def main(task: dict[str, str], requests: Iterator[dict[str, Any]], tell: Callable[[Any], None]) -> None:
+    """Make the calls that are requested.
+
+    Args:
+        task: the device, and the dtype and the folder of ``replay_call``.
+        requests: the descriptions.
+        tell: receives each answer; before them {}, when MindSpore is there.
+    """
+    set_up(task["device"])
+    gc.collect()
+    gc.freeze()  # the objects of MindSpore: later collections look at those of the calls alone
+    tell({})
+    for request in requests:
+        here = request.get("here") and Made(**request["here"])
+        answer = replay_call(CallDescription(**{**request, "here": here}), task["dtype"], task.get("folder", ""))
+        if isinstance(answer, Made):
+            tell({"here": answer._asdict()})
+        else:
+            tell({**answer._asdict(), "outputs": [vars(item) for item in answer.outputs]})
         gc.collect()
-        gc.freeze()  # the objects of MindSpore: later collections look at those of the calls alone
-        print("{}", file=stream, flush=True)
-        for line in sys.stdin:
-            result = replay_call(json.loads(line), task["dtype"], task.get("folder", ""))
-            print(json.dumps(result), file=stream, flush=True)
-            gc.collect()
-    os._exit(0)  # a library that fails at exit is no result
 
 
 def set_up(device: str) -> None:
@@ -44,7 +51,7 @@ def set_up(device: str) -> None:
     mindspore.runtime.launch_blocking()
 
 
-def replay_call(call: dict[str, Any], dtype: str = "", folder: str = "") -> dict[str, Any]:
+def replay_call(call: CallDescription, dtype: str = "", folder: str = "") -> ReplayResult | Made:
     """Return the result of one described call; an error is its reason.
 
     Args:
@@ -52,19 +59,19 @@ def replay_call(call: dict[str, Any], dtype: str = "", folder: str = "") -> dict
         dtype: the dtype of the call here; "" for the recorded ones.
         folder: if given, the call is only made on the device of this process, and its outputs are saved there.
     """
-    from probe.replaying.calling import CannotReplayError
-    from probe.replaying.evaluating import Evaluation, not_replayed
+    from probe.replaying.evaluating import Evaluation
     from probe.replaying.functions import find
     from probe.replaying.references import reference_of
 
     try:
         found = find(call)
-        if found.inputs is not None:
-            call = {**call, "args": call["args"][: found.inputs]}
+        call = call._replace(args=call.args[: found.inputs])
         evaluation = Evaluation(found.function, reference_of(call), call, load, dtype)
-        return {"here": evaluation.here(functools.partial(save, folder))} if folder else evaluation.judge()
-    except (RefusedError, CannotReplayError, UsageError) as error:
-        return not_replayed(" ".join(str(error).split())[:300])
+        return evaluation.here(functools.partial(save, folder)) if folder else evaluation.judge()
+    except CannotReplayError as error:
+        return not_replayed(error.reason)
+    except UsageError as error:
+        return not_replayed(say("replay.unreadable", error=" ".join(str(error).split())[:300]))
 
 
 def save(folder: str, array: np.ndarray[Any, Any]) -> str:
@@ -79,7 +86,7 @@ def load(leaf: dict[str, Any]) -> np.ndarray[Any, Any]:
     """Return the values of a described tensor; bfloat16 as float32.
 
     Raises:
-        RefusedError: when the array is only a part of the tensor.
+        CannotReplayError: when the array is only a part of the tensor.
     """
     if not leaf["array"]:
         return np.array(leaf["value"])
@@ -87,7 +94,7 @@ def load(leaf: dict[str, Any]) -> np.ndarray[Any, Any]:
     if array.dtype.name == "bfloat16":
         array = array.astype(np.float32)
     if list(array.shape) != leaf["shape"]:
-        raise RefusedError("an array has another shape than its tensor: it is a part of it")
+        raise CannotReplayError("replay.part")
     if array.dtype.kind not in "biufc":
-        raise RefusedError("an array holds no numbers")
+        raise CannotReplayError("replay.no_numbers")
     return array

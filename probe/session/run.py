@@ -19,7 +19,7 @@ from probe.recording.call_stacks import CallStacks
 from probe.recording.name_filter import NameFilter
 from probe.recording.step_recorder import StepRecorder
 from probe.session.window import wants_rank
-from probe.snapshot.snapshot import Cells, Snapshot
+from probe.snapshot.snapshot import NamedCells, Snapshot
 from probe.store import file_io, layout
 from probe.store.arrays import ArrayWriter
 from probe.store.disk_budget import DiskBudget
@@ -144,7 +144,7 @@ class Run:
             return None
         return recorder
 
-    def begin_snapshot(self, recorder: StepRecorder, step: int, capture: Watcher, cells: Cells) -> None:
+    def begin_snapshot(self, recorder: StepRecorder, step: int, capture: Watcher, cells: NamedCells) -> None:
         """Note the circumstances of the run, unless they are on disk. Task nan_check has written nothing yet.
 
         Args:

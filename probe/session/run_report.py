@@ -9,6 +9,7 @@ import shlex
 import sys
 
 from probe.config.settings import Settings
+from probe.naming import ranges
 
 _log = logging.getLogger("probe")
 
@@ -47,7 +48,7 @@ class RunReport:
     def say(self, settings: Settings, rank: int | None) -> None:
         """Log or print the line, once per process, on rank 0 only. Steps without documents are said on each rank."""
         if self._lost:
-            _log.warning("these steps have no documents, they could not be written: %s", _ranges(self._lost))
+            _log.warning("these steps have no documents, they could not be written: %s", ", ".join(ranges(self._lost)))
             self._lost = []
         if self.said or settings.quiet or rank or settings.level == "debug" or settings.task == "nan_check":
             return
@@ -78,18 +79,3 @@ class RunReport:
         }
         found = [reason for reason, holds in reasons.items() if holds]
         return found[0] if found else "no call was made between start() and stop(), or scope and list matched none"
-
-
-def _ranges(steps: list[int]) -> str:
-    """Return numbers as a text.
-
-    >>> _ranges([3, 4, 5, 9])
-    '3-5, 9'
-    """
-    runs: list[list[int]] = []
-    for step in sorted(set(steps)):
-        if runs and step == runs[-1][-1] + 1:
-            runs[-1].append(step)
-        else:
-            runs.append([step])
-    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)

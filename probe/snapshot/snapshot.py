@@ -25,7 +25,7 @@ from probe.store.documents import encode
 from probe.store.error_log import ErrorGuard
 
 Header = Callable[[], Mapping[str, Any]]
-Cells = Iterable[tuple[str, Any]]
+NamedCells = Iterable[tuple[str, Any]]
 #: the types of a Cell's values that are noted
 _PLAIN = frozenset((bool, int, float, str))
 #: the unsigned numbers of so many bytes
@@ -56,7 +56,7 @@ class Snapshot:
         with ErrorGuard(lambda *_: None, "reading the packages"):
             self._surroundings = self._surroundings or Surroundings()
 
-    def begin(self, recorder: Any, step: int, read: Callable[[Any], Array], header: Header, cells: Cells) -> None:
+    def begin(self, recorder: Any, step: int, read: Callable[[Any], Array], header: Header, cells: NamedCells) -> None:
         """Begin a step. The first one writes run.json.
 
         Args:
@@ -88,7 +88,7 @@ class Snapshot:
         for note in self._notes:
             self._append({"note": note})
 
-    def _parameters(self, cells: Cells) -> dict[str, Any]:
+    def _parameters(self, cells: NamedCells) -> dict[str, Any]:
         """Return a description of each parameter, by its name in a checkpoint."""
         found: dict[str, Any] = {}
         for path, cell in cells:
@@ -172,7 +172,7 @@ class Snapshot:
         file_io.append(os.path.join(self._folder, layout.RUN_LINES), f"{text}\n")
 
 
-def _values(cells: Cells) -> dict[str, dict[str, Any]]:
+def _values(cells: NamedCells) -> dict[str, dict[str, Any]]:
     """Return the numbers and texts that each Cell keeps beside those of every Cell, such as the rate of a dropout."""
     from mindspore import nn
 

@@ -35,7 +35,7 @@ SNAPSHOT = ("probe.snapshot",)
 #: no part of recording either: what calls start, stop and step, and what stands apart
 _BESIDE = (
     "probe.seeding", "probe.doctor", "probe.launch", "probe.private_names", "probe.monitor.msprobe", "probe.replaying",
-    "probe.callbacks", "probe.living",
+    "probe.callbacks", "probe.living", "probe.process.isolated",
 )  # fmt: skip
 _BROAD = ("Exception", "BaseException")
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import doctest
 import importlib
 
@@ -35,3 +36,37 @@ def test_every_public_name_has_a_docstring(module: Module):
 @every_module
 def test_no_module_is_too_long(module: Module):
     assert module.lines <= LONGEST
+
+
+def broken_claims(modules: list[Module]) -> list[str]:
+    """Return the modules that import MindSpore, in rooms whose docstring says that they know none."""
+    claims = [
+        module.path.removesuffix("__init__.py")
+        for module in modules
+        if "Knows no MindSpore" in (ast.get_docstring(module.tree) or "")
+    ]
+    return [module.path for module in modules if module.path.startswith(tuple(claims)) and imports_mindspore(module)]
+
+
+def imports_mindspore(module: Module) -> bool:
+    """Return whether a module imports MindSpore, at any depth."""
+    for node in ast.walk(module.tree):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
+        if any(name.partition(".")[0] == "mindspore" for name in names):
+            return True
+    return False
+
+
+def test_a_room_that_knows_no_mindspore_does_not_import_it():
+    modules = read(ROOT)
+    assert sum("Knows no MindSpore" in module.text for module in modules) >= 3
+    assert broken_claims(modules) == []
+
+
+def test_a_room_that_only_says_that_it_knows_no_mindspore_is_found():
+    claim = '"""The files of a dump. Knows no MindSpore."""\n'
+    modules = [
+        dataclasses.replace(module, text=claim) if module.name == "probe.process" else module for module in read(ROOT)
+    ]
+    assert broken_claims(modules) == ["probe/process/rank.py", "probe/process/run_header.py"]

@@ -23,7 +23,7 @@ import numpy as np
 
 ms.set_context(mode=ms.PYNATIVE_MODE, pynative_synchronize=True)
 ms.set_device("Ascend")
-ms.device_context.ascend.op_tuning.aclnn_cache(cache_queue_length=0)  # docs/ascend.md: two threads that compute
+ms.device_context.ascend.op_tuning.aclnn_cache(cache_queue_length=0)  # docs/compiled.md: two threads that compute
 from mindspore import Tensor, ops
 from probe import PrecisionDebugger
 from tests.ascend.trainings import write_settings

@@ -17,8 +17,8 @@ import pytest
 
 from probe.__main__ import main
 from probe.doctor import counting, environment
+from probe.doctor.bench import Bench
 from probe.doctor.checks import CHECKS
-from probe.doctor.finding import Bench
 from probe.doctor.runner import scrub
 from probe.private_names import PRIVATE_PARTS, TESTED
 from tests.support.pages import page
@@ -61,13 +61,14 @@ def test_every_check_has_a_line_and_nothing_personal_is_in_it(tmp_path):
 CRASH_AND_HANG = """
 import ctypes, threading
 from probe.doctor import calls, memory, numbers, sharing, training
-from probe.doctor.finding import Finding
+from probe.doctor.bench import CheckResult
 memory.memory = lambda bench: ctypes.string_at(0)
 calls.gradients = lambda bench: threading.Event().wait()
 def fail(bench):
     raise ValueError("first line\\nsecond line")
 numbers.numbers = fail
-sharing.two_processes = training.bits = training.time_per_call = lambda bench: Finding("ok", "left out: it takes long")
+left_out = lambda bench: CheckResult("ok", "left out: it takes long")
+sharing.two_processes = training.bits = training.time_per_call = left_out
 """
 
 

@@ -19,8 +19,8 @@ from probe.capture.pynative.context import CaptureContext
 from probe.capture.pynative.operations import OperationHooks
 from probe.debugger import PrecisionDebugger
 from probe.doctor import sharing, training
+from probe.doctor.bench import OK, Bench
 from probe.doctor.checks import CHECKS
-from probe.doctor.finding import OK, Bench
 from probe.measure.reductions import Reductions
 from probe.measure.tensor_reader import TensorReader
 from probe.recording.step_recorder import StepRecorder
@@ -185,9 +185,16 @@ def more_operations(monkeypatch):
 
 
 def no_lock(monkeypatch):
-    broken = "from probe.store import journal, run_folders\njournal.lock = lambda file: True\n"
-    broken += "run_folders.RunFolders._of_other_runs = lambda *_: {}\n"
-    monkeypatch.setattr(sharing, "_SECOND", sharing._SECOND.replace("debugger =", f"{broken}debugger =", 1))
+    monkeypatch.setattr(sharing, "_SECOND", f"{__name__}:record_without_lock")
+
+
+def record_without_lock(*arguments):
+    """Record in the second process, which looks for no lock."""
+    from probe.store import journal, run_folders
+
+    journal.lock = lambda file: True
+    run_folders.RunFolders._of_other_runs = lambda *_: {}
+    sharing.record(*arguments)
 
 
 def slow_calls(monkeypatch):

@@ -120,8 +120,8 @@ def test_a_process_that_is_killed_loses_one_call(device):
             (worker,) = children() - before
             os.kill(worker, signal.SIGKILL)
     assert len(results) == 300
-    lost = [result for result in results if result["verdict"] == "not replayable"]
-    assert [result["reason"] for result in lost] == ["its process ended by signal 9"]
+    lost = [result for result in results if result.verdict == "not replayable"]
+    assert [str(result.reason) for result in lost] == ["its process ended by signal 9"]
 
 
 def test_a_call_that_hangs_loses_itself_alone(tmp_path):
@@ -134,8 +134,8 @@ def test_a_call_that_hangs_loses_itself_alone(tmp_path):
     made.write()
     slow, quick = (describe(next(choose(made.path, f"Functional.{key}"))) for key in ("matmul", "square"))
     found = dict(Pool(1, {"device": "CPU", "dtype": ""}, 2.0).run([slow, quick]))
-    assert found[0]["reason"] == "it did not end within 2 s"
-    assert found[1]["verdict"] == "ok"
+    assert str(found[0].reason) == "it did not end within 2 s"
+    assert found[1].verdict == "ok"
 
 
 SCRIPTED = [

@@ -10,8 +10,9 @@ import pytest
 from mindspore import Tensor, ops
 
 from probe.reading.dumps.run import open as open_run
+from probe.replaying.described import CannotReplayError, not_replayed
 from probe.replaying.describing import describe
-from probe.replaying.refusals import RefusedError
+from probe.replaying.replay import Replayed
 from probe.replaying.worker import replay_call
 from tests.replaying.device import ROUNDING, Device, number, record, rounded, softmax
 from tests.support.nets import build
@@ -28,9 +29,10 @@ def verdicts(folder, name=""):
             if call.parts.kind not in ("api", "cell") or name not in call.name:
                 continue
             try:
-                found[call.name] = replay_call(describe(call))
-            except RefusedError as error:
-                found[call.name] = {"verdict": "not replayable", "reason": str(error), "outputs": []}
+                result = replay_call(describe(call))
+            except CannotReplayError as error:
+                result = not_replayed(error.reason)
+            found[call.name] = Replayed(dump.step, dump.rank, call.name, *result).to_dict()
     return found
 
 

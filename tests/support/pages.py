@@ -15,8 +15,8 @@ CODE = re.compile(r"(`+)(.+?)\1")
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
 #: documents of which the Chinese ones are in docs/zh/ under the same name
 MIRRORED = (
-    "check", "choosing", "doctor", "files", "from-msprobe", "glossary", "guide", "large-runs", "levels", "monitor",
-    "pytorch", "reading", "replay", "run", "settings", "sharded", "symptoms",
+    "check", "choosing", "doctor", "files", "from-msprobe", "glossary", "guide", "large-runs", "monitor", "pytorch",
+    "reading", "replay", "run", "settings", "sharded",
 )  # fmt: skip
 #: English document: its Chinese one
 PAIRS = {
@@ -28,6 +28,7 @@ PAIRS = {
 def every_page():
     """Return all documents of the repository, in both languages."""
     found = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / ".github").rglob("*.md")]
+    found += (ROOT / "tests").rglob("README.md")
     return sorted(path.relative_to(ROOT).as_posix() for path in found)
 
 

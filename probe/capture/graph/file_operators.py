@@ -43,7 +43,7 @@ _GRADIENTS = {ENTER: OF_INPUT, LEAVE: OF_OUTPUT}
 _NEVER = 2**31
 _LATE = (
     "files of ops.TensorDump have not arrived for {:.0f} s; values are null. The device sends them asynchronously: "
-    "docs/ascend.md has MS_DUMP_SLICE_SIZE and MS_DUMP_WAIT_TIME"
+    "docs/compiled.md has MS_DUMP_SLICE_SIZE and MS_DUMP_WAIT_TIME"
 )
 
 

@@ -24,6 +24,7 @@ from probe.config.messages import nearest, printable, refuse
 from probe.config.settings import Settings
 from probe.config.validators import StepSelection
 from probe.errors import SettingsError
+from probe.naming import ranges
 
 _log = logging.getLogger("probe")
 
@@ -190,10 +191,4 @@ def iteration(steps: Iterable[int] | StepSelection) -> str:
     """
     if isinstance(steps, StepSelection):
         return _EVERY_STEP  # the steps are chosen by the counter of iterations instead
-    runs: list[list[int]] = []
-    for step in sorted(steps):
-        if runs and step == runs[-1][-1] + 1:
-            runs[-1].append(step)
-        else:
-            runs.append([step])
-    return "|".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
+    return "|".join(ranges(steps))

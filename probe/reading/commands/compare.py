@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from probe.errors import UsageError
 from probe.reading.commands.arguments import (
     add_choice,
+    add_language,
     add_only_summaries,
     add_parser,
     add_workers,
@@ -54,6 +55,7 @@ def add_compare(commands: Any) -> None:
     parser.add_argument("--map", metavar="FILE", help="yaml or JSON with names in GOLDEN: names in TARGET")
     parser.add_argument("--arrays", default="all", choices=("all", "differs", "none"), help="which arrays are read")
     add_workers(parser)
+    add_language(parser)
     add_only_summaries(parser)
     parser.add_argument("--csv", metavar="FILE", help="write a row for each tensor")
     parser.add_argument("--jsonl", metavar="FILE", help="write a line of JSON for each tensor")
@@ -66,7 +68,8 @@ def add_compare(commands: Any) -> None:
 def run_compare(given: argparse.Namespace) -> int:
     """Run ``probe compare``."""
     from probe.reading.commands.summary_file import write_summaries
-    from probe.reading.compare.answer.comparison import check_rules, compare_runs
+    from probe.reading.compare.answer.comparison import Request, check_rules, compare_runs
+    from probe.reading.compare.answer.summary import summary_text
     from probe.reading.compare.judging.judged_pairs import Options
 
     golden, target = given.a or given.golden_path, given.b or given.target_path
@@ -83,9 +86,9 @@ def run_compare(given: argparse.Namespace) -> int:
         mapping, tuple(map(tuple, given.rule)), factor=given.tolerance, arrays=given.arrays,
         layouts=(given.layout_a, given.layout_b),
     )  # fmt: skip
-    choice = given.step, given.rank
     only_summaries = wants_summaries(given)
-    comparison = compare_runs(golden, target, options, given.noise, choice, workers(given), rows)
+    request = Request(options, given.noise, given.step, given.rank, workers(given), rows)
+    comparison = compare_runs(golden, target, request)
     if only_summaries:
         write_summaries(given.output, _head(comparison, options), comparison.units)
         return 0
@@ -93,7 +96,7 @@ def run_compare(given: argparse.Namespace) -> int:
     if given.json == "-":
         print(json.dumps(comparison.to_dict(), indent=1))
     else:
-        print(comparison)
+        print(summary_text(comparison, given.lang))
     if given.json and given.json != "-":
         with open(given.json, "w", encoding="utf-8") as file:
             json.dump(comparison.to_dict(), file, indent=1)
@@ -108,13 +111,13 @@ def run_compare(given: argparse.Namespace) -> int:
 
 def _head(comparison: ComparisonResult, options: Options) -> Head:
     """Return the head of a file with the summaries of a comparison."""
-    from probe.reading.commands.summary_file import Head
+    from probe.reading.commands.summary_file import Head, encode
 
     settings = {
         "rules": [list(rule) for rule in options.rules], "tolerance": options.factor, "arrays": options.arrays,
         "map": options.mapping, "layouts": list(options.layouts),
     }  # fmt: skip
-    return Head("compare", settings, list(comparison.paths), comparison.alone)
+    return Head("compare", settings, list(comparison.paths), [encode(labels) for labels in comparison.alone])
 
 
 def read_map(path: str) -> dict[str, str]:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from probe.errors import UsageError
-from probe.reading.commands.arguments import add_parser, read_thresholds
+from probe.reading.commands.arguments import add_language, add_parser, read_thresholds
 from probe.reading.commands.findings import add_trend_output, show_nan, show_ranks, show_trend
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ def add_merge(commands: Any) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE", help="the files of the summaries")
     parser.add_argument("--json", action="store_true", help="write the result of compare, nan or ranks as JSON")
     add_trend_output(parser)
+    add_language(parser)
     parser.set_defaults(run=run_merge, failed=2)
 
 
@@ -49,13 +50,15 @@ def run_merge(given: argparse.Namespace) -> int:
 
 
 def _show_comparison(given: argparse.Namespace, head: Head, summaries: list[Any]) -> int:
+    from probe.reading.commands.summary_file import decode
     from probe.reading.compare.answer.comparison import check_rules
     from probe.reading.compare.answer.result import ComparisonResult
     from probe.reading.compare.answer.summary import summary_text
 
     check_rules(head.settings.get("rules", []), summaries)
-    comparison = ComparisonResult((head.paths[0], head.paths[1]), summaries, ([*head.alone[0]], [*head.alone[1]]))
-    print(json.dumps(comparison.to_dict(), indent=1) if given.json else summary_text(comparison))
+    alone = decode(head.alone[0]), decode(head.alone[1])
+    comparison = ComparisonResult((head.paths[0], head.paths[1]), summaries, alone)
+    print(json.dumps(comparison.to_dict(), indent=1) if given.json else summary_text(comparison, given.lang))
     return comparison.status
 
 

@@ -36,6 +36,7 @@ def add_report(commands: Any) -> None:
 
 def run_report(given: argparse.Namespace) -> int:
     """Run ``probe report``."""
+    from probe.reading.compare.answer.comparison import Request
     from probe.reading.compare.judging.judged_pairs import Options
     from probe.reading.report.report import LARGE, Wishes, make_report
 
@@ -43,10 +44,8 @@ def run_report(given: argparse.Namespace) -> int:
         raise UsageError("report takes one dump or two: probe report [GOLDEN] DIR")
     if not given.tolerance >= 0:
         raise UsageError(f"--tolerance: {given.tolerance} is not allowed. Allowed: a number from 0.")
-    wishes = Wishes(
-        given.step, given.rank, not given.no_code, given.all, given.lang, workers(given),
-        Options(factor=given.tolerance),
-    )  # fmt: skip
+    request = Request(Options(factor=given.tolerance), step=given.step, rank=given.rank, workers=workers(given))
+    wishes = Wishes(request, not given.no_code, given.all, given.lang)
     golden = given.paths[0] if len(given.paths) == 2 else ""
     done = make_report(given.output, given.paths[-1], golden, wishes)
     print(f"{given.output}: {done.calls} calls, {text.size(done.size)}")

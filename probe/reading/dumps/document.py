@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import IO, Any, NamedTuple
 
 from probe.errors import UsageError
+from probe.findings.sentence import Sentence
 from probe.reading.dumps.values import record_sharer
 
 #: characters of a document that are read at once
@@ -36,7 +37,7 @@ class Document(NamedTuple):
     data: dict[str, Any]
     stacks: Callable[[], dict[str, list[str]]]
     construct: Callable[[], dict[str, str | None]]
-    notes: list[str]
+    notes: list[Sentence]
     array_path: Callable[[str], str | None] | None = None
 
 

@@ -245,7 +245,7 @@ class Dump:
     @property
     def notes(self) -> list[str]:
         """Remarks on the folder, such as a journal that was not recovered."""
-        return self.document.notes
+        return [str(note) for note in self.document.notes]
 
     @property
     def stacks(self) -> dict[str, list[str]]:

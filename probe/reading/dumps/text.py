@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
+import unicodedata
 from collections.abc import Sequence
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -50,6 +52,15 @@ def number(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     return "-" if value is None else shorten(safe(value), 40)
+
+
+def fact(value: object) -> float | str:
+    """Return a number as a fact, whose form writes six digits; all else as ``number`` writes it.
+
+    >>> fact(1.23456789), fact(float("inf")), fact(None)
+    (1.23456789, 'inf', '-')
+    """
+    return value if isinstance(value, float) and math.isfinite(value) else number(value)
 
 
 def shape(value: object) -> str:
@@ -99,18 +110,36 @@ def columns(lines: Sequence[Sequence[str]], width: int = 0, left: int = 1) -> st
       name    Max
       relu.0  1.5
     """
-    widths = [max(map(len, column)) for column in zip(*lines)]
+    widths = [max(map(space, column)) for column in zip(*lines)]
     if width and widths:
         over = sum(widths) + 2 * len(widths) - width
         widths[0] = max(min(widths[0], 12), widths[0] - max(over, 0))
     made = []
     for cells in lines:
         parts = [
-            shorten(cell, size).ljust(size) if i < left else cell.rjust(size)
+            _cut(cell, size) if i < left else " " * (size - space(cell)) + cell
             for i, (cell, size) in enumerate(zip(cells, widths))
         ]
         made.append("  " + "  ".join(parts).rstrip())
     return "\n".join(made)
+
+
+def space(text: str) -> int:
+    """Return how much room a text needs on a terminal: a Chinese letter is as wide as two others.
+
+    >>> space("Cell"), space("张量")
+    (4, 4)
+    """
+    return len(text) + (0 if text.isascii() else sum(unicodedata.east_asian_width(letter) in "WF" for letter in text))
+
+
+def _cut(cell: str, size: int) -> str:
+    """Return a cell that needs exactly this room."""
+    letters, shown = size, shorten(cell, size)
+    while space(shown) > size and letters > 1:
+        letters -= 1
+        shown = shorten(cell, letters)
+    return shown + " " * (size - space(shown))
 
 
 def fit(lines: str, width: int) -> str:

@@ -5,12 +5,12 @@
 from __future__ import annotations
 
 import gc
-import os
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from probe.errors import UsageError
+from probe.process.isolated import cores
 from probe.process.progress import progress
 
 Result = TypeVar("Result")
@@ -31,14 +31,6 @@ class Workers(NamedTuple):
 
 
 HERE = Workers()
-
-
-def cores() -> int:
-    """Return how many cores this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:
-        return os.cpu_count() or 1
 
 
 def run_unit(function: Callable[..., Any], unit: tuple[Any, ...]) -> bytes:

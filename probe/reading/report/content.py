@@ -9,15 +9,15 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
+from probe.findings.sentence import CHINESE, Sentence, say
 from probe.reading.compare.answer.result import ComparisonResult
 from probe.reading.compare.origins.origin import Origin
 from probe.reading.dumps.frames import Frame
 from probe.reading.dumps.text import safe
 from probe.reading.one_run.nan import in_order
 from probe.reading.one_run.rank_checks import RankFinding, check_digests
-from probe.reading.one_run.trend import findings
+from probe.reading.one_run.trend import TrendFinding, findings
 from probe.reading.report import part as kinds
-from probe.reading.report.chinese import chinese
 from probe.reading.report.code import Code, short_paths, without_paths
 from probe.reading.report.merge import Merged
 from probe.reading.report.monitored import alarms_of, main_lines
@@ -54,7 +54,7 @@ class ContentMaker:
     """
 
     def __init__(
-        self, paths: tuple[str, str], parts: list[Part], alone: tuple[list[str], list[str]], with_code: bool = True,
+        self, paths: tuple[str, str], parts: list[Part], alone: tuple[list[Any], list[Any]], with_code: bool = True,
         everything: bool = False,
     ) -> None:  # fmt: skip
         self._paths, self._parts, self._alone = paths, parts, alone
@@ -63,6 +63,7 @@ class ContentMaker:
         self._merged = Merged(parts, everything)
         self._code = Code(self._merged.texts["stacks"], with_code)
         self._with_code = with_code
+        self._chinese: dict[str, str] = {}
         self._find = {(unit["step"], str(unit["rank"])): unit for unit in self._merged.units}
 
     def content(self) -> Content:
@@ -80,19 +81,27 @@ class ContentMaker:
             "a": names[0], "b": names[1], "two": result is not None,
             "units": [{**unit, "error": self._clean(unit["error"])} for unit in merged.units],
             "states": kinds.STATES, "verdicts": kinds.VERDICTS, "tables": tables, "frames": self._code.frames,
-            "stacks": self._code.stacks, "parents": parents, "notes": merged.notes, "histograms": merged.histograms,
+            "stacks": self._code.stacks, "parents": parents, "histograms": merged.histograms,
+            "notes": {call: self._said(note) for call, note in merged.notes.items()},
             "origins": [self._origin(origin) for origin in origins[:_MOST]],
             "later": [self._origin(origin) for origin in later[:_MOST]],
-            "soft": [self._clean(item.sentence) for item in (result.soft if result else [])[:20]],
+            "soft": [self._said(item.said) for item in (result.soft if result else [])[:20]],
             "series": self._series(), "trends": self._trends(), "ranks": self._ranks(), "dropped": merged.dropped,
             "counts": self._counts(), "remarks": self._remarks(), "code": self._with_code,
             "comparable": result.is_comparable if result else True,
+            "chinese": self._chinese,
         }  # fmt: skip
-        description["chinese"] = _chinese(description)
         return Content(description, merged, result.status if result else int(bool(origins)))
 
     def _clean(self, text: str) -> str:
         return without_paths(text, self._paths)
+
+    def _said(self, said: Sentence | str) -> str:
+        """Return a sentence in English, and keep its Chinese; a text of a broken file has none."""
+        english = self._clean(str(said))
+        if isinstance(said, Sentence):
+            self._chinese[english] = self._clean(said.text(CHINESE))
+        return english
 
     def _mark(self, origins: list[Origin]) -> None:
         """Give the calls where a difference begins their state."""
@@ -114,7 +123,7 @@ class ContentMaker:
         return {
             "kind": origin.kind, "name": safe(origin.name), "place": safe(origin.place),
             "cell": safe(origin.cell or ""),
-            "step": origin.step, "rank": origin.rank, "ranks": origin.ranks, "sentence": self._clean(origin.sentence),
+            "step": origin.step, "rank": origin.rank, "ranks": origin.ranks, "sentence": self._said(origin.said),
             "code": self._code.place(frame) if frame else None, "rel": _number(origin.rel_l2),
             "more": [safe(name) for name in origin.more],
         }  # fmt: skip
@@ -154,15 +163,18 @@ class ContentMaker:
                     trend.setdefault(name, {}).setdefault(part.rank, {})[part.step] = value
         steps = sorted({part.step for part in self._parts if part.step is not None})
         found = [*findings(trend, steps), *alarms_of(self._paths[1])]
-        return [{**item.to_dict(), "name": safe(item.name)} for item in found[:_MOST]]
+        return [self._fields(item) for item in found[:_MOST]]
+
+    def _fields(self, finding: TrendFinding | RankFinding) -> dict[str, Any]:
+        """Return the fields of a finding; the page has its sentence as text."""
+        fields = finding.to_dict()
+        del fields["key"], fields["facts"]
+        return {**fields, "name": safe(finding.name), "sentence": self._said(finding.said)}
 
     def _ranks(self) -> list[dict[str, Any]]:
         digests = [part.digest for part in self._parts if part.digest is not None]
         found: list[RankFinding] = check_digests(digests) if len({item.rank for item in digests}) > 1 else []
-        return [
-            {**item.to_dict(), "name": safe(item.name), "sentence": self._clean(item.sentence)}
-            for item in found[:_MOST]
-        ]
+        return [self._fields(item) for item in found[:_MOST]]
 
     def _counts(self) -> dict[str, Any]:
         states: Counter[str] = Counter()
@@ -179,25 +191,19 @@ class ContentMaker:
 
     def _remarks(self) -> list[str]:
         """Return what the reader should know: how the runs differ, dumps that could not be read or compared."""
-        found = [f"{side}: {label}" for side, labels in zip("AB", self._alone) for label in labels[:20]]
-        said: dict[str, None] = dict.fromkeys(f"not compared, only in {label}" for label in found)
+        sides = [(side, label) for side, labels in zip("AB", self._alone) for label in labels[:20]]
+        found: dict[Sentence | str, None] = dict.fromkeys(
+            say("report.only_in", side=side, name=label) for side, label in sides
+        )
         for part in self._parts:
             if part.summary:
-                said.update(
-                    dict.fromkeys([*(f"the runs differ: {line}" for line in part.summary.header), *part.summary.notes])
-                )
+                found.update(dict.fromkeys(say("compare.runs_differ", difference=line) for line in part.summary.header))
+                found.update(dict.fromkeys(part.summary.notes))
             if part.found:
-                said.update(dict.fromkeys(f"close to overflow: {name}" for name in part.found.near[:3]))
+                found.update(dict.fromkeys(say("report.overflow", name=name) for name in part.found.near[:3]))
             if part.error:
-                said[part.error] = None
-        return [self._clean(line) for line in list(said)[:30]]
-
-
-def _chinese(description: dict[str, Any]) -> dict[str, str]:
-    """Return the sentences of all findings -> the same in Chinese."""
-    findings = (item for key in ("origins", "later", "ranks", "trends") for item in description[key])
-    said = [*(item["sentence"] for item in findings), *description["soft"], *description["remarks"]]
-    return {sentence: chinese(sentence) for sentence in said}
+                found[part.error] = None
+        return [self._said(line) for line in list(found)[:30]]
 
 
 def _number(value: float | None) -> float | str | None:

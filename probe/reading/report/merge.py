@@ -7,6 +7,7 @@ from __future__ import annotations
 from array import array
 from typing import Any
 
+from probe.findings.sentence import Sentence
 from probe.reading.report import part as kinds
 from probe.reading.report.columns import Texts, joined
 from probe.reading.report.part import CALL_COLUMNS, ROW_COLUMNS, ROW_NUMBERS, TABLES, Column, Part
@@ -35,7 +36,7 @@ class Merged:
 
     def __init__(self, parts: list[Part], everything: bool = False) -> None:
         self.texts = {table: Texts() for table in dict.fromkeys(TABLES.values())}
-        self.notes: dict[int, str] = {}
+        self.notes: dict[int, Sentence] = {}
         self.histograms: dict[int, list[int]] = {}
         self.units: list[dict[str, Any]] = []
         self.dropped = 0

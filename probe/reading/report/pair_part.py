@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from probe.findings.sentence import clauses, say
 from probe.reading.compare.answer.unit import compare_unit
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
 from probe.reading.compare.judging.verdicts import HARD, Slot
@@ -27,6 +28,8 @@ _CODES = {verdict: code for code, verdict in enumerate(VERDICTS)}
 #: how much larger the difference of an output is than that of the inputs, before it counts as grown
 _GROWN, _FLOOR = 10.0, 1e-7
 _VALUE = 300
+#: key of an entry -> the sentence about it
+_NOTES = {"raised": "report.raised", "pending": "report.pending", "error": "report.error"}
 
 
 def pair_part(folder_a: DumpFolder, folder_b: DumpFolder, options: Options) -> Part:
@@ -245,6 +248,6 @@ def stack_adder(maker: PartMaker) -> Callable[[list[str] | None], int]:
 def add_note(part: Part, number: int, entry: Any) -> None:
     """Keep what an entry says beside its values: that the call raised, or that nobody waited for it."""
     if isinstance(entry, dict):
-        said = [f"{key}: {shorten(safe(entry[key]), _VALUE)}" for key in ("raised", "pending", "error") if key in entry]
+        said = [say(row, text=shorten(safe(entry[key]), _VALUE)) for key, row in _NOTES.items() if key in entry]
         if said:
-            part.extras.notes[number] = "; ".join(said)
+            part.extras.notes[number] = clauses(*said)

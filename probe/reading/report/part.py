@@ -8,6 +8,7 @@ from array import array
 from dataclasses import dataclass, field
 from typing import Any, Union
 
+from probe.findings.sentence import Sentence
 from probe.reading.compare.origins.origin import Origin
 from probe.reading.compare.origins.unit_summary import UnitSummary
 from probe.reading.one_run.nan import Found
@@ -43,11 +44,11 @@ class Extras:
     """The rare parts of a step.
 
     Attributes:
-        notes: call -> what else its entry says: that it raised, or is pending.
+        notes: call -> what else its entry says, as a sentence: that it raised, or is pending.
         histograms: row -> counts of elements by the logarithm of their relative error.
     """
 
-    notes: dict[int, str] = field(default_factory=dict)
+    notes: dict[int, Sentence] = field(default_factory=dict)
     histograms: dict[int, list[int]] = field(default_factory=dict)
 
 

@@ -8,12 +8,11 @@ import os
 from typing import NamedTuple
 
 from probe.errors import UsageError
-from probe.reading.compare.answer.comparison import pair_folders
-from probe.reading.compare.judging.judged_pairs import Options
+from probe.reading.compare.answer.comparison import Request, pair_folders
 from probe.reading.dumps.query import folders
 from probe.reading.dumps.run import Run
 from probe.reading.dumps.run import open as open_run
-from probe.reading.dumps.work import HERE, Workers, run_units
+from probe.reading.dumps.work import Workers, run_units
 from probe.reading.report.content import Content, ContentMaker
 from probe.reading.report.page import write
 from probe.reading.report.pair_part import pair_part
@@ -28,22 +27,16 @@ class Wishes(NamedTuple):
     """The wishes of the user for a report.
 
     Attributes:
-        step: which steps, as "0,4-6".
-        rank: which ranks, likewise.
+        request: which steps and ranks, the processes that work, and the settings of the comparison.
         with_code: whether source lines and folders of the code are kept.
         everything: whether all rows are kept, however many there are.
         language: "en", "zh", or "" for that of the browser.
-        workers: the processes that work.
-        options: the settings of the comparison.
     """
 
-    step: str = ""
-    rank: str = ""
+    request: Request = Request()
     with_code: bool = True
     everything: bool = False
     language: str = ""
-    workers: Workers = HERE
-    options: Options = Options()
 
 
 class Outcome(NamedTuple):
@@ -91,7 +84,7 @@ def report(
         print(outcome.status, outcome.calls)
     """
     sides = [side.path if isinstance(side, Run) else os.fspath(side) for side in (a, b) if side is not None]
-    wishes = Wishes(step, rank, workers=Workers(jobs, scheduler))
+    wishes = Wishes(Request(step=step, rank=rank, workers=Workers(jobs, scheduler)))
     return make_report(path, sides[-1], sides[0] if b is not None else "", wishes)
 
 
@@ -102,18 +95,19 @@ def make_content(path: str, golden: str = "", wishes: Wishes | None = None) -> C
         UsageError: when there is no dump, or nothing can be compared.
     """
     wishes = wishes or Wishes()
+    step, rank, workers = wishes.request.step, wishes.request.rank, wishes.request.workers
     run = open_run(path)
     if golden:
-        pairs, alone = pair_folders(open_run(golden), run, wishes.step, wishes.rank)
-        units = [(*pair, wishes.options) for pair in pairs]
-        parts = list(run_units(pair_part, units, wishes.workers))
+        pairs, alone = pair_folders(open_run(golden), run, step, rank)
+        units = [(*pair, wishes.request.options) for pair in pairs]
+        parts = list(run_units(pair_part, units, workers))
     else:
         if not run.folders and find_series(path):
             raise UsageError(
                 f"{path} has rows of the monitor and no dump, which a report needs: see probe watch {path}"
             )
-        chosen = [(folder,) for folder in folders(run, wishes.step, wishes.rank)]
-        parts, alone = list(run_units(run_part, chosen, wishes.workers, "reading")), ([], [])
+        chosen = [(folder,) for folder in folders(run, step, rank)]
+        parts, alone = list(run_units(run_part, chosen, workers, "reading")), ([], [])
     if all(part.error for part in parts):
         raise UsageError(parts[0].error)
     return ContentMaker((golden, path), parts, alone, wishes.with_code, wishes.everything).content()

@@ -37,6 +37,27 @@ def test_the_origin_is_named_with_its_line_of_code(tmp_path):
     assert first["code"] == ["model/attention.py", 48, "construct", "scores = q @ k * the_secret_scale", 1]
 
 
+def test_every_sentence_about_two_runs_is_there_in_chinese(tmp_path):
+    golden, mine = faulty(tmp_path)
+    one_dump(golden, 0.25, 1.0, step=9)
+    made = {"Functional.f.0.forward": builders.forward([builders.tensor()], [builders.tensor()])}
+    for folder, more in ((golden, {}), (mine, {"raised": "ValueError: x", "pending": "nobody waited"})):
+        data = {name: {**entry, **more} for name, entry in made.items()}
+        builders.write(folder / "step5" / "rank0", data, run={"seed": len(more)})
+        builders.write(folder / "step0" / "rank4", {**data, **made}, run={"seed": len(more)})
+    _, found, _ = report(tmp_path, golden, mine)
+    description = found["description"]
+    said = [item["sentence"] for item in (*description["origins"], *description["later"])]
+    said += [*description["soft"], *description["remarks"], *description["notes"].values()]
+    for words in ("not compared, only in A: step 9, rank 0", "the runs differ: seed: 0 in A, 2 in B",
+                  "raised: ValueError: x; pending: nobody waited"):  # fmt: skip
+        assert words in said
+    chinese = [description["chinese"][sentence] for sentence in said]
+    assert all(re.search("[\u4e00-\u9fff]", sentence) for sentence in chinese), chinese
+    assert [words for sentence in chinese for words in re.findall(r"(?<![\w.])[a-z]+ [a-z]+\b", sentence)
+            if words != "nobody waited"] == []  # fmt: skip
+
+
 def test_every_call_and_number_of_both_runs_is_in_the_page(tmp_path):
     golden, mine = faulty(tmp_path)
     _, found, _ = report(tmp_path, golden, mine)

@@ -8,12 +8,12 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Union
+from typing import Any, NamedTuple, Union
 
 from probe.errors import UsageError
 from probe.reading.compare.answer.result import ComparisonResult
 from probe.reading.compare.answer.summary import one_line, summary_text
-from probe.reading.compare.answer.unit import compare_unit, part_path
+from probe.reading.compare.answer.unit import compare_unit, noise_unit, part_path
 from probe.reading.compare.distances.tolerance import Rule
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
 from probe.reading.compare.layouts.groups import layout_pairs
@@ -23,10 +23,30 @@ from probe.reading.dumps.query import folders
 from probe.reading.dumps.run import Run
 from probe.reading.dumps.run import open as open_run
 from probe.reading.dumps.source import DumpFolder
-from probe.reading.dumps.work import Workers, run_units
+from probe.reading.dumps.work import HERE, Workers, run_units
 
 #: one side of a comparison: a path, a run or one dump
 Side = Union[str, "os.PathLike[str]", Run, Dump]
+
+
+class Request(NamedTuple):
+    """How two runs are compared.
+
+    Attributes:
+        options: the settings, which every unit of the work gets.
+        noise: a second golden run; None for none.
+        step: which steps, as "0,4-6".
+        rank: which ranks, likewise.
+        workers: the processes that work.
+        rows: form -> the file that gets a row for each tensor.
+    """
+
+    options: Options = Options()
+    noise: Side | None = None
+    step: str = ""
+    rank: str = ""
+    workers: Workers = HERE
+    rows: Mapping[str, str | os.PathLike[str]] = {}
 
 
 class Comparison(ComparisonResult):
@@ -54,7 +74,7 @@ class Comparison(ComparisonResult):
         self,
         paths: tuple[str, str],
         units: list[UnitSummary],
-        alone: tuple[list[str], list[str]],
+        alone: tuple[list[Any], list[Any]],
         pairs: list[tuple[DumpFolder, DumpFolder]],
         options: Options,
     ) -> None:
@@ -130,40 +150,30 @@ def compare(
         assert comparison.ok
     """
     options = Options(dict(mapping or {}), tuple(rules), {}, tolerance, arrays, layouts=(layout_a, layout_b))
-    comparison = compare_runs(a, b, options, noise, (step, rank), Workers(jobs, scheduler), rows or {})
+    comparison = compare_runs(a, b, Request(options, noise, step, rank, Workers(jobs, scheduler), rows or {}))
     check_rules(rules, comparison.units)
     return comparison
 
 
-def compare_runs(
-    a: Side,
-    b: Side,
-    options: Options,
-    noise: Side | None,
-    choice: tuple[str, str],
-    workers: Workers,
-    rows: Mapping[str, str | os.PathLike[str]],
-) -> Comparison:
+def compare_runs(a: Side, b: Side, request: Request) -> Comparison:
     """Compare two runs as ``compare`` does; a rule may fit no tensor of this part of them.
 
     Args:
         a: A, the golden one.
         b: B, yours.
-        options: the settings.
-        noise: a second golden run.
-        choice: which steps, and which ranks.
-        workers: the processes that work.
-        rows: the files that get a row for each tensor.
+        request: how they are compared.
 
     Raises:
         UsageError: when there is no dump, or nothing can be compared.
     """
     run_a, run_b = _run(a), _run(b)
+    options, noise, choice = request.options, request.noise, (request.step, request.rank)
     _check(options.rules, options.arrays)
     layouts = layout_pairs(run_a, run_b, options.layouts, *choice, options.mapping, noise is not None)
     pairs, alone = layouts or pair_folders(run_a, run_b, *choice)
-    options = options._replace(noise=_noise(run_a, noise))
-    units = _run_units(pairs, options, workers, rows)
+    if noise is not None:
+        options = options._replace(noise=_noise(run_a, _run(noise), request))
+    units = _run_units(pairs, options, request)
     return Comparison((run_a.path, run_b.path), units, alone, pairs, options)
 
 
@@ -183,11 +193,10 @@ def check_rules(rules: Sequence[tuple[str, str]], units: Sequence[UnitSummary]) 
         raise UsageError(f"--rule: no tensor has a name in which {', '.join(map(repr, unused))} is found")
 
 
-def _run_units(
-    pairs: list[tuple[DumpFolder, DumpFolder]], options: Options, workers: Workers, rows: Mapping[str, Any]
-) -> list[UnitSummary]:
+def _run_units(pairs: list[tuple[DumpFolder, DumpFolder]], options: Options, request: Request) -> list[UnitSummary]:
     from probe.reading.compare.answer.export import join_parts
 
+    rows, workers = request.rows, request.workers
     with contextlib.ExitStack() as stack:
         bases = {form: os.path.join(_scratch(stack, path, workers), form) for form, path in rows.items()}
         units = []
@@ -229,25 +238,18 @@ def _run(side: Side) -> Run:
     return Run(side.path, [side.folder]) if isinstance(side, Dump) else open_run(side)
 
 
-def _noise(run_a: Run, noise: Side | None) -> dict[Any, dict[str, float]]:
-    """Return how far each tensor is apart in two golden runs."""
-    if noise is None:
-        return {}
-    found: dict[Any, dict[str, float]] = {}
-    for folder_a, folder_b in pair_folders(run_a, _run(noise), "", "")[0]:
-        comparing = JudgedPairs(Dump(folder_a), Dump(folder_b), Options())
-        names = comparing.alignment.flows[0].names
-        found[folder_a.step, folder_a.rank] = {
-            f"{names[pair.a]}.{slot.place}": slot.distance.rel_l2
-            for pair, slot in comparing.rows()
-            if slot is not None and slot.distance.rel_l2
-        }
-    return found
+def _noise(golden: Run, again: Run, request: Request) -> dict[Any, dict[str, float]]:
+    """Return how far each tensor is apart in two golden runs, by step and rank."""
+    pairs, _ = pair_folders(golden, again, "", "")
+    options = Options(arrays="none" if request.options.arrays == "none" else "all")
+    units = [(*pair, options) for pair in pairs]
+    found = run_units(noise_unit, units, request.workers, "measuring the noise")
+    return {(folder.step, folder.rank): apart for (folder, _), apart in zip(pairs, found)}
 
 
 def pair_folders(
     run_a: Run, run_b: Run, step: str, rank: str
-) -> tuple[list[tuple[DumpFolder, DumpFolder]], tuple[list[str], list[str]]]:
+) -> tuple[list[tuple[DumpFolder, DumpFolder]], tuple[list[Any], list[Any]]]:
     """Return the pairs of folders of one step and rank, and the dumps that only one run has.
 
     Raises:

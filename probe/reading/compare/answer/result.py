@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from probe.findings.sentence import say
 from probe.reading.compare.origins.across_ranks import first_origins, once
 from probe.reading.compare.origins.origin import Origin
 from probe.reading.compare.origins.unit_summary import UnitSummary
@@ -28,7 +29,7 @@ class ComparisonResult:
         later: places that follow from an origin by the dataflow, but are suspicious by themselves.
     """
 
-    def __init__(self, paths: tuple[str, str], units: list[UnitSummary], alone: tuple[list[str], list[str]]) -> None:
+    def __init__(self, paths: tuple[str, str], units: list[UnitSummary], alone: tuple[list[Any], list[Any]]) -> None:
         self.paths, self.units, self.alone = paths, units, alone
         self.origins, self.later = first_origins(units)
 
@@ -90,6 +91,7 @@ class ComparisonResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the summary for JSON."""
+        outside = str(say("compare.outside_cells"))
         return {
             "a": self.paths[0],
             "b": self.paths[1],
@@ -101,16 +103,16 @@ class ComparisonResult:
             "verdicts": self.verdicts,
             "only_a": self.only_a,
             "only_b": self.only_b,
-            "not_compared": {"a": self.alone[0], "b": self.alone[1]},
+            "not_compared": {side: [str(label) for label in labels] for side, labels in zip("ab", self.alone)},
             "errors": self.errors,
-            "header": [line for unit in self.units[:1] for line in unit.header],
+            "header": [str(line) for unit in self.units[:1] for line in unit.header],
             "units": [
                 {
                     "step": unit.step,
                     "rank": unit.rank,
                     "verdicts": unit.counts.verdicts,
                     "pairs": unit.counts.pairs,
-                    "cells": unit.counts.cells,
+                    "cells": {name or outside: cell for name, cell in unit.counts.cells.items()},
                 }
                 for unit in self.units
             ],

@@ -5,10 +5,10 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, Union
 
-from probe.findings.sentence import say
-from probe.reading.compare.answer.update_sentences import line_of, update_sentence
+from probe.findings.sentence import NOTHING, Sentence, clauses, say
+from probe.reading.compare.answer.update_sentences import update_sentence
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.judging.arrays import Arrays
 from probe.reading.compare.judging.verdicts import (
@@ -48,8 +48,13 @@ from probe.reading.dumps.frames import user_frame
 from probe.reading.dumps.values import NUMBERS, is_tensor
 
 _CONTEXT, _ROAD = 2, 8
-_PLACES = {"kwargs": "argument", "attributes": "attribute", "model_parameters": "parameter"}
-_PERMUTED = "; or an input holds the same numbers in other places: only summary_mode md5 or task tensor can tell"
+#: the first word of a place -> its sentence
+_PLACES = {
+    "input": "compare.input", "output": "compare.output", "kwargs": "compare.argument",
+    "attributes": "compare.attribute", "model_parameters": "compare.model_parameter",
+}  # fmt: skip
+#: a name as it stands in the dump, or words for the thing
+Name = Union[str, Sentence]
 
 
 class Describer:
@@ -59,11 +64,13 @@ class Describer:
         graph: the dataflow.
         a: A.
         b: B.
+        arrays: the arrays of both; None where none may be read.
     """
 
-    def __init__(self, graph: Graph, a: Dump, b: Dump) -> None:
+    def __init__(self, graph: Graph, a: Dump, b: Dump, arrays: Arrays | None) -> None:
         self._graph = graph
         self._dumps = a, b
+        self._arrays = arrays
         nodes = range(len(graph.pairs))
         self._first_backward = next((node for node in nodes if graph.parts(node).direction == BACKWARD), len(nodes))
 
@@ -86,7 +93,7 @@ class Describer:
         return Origin(
             kind=finding.kind,
             site=Site(name, place, cell, dump.step, dump.rank, node, node > self._first_backward),
-            said=say("text", text=self._sentence(finding, slot)),
+            said=self._sentence(finding, slot),
             code=CodeLine(stack, user_frame(stack)),
             rel_l2=self._distance(node, slot),
             why=finding.why,
@@ -102,102 +109,103 @@ class Describer:
     def _stack(self, node: int) -> list[str]:
         return self._dumps[int(self._graph.pairs[node].b != NONE)].stacks.get(self._graph.name(node), [])
 
-    def _change(self, node: int) -> str:
+    def _change(self, node: int) -> Sentence:
         """Return that only one side has a call between gradients and optimizer, with its line."""
         if node == NONE:
-            return ""
+            return NOTHING
         frame = user_frame(self._stack(node))
-        return line_of(self._graph, node, f"{os.path.basename(frame.file)}:{frame.line}" if frame else "")
+        line = say("compare.code", file=os.path.basename(frame.file), line=frame.line) if frame else NOTHING
+        side = "AB"[int(self._graph.pairs[node].b != NONE)]
+        return say("compare.only_call", side=side, name=self._graph.name(node), code=line)
 
     def _distance(self, node: int, slot: Slot | None) -> float | None:
         slots = [slot] if slot is not None else [slot for slot in self._graph.slots[node] if slot.verdict in HARD]
         known = [slot.distance.rel_l2 for slot in slots if slot.distance.rel_l2 is not None]
         return max(known, default=None)
 
-    def _sentence(self, finding: Finding, slot: Slot | None) -> str:  # noqa: PLR0911 (one line for each kind)
-        name = self._graph.name(finding.node)
-        where = self._where(finding.node)
+    def _sentence(self, finding: Finding, slot: Slot | None) -> Sentence:  # noqa: PLR0911 (one line for each kind)
+        name, numbers = self._graph.name(finding.node), _numbers(slot)
+        place = _place(finding.place)
         if finding.kind == PARAMETER and finding.parameter:
-            cell, parameter = finding.parameter
-            other_bits = slot is not None and slot.verdict == OTHER_BITS
-            change = "has other bits, though equal statistics," if other_bits else "differs"
-            numbers = "" if other_bits else _numbers(slot)
-            owner = entry_name.cell_label(cell) if entry_name.parse(cell).kind in (CELL, GRADIENT) else "the model"
-            return f"{parameter} of {owner} {change} before its first use{numbers}{self._order(slot)}"
+            return clauses(self._parameter(*finding.parameter, slot), self._order(slot))
         if finding.kind == DATA:
-            return f"the batch differs: {name}, {_place(finding.place)}{_numbers(slot)}{self._order(slot, True)}"
+            batch = say("compare.batch", name=name, place=place, numbers=numbers)
+            return clauses(batch, self._order(slot, True))
         if finding.kind == OUTSIDE:
-            return (
-                f"{name}, {_place(finding.place)}, comes from outside of the recorded calls (a constant or parameter "
-                f"of {where}?) and differs{_numbers(slot)}"
-            )
+            where = self._where(finding.node)
+            return say("compare.outside", name=name, place=place, where=where, numbers=numbers)
         if finding.kind == OPTIMIZER and slot is not None:
             change = self._change(finding.source)
             return update_sentence(self._graph, finding.node, slot, change, self._dumps[1].step)
         if finding.kind == ARGUMENT:
             return self._argument(name, slot)
         if finding.kind == WIRING:
-            return self._wiring(finding, name)
+            return self._wiring(finding, name, place)
         if finding.kind == CALLS:
-            return self._calls(finding.node, where) + self._without_gradient(finding)
+            return self._calls(finding)
         if finding.kind == GRADIENT_KIND:
             return self._gradient(finding, name, slot)
         if finding.kind == RANDOM:
-            return f"{name} draws other random numbers: seeds or the order of calls differ{_numbers(slot)}" + (
-                self._permutation_note(finding.node)
-            )
+            drawn = say("compare.random", name=name, numbers=numbers)
+            return clauses(drawn, self._permutation_note(finding.node))
         if finding.kind == COMMUNICATION:
-            return f"{name} gives another result, though its inputs agree on this rank{_numbers(slot)}"
+            return say("compare.communication", name=name, numbers=numbers)
         return self._computation(finding.node, name, slot)
 
-    def _order(self, slot: Slot | None, is_batch: bool = False) -> str:
-        """Return the relation of one tensor to the other, such as the same rows in another order; "" for none."""
+    @staticmethod
+    def _parameter(cell: str, parameter: str, slot: Slot | None) -> Sentence:
+        is_of_cell = entry_name.parse(cell).kind in (CELL, GRADIENT)
+        owner = entry_name.cell_label(cell) if is_of_cell else say("compare.model")
+        if slot is not None and slot.verdict == OTHER_BITS:
+            return say("compare.parameter_bits", parameter=parameter, owner=owner)
+        return say("compare.parameter", parameter=parameter, owner=owner, numbers=_numbers(slot))
+
+    def _order(self, slot: Slot | None, is_batch: bool = False) -> Sentence:
+        """Return the relation of one tensor to the other, such as the same rows in another order."""
         if slot is None or not is_tensor(slot.a) or not is_tensor(slot.b):
-            return ""
-        found = Arrays(self._dumps[0].path, self._dumps[1].path).relation(slot.a, slot.b)
-        if found:
-            return f"; B {found}"
-        order = "rows in another order" if is_batch else "numbers in other places"
-        return f"; perhaps the same {order}" if is_permuted(slot) else ""
+            return NOTHING
+        found = self._arrays.relation(slot.a, slot.b) if self._arrays else NOTHING
+        if found or not is_permuted(slot):
+            return found
+        return say("compare.perhaps_rows") if is_batch else say("compare.perhaps_places")
 
-    def _where(self, node: int) -> str:
+    def _where(self, node: int) -> Name:
         flow, place = self._graph.flow(node)
-        return entry_name.cell_label(flow.cells[place]) or "the model or the script"
+        return entry_name.cell_label(flow.cells[place]) or say("compare.model_or_script")
 
-    def _argument(self, name: str, slot: Slot | None) -> str:
+    def _argument(self, name: str, slot: Slot | None) -> Sentence:
         if slot is None:
-            return f"{name} is given other arguments"
+            return say("compare.arguments", name=name)
+        left, right = other_text(slot)
         if is_tensor(slot.a) and is_tensor(slot.b):
             left, right = (f"{side.get('dtype')} {text.shape(side.get('shape'))}" for side in (slot.a, slot.b))
-            return f"{name}, {_place(slot.place)}: {left} in A, {right} in B"
-        left, right = other_text(slot)
-        return f"{name}, {_place(slot.place)}: {left} in A, {right} in B"
+        return say("compare.other_argument", name=name, place=_place(slot.place), left=left, right=right)
 
-    def _wiring(self, finding: Finding, name: str) -> str:
+    def _wiring(self, finding: Finding, name: str, place: Name) -> Sentence:
         graph = self._graph
         nodes = graph.producer_nodes(finding.node, finding.place)
         if nodes[0] == nodes[1]:
             if graph.uses_other_output(finding.node, finding.place):
-                maker = self._own_name(nodes[0], 1)
-                return f"{name}, {_place(finding.place)}, is another output of {maker} in B than in A"
+                return say("compare.other_output", name=name, place=place, maker=self._own_name(nodes[0], 1))
             nodes = graph.root_nodes(finding.node, finding.place)
         names = [self._own_name(node, side) for side, node in enumerate(nodes)]
         for _ in range(_ROAD):  # of calls with one name that are no partners the Cells tell more, or the calls before
             if names[0] != names[1]:
-                return f"{name}, {_place(finding.place)}, comes from {names[0]} in A, from {names[1]} in B"
+                break
             known = [self._name_in_cell(node, side) for side, node in enumerate(nodes)]
             if known[0] == known[1]:
                 nodes = self._maker(nodes[0], 0), self._maker(nodes[1], 1)
                 known = [self._own_name(node, side) for side, node in enumerate(nodes)]
             names = known if NONE not in nodes else names
         if names[0] == names[1]:
-            return f"{name}, {_place(finding.place)}, has another content: {names[0]} is another call in A than in B"
-        return f"{name}, {_place(finding.place)}, comes from {names[0]} in A, from {names[1]} in B"
+            return say("compare.other_content", name=name, place=place, maker=names[0])
+        return say("compare.wiring", name=name, place=place, left=names[0], right=names[1])
 
-    def _name_in_cell(self, node: int, side: int) -> str:
+    def _name_in_cell(self, node: int, side: int) -> Name:
         flow, place = self._graph.alignment.flows[side], self._graph.pairs[node][:2][side]
         cell = entry_name.cell_label(flow.cells[place]) if NONE not in (node, place) else None
-        return self._own_name(node, side) + (f" of {cell}" if cell else "")
+        own = self._own_name(node, side)
+        return say("compare.of", name=own, owner=cell) if cell else own
 
     def _maker(self, node: int, side: int) -> int:
         """Return the node that made the first input of a node, on one side; -1 for none."""
@@ -205,93 +213,104 @@ class Describer:
         links = flow.links[place] if NONE not in (node, place) else ()
         return self._graph.node_of(flow, links[0].producer) if links and links[0].producer >= 0 else NONE
 
-    def _own_name(self, node: int, side: int) -> str:
+    def _own_name(self, node: int, side: int) -> Name:
         if node == NONE:
-            return "outside of the recorded calls"
+            return say("compare.not_recorded")
         pair = self._graph.pairs[node]
         place = pair.b if side else pair.a
         return self._graph.name(node) if place == NONE else self._graph.alignment.flows[side].names[place]
 
-    def _calls(self, node: int, where: str) -> str:
-        graph = self._graph
-        pair = graph.pairs[node]
+    def _calls(self, finding: Finding) -> Sentence:
+        graph, node, where = self._graph, finding.node, self._where(finding.node)
+        pair, lack = graph.pairs[node], self._without_gradient(finding)
+        lacks = say("compare.because", reason=lack) if lack else NOTHING
         if NONE not in (pair.a, pair.b):
-            return f"{self._own_name(node, 0)} in A, {self._own_name(node, 1)} in B, in {where}"
+            left, right = self._own_name(node, 0), self._own_name(node, 1)
+            return say("compare.other_call", left=left, right=right, where=where, lacks=lacks)
         side = 0 if pair.b == NONE else 1
         flow, place = graph.flow(node)
         partner = (graph.alignment.b_of, graph.alignment.a_of)[side]
         near = range(place + 1, min(place + 4, len(flow.names)))
         more = [other for other in near if other not in partner and flow.cells[other] == flow.cells[place]]
         alone = [flow.names[other] for other in (place, *more)]
-        return f"only {'AB'[side]} has {', '.join(alone)}, in {where}"
+        return say("compare.only", side="AB"[side], names=alone, where=where, lacks=lacks)
 
-    def _without_gradient(self, finding: Finding) -> str:
-        """Return that an operand gets no gradient on one side; "" where no gradient is missing."""
+    def _without_gradient(self, finding: Finding) -> Sentence:
+        """Return that an operand gets no gradient on one side; nothing where no gradient is missing."""
         graph, node = self._graph, finding.source
         if node == NONE or graph.parts(node).direction != BACKWARD:
-            return ""
+            return NOTHING
         slot = graph.slot(node, finding.place) if finding.place else None
         side = side_without(graph, node, slot)
         if side is None:
-            return ""
+            return NOTHING
         own, inputs = operand_of(graph, node, slot)
-        name = graph.name(own if own != NONE else node)
-        place = f"{_place(inputs[0])} of " if len(inputs) == 1 else ""
-        return f": {place}{name} gets no gradient in {'AB'[side]}, and one in {'BA'[side]}"
+        operand: Name = graph.name(own if own != NONE else node)
+        if len(inputs) == 1:
+            operand = say("compare.place_of", place=_place(inputs[0]), name=operand)
+        return say("compare.without_gradient", operand=operand, side="AB"[side], other="BA"[side])
 
-    def _gradient(self, finding: Finding, name: str, slot: Slot | None) -> str:
-        pair = self._graph.pairs[finding.node]
-        links = [link for link in self._graph.links(finding.node, finding.place) if link and link.parameter]
-        if finding.source not in (NONE, finding.node) and links and links[-1].parameter:
-            owner, parameter = links[-1].parameter
-            source = self._graph.slots[finding.source]
-            off = next((item for item in source if side_without(self._graph, finding.source, item) is not None), None)
-            lacks = side_without(self._graph, finding.source, off) or 0
-            label = entry_name.cell_label(owner)
-            return f"{parameter} of {label} gets no gradient in {'AB'[lacks]}, and one in {'BA'[lacks]}: is it frozen?"
+    def _gradient(self, finding: Finding, name: str, slot: Slot | None) -> Sentence:
+        pair, numbers = self._graph.pairs[finding.node], _numbers(slot)
+        frozen = self._frozen(finding)
+        if frozen:
+            return frozen
         if NONE in (pair.a, pair.b):
-            return f"{name} is only in {'A' if pair.b == NONE else 'B'}: no gradient arrives there on the other side"
+            return say("compare.gradient_only", name=name, side="A" if pair.b == NONE else "B")
         if slot is not None and not (is_tensor(slot.a) and is_tensor(slot.b)):
-            told = self._without_gradient(finding._replace(source=finding.node))
+            lack = self._without_gradient(finding._replace(source=finding.node))
+            lacks = say("compare.because", reason=lack) if lack else NOTHING
             side = "B" if is_tensor(slot.a) else "A"
-            return f"{name}: no gradient for {_place(slot.place)} in {side}{told}"
+            return say("compare.no_gradient", name=name, place=_place(slot.place), side=side, lacks=lacks)
         if slot is not None and slot.is_input:
-            return f"{name}: the gradient that arrives differs, and no recorded call made it{_numbers(slot)}"
-        return f"{name}: the forward agrees, the gradient does not{_numbers(slot)}"
+            return say("compare.gradient_arrives", name=name, numbers=numbers)
+        return say("compare.gradient", name=name, numbers=numbers)
 
-    def _computation(self, node: int, name: str, slot: Slot | None) -> str:
-        pair = self._graph.pairs[node]
+    def _frozen(self, finding: Finding) -> Sentence:
+        """Return that a parameter gets no gradient on one side; nothing where the gradient ends elsewhere."""
+        links = [link for link in self._graph.links(finding.node, finding.place) if link and link.parameter]
+        if finding.source in (NONE, finding.node) or not links or not links[-1].parameter:
+            return NOTHING
+        owner, parameter = links[-1].parameter
+        source = self._graph.slots[finding.source]
+        off = next((item for item in source if side_without(self._graph, finding.source, item) is not None), None)
+        side = side_without(self._graph, finding.source, off) or 0
+        label = entry_name.cell_label(owner)
+        return say("compare.frozen", parameter=parameter, owner=label, side="AB"[side], other="BA"[side])
+
+    def _computation(self, node: int, name: str, slot: Slot | None) -> Sentence:
+        pair, numbers = self._graph.pairs[node], _numbers(slot)
         for side, place in enumerate((pair.a, pair.b)):
             entry = self._dumps[side].data[self._graph.alignment.flows[side].names[place]] if place != NONE else None
             if isinstance(entry, dict) and entry.get("raised"):
-                return f"{name} raises in {'AB'[side]}: {text.safe(entry['raised'])}"
+                return say("compare.raised", name=name, side="AB"[side], error=text.safe(entry["raised"]))
         if slot is not None and is_state(slot.place):
-            state = slot.place.rpartition(".")[2]
-            return f"{name}: {state} differs after the forward, though the inputs agree: its momentum?{_numbers(slot)}"
+            return say("compare.state", name=name, state=slot.place.rpartition(".")[2], numbers=numbers)
         note = self._permutation_note(node)
         if any(other.verdict == TRANSPOSED for other in self._graph.slots[node]):
-            note = "; its weight is the transpose of A's, and may be used as if it were not"
+            note = say("compare.transposed_weight")
         given = [other.verdict for other in self._graph.slots[node] if other.is_input and is_tensor(other.a)]
-        inputs = "inputs within tolerance" if FAINT.intersection(given) else "same inputs"
-        return f"{name}: {inputs}, another output{_numbers(slot)}{note}"
+        if FAINT.intersection(given):
+            return clauses(say("compare.computation_close", name=name, numbers=numbers), note)
+        return clauses(say("compare.computation", name=name, numbers=numbers), note)
 
-    def _permutation_note(self, node: int) -> str:
-        """Return what statistics cannot tell about the inputs of a call; "" where they can."""
+    def _permutation_note(self, node: int) -> Sentence:
+        """Return what statistics cannot tell about the inputs of a call."""
         for slot in self._graph.slots[node]:
             sizes = [size for size in (slot.a.get("shape") or ()) if size != 1] if is_tensor(slot.a) else []
             if _may_be_permuted(slot) and slot.is_input and sizes and not is_constant(slot.a):
-                return _PERMUTED
-        return ""
+                return say("compare.perhaps_permuted")
+        return NOTHING
 
 
-def _place(place: str) -> str:
+def _place(place: str) -> Name:
     """Return a place in words.
 
-    >>> _place("input.1"), _place("kwargs.mask"), _place("output.0"), _place("weight.0")
-    ('input 1', 'argument mask', 'output 0', 'weight.0')
+    >>> [str(_place(place)) for place in ("input.1", "kwargs.mask", "output.0", "weight.0")]
+    ['input 1', 'argument mask', 'output 0', 'weight.0']
     """
     word, _, rest = place.partition(".")
-    return f"{_PLACES.get(word, word)} {rest}" if word in ("input", "output", *_PLACES) else place
+    return say(_PLACES[word], place=rest) if word in _PLACES else place
 
 
 def _may_be_permuted(slot: Slot) -> bool:
@@ -299,21 +318,23 @@ def _may_be_permuted(slot: Slot) -> bool:
     return slot.verdict == NUMBERS_EQUAL or (slot.verdict in FAINT and not slot.a.get("md5"))
 
 
-def _numbers(slot: Slot | None) -> str:
+def _numbers(slot: Slot | None) -> Sentence:
     """Return the numbers that differ most."""
     if slot is None or not is_tensor(slot.a) or not is_tensor(slot.b):
-        return ""
+        return NOTHING
     a: dict[str, Any] = slot.a
     b: dict[str, Any] = slot.b
     parts = [
-        f"{key} {text.number(a.get(key))} / {text.number(b.get(key))}" for key in NUMBERS if a.get(key) != b.get(key)
-    ]
-    distance = slot.distance
-    sign = "=" if distance.exact else ">="
-    known = f"rel_l2 {sign} {distance.rel_l2:.2g}" if distance.rel_l2 is not None and distance.rel_l2 < 1e300 else ""
+        say("compare.number", name=key, left=text.fact(a.get(key)), right=text.fact(b.get(key)))
+        for key in NUMBERS if a.get(key) != b.get(key)
+    ]  # fmt: skip
+    distance, known = slot.distance, NOTHING
+    if distance.rel_l2 is not None and distance.rel_l2 < 1e300:
+        key = "compare.rel_l2" if distance.exact else "compare.rel_l2_least"
+        known = say(key, distance=float(distance.rel_l2))
     shapes = [text.shape(side.get("shape")) for side in (a, b)]
-    shape = f"shape {shapes[0]} / {shapes[1]}" if shapes[0] != shapes[1] else ""
+    shape = say("compare.shape", left=shapes[0], right=shapes[1]) if shapes[0] != shapes[1] else NOTHING
     if not parts and not shape and not distance.rel_l2 and a.get("md5") != b.get("md5"):
-        known = "other bits, equal statistics"
+        known = say("compare.bits")
     shown = [*filter(None, (shape, known)), *parts[:_CONTEXT]]
-    return f": {', '.join(shown)} ({a.get('dtype')})" if shown else ""
+    return say("compare.numbers", numbers=shown, dtype=a.get("dtype")) if shown else NOTHING

@@ -4,89 +4,109 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from probe.findings.sentence import ENGLISH, NOTHING, Sentence, say
 from probe.reading.compare.answer.result import ComparisonResult
 from probe.reading.compare.origins.origin import Origin
 from probe.reading.dumps import text
 
-_ORIGINS, _CELLS, _NOTES, _LONG = 5, 5, 3, 230
+_ORIGINS, _CELLS, _NOTES, _SIDES, _RANKS, _LONG = 5, 5, 3, 4, 4, 230
 
 
-def one_line(comparison: ComparisonResult) -> str:
+def one_line(comparison: ComparisonResult, language: str = ENGLISH) -> str:
     """Return a comparison in one short line, as pytest shows it."""
     if comparison.agrees:
-        return "agrees"
-    if not comparison.is_comparable:
-        reason = comparison.errors[0] if comparison.errors else "fewer than half of the calls have a partner"
-        return text.shorten(text.safe(f"cannot be compared: {reason}"), _LONG)
-    first = comparison.first
-    found = "differs" if first is None else f"differs; first: {first.kind} at {_where(first)}: {first.sentence}"
-    return text.shorten(text.safe(found), _LONG)
+        said = say("compare.agrees")
+    elif not comparison.is_comparable:
+        reason = comparison.errors[0] if comparison.errors else say("compare.few_pairs")
+        said = say("compare.not_comparable", reason=reason)
+    elif comparison.first is None:
+        said = say("compare.differs")
+    else:
+        first = comparison.first
+        said = say("compare.differs_first", kind=first.kind, where=_where(first), finding=first.said)
+    return text.shorten(text.safe(said.text(language)), _LONG)
 
 
-def summary_text(comparison: ComparisonResult) -> str:
+def summary_text(comparison: ComparisonResult, language: str = ENGLISH) -> str:
     """Return the text of a comparison: its dumps, its pairs, the origins, and the Cells that differ."""
-    lines = [f"A: {comparison.paths[0]}", f"B: {comparison.paths[1]}", *_matched(comparison)]
-    lines += [f"the runs differ: {line}" for unit in comparison.units[:1] for line in unit.header[:_NOTES]]
+    lines: list[Sentence | str] = [f"A: {comparison.paths[0]}", f"B: {comparison.paths[1]}", *_matched(comparison)]
+    header = [line for unit in comparison.units[:1] for line in unit.header]
+    lines += [say("compare.runs_differ", difference=line) for line in header[:_NOTES]]
     notes = dict.fromkeys(
         note for unit in comparison.units for note in (*unit.notes, *([unit.error] if unit.error else []))
     )
-    lines += [f"note: {note}" for note in list(notes)[:_NOTES]]
+    lines += [say("compare.note", note=note) for note in list(notes)[:_NOTES]]
     if comparison.agrees:
-        lines += ["no difference beyond tolerance", *_harmless(comparison)]
+        lines += [say("compare.no_difference"), *_harmless(comparison, language)]
     elif not comparison.is_comparable:
-        lines.append(one_line(comparison))
+        lines.append(one_line(comparison, language))
     else:
-        lines += [*_origins(comparison), *_also(comparison), *_cells(comparison)]
-    return "\n".join(text.safe(line) for line in lines[:25])
+        lines += [*_origins(comparison, language), *_also(comparison, language), *_cells(comparison, language)]
+    return "\n".join(text.safe(said(line, language)) for line in lines[:25])
 
 
-def _matched(comparison: ComparisonResult) -> list[str]:
+def said(line: Sentence | str, language: str) -> str:
+    """Return a line as text; one that is text already stays as it is."""
+    return line.text(language) if isinstance(line, Sentence) else line
+
+
+def _matched(comparison: ComparisonResult) -> list[Sentence]:
     pairs = comparison.pairs
-    paired = sum(pairs.values())
     counts = [sum(unit.counts.only[side] for unit in comparison.units) for side in (0, 1)]
-    how = ", ".join(f"{name} {count}" for name, count in sorted(pairs.items(), key=lambda item: -item[1]))
     lines = [
-        f"{len(comparison.units)} dumps compared; {paired} calls paired ({how or 'none'}); "
-        f"only in A: {counts[0]}, only in B: {counts[1]}"
-    ]
+        say(
+            "compare.matched", dumps=len(comparison.units), pairs=sum(pairs.values()),
+            how=_counted(dict(sorted(pairs.items(), key=lambda item: -item[1]))),
+            only_a=counts[0], only_b=counts[1],
+        )
+    ]  # fmt: skip
     verdicts = comparison.verdicts
     verdicts.pop("argument", None)
-    lines.append("tensors: " + (", ".join(f"{name} {count}" for name, count in verdicts.items()) or "none"))
+    lines.append(say("compare.tensors", verdicts=_counted(verdicts)))
     for side, names in zip("AB", comparison.alone):
         if names:
-            lines.append(f"only in {side}, not compared: {'; '.join(names[:4])}{' ...' if len(names) > 4 else ''}")
+            more = say("compare.cut") if len(names) > _SIDES else NOTHING
+            labels = say("clauses", parts=names[:_SIDES])
+            lines.append(say("compare.alone", side=side, names=labels, more=more))
     return lines
 
 
-def _origins(comparison: ComparisonResult) -> list[str]:
-    lines = []
+def _counted(counts: Mapping[str, int]) -> Sentence | list[Sentence]:
+    """Return words of the program with their numbers."""
+    found = [say("compare.count", name=name, count=count) for name, count in counts.items()]
+    return found or say("compare.none")
+
+
+def _origins(comparison: ComparisonResult, language: str) -> list[Sentence | str]:
+    lines: list[Sentence | str] = []
     for place, origin in enumerate(comparison.origins[:_ORIGINS]):
-        title = "first difference" if not place else "independent of it"
-        lines.append(f"{title}: {_where(origin)}: {origin.kind}")
-        lines.append(f"    {text.shorten(origin.sentence, 400)}")
+        title = say("compare.independent") if place else say("compare.first")
+        lines.append(say("compare.origin", title=title, where=_where(origin), kind=origin.kind))
+        lines.append(f"    {text.shorten(origin.said.text(language), 400)}")
         if origin.file:
             lines.append(f"    {origin.file}:{origin.line}: {origin.source}")
     more = len(comparison.origins) - _ORIGINS
     if more > 0:
-        lines.append(f"and {more} more")
+        lines.append(say("compare.and_more", count=more))
     if comparison.later:
         names = ", ".join(dict.fromkeys(origin.name for origin in comparison.later))
-        lines.append(f"also suspicious, after it: {text.shorten(names, 200)}")
+        lines.append(say("compare.suspicious", names=text.shorten(names, 200)))
     return lines
 
 
-def _where(origin: Origin) -> str:
-    parts = ["" if origin.step is None else f"step {origin.step}"]
-    if origin.rank is not None:
+def _where(origin: Origin) -> list[Sentence | str]:
+    parts: list[Sentence | str] = [] if origin.step is None else [say("compare.step", step=origin.step)]
+    if origin.rank is not None and not origin.ranks:
+        parts.append(say("compare.rank", rank=origin.rank))
+    elif origin.rank is not None:
         ranks = [origin.rank, *origin.ranks]
-        parts.append(
-            f"rank {origin.rank}" if len(ranks) == 1 else f"{len(ranks)} ranks ({', '.join(map(str, ranks[:4]))})"
-        )
-    parts.append(origin.name + (f" in {origin.cell}" if origin.cell else ""))
-    return ", ".join(filter(None, parts))
+        parts.append(say("compare.ranks", count=len(ranks), ranks=ranks[:_RANKS]))
+    return [*parts, say("compare.in_cell", name=origin.name, cell=origin.cell) if origin.cell else origin.name]
 
 
-def _cells(comparison: ComparisonResult) -> list[str]:
+def _cells(comparison: ComparisonResult, language: str) -> list[Sentence | str]:
     cells: dict[str, tuple[int, float]] = {}
     for unit in comparison.units:
         for name, (count, worst) in unit.counts.cells.items():
@@ -94,19 +114,25 @@ def _cells(comparison: ComparisonResult) -> list[str]:
             cells[name] = before[0] + count, max(before[1], worst)
     if not cells:
         return []
-    shown = [[text.shorten(text.safe(name), 60), str(count), f"{worst:.2g}"] for name, (count, worst) in cells.items()]
-    table = text.columns([["Cells that differ", "tensors", "greatest rel_l2"], *shown[:_CELLS]]).split("\n")
-    return [*table, *([f"  ... and {len(shown) - _CELLS} more Cells"] if len(shown) > _CELLS else [])]
+    head = [say(key).text(language) for key in ("compare.cells", "compare.cell_tensors", "compare.cell_rel_l2")]
+    outside = say("compare.outside_cells").text(language)
+    shown = [
+        [text.shorten(text.safe(name or outside), 60), str(count), f"{worst:.2g}"]
+        for name, (count, worst) in cells.items()
+    ]
+    more = len(shown) - _CELLS
+    lines: list[Sentence | str] = [*text.columns([head, *shown[:_CELLS]]).split("\n")]
+    return [*lines, say("compare.more_cells", count=more)] if more > 0 else lines
 
 
-def _also(comparison: ComparisonResult) -> list[str]:
+def _also(comparison: ComparisonResult, language: str) -> list[Sentence]:
     """Return changes that alone change no value: they may be what was meant, beside the origin."""
     named = {origin.name for origin in comparison.origins}
     soft = [origin for origin in comparison.soft if origin.name not in named]
-    return [f"also other, without a value that differs by it: {text.shorten(soft[0].sentence, 200)}"] if soft else []
+    return [say("compare.also_other", finding=text.shorten(soft[0].said.text(language), 200))] if soft else []
 
 
-def _harmless(comparison: ComparisonResult) -> list[str]:
-    soft = comparison.soft
-    lines = [f"harmless: {text.shorten(origin.sentence, 200)}" for origin in soft[:_NOTES]]
-    return [*lines, *([f"harmless: {len(soft) - _NOTES} more"] if len(soft) > _NOTES else [])]
+def _harmless(comparison: ComparisonResult, language: str) -> list[Sentence]:
+    soft, more = comparison.soft, len(comparison.soft) - _NOTES
+    lines = [say("compare.harmless", finding=text.shorten(origin.said.text(language), 200)) for origin in soft[:_NOTES]]
+    return [*lines, say("compare.harmless_more", count=more)] if more > 0 else lines

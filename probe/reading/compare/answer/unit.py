@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from probe.errors import UsageError
-from probe.findings.sentence import say
+from probe.findings.sentence import Sentence, say
 from probe.reading.compare.answer.sentences import Describer
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
@@ -66,10 +66,10 @@ def _compare(
     summary: UnitSummary, a: Dump, b: Dump, options: Options, look: Callable[[JudgedPairs], None] | None
 ) -> None:
     try:
-        summary.notes = [*a.notes, *b.notes]
+        summary.notes = [*a.document.notes, *b.document.notes]
         summary.header = [*_snapshot_lines(a, b), *header_differences(a, b)]
         comparing = JudgedPairs(a, b, options)
-        summary.notes += [note for note in (comparing.levels, comparing.divides) if note]
+        summary.notes += filter(None, (comparing.levels, comparing.divides))
         summary.counts = _count(comparing)
         summary.origins = _find_origins(summary.counts, comparing)
         if not isinstance(b.folder.source, DumpSource):
@@ -82,6 +82,32 @@ def _compare(
             write_unit(path, form, comparing)
         if look is not None:
             look(comparing)
+    finally:
+        a.release()
+        b.release()
+
+
+def noise_unit(folder_a: DumpFolder, folder_b: DumpFolder, options: Options) -> dict[str, float]:
+    """Return how far each tensor is apart in one step of one rank of two golden runs.
+
+    Args:
+        folder_a: the folder of A.
+        folder_b: the folder of the second golden run.
+        options: the settings.
+
+    Raises:
+        UsageError: when a dump cannot be read.
+    """
+    a, b = Dump(folder_a), Dump(folder_b)
+    try:
+        with paused_gc():
+            comparing = JudgedPairs(a, b, options)
+            names = comparing.alignment.flows[0].names
+            return {
+                f"{names[pair.a]}.{slot.place}": slot.distance.rel_l2
+                for pair, slot in comparing.rows()
+                if slot is not None and slot.distance.rel_l2
+            }
     finally:
         a.release()
         b.release()
@@ -106,7 +132,7 @@ def _count(comparing: JudgedPairs) -> UnitCounts:
             off = [slot.distance.rel_l2 or 0.0 for slot in slots if slot.verdict in HARD]
             place = flow_b.names[pair.b] if flow_b.parts[pair.b].kind != API else flow_b.cells[pair.b]
             if place not in labels:
-                labels[place] = entry_name.cell_label(place) or place or "outside of Cells"
+                labels[place] = entry_name.cell_label(place) or place or ""
             cell = labels[place]
             count, so_far = cells.get(cell, (0, 0.0))
             cells[cell] = count + len(off), max(so_far, *off)
@@ -126,7 +152,7 @@ def _find_origins(counts: UnitCounts, judged: JudgedPairs) -> UnitOrigins:
     if not counts.differs and (judged.divides or not changed):
         return UnitOrigins(updates=bool(judged.updates))
     graph = Graph(judged.alignment, judged.pairs, judged.slots, (judged.a, judged.b))
-    finder, describer = OriginFinder(graph), Describer(graph, judged.a, judged.b)
+    finder, describer = OriginFinder(graph), Describer(graph, judged.a, judged.b, judged.arrays)
     findings = finder.origins()
     exact: tuple[Origin, ...] = ()
     grew = finder.has_grown(findings)
@@ -163,7 +189,7 @@ def _exact_origins(judged: JudgedPairs) -> tuple[Origin, ...]:
     """Return the places where differences begin if every other bit is one."""
     slots = [sharpened(found) for found in judged.slots]
     graph = Graph(judged.alignment, judged.pairs, slots, (judged.a, judged.b))
-    describer = Describer(graph, judged.a, judged.b)
+    describer = Describer(graph, judged.a, judged.b, judged.arrays)
     return tuple(
         _grouped([describer.origin(finding) for finding in OriginFinder(graph).origins()[: 4 * _MOST_ORIGINS]])
     )
@@ -182,9 +208,7 @@ def _grouped(origins: list[Origin]) -> list[Origin]:
     if len(parameters) > 3:
         first = parameters[0]
         first.more = [f"{origin.name}.{origin.place}" for origin in parameters[1:_MOST_NAMES]]
-        first.said = say(
-            "text", text=f"{len(parameters)} parameters differ before their first use, the first is {first.sentence}"
-        )
+        first.said = say("compare.parameters", count=len(parameters), finding=first.said)
         origins = [origin for origin in origins if origin.kind != "parameter" or origin is first]
     return origins[:_MOST_ORIGINS]
 
@@ -217,7 +241,7 @@ def _group(graph: Graph, node: int) -> str:
 _PLACES = frozenset(("rank", "tool", "format", "host", "time", "pid"))
 
 
-def _snapshot_lines(a: Dump, b: Dump) -> list[str]:
+def _snapshot_lines(a: Dump, b: Dump) -> Sequence[Sentence | str]:
     """Return the first lines of ``probe check``, which is imported only where both runs have a snapshot."""
     folders = a.folder.path, b.folder.path
     if not all(os.path.isfile(os.path.join(folder, layout.RUN)) for folder in folders):
@@ -227,13 +251,15 @@ def _snapshot_lines(a: Dump, b: Dump) -> list[str]:
     return first_lines(*folders)
 
 
-def header_differences(a: Dump, b: Dump) -> list[str]:
+def header_differences(a: Dump, b: Dump) -> list[Sentence]:
     """Return how the circumstances of two runs differ, as their headers tell them."""
     kinds = [(key, a.header.get(key), b.header.get(key)) for key in ("task", "level", "framework")]
     run_a, run_b = a.header.get("run"), b.header.get("run")
     if isinstance(run_a, dict) and isinstance(run_b, dict):
         kinds += [(key, run_a.get(key), run_b.get(key)) for key in sorted({*run_a, *run_b} - _PLACES, key=str)]
-    return [f"{key}: {left} in A, {right} in B" for key, left, right in kinds if left != right]
+    return [
+        say("compare.header", key=key, left=str(left), right=str(right)) for key, left, right in kinds if left != right
+    ]
 
 
 def part_path(base: str, number: int) -> str:

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import math
 
+from probe.findings.sentence import NOTHING, Sentence, clauses, say
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.judging.verdicts import HARD, Slot
 from probe.reading.compare.origins.updates import is_missing, number_name
-from probe.reading.compare.pairing.alignment import NONE
 from probe.reading.dumps import text
 from probe.reading.dumps.entry_name import API, GRADIENT
 from probe.reading.dumps.updates import GRADIENTS, NUMBERS, STATES, number
@@ -18,58 +18,72 @@ from probe.reading.dumps.values import is_tensor, real
 _SHOWN = 3
 
 
-def update_sentence(graph: Graph, node: int, slot: Slot, change: str, step: int | None) -> str:
+def update_sentence(graph: Graph, node: int, slot: Slot, change: Sentence, step: int | None) -> Sentence:
     """Return the sentence about a place of an update that differs.
 
     Args:
         graph: the dataflow.
         node: the update.
         slot: the place.
-        change: the call that changes the gradients on one side, in words; "" where none is known.
+        change: the call that changes the gradients on one side; nothing where none is known.
         step: the step.
     """
     slots, name = graph.slots[node], graph.name(node)
-    when = "" if step is None else f" in step {step}"
+    when = NOTHING if step is None else say("compare.in_step", step=step)
     if slot.place.startswith(NUMBERS):
-        return f"{_number(slots, slot)}{when}: {name}"
+        return _number(slots, slot, when, name)
     if is_missing(slot):
-        missing = [item for item in slots if is_missing(item) and is_tensor(item.a) == is_tensor(slot.a)]
-        side = "AB"[int(is_tensor(slot.a))]
-        verb = "is" if len(missing) == 1 else "are"
-        return f"{_parameters(missing)} {verb} missing in the optimizer of {side}, or without a gradient{when}: {name}"
+        return _missing(slots, slot, when, name)
     if slot.place.startswith(GRADIENTS):
-        left, right = (text.number(_norm(slots, side)) for side in (0, 1))
-        has_gradients = any(graph.parts(other).kind == GRADIENT for other in range(node))
-        agree = "parameters_grad agree" if has_gradients else "the backward agrees"
-        hint = "" if any(graph.parts(other).kind == API for other in range(node)) else "; level mix records such calls"
-        cause = change or f"something that no entry shows changes them in A or in B{hint}"
-        return f"the gradients that entered have Norm {left} / {right}{when}, {agree}: {cause}: {name}"
+        return _gradients(graph, node, change, when)
     if slot.place.startswith(STATES):
         state = slot.place[len(STATES) :]
-        left, right = (text.number(side.get("Norm")) if is_tensor(side) else "none" for side in (slot.a, slot.b))
+        left, right = (
+            text.fact(side.get("Norm")) if is_tensor(side) else say("compare.none") for side in (slot.a, slot.b)
+        )
         more = sum(item.verdict in HARD and item.place.startswith(STATES) for item in slots) - 1
-        others = f" and {more} more states differ" if more else " differs"
-        return f"{state}{others} before the update{when}, Norm {left} / {right}: was the state reset or loaded? {name}"
+        if more:
+            return say("compare.states", state=state, more=more, left=left, right=right, when=when, name=name)
+        return say("compare.state_before", state=state, left=left, right=right, when=when, name=name)
     place = slot.place.partition(".")[2].partition(".")[2] or slot.place
-    return f"{place} differs after the update{when}, though gradients, numbers and states agree: {name}"
+    return say("compare.after_update", place=place, when=when, name=name)
 
 
-def _number(slots: list[Slot], slot: Slot) -> str:
+def _number(slots: list[Slot], slot: Slot, when: Sentence, name: str) -> Sentence:
     """Return a number of the update in A and in B, and whose it is where the parameters have others."""
-    name = number_name(slot.place)
-    left, right = (text.number(number(side)) for side in (slot.a, slot.b))
-    own = [item for item in slots if item.place.startswith(f"{NUMBERS}{name}.")]
+    key = number_name(slot.place)
+    left, right = (text.fact(number(side)) for side in (slot.a, slot.b))
+    own = [item for item in slots if item.place.startswith(f"{NUMBERS}{key}.")]
     off = [item for item in own if item.verdict in HARD]
-    if not own:
-        return f"{name} {left} / {right}"
-    count = f" and {len(off) - 1} more of {len(own)} parameters" if len(off) > 1 else ""
-    return f"{name} of {slot.place[len(NUMBERS) + len(name) + 1 :]}{count} {left} / {right}"
+    whose = NOTHING
+    if own:
+        parameter, more = slot.place[len(NUMBERS) + len(key) + 1 :], len(off) - 1
+        whose = say("compare.whose", parameter=parameter)
+        if more > 0:
+            whose = say("compare.whose_more", parameter=parameter, more=more, all=len(own))
+    return say("compare.update_number", number=key, whose=whose, left=left, right=right, when=when, name=name)
 
 
-def _parameters(slots: list[Slot]) -> str:
-    names = [slot.place[len(GRADIENTS) :] for slot in slots]
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
+def _missing(slots: list[Slot], slot: Slot, when: Sentence, name: str) -> Sentence:
+    """Return the parameters that one optimizer lacks."""
+    missing = [item for item in slots if is_missing(item) and is_tensor(item.a) == is_tensor(slot.a)]
+    side, names = "AB"[int(is_tensor(slot.a))], [item.place[len(GRADIENTS) :] for item in missing]
+    if len(names) == 1:
+        return say("compare.missing", parameter=names[0], side=side, when=when, name=name)
+    more = say("compare.more", more=len(names) - _SHOWN) if len(names) > _SHOWN else NOTHING
+    return say("compare.missing_many", parameters=names[:_SHOWN], more=more, side=side, when=when, name=name)
+
+
+def _gradients(graph: Graph, node: int, change: Sentence, when: Sentence) -> Sentence:
+    """Return that other gradients enter, though the backward made the same ones."""
+    left, right = (text.fact(_norm(graph.slots[node], side)) for side in (0, 1))
+    if not change:
+        has_calls = any(graph.parts(other).kind == API for other in range(node))
+        change = say("compare.unseen") if has_calls else clauses(say("compare.unseen"), say("compare.level_mix"))
+    has_gradients = any(graph.parts(other).kind == GRADIENT for other in range(node))
+    agree = say("compare.gradients_agree") if has_gradients else say("compare.backward_agrees")
+    name = graph.name(node)
+    return say("compare.entered", left=left, right=right, when=when, agree=agree, cause=change, name=name)
 
 
 def _norm(slots: list[Slot], side: int) -> float | None:
@@ -77,9 +91,3 @@ def _norm(slots: list[Slot], side: int) -> float | None:
     records = [(slot.a, slot.b)[side] for slot in slots if slot.place.startswith(GRADIENTS)]
     norms = [real(record.get("Norm")) for record in records if is_tensor(record)]
     return None if None in norms else math.sqrt(sum(norm * norm for norm in norms if norm is not None))
-
-
-def line_of(graph: Graph, node: int, line: str) -> str:
-    """Return that only one side has a call, with its line of code."""
-    side = "AB"[int(graph.pairs[node].b != NONE)]
-    return f"only {side} has {graph.name(node)}" + (f" ({line})" if line else "")

@@ -10,6 +10,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from probe.errors import UsageError
+from probe.findings.sentence import NOTHING, Sentence, say
 from probe.reading.compare.distances.bounds import APART, Distance
 from probe.reading.compare.distances.tolerance import of_dtype
 from probe.reading.compare.judging.judge import SAME_BITS
@@ -67,13 +68,13 @@ class Arrays:
         except (UsageError, OSError, ValueError, TypeError):
             return found
 
-    def relation(self, a: Any, b: Any) -> str:
-        """Return the relation of B's array to A's: "is the transpose of A's"; "" where it is not simple."""
+    def relation(self, a: Any, b: Any) -> Sentence:
+        """Return the relation of B's array to A's, such as its transpose; nothing where it is not simple."""
         try:
             left, right = self.parts(a, b)
-            return relation(left[0], right[0]) if len(left) == len(right) == 1 else ""
+            return relation(left[0], right[0]) if len(left) == len(right) == 1 else NOTHING
         except (UsageError, OSError, ValueError, TypeError):
-            return ""
+            return NOTHING
 
     def parts(self, a: Any, b: Any) -> tuple[list[Array], list[Array]]:
         """Return the arrays of two records: of one that was put together those of all ranks.
@@ -174,31 +175,31 @@ def _wide(block: Array) -> Array:
     return np.asarray(block).astype(np.complex128 if block.dtype.kind == "c" else np.float64)
 
 
-def relation(a: Array, b: Array) -> str:  # noqa: PLR0911 (one line for each relation)
+def relation(a: Array, b: Array) -> Sentence:  # noqa: PLR0911 (one line for each relation)
     """Return the relation of B's array to A's.
 
     >>> import numpy as np
     >>> x = np.arange(6.0).reshape(2, 3)
-    >>> relation(x, x.T), relation(x, x[::-1]), relation(x, 0.5 * x), relation(x, x + x**2)
-    ("is the transpose of A's", 'has the same rows in another order', "is A's times 0.5", '')
+    >>> [str(relation(x, y)) for y in (x.T, x[::-1], 0.5 * x, x + x**2)]
+    ["B is the transpose of A's", 'B has the same rows in another order', "B is A's times 0.5", '']
     """
     import numpy as np
 
     if a.size != b.size or a.size > 1 << 26 or not a.size:
-        return ""
+        return NOTHING
     x, y = _wide(a), _wide(b)
     if x.ndim == 2 and x.T.shape == y.shape and np.array_equal(x.T, y):
-        return "is the transpose of A's"
+        return say("compare.transposed")
     if x.shape == y.shape and np.array_equal(x, -y):
-        return "is A's with the other sign"
+        return say("compare.other_sign")
     if x.dtype.kind != "c" and np.array_equal(np.sort(x, axis=None), np.sort(y, axis=None)):
         is_moved = x.shape == y.shape and x.ndim and (x.ndim == 1 or sorted(map(bytes, x)) == sorted(map(bytes, y)))
-        return "has the same rows in another order" if is_moved else "holds the numbers of A's in other places"
+        return say("compare.other_rows") if is_moved else say("compare.other_places")
     scale = float(np.vdot(x, x).real)
     if x.shape != y.shape or not scale or not math.isfinite(scale):
-        return ""
+        return NOTHING
     factor = float(np.vdot(x, y).real) / scale
     rest = float(np.linalg.norm(y - factor * x))
     if factor and abs(factor - 1) > 1e-4 and rest <= 1e-5 * abs(factor) * math.sqrt(scale):
-        return f"is A's times {factor:.4g}"
-    return ""
+        return say("compare.factor", factor=factor)
+    return NOTHING

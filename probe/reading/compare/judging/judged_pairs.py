@@ -5,11 +5,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from probe.findings.sentence import NOTHING, Sentence, say
 from probe.reading.compare.distances.bounds import Distance
 from probe.reading.compare.distances.tolerance import Tolerances, of_dtype
 from probe.reading.compare.frameworks.words import PYTORCH, are_two
+from probe.reading.compare.judging.arrays import Arrays
 from probe.reading.compare.judging.judge import Judge
 from probe.reading.compare.judging.substitutes import Substitutes
 from probe.reading.compare.judging.updates import batches, enters_equal, judge_numbers, of_other_batch
@@ -25,9 +27,6 @@ from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import FORWARD
 from probe.reading.dumps.flow import Flow
 from probe.reading.dumps.values import is_tensor
-
-if TYPE_CHECKING:
-    from probe.reading.compare.judging.arrays import Arrays
 
 #: the entries of a dump by name
 Entries = dict[str, Any]
@@ -66,9 +65,10 @@ class JudgedPairs:
         options: the settings.
 
     Attributes:
-        levels: that the levels record other calls, as a sentence; "" if they do not.
+        levels: that the levels record other calls; no sentence if they do not.
         updates: the places in A of updates of optimizers that have a partner.
-        divides: that one side divides its batch, as a sentence; "" if none does.
+        divides: that one side divides its batch; no sentence if none does.
+        arrays: the arrays of both dumps; None where none may be read.
     """
 
     def __init__(self, a: Dump, b: Dump, options: Options) -> None:
@@ -87,22 +87,14 @@ class JudgedPairs:
         order_operands(self.alignment, b, a)
         self.updates = frozenset(fit_updates(self.alignment, a, b))
         self.pairs = self.alignment.pairs()
-        arrays = self._arrays()
+        self.arrays = None if options.arrays == "none" else Arrays(a.path, b.path, options.arrays)
+        arrays = self.arrays if a.header.get("dump_data_dir") or b.header.get("dump_data_dir") else None
         turned = arrays.turned if arrays else _unknown_arrays
         judge = Judge(self.tolerances, arrays.refine if arrays else None, turned if is_foreign else None)
         floors, data = self._floors(), (a.data, b.data)
         self.slots = [self._judged(judge, pair, data, floors) for pair in self.pairs]
         self._separate([*self._before_updates(), *Substitutes(self.alignment, self.pairs, self.slots).find()])
         self.divides = self._forgive_divided_batches()
-
-    def _arrays(self) -> Arrays | None:
-        if self._options.arrays == "none" or not (
-            self.a.header.get("dump_data_dir") or self.b.header.get("dump_data_dir")
-        ):
-            return None
-        from probe.reading.compare.judging.arrays import Arrays
-
-        return Arrays(self.a.path, self.b.path, self._options.arrays)
 
     def _judged(self, judge: Judge, pair: Pair, data: tuple[Entries, Entries], floors: Floors | None) -> list[Slot]:
         flow_a, flow_b = self.alignment.flows
@@ -147,22 +139,19 @@ class JudgedPairs:
             self.pairs = self.alignment.pairs()
             self.slots = [known.get((pair.a, pair.b), []) for pair in self.pairs]
 
-    def _forgive_divided_batches(self) -> str:
+    def _forgive_divided_batches(self) -> Sentence:
         """Blame nobody where one side divides its batch into more passes, and the optimizer gets the same gradients."""
         updates = [place for place, pair in enumerate(self.pairs) if pair.a in self.updates and pair.b != NONE]
         if not updates or not all(enters_equal(self.slots[place]) for place in updates):
-            return ""
+            return NOTHING
         rows = batches(self.slots)
         side = int(rows[0] > rows[1])  # that divides: it has calls that the other has not
         if 0 in rows or not any(pair[1 - side] == NONE for pair in self.pairs):
-            return ""
+            return NOTHING
         for place, slots in enumerate(self.slots):
             if place not in updates:
                 self.slots[place] = of_other_batch(slots)
-        return (
-            f"{'AB'[side]} divides a batch of {max(rows)} rows into passes of {min(rows)}; the gradients that enter "
-            "the optimizer agree, so only parameters and updates are compared"
-        )
+        return say("compare.divides", side="AB"[side], rows=max(rows), own=min(rows))
 
     def _floors(self) -> Floors | None:
         """Return for each call the tolerance of the least exact dtype before it; None where all have one dtype."""

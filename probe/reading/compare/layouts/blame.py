@@ -9,13 +9,13 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from probe.errors import UsageError
-from probe.findings.sentence import say
+from probe.findings.sentence import NOTHING, Sentence, clauses, say
 from probe.reading.compare.distances.tolerance import of_dtype
-from probe.reading.compare.judging.arrays import Arrays, exact_distance
+from probe.reading.compare.judging.arrays import exact_distance
 from probe.reading.compare.judging.shard_arrays import best_order, joined, like_parts
 from probe.reading.compare.judging.verdicts import HARD, Slot
 from probe.reading.compare.layouts.named import fault
-from probe.reading.compare.layouts.placements import array_of, has_placements, piece, placed_text
+from probe.reading.compare.layouts.placements import array_of, has_placements, piece, placements_of
 from probe.reading.compare.layouts.shards import WHOLE, Shards, agree, axis_between
 from probe.reading.compare.layouts.side import Place
 from probe.reading.compare.layouts.source import LayoutPair, LayoutSource
@@ -37,11 +37,11 @@ class Blame(NamedTuple):
 
     Attributes:
         ranks: the ranks.
-        sentence: a part of a sentence about them.
+        said: a part of a sentence about them.
     """
 
     ranks: list[Any]
-    sentence: str
+    said: Sentence
 
 
 class _Site(NamedTuple):
@@ -79,10 +79,9 @@ def _name_ranks(origins: Sequence[Origin], comparing: JudgedPairs, pair: LayoutP
         records.append(_records(pair, side, wanted))
     for origin, site in zip(origins, sites):
         found = [_blame(site, side, records, pair, comparing) for side in (0, 1)]
-        known = [blame.sentence for blame in found if blame.sentence]
-        named = _named(origin, site, pair)
-        if known or named:
-            origin.said = say("text", text=f"{origin.sentence}; " + ", ".join([*known, *filter(None, [named])]))
+        known = [*filter(None, (*(blame.said for blame in found), _named(origin, site, pair)))]
+        if known:
+            origin.said = clauses(origin.said, say("list", parts=known))
         ranks = found[1].ranks if len(pair.groups[1].ranks) > 1 else found[0].ranks
         if ranks:
             origin.site = origin.site._replace(rank=ranks[0])
@@ -100,16 +99,16 @@ def _place(site: _Site, side: int, pair: LayoutPair) -> Place:
     return Place(name, place)
 
 
-def _named(origin: Origin, site: _Site, pair: LayoutPair) -> str:
+def _named(origin: Origin, site: _Site, pair: LayoutPair) -> Sentence:
     """Return the fault that the origin is, as far as the records tell."""
     side = int(len(pair.groups[1].ranks) > 1)
     name, other = site.names[side], site.names[1 - side]
     if site.slot is None or name is None or other is None:
-        return ""
+        return NOTHING
     try:
         entries, others = pair.entries(side, name), pair.entries(1 - side, other)
     except UsageError:  # the dump has gone since it was compared
-        return ""
+        return NOTHING
     return fault(origin.kind, name, (site.slot.a, site.slot.b), entries, others[0] if others else {}, pair.counts)
 
 
@@ -143,30 +142,31 @@ def _blame(site: _Site, side: int, records: Any, pair: LayoutPair, comparing: Ju
     name, group, letter = site.names[side], pair.groups[side], "AB"[side]
     stage = pair.stage(side, name) if name else None
     if stage is None or len(group.ranks) == 1:
-        return Blame([], "")
+        return Blame([], NOTHING)
     ranks = [folder.rank for folder in group.stages[stage]]
-    listed = ", ".join(map(str, ranks))
-    general = Blame(ranks, f"it is on {'ranks' if len(ranks) > 1 else 'rank'} {listed} of {letter}")
+    general = Blame(ranks, say("compare.on_ranks", ranks=ranks, side=letter))
+    if len(ranks) == 1:
+        general = Blame(ranks, say("compare.on_rank", rank=ranks[0], side=letter))
     if len(ranks) == 1 or site.slot is None or name is None:
         return general
     own = records[side].get(_place(site, side, pair), [])
     other = records[1 - side].get(_place(site, 1 - side, pair), [])
     if len(own) != len(ranks) or not other:
         return general
-    found = _by_layout(own, other)
+    found = _by_layout(own, other) if comparing.arrays else None
     if found is None:
         found = _apart(site.slot, side, [record for _, record in own], [record for _, record in other], comparing)
     if found is None:
-        return Blame(ranks, f"the dumps do not tell on which of ranks {listed} of {letter} it is")
+        return Blame(ranks, say("compare.on_which_rank", ranks=ranks, side=letter))
     is_whole = axis_between(own[0][1].get("shape"), _own(site.slot, side).get("shape")) == WHOLE
-    part = "value" if is_whole else "shard"
-    placed = placed_text(own[0][1])
-    part += f" ({placed})" if placed else ""
+    placements = placements_of(own[0][1])
+    placed = say("compare.placed", placements=placements) if placements else NOTHING
     guilty = [ranks[place] for place in found]
     if len(guilty) == 1:
-        return Blame(guilty, f"rank {guilty[0]}'s {part} in {letter} differs")
-    several = part.replace(" ", "s ", 1) if placed else f"{part}s"
-    return Blame(guilty, f"the {several} of ranks {', '.join(map(str, guilty))} in {letter} differ")
+        part = say("compare.value") if is_whole else say("compare.shard")
+        return Blame(guilty, say("compare.rank_differs", rank=guilty[0], part=part, placed=placed, side=letter))
+    part = say("compare.values") if is_whole else say("compare.shards")
+    return Blame(guilty, say("compare.ranks_differ", ranks=guilty, part=part, placed=placed, side=letter))
 
 
 def _by_layout(own: list[tuple[Any, Record]], other: list[tuple[Any, Record]]) -> list[int] | None:
@@ -211,8 +211,10 @@ def _all_agree(records: list[Record]) -> bool:
 
 def _by_arrays(slot: Slot, side: int, axis: int, comparing: JudgedPairs) -> list[int]:
     """Return the shards whose arrays differ from their pieces of the other side's whole."""
+    if comparing.arrays is None:
+        return []
     try:
-        both = Arrays(comparing.a.path, comparing.b.path).parts(slot.a, slot.b)
+        both = comparing.arrays.parts(slot.a, slot.b)
         own, other = both[side], both[1 - side]
         enough = max(of_dtype(slot.a.get("dtype")), of_dtype(slot.b.get("dtype")))
 

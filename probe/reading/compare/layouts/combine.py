@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from probe.errors import UsageError
+from probe.findings.sentence import Sentence, say
 from probe.reading.compare.judging.shard_arrays import Stored
 from probe.reading.compare.layouts.places import values, with_values
 from probe.reading.compare.layouts.settle import Settling, passed_on
@@ -62,7 +63,7 @@ class Combining:
         self.sides = Side(groups[0]), Side(groups[1])
         self.left_out: tuple[set[str], set[str]] = (set(), set())
         self.open: list[str] = []
-        self._notes: list[str] = []
+        self._notes: list[Sentence] = []
         self._tensors = groups[0].tp != groups[1].tp
         if max(len(group.stages) for group in groups) > 1:
             self._check_order()
@@ -88,13 +89,10 @@ class Combining:
         first = self._document(0, sides[1].data if sides[1].group.tp == 1 else {})
         second = self._document(1, sides[0].data if sides[0].group.tp == 1 else first.data)
         if self.open:
-            self._notes.append(
-                f"not combined: {len(self.open)} tensors, the first is {self.open[0]}; the ranks hold terms of a sum, "
-                "or values of their own"
-            )
+            self._notes.append(say("compare.not_combined", count=len(self.open), name=self.open[0]))
         count = sum(len(names) for names in self.left_out)
         if count:
-            self._notes.append(f"left out: {count} calls that only one of the layouts needs, such as collectives")
+            self._notes.append(say("compare.left_out", count=count))
         first.notes.extend(self._notes)
         return first, second
 

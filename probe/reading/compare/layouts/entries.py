@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from probe.errors import UsageError
+from probe.findings.sentence import Sentence
 from probe.reading.dumps.source import DumpFolder, DumpSource
 from probe.store import layout
 
@@ -20,7 +21,7 @@ _DATA, _END = '\n "data": {\n', "\n }"
 
 
 def read_entries(
-    folder: DumpFolder, notes: list[str] | None = None, wanted: Callable[[str], bool] | None = None
+    folder: DumpFolder, notes: list[Sentence] | None = None, wanted: Callable[[str], bool] | None = None
 ) -> Iterator[tuple[str, Any]]:
     """Yield the entries of a dump: (name, entry).
 

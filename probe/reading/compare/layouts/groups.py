@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from probe.errors import UsageError
+from probe.findings.sentence import NOTHING, say
 from probe.reading.compare.layouts.layout import Layout, complete, header_layout, parse_layout, rank_numbers
 from probe.reading.compare.layouts.placements import recorded_layout
 from probe.reading.compare.layouts.side import Group
@@ -20,7 +21,7 @@ from probe.reading.dumps.source import DumpFolder
 from probe.store.layout import Rank
 
 #: pairs of folders, and the labels of those that only one run has
-Pairs = tuple[list[tuple[DumpFolder, DumpFolder]], tuple[list[str], list[str]]]
+Pairs = tuple[list[tuple[DumpFolder, DumpFolder]], tuple[list[Any], list[Any]]]
 
 
 def layout_pairs(
@@ -98,7 +99,7 @@ class _Pairing:
             )
         self._numbers = [rank_numbers(run.ranks) for run in runs]
         self._notes = [
-            f"{name} has {layout.dp} data-parallel replicas; rank {layout.rank(tp=0, dp=0, pp=0)}'s stands for them"
+            say("compare.replicas", side=name, count=layout.dp, rank=layout.rank(tp=0, dp=0, pp=0))
             for name, layout in zip("AB", layouts)
             if a.dp != b.dp and layout.dp > 1
         ]
@@ -108,7 +109,7 @@ class _Pairing:
         one_step = all(len({folder.step for folder in run.folders}) == 1 for run in self._runs)
         steps = [self._by_step(run, step, one_step) for run in self._runs]
         pairs: list[tuple[DumpFolder, DumpFolder]] = []
-        alone: tuple[list[str], list[str]] = ([], [])
+        alone: tuple[list[Any], list[Any]] = ([], [])
         for key in dict.fromkeys([*steps[0], *steps[1]]):
             missing = [self._missing(side, steps[side].get(key, {})) for side in (0, 1)]
             if not any(missing):
@@ -117,8 +118,9 @@ class _Pairing:
             for side in (0, 1):
                 if key in steps[side]:
                     folder = next(iter(steps[side][key].values()))
-                    label = "" if folder.step is None else f"step {folder.step}"
-                    alone[side].append(label + (f" (no rank {missing[side][0]})" if missing[side] else ""))
+                    label = NOTHING if folder.step is None else say("compare.step", step=folder.step)
+                    lacks = say("compare.no_rank", rank=missing[side][0]) if missing[side] else NOTHING
+                    alone[side].append(say("compare.step_alone", step=label, lacks=lacks))
         if not pairs:
             raise UsageError(
                 f"nothing can be compared: A has steps {self._runs[0].steps}, B has steps {self._runs[1].steps}, "

@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from probe.findings.sentence import NOTHING, Sentence, say
 from probe.reading.compare.layouts.places import values
 from probe.reading.compare.origins.origin import COMMUNICATION, GRADIENT_KIND, OPTIMIZER
 from probe.reading.dumps import entry_name
@@ -22,8 +23,8 @@ _ADDS = ("add", "sub")
 
 def fault(
     kind: str, name: str, pair: tuple[Any, Any], entries: Sequence[Any], other: Any, counts: Sequence[int]
-) -> str:
-    """Return a part of a sentence that names the fault of an origin; "" where the records show none.
+) -> Sentence:
+    """Return a part of a sentence that names the fault of an origin; nothing where the records show none.
 
     Args:
         kind: the kind of the origin.
@@ -36,18 +37,18 @@ def fault(
     if entry_name.parse(name).api.strip("_").lower() in _ADDS and entries:
         axis = _partial_and_replicated(entries[0])
         if axis:
-            return f"it adds Partial and Replicate: the ranks of {axis} add the replicated term once each"
+            return say("compare.partial_and_replicate", axis=axis)
     if kind == OPTIMIZER and len(entries) > 1 and _same_norms(entries, other):
-        return "on each rank the gradients have the norm that they have in all in A: clipped by the norm of one shard"
+        return say("compare.clipped_by_shard")
     factor = _factor(*pair) if kind in _SCALED else None
     axes = {int(size) for entry in entries for _, leaf in values(entry) if _has_layout(leaf)
             for size in leaf["layout"]["mesh"].values() if type(size) is int}  # fmt: skip
     for count in sorted({*counts, *axes} - {1}) if factor is not None else ():
         if _is(factor, count):
-            return f"B is A's times {count}: a division by {count} ranks is missing"
+            return say("compare.not_divided", count=count)
         if _is(factor, 1 / count):
-            return f"B is A's divided by {count}: averaged twice over {count} ranks"
-    return ""
+            return say("compare.averaged_twice", count=count)
+    return NOTHING
 
 
 def _is(factor: float | None, wanted: float) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from probe.errors import UsageError
+from probe.findings.sentence import Sentence, say
 from probe.reading.compare.judging.shard_arrays import Stored, joined_grid
 from probe.reading.compare.layouts.shards import ODD, WHOLE, Shards, agree
 from probe.reading.dumps.source import DumpFolder
@@ -67,14 +68,14 @@ def has_placements(record: Mapping[str, Any]) -> bool:
     return isinstance(placements, list) and isinstance(place, list) and 0 < len(placements) == len(place)
 
 
-def placed_text(record: Mapping[str, Any]) -> str:
-    """Return how a tensor is laid out: "Shard(0) over dp, Partial(sum) over tp"; "" where that is not recorded."""
+def placements_of(record: Mapping[str, Any]) -> list[str | Sentence]:
+    """Return how a tensor is laid out: "Shard(0) over dp", "Partial(sum) over tp"; none where that is not recorded."""
     layout = record.get("layout")
     if not isinstance(layout, dict) or not has_placements(record) or not isinstance(layout.get("mesh"), dict):
-        return ""
+        return []
     mesh = layout["mesh"]
     placed = [(axis, text) for axis, text in zip(mesh, layout["placements"]) if text != "Replicate"]
-    return ", ".join(f"{text} over {axis}" for axis, text in placed) or "Replicate"
+    return [say("compare.over", placement=text, axis=axis) for axis, text in placed] or ["Replicate"]
 
 
 class Placed(Shards):

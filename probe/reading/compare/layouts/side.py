@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from probe.findings.sentence import Sentence
 from probe.reading.compare.layouts.entries import read_entries
 from probe.reading.compare.layouts.placements import Placed, has_placements
 from probe.reading.compare.layouts.places import GIVEN, values
@@ -157,9 +158,9 @@ class Side:
         stage = self.group.stages[self.stages.stage_of[name]]
         return [str(member) for member in members] == [str(folder.rank or 0) for folder in stage]
 
-    def read_others(self) -> list[str]:
+    def read_others(self) -> list[Sentence]:
         """Read the other ranks, one after the other, and return the remarks on their dumps."""
-        notes: list[str] = []
+        notes: list[Sentence] = []
         for number, stage in enumerate(self.group.stages):
             for rank, folder in enumerate(stage[1:], 1):
                 self._add(read_entries(folder, notes), number, rank)

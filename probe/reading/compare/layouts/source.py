@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from probe.findings.sentence import Sentence
 from probe.reading.compare.layouts.combine import Combining
 from probe.reading.compare.layouts.entries import read_entries
 from probe.reading.compare.layouts.places import values
@@ -29,7 +30,7 @@ class LayoutPair:
         self,
         groups: tuple[Group, Group],
         mapping: Mapping[str, str] | None,
-        notes: list[str],
+        notes: list[Sentence],
         counts: Sequence[int] = (),
     ) -> None:
         self.groups, self._mapping, self._notes, self.counts = groups, mapping, notes, counts

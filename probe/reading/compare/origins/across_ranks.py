@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from probe.findings.sentence import say
+from probe.findings.sentence import clauses, say
 from probe.reading.compare.judging.verdicts import is_state
 from probe.reading.compare.origins.origin import (
     ARGUMENT,
@@ -23,13 +23,8 @@ from probe.reading.compare.origins.unit_summary import UnitSummary
 from probe.reading.dumps.entry_name import parse
 
 _MOST, _FEW = 100, 3
-#: what may be the cause of parameters that differ in the next step: without and with the entry of the update
-_LEFT = (
-    "gradients included, but the parameters of step {step} do not: learning rate, optimizer state, clipping or a "
-    "reduction of gradients",
-    "and so do the gradients and the numbers that entered the optimizer, but the parameters of step {step} do not: was "
-    'its state reset or loaded? "optimizer": "states" records it',
-)
+#: the cause of parameters that differ in the next step, as far as it is known: without and with the entry of the update
+_LEFT = "compare.optimizer", "compare.optimizer_state"
 
 
 def first_origins(units: Sequence[UnitSummary]) -> tuple[list[Origin], list[Origin]]:
@@ -116,22 +111,17 @@ def _from_step_before(
             continue
         soft = [found for unit in before for found in unit.origins.soft if _after_backward(found)]
         if soft:
-            soft[0].said = say(
-                "text",
-                text=f"{soft[0].sentence}; the parameters of step {origin.step} differ, the first: {origin.sentence}",
-            )
+            follows = say("compare.parameters_follow", step=origin.step, finding=origin.said)
+            soft[0].said = clauses(soft[0].said, follows)
             made.append(soft[0])
             continue
         step = before[0].step
         if is_single or is_state(origin.place):
-            change = "it changed between the optimizer and the next forward"
-            origin.said = say("text", text=f"all of step {step} agrees, and {origin.sentence}: {change}")
+            origin.said = say("compare.changed_after_update", step=step, finding=origin.said)
             made.append(origin)
             continue
         origin.kind = OPTIMIZER
-        origin.said = say(
-            "text", text=f"all of step {step} agrees, {_LEFT[updated].format(step=origin.step)}; {origin.sentence}"
-        )
+        origin.said = clauses(say(_LEFT[updated], step=step, next=origin.step), origin.said)
         made.append(origin)
     return made
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from probe.findings.sentence import Sentence
 from probe.reading.compare.judging.verdicts import FAINT, HARD
 from probe.reading.compare.origins.origin import Origin
 
@@ -95,8 +96,8 @@ class UnitSummary:
         step: the step of B.
         rank: the rank of B.
         error: the reason why a dump could not be read, or "".
-        notes: remarks on the two dumps.
-        header: differences of the two headers.
+        notes: remarks on the two dumps, as sentences.
+        header: differences of the two headers, likewise.
         counts: the numbers.
         origins: the origins.
     """
@@ -104,7 +105,7 @@ class UnitSummary:
     step: int | None
     rank: Any
     error: str = ""
-    notes: list[str] = field(default_factory=list)
-    header: list[str] = field(default_factory=list)
+    notes: list[Sentence] = field(default_factory=list)
+    header: list[Any] = field(default_factory=list)
     counts: UnitCounts = UnitCounts()  # noqa: RUF009
     origins: UnitOrigins = UnitOrigins()  # noqa: RUF009

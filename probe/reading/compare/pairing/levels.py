@@ -4,13 +4,14 @@
 
 from __future__ import annotations
 
+from probe.findings.sentence import NOTHING, Sentence, say
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import API, CELL, GRADIENT, parse
 from probe.reading.dumps.updates import is_update
 
 
-def leave_out_unrecorded(a: Dump, b: Dump) -> str:
-    """Leave out calls of a kind that the level of the other dump does not record; return a remark, "" where none is.
+def leave_out_unrecorded(a: Dump, b: Dump) -> Sentence:
+    """Leave out calls of a kind that the level of the other dump does not record; return a remark, if one is needed.
 
     Args:
         a: A; its entries are changed.
@@ -18,16 +19,16 @@ def leave_out_unrecorded(a: Dump, b: Dump) -> str:
     """
     levels = [dump.header.get("level") for dump in (a, b)]
     if levels[0] == levels[1] or None in levels:
-        return ""
+        return NOTHING
     of_a, of_b = _kinds(a), _kinds(b)
     side = "A" if of_b.keys() < of_a.keys() else "B" if of_a.keys() < of_b.keys() else ""
     if not (side and of_a and of_b):  # L0 and L1 have hardly a call in common: they cannot be compared
-        return ""
+        return NOTHING
     dump, own, other = (a, of_a, of_b) if side == "A" else (b, of_b, of_a)
     names = [name for kind in own.keys() - other.keys() for name in own[kind]]
     for name in names:
         del dump.data[name]
-    return f"A has level {levels[0]}, B has {levels[1]}: {len(names)} calls of {side} are left out"
+    return say("compare.levels", left=levels[0], right=levels[1], calls=len(names), side=side)
 
 
 def _kinds(dump: Dump) -> dict[str, list[str]]:

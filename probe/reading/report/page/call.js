@@ -16,7 +16,7 @@ function callView(view) {
   put(view,
     h("p", { class: "name large" }, nameOf(call)),
     h("p", {}, badge(stateOf(call)), " ", cellOf(call) ? link({ v: "tree", s: state.s, r: state.r, cell: cellOf(call) }, t("in_cell", cellOf(call))) : t("outside"),
-      how ? ` · ${t("paired_by", how)}` : "", name_a ? ` · ${t("name_in_a", name_a)}` : "", D.notes[call] ? ` · ${D.notes[call]}` : ""),
+      how ? ` · ${t("paired_by", how)}` : "", name_a ? ` · ${t("name_in_a", name_a)}` : "", D.notes[call] ? ` · ${said(D.notes[call])}` : ""),
     origin ? originCard(origin, "", false, true) : h("p", { class: "actions" }, h("button", { onclick: () => copy(callText(call)) }, t("copy"))),
     h("h3", {}, t("inputs")), valueTable(call), D.two ? h("p", { class: "quiet" }, t("bounds")) : null,
     h("div", { class: "pair" }, stackCard(call), usersCard(call)),

@@ -16,6 +16,7 @@ import pytest
 
 import probe
 from probe.__main__ import main
+from probe.reading.compare.answer.summary import summary_text
 from tests.reading.builders import forward, tensor, value, write
 from tests.reading.compare.layouts.split import Split
 from tests.support import processes
@@ -158,6 +159,16 @@ def test_statistics_that_do_not_tell_the_rank_name_the_group(dumps):
     assert comparison.first.cell == "layers.2.mlp.Mlp"
     assert ranks_of(comparison.first) == [0, 1]
     assert comparison.first.sentence.endswith("the dumps do not tell on which of ranks 0, 1 of B it is")
+
+
+def test_ranks_are_named_without_arrays_that_the_user_has_excluded(dumps, monkeypatch):
+    golden, mine, opened, load = dumps(), dumps("tp=2", "gain"), [], np.load
+    monkeypatch.setattr(np, "load", lambda path, *args, **kwargs: opened.append(path) or load(path, *args, **kwargs))
+    first = probe.compare(golden, mine, layout_b="tp=2", arrays="none").first
+    assert opened == []
+    assert first.sentence.endswith("the dumps do not tell on which of ranks 0, 1 of B it is")
+    assert probe.compare(golden, mine, layout_b="tp=2").first.sentence.endswith("rank 1's shard in B differs")
+    assert opened
 
 
 def planted(dumps, tmp_path, change, task):
@@ -327,7 +338,8 @@ def test_ranks_that_are_missing(dumps, tmp_path, capsys):
     shutil.rmtree(tmp_path / "mine" / "step1" / "rank2")
     comparison = compare(dumps(task="statistics", steps=2), tmp_path / "mine", "", "tp=4")
     assert comparison.ok
-    assert comparison.alone == (["step 1"], ["step 1 (no rank 2)"])
+    assert [[*map(str, labels)] for labels in comparison.alone] == [["step 1"], ["step 1 (no rank 2)"]]
+    assert "仅在 B，未比较：第 1 步（缺少 rank 2）" in summary_text(comparison, "zh")  # noqa: RUF001
     shutil.rmtree(tmp_path / "mine" / "step0" / "rank2")
     assert main(["compare", str(dumps(task="statistics")), str(tmp_path / "mine"), "--layout-b", "tp=4"]) == 2
     assert re.search(r"B: tp=4 times pp=1 is 4, and 3 ranks \(0, 1, 3\) are no multiple", capsys.readouterr().err)

@@ -25,7 +25,7 @@ _LONGEST = 240
 
 
 @dataclass(frozen=True)
-class Finding:
+class CheckResult:
     """The result of a check.
 
     Attributes:
@@ -45,7 +45,7 @@ def told(error: BaseException) -> str:
     return f"{type(error).__name__}: {textwrap.shorten(message, _LONGEST, placeholder=' …')}"
 
 
-class Dump:
+class RecordedDump:
     """A dump that a check records.
 
     Args:
@@ -87,7 +87,7 @@ class Bench:
     folder: str
 
     @contextlib.contextmanager
-    def dump(self, name: str, **settings: Any) -> Iterator[Dump]:
+    def dump(self, name: str, **settings: Any) -> Iterator[RecordedDump]:
         """Make a debugger, and read its dump after the block.
 
         Args:
@@ -99,7 +99,9 @@ class Bench:
         log, errors = logging.getLogger("probe"), _Errors()
         log.addHandler(errors)
         try:
-            dump = Dump(os.path.join(self.folder, name), PrecisionDebugger(self.settings_file(name, **settings)))
+            dump = RecordedDump(
+                os.path.join(self.folder, name), PrecisionDebugger(self.settings_file(name, **settings))
+            )
             try:
                 yield dump
             finally:
@@ -107,7 +109,7 @@ class Bench:
         finally:
             log.removeHandler(errors)
 
-    def record(self, name: str, function: Callable[[], Any], model: Any = None, **settings: Any) -> Dump:
+    def record(self, name: str, function: Callable[[], Any], model: Any = None, **settings: Any) -> RecordedDump:
         """Run a function in a recorded step; see ``dump``."""
         with self.dump(name, **settings) as dump:
             dump.debugger.start(model)
