@@ -45,8 +45,10 @@ from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import BACKWARD, CELL, GRADIENT
 from probe.reading.dumps.flow import is_constant
 from probe.reading.dumps.frames import user_frame
-from probe.reading.dumps.values import NUMBERS, is_tensor
+from probe.reading.dumps.values import NUMBERS, is_tensor, real
 
+#: how exactly one number is added to all elements
+_EXACT = 1e-4
 _CONTEXT, _ROAD = 2, 8
 #: the first word of a place -> its sentence
 _PLACES = {
@@ -176,10 +178,23 @@ class Describer:
     def _argument(self, name: str, slot: Slot | None) -> Sentence:
         if slot is None:
             return say("compare.arguments", name=name)
-        left, right = other_text(slot)
+        left, right = self._texts(name, slot)
         if is_tensor(slot.a) and is_tensor(slot.b):
             left, right = (f"{side.get('dtype')} {text.shape(side.get('shape'))}" for side in (slot.a, slot.b))
         return say("compare.other_argument", name=name, place=_place(slot.place), left=left, right=right)
+
+    def _texts(self, name: str, slot: Slot) -> tuple[Name, Name]:
+        """Return the values of an argument in A and in B; one that the call was not given has none."""
+        word, _, key = slot.place.partition(".")
+        part = "input_kwargs" if word == "kwargs" else word
+        shown: list[Name] = list(other_text(slot))
+        node = next((node for node in range(len(self._graph.pairs)) if self._graph.name(node) == name), NONE)
+        for side, place in enumerate(self._graph.pairs[node][:2] if word == "kwargs" and "." not in key else ()):
+            names = self._graph.alignment.flows[side].names
+            given = self._dumps[side].data[names[place]].get(part) if place != NONE else None
+            if isinstance(given, dict) and key not in given:
+                shown[side] = say("compare.not_given")
+        return shown[0], shown[1]
 
     def _wiring(self, finding: Finding, name: str, place: Name) -> Sentence:
         graph = self._graph
@@ -263,8 +278,22 @@ class Describer:
             side = "B" if is_tensor(slot.a) else "A"
             return say("compare.no_gradient", name=name, place=_place(slot.place), side=side, lacks=lacks)
         if slot is not None and slot.is_input:
-            return say("compare.gradient_arrives", name=name, numbers=numbers)
+            return self._arrives(finding.node, name, slot)
         return say("compare.gradient", name=name, numbers=numbers)
+
+    def _arrives(self, node: int, name: str, slot: Slot) -> Sentence:
+        """Return how the gradient that arrives at a call differs from those that the recorded calls give."""
+        flow, place = self._graph.flow(node)
+        givers = [cause for cause in flow.backward_causes(place) if flow.parts[cause].direction == BACKWARD]
+        if not givers:
+            return say("compare.gradient_arrives", name=name, numbers=_numbers(slot))
+        gaps = [(real(slot.b.get(key)) or 0.0) - (real(slot.a.get(key)) or 0.0) for key in ("Max", "Min", "Mean")]
+        most = max(gaps, key=abs)
+        if len(givers) == 1 and most and all(abs(gap - most) <= _EXACT * abs(most) for gap in gaps):
+            side, other = ("A", "B") if most > 0 else ("B", "A")
+            return say("compare.gradient_more", name=name, maker=flow.names[givers[0]], side=side, other=other,
+                       more=abs(most))  # fmt: skip
+        return say("compare.gradient_summed", name=name, numbers=_numbers(slot))
 
     def _frozen(self, finding: Finding) -> Sentence:
         """Return that a parameter gets no gradient on one side; nothing where the gradient ends elsewhere."""

@@ -13,7 +13,7 @@ from probe.findings.sentence import Sentence, say
 from probe.reading.compare.answer.sentences import Describer
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
-from probe.reading.compare.judging.verdicts import FAINT, HARD, OTHER_BITS, sharpened
+from probe.reading.compare.judging.verdicts import FAINT, HARD, UNKNOWN_VALUE, sharpened
 from probe.reading.compare.origins.finder import Finding, OriginFinder
 from probe.reading.compare.origins.origin import (
     ARGUMENT,
@@ -33,6 +33,7 @@ from probe.reading.dumps.document import paused_gc
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import API, BACKWARD
 from probe.reading.dumps.source import DumpFolder, DumpSource
+from probe.reading.dumps.values import is_tensor
 from probe.store import layout
 
 _MOST_ORIGINS, _MOST_NAMES, _MOST_CELLS = 50, 50, 200
@@ -150,7 +151,7 @@ def _count(comparing: JudgedPairs) -> UnitCounts:
 def _find_origins(counts: UnitCounts, judged: JudgedPairs) -> UnitOrigins:
     changed = any(how not in ("exact",) for how in counts.pairs) or counts.verdicts.keys() & {"argument", *FAINT}
     if not counts.differs and (judged.divides or not changed):
-        return UnitOrigins(updates=bool(judged.updates))
+        return UnitOrigins(updates=bool(judged.updates), settled=_is_settled(judged))
     graph = Graph(judged.alignment, judged.pairs, judged.slots, (judged.a, judged.b))
     finder, describer = OriginFinder(graph), Describer(graph, judged.a, judged.b, judged.arrays)
     findings = finder.origins()
@@ -182,6 +183,7 @@ def _find_origins(counts: UnitCounts, judged: JudgedPairs) -> UnitOrigins:
         exact=exact,
         parameters=_parameters(judged) if first else (0, 0),
         updates=bool(judged.updates),
+        settled=_is_settled(judged),
     )
 
 
@@ -193,6 +195,13 @@ def _exact_origins(judged: JudgedPairs) -> tuple[Origin, ...]:
     return tuple(
         _grouped([describer.origin(finding) for finding in OriginFinder(graph).origins()[: 4 * _MOST_ORIGINS]])
     )
+
+
+def _is_settled(judged: JudgedPairs) -> bool:
+    """Return whether the results of all updates are recorded, and agree."""
+    updates = [slots for pair, slots in zip(judged.pairs, judged.slots) if pair.a in judged.updates]
+    made = [[slot.verdict for slot in slots if not slot.is_input and is_tensor(slot.a)] for slots in updates]
+    return bool(made) and all(found and HARD.isdisjoint(found) and UNKNOWN_VALUE not in found for found in made)
 
 
 def _parameters(judged: JudgedPairs) -> tuple[int, int]:

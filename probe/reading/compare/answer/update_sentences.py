@@ -9,7 +9,7 @@ import math
 from probe.findings.sentence import NOTHING, Sentence, clauses, say
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.judging.verdicts import HARD, Slot
-from probe.reading.compare.origins.updates import is_missing, number_name
+from probe.reading.compare.origins.updates import is_missing, number_name, other_classes
 from probe.reading.dumps import text
 from probe.reading.dumps.entry_name import API, GRADIENT
 from probe.reading.dumps.updates import GRADIENTS, NUMBERS, STATES, number
@@ -32,6 +32,9 @@ def update_sentence(graph: Graph, node: int, slot: Slot, change: Sentence, step:
     when = NOTHING if step is None else say("compare.in_step", step=step)
     if slot.place.startswith(NUMBERS):
         return _number(slots, slot, when, name)
+    classes = other_classes(graph, node)
+    if classes:
+        return say("compare.other_optimizer", left=classes[0], right=classes[1], when=when, name=name)
     if is_missing(slot):
         return _missing(slots, slot, when, name)
     if slot.place.startswith(GRADIENTS):

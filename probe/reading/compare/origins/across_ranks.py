@@ -104,6 +104,7 @@ def _from_step_before(
     made = []
     count, differing = (sum(numbers) for numbers in zip(*(unit.origins.parameters for unit in units)))
     updated = all(unit.origins.updates for unit in before)
+    settled = all(unit.origins.settled for unit in before)
     is_single = 0 < differing <= _FEW * len(units) and count > 2 * differing  # the optimizer would change all
     for origin in origins:
         if origin.kind != PARAMETER:
@@ -116,7 +117,7 @@ def _from_step_before(
             made.append(soft[0])
             continue
         step = before[0].step
-        if is_single or is_state(origin.place):
+        if settled or is_single or is_state(origin.place):
             origin.said = say("compare.changed_after_update", step=step, finding=origin.said)
             made.append(origin)
             continue

@@ -175,7 +175,7 @@ class OriginFinder:
         graph = self._graph
         for slot in first_of_kinds(hard):
             between = call_between(graph, node, slot)
-            rule = first_rule(UPDATE_RULES, update_facts(graph, slot, between))
+            rule = first_rule(UPDATE_RULES, update_facts(graph, node, slot, between))
             if rule.kind == EARLIER:
                 yield self._soft_finding(between)._replace(why=rule.why, source=node)
             else:

@@ -79,6 +79,7 @@ class UpdateFacts(NamedTuple):
 
     Attributes:
         is_number: it is a number, such as the learning rate.
+        other_class: the optimizers are of two classes.
         missing: one optimizer has a parameter that the other has not.
         made_alone: only one side has a call between the gradients and the optimizer.
         follows: there is a change before it that alone changes no value, such as another argument of a clip.
@@ -87,6 +88,7 @@ class UpdateFacts(NamedTuple):
     """
 
     is_number: bool = False
+    other_class: bool = False
     missing: bool = False
     made_alone: bool = False
     follows: bool = False
@@ -160,8 +162,10 @@ GRADIENT_RULES = (
     Rule("the forward agrees, the gradient does not", GRADIENT_KIND, lambda f: True),
 )
 BETWEEN = Rule("a call between gradients and optimizer that one side lacks", OPTIMIZER, lambda f: f.made_alone)
+OTHER_CLASS = Rule("the optimizers are of two classes", OPTIMIZER, lambda f: f.other_class)
 UPDATE_RULES = (
     Rule("a number of the update differs", OPTIMIZER, lambda f: f.is_number),
+    OTHER_CLASS,
     Rule("a parameter is missing in the optimizer", OPTIMIZER, lambda f: f.missing),
     BETWEEN,
     Rule("an earlier change that alone changes no value", EARLIER, lambda f: f.follows),

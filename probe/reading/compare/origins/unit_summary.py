@@ -77,6 +77,7 @@ class UnitOrigins(NamedTuple):
         exact: places where a difference begins if every other bit is one; where they may be others than ``first``.
         parameters: how many parameters there are, and how many of them differ in any bit.
         updates: whether both sides have the update of an optimizer.
+        settled: whether the results of all updates are recorded, and agree.
     """
 
     first: tuple[Origin, ...] = ()
@@ -86,6 +87,7 @@ class UnitOrigins(NamedTuple):
     exact: tuple[Origin, ...] = ()
     parameters: tuple[int, int] = (0, 0)
     updates: bool = False
+    settled: bool = False
 
 
 @dataclass

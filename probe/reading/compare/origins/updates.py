@@ -41,17 +41,28 @@ def is_missing(slot: Slot) -> bool:
     return slot.place.startswith(GRADIENTS) and slot.verdict == ONE_SIDE
 
 
-def update_facts(graph: Graph, slot: Slot, between: int) -> UpdateFacts:
+def other_classes(graph: Graph, node: int) -> tuple[str, ...]:
+    """Return the classes of an optimizer in A and in B; () where they are one."""
+    pair = graph.pairs[node]
+    if NONE in pair[:2]:
+        return ()
+    names = tuple(flow.parts[place].api for flow, place in zip(graph.alignment.flows, pair[:2]))
+    return names if names[0] != names[1] else ()
+
+
+def update_facts(graph: Graph, node: int, slot: Slot, between: int) -> UpdateFacts:
     """Return the facts about a place of an update that differs.
 
     Args:
         graph: the dataflow.
+        node: the update.
         slot: the place.
         between: the call that ``call_between`` found.
     """
     is_alone = between != NONE and NONE in graph.pairs[between][:2]
     return UpdateFacts(
         is_number=slot.place.startswith(NUMBERS),
+        other_class=bool(other_classes(graph, node)),
         missing=is_missing(slot),
         made_alone=is_alone,
         follows=between != NONE and not is_alone,

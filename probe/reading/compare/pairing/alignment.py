@@ -319,6 +319,21 @@ class Alignment:
             if other is not None and (parts.kind not in (API, CELL) or self._is_orphan(place, other)):
                 changed = MAPPED if self.vocabulary.is_foreign else RENAMED
                 self.pair(place, other, EXACT if name == flow_a.names[place] else changed)
+        self._pair_gradients(cells)
+
+    def _pair_gradients(self, cells: Mapping[str, str]) -> None:
+        """Pair the gradients of Cells in their order: recorders number them in several ways, or not at all."""
+        found: list[dict[str, list[int]]] = [{}, {}]
+        for side, flow in enumerate(self.flows):
+            for place, parts in enumerate(flow.parts):
+                if parts.kind == GRADIENT and place not in (self.b_of, self.a_of)[side]:
+                    key = cells.get(parts.key, self.vocabulary.name(0, parts.key)) if side == 0 else parts.key
+                    found[side].setdefault(key, []).append(place)
+        for key, places in found[0].items():
+            others = found[1].get(key, [])
+            if len(places) == len(others):
+                for a, b in zip(places, others):
+                    self.pair(a, b, COUNTED)
 
     def _is_orphan(self, a: int, b: int) -> bool:
         """Return whether these are backwards whose forwards were not recorded."""
