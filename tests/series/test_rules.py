@@ -8,7 +8,7 @@ import math
 
 import pytest
 
-from probe.series.online_rules import OnlineRules
+from probe.series.rules import OnlineRules
 from probe.series.table import IN_DUMPS, ONLINE, RULES
 from tests.support.paths import ROOT
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from probe.errors import UsageError
-from probe.reading.commands.arguments import add_parser, read_thresholds
+from probe.reading.commands.arguments import add_language, add_parser, read_thresholds
 from probe.reading.commands.findings import add_trend_output, show_nan, show_ranks, show_trend
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ def add_merge(commands: Any) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE", help="the files of the summaries")
     parser.add_argument("--json", action="store_true", help="write the result of compare, nan or ranks as JSON")
     add_trend_output(parser)
+    add_language(parser)
     parser.set_defaults(run=run_merge, failed=2)
 
 
@@ -60,11 +61,11 @@ def _show_comparison(given: argparse.Namespace, head: Head, summaries: list[Any]
 
 
 def _show_nan(given: argparse.Namespace, head: Head, summaries: list[Any]) -> int:
-    return show_nan(summaries, given.json)
+    return show_nan(summaries, given.json, given.lang)
 
 
 def _show_ranks(given: argparse.Namespace, head: Head, summaries: list[Any]) -> int:
-    return show_ranks(summaries, given.json)
+    return show_ranks(summaries, given.json, given.lang)
 
 
 def _show_trend(given: argparse.Namespace, head: Head, summaries: list[Any]) -> int:
