@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from probe.errors import UsageError
-from probe.store.layout import MONITOR, SERIES, Rank, is_rank_folder, rank_of
+from probe.store.layout import MONITOR, SERIES, Rank, rank_name, rank_of
 
 if TYPE_CHECKING:
     from probe.series.file import RankSeries, SeriesTail
@@ -22,8 +22,9 @@ def find_series(path: str) -> list[tuple[str, Rank]]:
     if os.path.isfile(path) and os.path.basename(path) == SERIES:
         return [(path, rank_of(os.path.basename(os.path.dirname(os.path.abspath(path)))))]
     for folder in (os.path.join(path, MONITOR), path):
-        names = filter(is_rank_folder, os.listdir(folder) if os.path.isdir(folder) else ())
-        found = [(os.path.join(folder, name, SERIES), rank_of(name)) for name in names]
+        names = os.listdir(folder) if os.path.isdir(folder) else []
+        ranks = {name: rank_of(name) for name in names}
+        found = [(os.path.join(folder, name, SERIES), rank) for name, rank in ranks.items() if name == rank_name(rank)]
         found = [item for item in found if os.path.isfile(item[0])]
         if found:
             return sorted(found, key=lambda item: -1 if item[1] is None else item[1])

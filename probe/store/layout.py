@@ -62,8 +62,3 @@ def step_of(name: str) -> int | None:
 def rank_of(name: str) -> int | None:
     """Return the rank that a folder's name says; None for other names, and where communication was not initialised."""
     return number_of(name, "rank")
-
-
-def is_rank_folder(name: str) -> bool:
-    """Return whether a folder of ours has this name for a rank."""
-    return name == rank_name(rank_of(name))
