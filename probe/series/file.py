@@ -177,14 +177,14 @@ class SeriesTail:
         path: the file.
         place: where the first new row begins.
         names: the columns there.
+        number: the number of the file in its file system; 0 where it is not known.
 
     Attributes:
         is_restarted: whether the last call began at the start, as the file was replaced or cut.
     """
 
-    def __init__(self, path: str, place: int = 0, names: tuple[str, ...] = ()) -> None:
-        self._path, self._place, self._names = path, place, names
-        self._file = 0  # its number in the file system
+    def __init__(self, path: str, place: int = 0, names: tuple[str, ...] = (), number: int = 0) -> None:
+        self._path, self._place, self._names, self._number = path, place, names, number
         self.is_restarted = False
 
     def new_rows(self) -> list[tuple[int, dict[str, float]]]:
@@ -195,10 +195,10 @@ class SeriesTail:
         """
         with open(self._path, "rb") as file:
             now = os.fstat(file.fileno())
-            self.is_restarted = now.st_size < self._place or self._file not in (0, now.st_ino)
+            self.is_restarted = now.st_size < self._place or self._number not in (0, now.st_ino)
             if self.is_restarted:
                 self._place, self._names = 0, ()
-            self._file = now.st_ino
+            self._number = now.st_ino
             file.seek(self._place)
             content = file.read()
         found: list[tuple[int, dict[str, float]]] = []
@@ -249,7 +249,7 @@ class RankSeries:
         self.path, self.rank = path, rank
         try:
             with open(path, "rb") as file:
-                content = file.read()
+                content, self._number = file.read(), os.fstat(file.fileno()).st_ino
             found = list(sections(content))
             self._tables = [(section.names, table(content, section)) for section in found]
             self._end = found[-1].end if found else 0
@@ -287,4 +287,4 @@ class RankSeries:
 
     def tail(self) -> SeriesTail:
         """Return the rows that come behind those that were read."""
-        return SeriesTail(self.path, self._end, self._tables[-1][0] if self._tables else ())
+        return SeriesTail(self.path, self._end, self._tables[-1][0] if self._tables else (), self._number)

@@ -53,7 +53,9 @@ class Rule(NamedTuple):
 def _on(
     threshold: float, kinds: str, warm_up: int, meaning: str, *look: Any, least: int = looks.LEAST_STEPS
 ) -> Condition:
-    return Condition(threshold, meaning, frozenset(kinds.split()), warm_up, partial(look[0], *look[1:]) if look else None, least)
+    return Condition(
+        threshold, meaning, frozenset(kinds.split()), warm_up, partial(look[0], *look[1:]) if look else None, least
+    )
 
 
 _ANY, _FEW = "any", looks.LEAST_STEPS - 1
