@@ -1,5 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
+# ruff: noqa: RUF001 - Chinese has its own commas
 """The commands about one run answer in the language that is asked for, or in that of the locale."""
 
 from __future__ import annotations
@@ -99,12 +100,12 @@ PARTS = {
     "ranks": [
         ("step 0: data: ranks 0-1 are given the same batch", "第 0 步：数据：rank 0-1 得到同一批数据"),
         (
-            "parameter fc.w0, and 1 more should be the same on all ranks: ranks 0-1, 4-8 agree, rank 2 does not, rank 3",
+            "parameter fc.w0, and 1 more should be the same on all ranks: ranks 0-1, 4-8 agree, rank 2 does not",
             "参数 fc.w0 以及另外 1 个 在所有 rank 上应相同：rank 0-1, 4-8 一致，rank 2 不一致，rank 3 不一致\n",
         ),
         ("Distributed.all_reduce.0.forward should give all ranks the same: ranks 0-1, 4-8 agree, ranks 2-3 do not", ""),
         ("the collectives are not the same sequence, from Distributed.broadcast.0.forward on", "集合通信的顺序从"),
-        ("outlier: Functional.far.0.forward: the norm on rank 7 is far from", "离群值：Functional.far.0.forward：rank 7"),
+        ("outlier: Functional.far.0.forward: the norm on rank 7 is far", "离群值：Functional.far.0.forward：rank 7"),
         ("the calls are not the same, the first such is Functional.more", "调用不同，第一个是 Functional.more"),
         ("\n6 findings\n", "\n6 条发现\n"),
     ],
@@ -114,8 +115,8 @@ PARTS = {
         (
             "look here: step 6, Cell.fc0.Dense.parameters_grad.0.weight.0: spike: 30 in step 6, about 1 before "
             "(threshold 6; ZClip, llm.c)\n",
-            "请看这里：第 6 步，Cell.fc0.Dense.parameters_grad.0.weight.0：spike：第 6 步为 30，之前约为 1（阈值 6；ZClip, "
-            "llm.c）\n",
+            "请看这里：第 6 步，Cell.fc0.Dense.parameters_grad.0.weight.0：spike：第 6 步为 30，之前约为 1"
+            "（阈值 6；ZClip, llm.c）\n",
         ),
     ],
     "watch": [
