@@ -70,7 +70,7 @@ class OnlineRules:
         limits = {**{name: rule.threshold for name, rule in ONLINE.items()}, **(thresholds or {})}
         self._limits = {name: limit for name, limit in limits.items() if limit is not None}
         self._series: dict[str, History] = {}
-        self._by_kind: dict[str | frozenset[str], dict[str, History]] = {"grad": {}, "grad_in": {}, "state": {}}
+        self._by_kind: dict[str | frozenset[str], dict[str, History]] = {"grad": {}, "grad_in": {}, "state": {}, "update": {}}
         self._of_kind: dict[str | frozenset[str], list[_Chosen]] = {}
         for name, rule in ONLINE.items():
             for kind in rule.kinds if name in self._limits else ():
@@ -82,8 +82,10 @@ class OnlineRules:
     def feed(self, step: int, values: Mapping[str, float]) -> list[Alarm]:
         """Take the numbers of a step; return the rules that hold from this step on."""
         found: list[Alarm] = []
-        largest = max((value for name, value in values.items() if name.endswith(".update")), default=0.0)
-        now = Now(step, self._learnt(), _ROUNDING * largest)
+        floor = 0.0
+        if not self._by_kind["update"].keys().isdisjoint(values):
+            floor = _ROUNDING * max(value for name, value in values.items() if name.endswith(".update"))
+        now = Now(step, self._learnt(), floor)
         vanishing = self._limits.get("vanishing", 0.0) * now.learnt
         if "reset" in self._limits and any(name in values for name in itertools.islice(self._by_kind["state"], 1)):
             found += self._reset(step, values)
