@@ -1,13 +1,13 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""The names of series: the monitor makes them here, and whoever reads them takes them apart here."""
+"""The names of series: ``monitor/step_values`` makes them, and whoever reads them takes them apart here."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-#: statistics, which end the name of a series that is no norm
-_ENDS = ("max", "min")
+#: how the name of a series ends that is no norm
+_ENDS = (".max", ".min")
 #: the last part of a name -> the kind
 _LAST = {"grad": "grad", "grad_in": "grad_in", "param": "param", "update": "update", "global_norm": "total",
          "max": "end", "min": "end", "seconds": "seconds"}  # fmt: skip
@@ -85,19 +85,9 @@ class SeriesName(NamedTuple):
         return self.kind in ("param", "bias") and self.statistic == "norm"
 
 
-def of_parameter(parameter: str, kind: str) -> str:
-    """Return the name of a series of a parameter: its "grad", "grad_in", "param" or "update"."""
-    return f"{parameter}.{kind}"
-
-
 def entered(gradient: str) -> str:
     """Return the name of a gradient as it enters the optimizer, by its name as it arrives."""
     return f"{gradient}_in"
-
-
-def of_statistic(series: str, statistic: str) -> str:
-    """Return the name of another statistic of a series."""
-    return f"{series}.{statistic}"
 
 
 def kind_of(name: str) -> str:
@@ -132,7 +122,7 @@ def parse(name: str) -> SeriesName:
     (SeriesName(kind='grad', owner='fc.weight', statistic='max', state=''), ('fc.weight', 'norm', 'moment1'))
     """
     whole, statistic = name, "norm"
-    if name.endswith(tuple(f".{end}" for end in _ENDS)):
+    if name.endswith(_ENDS):
         whole, _, statistic = name.rpartition(".")
     kind = kind_of(whole)
     if kind == "state":
@@ -147,7 +137,7 @@ def slot_of(name: str) -> Slot | None:
     >>> slot_of("Cell.fc.Dense.backward.0.input.1.max")
     Slot(cell='Cell.fc.Dense', direction='backward', call='0', place='input.1')
     """
-    whole = name[: -len(".max")] if name.endswith((".max", ".min")) else name
+    whole = name[: -len(".max")] if name.endswith(_ENDS) else name
     key, *rest = whole.rsplit(".", 4)
     if len(rest) < 4 or not key.startswith("Cell."):
         return None

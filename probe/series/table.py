@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of all rules for series: in the recorded steps of dumps, and in each step of the monitor.
 
-None of them proves an error. A dump has few steps, so its conditions need fewer, and differ.
+None of them proves an error. A dump has few steps, so its conditions need fewer, and differ. The words of a condition
+are in docs/large-runs.md and docs/monitor.md.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from probe.findings.sentence import Sentence
 from probe.series import looks
+from probe.series.looks import LEAST_STEPS
 from probe.series.series_name import ACTIVATION, GRADIENT, PARAMETER
 
 
@@ -21,7 +22,6 @@ class Condition(NamedTuple):
 
     Attributes:
         threshold: its default.
-        meaning: the condition.
         kinds: the kinds of series that it looks at; see ``series_name``.
         warm_up: the number of values of a series before it looks.
         look: looks at one value; None where the rule looks at several series together.
@@ -29,11 +29,10 @@ class Condition(NamedTuple):
     """
 
     threshold: float
-    meaning: str
     kinds: frozenset[str]
     warm_up: int
-    look: Callable[..., Sentence] | None = None
-    least: int = looks.LEAST_STEPS
+    look: looks.Look | None
+    least: int
 
 
 class Rule(NamedTuple):
@@ -50,116 +49,63 @@ class Rule(NamedTuple):
     online: Condition | None = None
 
 
-def _on(
-    threshold: float, kinds: str, warm_up: int, meaning: str, *look: Any, least: int = looks.LEAST_STEPS
-) -> Condition:
-    return Condition(
-        threshold, meaning, frozenset(kinds.split()), warm_up, partial(look[0], *look[1:]) if look else None, least
-    )
+def _on(threshold: float, kinds: str, warm_up: int, *look: Any, least: int = LEAST_STEPS) -> Condition:
+    return Condition(threshold, frozenset(kinds.split()), warm_up, partial(look[0], *look[1:]) if look else None, least)
 
 
-_ANY, _FEW = "any", looks.LEAST_STEPS - 1
-_FAR = "so many times the median of the last 20 steps, robust z above 6"
+_ANY, _FEW = "any", LEAST_STEPS - 1
 _STRANGE = "cell loss grad grad_in param update state logged total"
 RULES = {
     "NaN/Inf": Rule(
         "smdebug ExplodingTensor",
-        _on(0.0, _ANY, 0, "any NaN or Inf", looks.not_a_number, "trend.nan", least=0),
-        _on(0.0, _STRANGE, 0, "NaN or Inf", looks.not_a_number, "alarm.nan"),
+        _on(0.0, _ANY, 0, looks.not_a_number, "trend.nan", least=0),
+        _on(0.0, _STRANGE, 0, looks.not_a_number, "alarm.nan"),
     ),
     "spike": Rule(
         "ZClip, llm.c",
-        _on(6.0, _ANY, _FEW, "robust z of log(norm) against the last 20 recorded steps, and twice as large",
-            looks.spike, "trend.spike", False),
-        _on(4.0, "loss total logged", 20, _FAR, looks.spike, "alarm.spike", True),
+        _on(6.0, _ANY, _FEW, looks.spike, "trend.spike", False),
+        _on(4.0, "loss total logged", 20, looks.spike, "alarm.spike", True),
     ),
-    "gradient spike": Rule(
-        "ZClip", None,
-        _on(30.0, "grad", 20, f"{_FAR}, and twice the highest before", looks.gradient_spike, "alarm.spike"),
-    ),
-    "rising": Rule(
-        "probe", None,
-        _on(2.0, "loss", 40, "the median of 10 steps is so many times the lowest, and near the first",
-            looks.rising, "alarm.rising"),
-    ),
+    "gradient spike": Rule("ZClip", None, _on(30.0, "grad", 20, looks.gradient_spike, "alarm.spike")),
+    "rising": Rule("probe", None, _on(2.0, "loss", 40, looks.rising, "alarm.rising")),
     "growing": Rule(
         "probe",
-        _on(10.0, GRADIENT, _FEW, "a gradient grows so many times over 5 recorded steps, in each of them",
-            looks.growing, "trend.growing", 0.0),
-        _on(10.0, "grad total", 20, "grows so many times over 5 steps, in each, and to twice the highest before",
-            looks.growing, "alarm.growing", 2.0),
+        _on(10.0, GRADIENT, _FEW, looks.growing, "trend.growing", 0.0),
+        _on(10.0, "grad total", 20, looks.growing, "alarm.growing", 2.0),
     ),
     "vanishing": Rule(
         "smdebug VanishingGradient",
-        _on(1e-7, GRADIENT, 0, "a gradient's norm by the root of its size is below",
-            looks.vanishing, "trend.vanishing", False),
-        _on(1e-4, "grad", 20, "so small a part of the median of its first 20 steps, in 5 steps",
-            looks.vanishing, "alarm.vanishing", True),
+        _on(1e-7, GRADIENT, 0, looks.vanishing, "trend.vanishing", False),
+        _on(1e-4, "grad", 20, looks.vanishing, "alarm.vanishing", True),
     ),
     "update ratio": Rule(
         "smdebug WeightUpdateRatio",
-        _on(10.0, PARAMETER, 1, "a parameter's norm changes by so many times itself",
-            looks.update_ratio, "trend.update_ratio", False),
-        _on(20.0, "update", 4, "so many times the median of its updates, and no rounding",
-            looks.update_ratio, "alarm.update_ratio", True),
+        _on(10.0, PARAMETER, 1, looks.update_ratio, "trend.update_ratio", False),
+        _on(20.0, "update", 4, looks.update_ratio, "alarm.update_ratio", True),
     ),
     "unchanged": Rule(
         "smdebug UnchangedTensor",
-        _on(3.0, _ANY, 0, "equal over so many recorded steps", looks.unchanged, "trend.unchanged", False),
-        _on(2.0, "update", 2, "zero in so many measured steps, but not before", looks.unchanged, "alarm.zeros", True),
+        _on(3.0, _ANY, 0, looks.unchanged, "trend.unchanged", False),
+        _on(2.0, "update", 2, looks.unchanged, "alarm.zeros", True),
     ),
     "missing": Rule(
-        "OLMo issue 266",
-        _on(1.0, GRADIENT, 0, "recorded before, and not in this step, or a gradient of zeros",
-            looks.zero_gradient, "trend.zero_gradient"),
-        _on(3.0, "grad", 10, "not seen in so many steps, but in each before"),
+        "OLMo issue 266", _on(1.0, GRADIENT, 0, looks.zero_gradient, "trend.zero_gradient"), _on(3.0, "grad", 10)
     ),
-    "zeros": Rule(
-        "smdebug DeadRelu", None,
-        _on(3.0, "grad grad_in", 2, "zero in so many steps, but not before", looks.unchanged, "alarm.zeros", True),
-    ),
-    "dead units": Rule(
-        "smdebug DeadRelu",
-        _on(0.99, ACTIVATION, 0, "so large a part of an activation is zero in 5 recorded steps",
-            looks.dead_units, "trend.dead_units"),
-    ),
-    "saturation": Rule(
-        "probe",
-        _on(0.9, _ANY, 0, "so near to the largest number of a 16-bit dtype",
-            looks.saturation, "trend.saturation", least=0),
-    ),
-    "one layer apart": Rule(
-        "OLMo issue 266", _on(6.0, "", 0, "robust z of log(norm) among layers of a kind, and twice as large")
-    ),
+    "zeros": Rule("smdebug DeadRelu", None, _on(3.0, "grad grad_in", 2, looks.unchanged, "alarm.zeros", True)),
+    "dead units": Rule("smdebug DeadRelu", _on(0.99, ACTIVATION, 0, looks.dead_units, "trend.dead_units")),
+    "saturation": Rule("probe", _on(0.9, _ANY, 0, looks.saturation, "trend.saturation", least=0)),
+    "one layer apart": Rule("OLMo issue 266", _on(6.0, "", 0)),
     "weight drift": Rule(
         "probe",
-        _on(2.0, PARAMETER, 1, "a parameter's norm is so many times that of the first recorded step",
-            looks.weight_drift, "trend.weight_drift", False),
-        _on(3.0, "param", 10, "so many times the norm of ten measured steps before; no biases",
-            looks.weight_drift, "alarm.weight_drift", True),
+        _on(2.0, PARAMETER, 1, looks.weight_drift, "trend.weight_drift", False),
+        _on(3.0, "param", 10, looks.weight_drift, "alarm.weight_drift", True),
     ),
-    "setting": Rule(
-        "probe", None,
-        _on(5.0, "scalar", 20, "so many times the highest before, or so much nearer to 1",
-            looks.setting, "alarm.setting"),
-    ),
-    "reset": Rule(
-        "probe", None, _on(20.0, "state", 2, "half of its kind fell so many times since the last measured")
-    ),
-    "scaled": Rule(
-        "probe", None,
-        _on(100.0, "grad_in", 20, "so much more or less of it than of the others enters, in 3 steps, not before"),
-    ),
-    "stuck": Rule(
-        "probe", None,
-        _on(4.0, "loss", 20, "turns so often at most in 20 steps, but half the time before",
-            looks.stuck, "alarm.stuck"),
-    ),
-    "collapse": Rule(
-        "probe", None,
-        _on(64.0, "scale", 5, "falls so many times within 20 steps, or below 1", looks.collapse, "alarm.collapse"),
-    ),
-}  # fmt: skip
+    "setting": Rule("probe", None, _on(5.0, "scalar", 20, looks.setting, "alarm.setting")),
+    "reset": Rule("probe", None, _on(20.0, "state", 2)),
+    "scaled": Rule("probe", None, _on(100.0, "grad_in", 20)),
+    "stuck": Rule("probe", None, _on(4.0, "loss", 20, looks.stuck, "alarm.stuck")),
+    "collapse": Rule("probe", None, _on(64.0, "scale", 5, looks.collapse, "alarm.collapse")),
+}
 #: the rules of msprobe's key "alert": the numbers that each looks at, none for all, and its function
 MSPROBE: dict[str, tuple[tuple[str, ...], Callable[[float, float, Any], bool]]] = {
     "AnomalyTurbulence": (("norm", "mean"), looks.is_above),

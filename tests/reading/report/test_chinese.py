@@ -14,7 +14,7 @@ from tests.support.paths import ROOT
 
 MAKERS = (
     "compare/answer/sentences", "compare/answer/update_sentences", "compare/origins/across_ranks",
-    "compare/layouts/blame", "compare/layouts/named", "one_run/nan", "one_run/rank_checks", "../series/trend_rules",
+    "compare/layouts/blame", "compare/layouts/named", "one_run/nan", "one_run/rank_checks", "../series/looks",
 )  # fmt: skip
 #: texts of these modules that stand in no sentence of a finding
 OTHERS = (
