@@ -7,6 +7,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import Any, NamedTuple
 
+from probe.findings.sentence import Sentence, say
+from probe.reading.check.difference import both
+
 
 class Matched(NamedTuple):
     """The partners of parameters.
@@ -83,16 +86,15 @@ def common_end(a: str, b: str) -> int:
     return count
 
 
-def renaming(renamed: Mapping[str, str]) -> str:
-    """Return how names were changed, in words.
+def renaming(renamed: Mapping[str, str]) -> Sentence:
+    """Return how names were changed.
 
-    >>> renaming({"fc.w": "net.fc.w", "fc.b": "net.fc.b"})
+    >>> str(renaming({"fc.w": "net.fc.w", "fc.b": "net.fc.b"}))
     '2 names have the prefix "net." in B'
     """
     for one, two, side in ((0, 1, "B"), (1, 0, "A")):
         pairs = [(pair[one], pair[two]) for pair in renamed.items()]
         prefixes = {long[: -len(short)] for short, long in pairs if long.endswith(short)}
         if len(prefixes) == 1 and all(long.endswith(short) for short, long in pairs):
-            return f'{len(pairs)} names have the prefix "{prefixes.pop()}" in {side}'
-    name, other = next(iter(renamed.items()))
-    return f"{len(renamed)} names differ, first {name} / {other}"
+            return say("check.prefix", count=len(pairs), prefix=prefixes.pop(), side=side)
+    return say("check.names_differ", count=len(renamed), first=both(*next(iter(renamed.items()))))

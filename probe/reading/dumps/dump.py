@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from probe.errors import UsageError
+from probe.findings.sentence import Sentence
 from probe.reading.dumps import entry_name, text, values
 from probe.reading.dumps.document import Document
 from probe.reading.dumps.entry_view import INPUTS, OUTPUTS, WORDS, EntryView
@@ -243,7 +244,7 @@ class Dump:
         return self.document.data
 
     @property
-    def notes(self) -> list[str]:
+    def notes(self) -> list[Sentence]:
         """Remarks on the folder, such as a journal that was not recovered."""
         return self.document.notes
 

@@ -11,12 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from probe.errors import UsageError
+from probe.findings.sentence import NOTHING, Sentence, say
 from probe.process.progress import progress
 from probe.store.journal import FRAME, MAGIC, lock
 
 
-def read(path: str) -> tuple[list[Mapping[str, Any]], str]:
-    """Return the records of a journal, the header first, and a description of its damage, or "".
+def read(path: str) -> tuple[list[Mapping[str, Any]], Sentence]:
+    """Return the records of a journal, the header first, and a sentence about its damage, if there is any.
 
     Raises:
         UsageError: when the file is no journal, cannot be read, or a living process still writes it.
@@ -29,7 +30,7 @@ def read(path: str) -> tuple[list[Mapping[str, Any]], str]:
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error}") from error
     if MAGIC.startswith(data):  # its process died while it began
-        return [], ""
+        return [], NOTHING
     if not data.startswith(MAGIC):
         raise UsageError(f"{path} is no journal of probe")
     found: list[Mapping[str, Any]] = []
@@ -39,8 +40,8 @@ def read(path: str) -> tuple[list[Mapping[str, Any]], str]:
             found.append(record)
             end = place
     except (struct.error, ValueError, RecursionError):
-        return found, f"the last {len(data) - end} of {len(data)} bytes were damaged or cut off"
-    return found, ""
+        return found, say("dump.damaged", cut=len(data) - end, size=len(data))
+    return found, NOTHING
 
 
 def settled(records: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -57,7 +57,7 @@ def _outcome(folder: str) -> RecoveryResult:
 def _recover(folder: str) -> str:
     source = os.path.join(folder, layout.JOURNAL)
     records, damage = journal_reader.read(source)
-    notes = [damage] if damage else []
+    notes = [str(damage)] if damage else []
     entries = journal_reader.settled(records[1:])
     try:
         if records:

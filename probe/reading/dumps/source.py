@@ -13,6 +13,7 @@ import sys
 from typing import Any, NamedTuple, Protocol
 
 from probe.errors import UsageError
+from probe.findings.sentence import Sentence, say
 from probe.reading.dumps import journal_reader
 from probe.reading.dumps.document import Document, read_document, read_optional
 from probe.reading.dumps.kernels.layouts import is_kernel_folder
@@ -132,14 +133,14 @@ class JournalSource:
 SOURCES: tuple[Source, ...] = (DumpSource(), DebugSource(), JournalSource())
 
 
-def _journal_notes(folder: str) -> list[str]:
+def _journal_notes(folder: str) -> list[Sentence]:
     path = os.path.join(folder, layout.JOURNAL)
     if not os.path.exists(path):
         return []
-    return [f"{path} was not recovered; entries may be missing. Recover it with: probe recover {folder}"]
+    return [say("dump.not_recovered", path=path, folder=folder)]
 
 
-def _document(folder: str, document: dict[str, Any], name: str, notes: list[str]) -> Document:
+def _document(folder: str, document: dict[str, Any], name: str, notes: list[Sentence]) -> Document:
     data = document.pop("data", None)
     if not isinstance(data, dict):
         raise UsageError(f'{os.path.join(folder, name)} is no dump: it has no "data"')

@@ -180,7 +180,7 @@ class ContentMaker:
     def _remarks(self) -> list[str]:
         """Return what the reader should know: how the runs differ, dumps that could not be read or compared."""
         found = [f"{side}: {label}" for side, labels in zip("AB", self._alone) for label in labels[:20]]
-        said: dict[str, None] = dict.fromkeys(f"not compared, only in {label}" for label in found)
+        said: dict[Any, None] = dict.fromkeys(f"not compared, only in {label}" for label in found)
         for part in self._parts:
             if part.summary:
                 said.update(
@@ -190,7 +190,7 @@ class ContentMaker:
                 said.update(dict.fromkeys(f"close to overflow: {name}" for name in part.found.near[:3]))
             if part.error:
                 said[part.error] = None
-        return [self._clean(line) for line in list(said)[:30]]
+        return [self._clean(str(line)) for line in list(said)[:30]]
 
 
 def _chinese(description: dict[str, Any]) -> dict[str, str]:

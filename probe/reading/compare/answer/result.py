@@ -103,7 +103,7 @@ class ComparisonResult:
             "only_b": self.only_b,
             "not_compared": {"a": self.alone[0], "b": self.alone[1]},
             "errors": self.errors,
-            "header": [line for unit in self.units[:1] for line in unit.header],
+            "header": [str(line) for unit in self.units[:1] for line in unit.header],
             "units": [
                 {
                     "step": unit.step,

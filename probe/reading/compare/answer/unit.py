@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from probe.errors import UsageError
-from probe.findings.sentence import say
+from probe.findings.sentence import Sentence, say
 from probe.reading.compare.answer.sentences import Describer
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
@@ -213,7 +213,7 @@ def _group(graph: Graph, node: int) -> str:
 _PLACES = frozenset(("rank", "tool", "format", "host", "time", "pid"))
 
 
-def _snapshot_lines(a: Dump, b: Dump) -> list[str]:
+def _snapshot_lines(a: Dump, b: Dump) -> Sequence[Sentence | str]:
     """Return the first lines of ``probe check``, which is imported only where both runs have a snapshot."""
     folders = a.folder.path, b.folder.path
     if not all(os.path.isfile(os.path.join(folder, layout.RUN)) for folder in folders):

@@ -95,8 +95,8 @@ class UnitSummary:
         step: the step of B.
         rank: the rank of B.
         error: the reason why a dump could not be read, or "".
-        notes: remarks on the two dumps.
-        header: differences of the two headers.
+        notes: remarks on the two dumps, as sentences; a text of a file that is broken stays as it is.
+        header: differences of the two headers, likewise.
         counts: the numbers.
         origins: the origins.
     """
@@ -104,7 +104,7 @@ class UnitSummary:
     step: int | None
     rank: Any
     error: str = ""
-    notes: list[str] = field(default_factory=list)
-    header: list[str] = field(default_factory=list)
+    notes: list[Any] = field(default_factory=list)
+    header: list[Any] = field(default_factory=list)
     counts: UnitCounts = UnitCounts()  # noqa: RUF009
     origins: UnitOrigins = UnitOrigins()  # noqa: RUF009

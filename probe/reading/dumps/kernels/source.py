@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from probe.errors import UsageError
+from probe.findings.sentence import Sentence, say
 from probe.naming import clean
 from probe.process.progress import progress
 from probe.reading.dumps.document import Document, read_optional
@@ -59,11 +60,11 @@ class KernelStep:
         """
         rank_folder = self._places[0].rank_folder
         run = read_optional(rank_folder, RUN) if rank_folder else {}
-        notes: list[str] = []
+        notes: list[Sentence] = []
         items = [item for place in self._places for item in _items(place.path, run, notes)]
         constants = [item for place in self._constants for item in _items(place.path, {}, notes)]
         if not items and notes:
-            raise UsageError("; ".join(notes))
+            raise UsageError("; ".join(map(str, notes)))
         scopes = _scopes(rank_folder) if rank_folder else {}
         cells = run.get("cells")
         paths = CellPaths(cells if isinstance(cells, dict) else {})
@@ -108,7 +109,7 @@ def unmeasured(path: str) -> Iterator[tuple[str, int]]:
                 yield folder, len(arrays)
 
 
-def _items(folder: str, run: dict[str, Any], notes: list[str]) -> Iterator[_Item]:
+def _items(folder: str, run: dict[str, Any], notes: list[Sentence]) -> Iterator[_Item]:
     """Yield the tensors of a folder: those of statistic.csv, then those that only have an array."""
     from probe.reading.dumps.kernels.numbers import record_of  # imports numpy
 
@@ -119,17 +120,17 @@ def _items(folder: str, run: dict[str, Any], notes: list[str]) -> Iterator[_Item
         if name is not None:
             arrays[name.key] = file, name
         elif file.endswith(".npy"):
-            notes.append(f"{os.path.join(folder, file)}: its name is none of MindSpore's, and {MAPPING} lacks it")
+            notes.append(say("dump.other_name", path=os.path.join(folder, file), table=MAPPING))
     for name, record in read_statistics(folder, notes):
         found = arrays.pop(name.key, None)
         yield _Item(name, {**record, "data_name": found[0]} if found else record, folder)
     if arrays and run.get("task") == "statistics" and not run.get("keep_arrays"):
-        notes.append(f"{folder}: {len(arrays)} arrays were left unmeasured by the process; they are measured now")
+        notes.append(say("dump.unmeasured", folder=folder, count=len(arrays)))
     for file, name in progress(arrays.values(), "measuring"):
         try:
             yield _Item(name, {**record_of(os.path.join(folder, file), name.dtype), "data_name": file}, folder)
         except (OSError, ValueError, EOFError, SyntaxError) as error:  # noqa: PERF203 - one broken item does not hide the others
-            notes.append(f"{os.path.join(folder, file)} cannot be read: {error}")
+            notes.append(say("dump.unread", path=os.path.join(folder, file), reason=str(error)))
 
 
 def _scopes(rank_folder: str) -> dict[str, str]:

@@ -8,6 +8,7 @@ import csv
 import os
 from collections.abc import Iterator
 
+from probe.findings.sentence import Sentence, say
 from probe.reading.dumps.kernels.names import COLUMNS, HEAD, MAPPING, STATISTICS, ArrayName, dtype_name, parse
 from probe.reading.dumps.values import Record
 
@@ -23,7 +24,7 @@ def read_mapping(folder: str) -> dict[str, str]:
     return {**{last: first for first, last in rows if parse(first)}, **dict(rows)}
 
 
-def read_statistics(folder: str, notes: list[str]) -> Iterator[tuple[ArrayName, Record]]:
+def read_statistics(folder: str, notes: list[Sentence]) -> Iterator[tuple[ArrayName, Record]]:
     """Yield the rows of statistic.csv, if the folder has one.
 
     Args:
@@ -38,7 +39,7 @@ def read_statistics(folder: str, notes: list[str]) -> Iterator[tuple[ArrayName, 
                 try:
                     yield _row(row, keys)
                 except (KeyError, TypeError, ValueError, AttributeError):  # noqa: PERF203 - one broken item does not hide the others
-                    notes.append(f"{path}: line {number} is cut or wrong")
+                    notes.append(say("dump.line", path=path, line=number))
     except FileNotFoundError:
         return
 
