@@ -102,8 +102,8 @@ def read_snapshots(path: str | os.PathLike[str]) -> list[RunSnapshot]:
         if before is None or _first_step(snapshot) < _first_step(before):
             found[snapshot.rank] = snapshot
     wanted = os.path.basename(os.path.abspath(path))
-    return [found[rank] for rank in sorted(found, key=lambda rank: -1 if rank is None else rank)
-            if not wanted.startswith("rank") or layout.rank_name(rank) == wanted]  # fmt: skip
+    ranks = sorted(found, key=lambda rank: -1 if rank is None else rank)
+    return [found[rank] for rank in [rank for rank in ranks if layout.rank_name(rank) == wanted] or ranks]
 
 
 def _first_step(snapshot: RunSnapshot) -> int:
