@@ -179,7 +179,7 @@ def test_a_training_that_differs_in_all_is_checked_and_shown_in_chinese(tmp_path
     assert main(["check", a, b, "--lang", "zh"]) == 1
     said = capsys.readouterr().out
     assert len(said.splitlines()) > 6
-    assert english_left(said, a, b) == []
+    assert english_left(said, a, b, "Cell out", "Cell hidden") == []
     for command in (["check", b], ["show", b], ["show", b, "--stack"]):
         assert main([*command, "--lang", "zh"]) == 0
         frames = "(?m)^      .*$"  # lines of code
