@@ -109,12 +109,12 @@ def check(a: Path, b: Path) -> Check:
 
         assert probe.check("golden", "mine").ok
     """
-    from probe.reading.check.weights.check import check_weights, is_checkpoint
+    from probe.reading.check.weights.check import WeightCheck, is_checkpoint, read_weights
 
     paths = os.fspath(a), os.fspath(b)
     if any(map(is_checkpoint, paths)):
-        found = check_weights(*paths)
-        return Check(paths, found.differences, found.remarks, found.agreed)
+        comparing = WeightCheck(*map(read_weights, paths))
+        return Check(paths, list(comparing.differences()), comparing.remarks, comparing.agreed)
     return check_snapshots(paths, read_snapshots(a), read_snapshots(b))
 
 

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from probe.findings.sentence import NOTHING, Sentence, clauses, say
 from probe.reading.check.difference import Difference, Importance, are_equal, both, listed, named, only, pair
-from probe.reading.check.names import match_names, renaming
+from probe.reading.check.names import Key, exchange, match_names, renaming
 from probe.reading.check.snapshot import RunSnapshot
 from probe.reading.dumps.text import shape as shape_text
 
@@ -33,13 +33,12 @@ def values_differ(a: dict[str, Any], b: dict[str, Any]) -> bool:
     return any(not are_equal(a[key], b[key]) for key in _NUMBERS if key in a and key in b)
 
 
-def _content(parameters: dict[str, dict[str, Any]]) -> dict[str, tuple[str, Any]]:
-    return {name: (str(item["shape"]), item["crc"]) for name, item in parameters.items()
-            if "crc" in item and not _is_constant(item)}  # fmt: skip
-
-
-def _shapes(parameters: dict[str, dict[str, Any]]) -> dict[str, str]:
-    return {name: str(item.get("shape")) for name, item in parameters.items()}
+def _keys(parameters: dict[str, dict[str, Any]]) -> dict[str, Key]:
+    found = {}
+    for name, item in parameters.items():
+        shape = str(item.get("shape"))
+        found[name] = Key((shape, item["crc"]) if "crc" in item and not _is_constant(item) else None, shape)
+    return found
 
 
 def _is_constant(item: dict[str, Any]) -> bool:
@@ -62,9 +61,7 @@ class ParameterCheck:
     def __init__(self, a: RunSnapshot, b: RunSnapshot) -> None:
         self._run_a, self._run_b = a, b
         self._a, self._b = a.parameters, b.parameters
-        self._matched = match_names(
-            self._a, self._b, _content(self._a), _content(self._b), _shapes(self._a), _shapes(self._b)
-        )
+        self._matched = match_names(_keys(self._a), _keys(self._b))
         self._pairs = [(name, self._a[name], self._b[other]) for name, other in self._matched.pairs.items()]
 
     def values(self) -> Iterator[Difference]:
@@ -83,27 +80,12 @@ class ParameterCheck:
             name for name, x, y in self._pairs
             if x.get("dtype") == y.get("dtype") and x.get("shape") == y.get("shape") and values_differ(x, y)
         ]  # fmt: skip
-        exchanged = self._exchanged(differ)
+        exchanged = self._matched.exchanged(differ)
         if exchanged:
-            found = say(
-                "check.in_b", names=listed(say("check.has_values", name=x, other=exchanged[x]) for x in exchanged)
-            )
-            yield _values(say("check.exchanged", names=found))
+            yield _values(say("check.exchanged", names=exchange(exchanged)))
         rest = [name for name in differ if name not in exchanged]
         if rest:
             yield _values(clauses(self._which(rest), later))
-
-    def _exchanged(self, differ: Sequence[str]) -> dict[str, str]:
-        """Return the parameters of B that have the values of another one of A."""
-        contents = _content(self._a)
-        owners = {content: name for name, content in contents.items()}
-        found = {}
-        for name in differ:
-            item = self._b[self._matched.pairs[name]]
-            owner = owners.get((str(item.get("shape")), item.get("crc")))
-            if owner in differ and owner != name:
-                found[name] = str(owner)
-        return found
 
     def _which(self, names: list[str]) -> Sentence:
         """Return which parameters differ."""

@@ -9,14 +9,14 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Sentence, clauses, say
 from probe.reading.check.difference import Difference, Importance, listed, only
-from probe.reading.check.names import Matched, match_names, renaming
+from probe.reading.check.names import Key, exchange, match_names, renaming
 from probe.reading.check.parameters import other_dtypes
 from probe.reading.check.snapshot import read_snapshots
 from probe.reading.check.weights.archives import read_npz, read_safetensors
@@ -43,20 +43,6 @@ _NUMBERS = re.compile(
 )
 #: a part of the differences has a line of its own
 _LINES = 18
-
-
-class Found(NamedTuple):
-    """The differences of two checkpoints.
-
-    Attributes:
-        differences: the most important first.
-        remarks: what the reader should know besides.
-        agreed: the sentence for no difference.
-    """
-
-    differences: list[Difference]
-    remarks: list[Sentence]
-    agreed: Sentence
 
 
 def is_checkpoint(path: str) -> bool:
@@ -106,12 +92,6 @@ def describe_weights(path: str, as_json: bool, language: str) -> str:
     return "\n".join([head.text(language), text.columns([header, *lines[:40]]), *rest])
 
 
-def check_weights(a: str, b: str) -> Found:
-    """Compare two checkpoints, or a checkpoint and a run."""
-    comparing = WeightCheck(read_weights(a), read_weights(b))
-    return Found(list(comparing.differences()), comparing.remarks, comparing.agreed)
-
-
 class WeightCheck:
     """Compares the parameters of two checkpoints.
 
@@ -125,11 +105,7 @@ class WeightCheck:
 
     def __init__(self, a: Weights, b: Weights) -> None:
         self._a, self._b = ({name: weight.digest() for name, weight in side.items()} for side in (a, b))
-        self._matched: Matched = match_names(
-            self._a, self._b, *({name: (item.shape, item.crc) for name, item in side.items() if item.crc}
-                                for side in (self._a, self._b)),
-            *({name: item.shape for name, item in side.items()} for side in (self._a, self._b)),
-        )  # fmt: skip
+        self._matched = match_names(_keys(self._a), _keys(self._b))
         self._pairs = [(name, self._a[name], self._b[other]) for name, other in self._matched.pairs.items()]
         self.remarks: list[Sentence] = []
         unknown = [name for name, x, y in self._pairs if not (x.crc and y.crc)]
@@ -193,17 +169,9 @@ class WeightCheck:
 
     def _exchanged(self, values: list[tuple[float, str, Sentence]]) -> Iterator[Difference]:
         """Yield which parameters have each other's values, and take them out of the others."""
-        names = {name for _, name, _ in values}
-        owners = {(item.shape, item.crc): name for name, item in self._a.items() if name in names}
-        found = {}
-        for name in names:
-            item = self._b[self._matched.pairs[name]]
-            owner = owners.get((item.shape, item.crc))
-            if owner is not None and owner != name:
-                found[name] = owner
+        found = self._matched.exchanged([name for _, name, _ in values])
         if found:
-            said = listed((say("check.has_values", name=x, other=found[x]) for x in self._a if x in found), 4)
-            yield Difference(Importance.PARAMETERS, say("check.exchange"), say("check.in_b", names=said))
+            yield Difference(Importance.PARAMETERS, say("check.exchange"), exchange(found, 4))
             values[:] = [item for item in values if item[1] not in found]
 
     def _values(self) -> tuple[list[tuple[float, str, Sentence]], list[Difference]]:
@@ -230,6 +198,10 @@ class WeightCheck:
                 elif x.dtype == y.dtype:
                     values.append((0.0, name, say("check.other_bits")))
         return values, others
+
+
+def _keys(weights: Weights) -> dict[str, Key]:
+    return {name: Key((it.shape, it.crc) if it.crc else None, it.shape) for name, it in weights.items()}
 
 
 def _sentence(x: Weight, far: Distance) -> Sentence:
