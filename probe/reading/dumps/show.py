@@ -9,36 +9,28 @@ from collections import Counter
 from collections.abc import Iterator
 
 from probe.errors import UsageError
-from probe.findings.sentence import ENGLISH, NOTHING, Sentence, say
+from probe.findings.sentence import NOTHING, Sentence, say
 from probe.process.progress import progress
 from probe.reading.dumps import entry_name, text
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import BACKWARD, GRADIENT
-from probe.reading.dumps.run import Run, open
+from probe.reading.dumps.run import Run
 from probe.reading.dumps.source import DumpFolder
 from probe.reading.dumps.updates import global_norm, groups, is_update, parameter_names
 from probe.reading.dumps.values import NUMBERS, has_nonfinite
 from probe.store import layout
 
-_ROWS, _UPDATES = 16, 8
+_UPDATES = 8
 
 
-def show(path: str, rows: int = _ROWS, width: int = 0) -> str:
-    """Return the description of every dump below a path; a broken one is named as broken.
+def overview(run: Run, rows: int, width: int, language: str) -> tuple[str, int]:
+    """Return the description of every dump of a run, and how many of them are broken.
 
     Args:
-        path: a dump_path, a step folder or a rank folder.
+        run: the run.
         rows: how many tensors of the first dump are listed.
         width: how many letters a line may have; 0 cuts nothing.
-
-    Raises:
-        UsageError: when there is no dump, or none can be read.
-    """
-    return overview(open(path), rows, width)[0]
-
-
-def overview(run: Run, rows: int = _ROWS, width: int = 0, language: str = ENGLISH) -> tuple[str, int]:
-    """Return the description of a run, and how many of its dumps are broken.
+        language: "en" or "zh".
 
     Raises:
         UsageError: when none can be read.

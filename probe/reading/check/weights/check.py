@@ -221,13 +221,7 @@ def _number(value: complex) -> Any:
 def _shapes(x: Weight, y: Weight) -> Sentence:
     """Return how shapes differ; for more rows, whether those of both agree."""
     shapes = {"left": text.shape(x.shape), "right": text.shape(y.shape)}
-    if (
-        len(x.shape) != len(y.shape)
-        or not x.shape
-        or x.shape[1:] != y.shape[1:]
-        or x.pieces is None
-        or y.pieces is None
-    ):
+    if not (x.shape and y.shape) or x.shape[1:] != y.shape[1:] or None in (x.pieces, y.pieces):
         return say("check.shape", **shapes)
     rows = abs(x.shape[0] - y.shape[0])
     side, least = ("A", y) if x.shape[0] > y.shape[0] else ("B", x)
