@@ -225,7 +225,7 @@ def test_remarks_on_broken_and_lost_dumps_are_told_in_chinese(run, capsys):
         said = show(run, *asked, "--lang", "zh", code=1, capsys=capsys)
         whole = said.out + said.err
         assert f"已损坏：{path} cannot be read" in whole
-        assert f"尚未恢复，可能缺少条目。恢复命令：probe recover {run}" in whole
+        assert f"未恢复，可能缺少条目。恢复命令：probe recover {run}" in whole
         assert english_left(whole, run, "probe recover", *reasons) == []
     assert main(["show", str(run / "step0" / "rank0"), "--name", "nothing", "--lang", "zh"]) == 0
     assert "没有符合条件的张量" in capsys.readouterr().err
