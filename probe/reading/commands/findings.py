@@ -34,6 +34,13 @@ if TYPE_CHECKING:
     from probe.series.rules import Trend
 
 
+_TREND_HEAD = ("trend.tensor", "trend.rank", "trend.first", "trend.last", "trend.line")
+_RANK_KINDS = {
+    "parameter": "ranks.kind_parameter", "collective": "ranks.kind_collective", "sequence": "ranks.kind_sequence",
+    "data": "ranks.kind_data", "outlier": "ranks.kind_outlier",
+}  # fmt: skip
+
+
 def add_findings(commands: Any) -> None:
     """Add ``probe nan``, ``probe ranks`` and ``probe trend``."""
     status = "Exit status: 0 nothing found, 1 something found, 2 wrong use, no dump, or one that cannot be read."
@@ -148,7 +155,7 @@ def show_ranks(digests: list[Digest], as_json: bool, language: str) -> int:
     else:
         for item in found[:ROWS]:
             step = NOTHING if item.step is None else say("ranks.step", step=item.step)
-            kind = say(f"ranks.kind_{item.kind}")
+            kind = say(_RANK_KINDS[item.kind])
             print(text.safe(say("ranks.finding", step=step, kind=kind, said=item.said).text(language)))
         if found or not any(item.error for item in digests):
             print((say("ranks.count", count=len(found)) if found else say("ranks.none")).text(language))
@@ -206,8 +213,7 @@ def show_trend(
     if given.csv:
         write_csv(sys.stdout, ("tensor", "rank", "step", choice[1]), _rows(trend))
         return 0
-    head = [say(f"trend.{word}") for word in ("tensor", "rank", "first", "last", "line")]
-    lines = [[cell.text(given.lang) for cell in head]]
+    lines = [[say(cell).text(given.lang) for cell in _TREND_HEAD]]
     for name, ranks in trend.items():
         for rank, steps in ranks.items():
             values = list(steps.values())
