@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from mindspore import nn
 
-    from probe.series.online_rules import Alarm
+    from probe.series.rules import Alarm
     from probe.session.session import Session
 
     #: the Cell whose calls are recorded, or several

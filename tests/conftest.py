@@ -14,6 +14,7 @@ import sys
 # OpenMP reads it when MindSpore is loaded. Its threads spin while they wait: beside other work a small training took
 # up to twenty times as long.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+os.environ.update({"LC_ALL": "C.UTF-8"})  # answers are in the language of the locale
 # A rank that asks the scheduler too early asks again after 3 to 5 seconds, which is half of a small job of msrun.
 os.environ.setdefault("MS_RETRY_INTERVAL_LOWER", "1")
 os.environ.setdefault("MS_RETRY_INTERVAL_UPPER", "2")

@@ -10,6 +10,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -27,6 +28,7 @@ from probe.reading.report.report import Wishes, make_content
 from probe.snapshot.secrets import CUT, to_json, without_secrets, words_without_secrets
 from probe.snapshot.surroundings import Surroundings
 from tests.support import processes
+from tests.support.chinese import english_left
 from tests.support.paths import environment
 
 pytestmark = pytest.mark.medium
@@ -168,6 +170,20 @@ def test_a_difference_of_two_trainings_is_named_first(tmp_path, debug, change, w
     train(debug(level="mix", dump_path=str(tmp_path / "a")))
     train(debug(level="mix", dump_path=str(tmp_path / "b")), **change)
     assert probe.check(tmp_path / "a", tmp_path / "b").lines()[0] == words
+
+
+def test_a_training_that_differs_in_all_is_checked_and_shown_in_chinese(tmp_path, debug, capsys):
+    a, b = str(tmp_path / "a"), str(tmp_path / "b")
+    train(debug(level="mix", dump_path=a))
+    train(debug(level="mix", dump_path=b), seed=2, data=8, width=5, kind=nn.Adam, factor=2)
+    assert main(["check", a, b, "--lang", "zh"]) == 1
+    said = capsys.readouterr().out
+    assert len(said.splitlines()) > 6
+    assert english_left(said, a, b, "Cell out", "Cell hidden") == []
+    for command in (["check", b], ["show", b], ["show", b, "--stack"]):
+        assert main([*command, "--lang", "zh"]) == 0
+        frames = "(?m)^      .*$"  # lines of code
+        assert english_left(re.sub(frames, "", capsys.readouterr().out), " ".join(sys.argv), "Max  Min") == []
 
 
 def test_a_comparison_and_a_report_begin_with_the_check(tmp_path, debug, capsys):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import os
 import string
 from collections.abc import Mapping
@@ -145,6 +146,8 @@ def _shown(fact: Any, language: str) -> Any:
 def _plain(fact: Any) -> Any:
     if isinstance(fact, Sentence):
         return fact.to_dict()
+    if isinstance(fact, float) and not math.isfinite(fact):  # JSON has no such number
+        return str(fact)
     return [_plain(part) for part in fact] if isinstance(fact, (list, tuple)) else fact
 
 

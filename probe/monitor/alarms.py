@@ -9,8 +9,9 @@ import logging
 import os
 from collections.abc import Callable, Mapping
 
+from probe.findings.sentence import NOTHING, say
 from probe.monitor.neighbour import Neighbour
-from probe.series.online_rules import Alarm, OnlineRules
+from probe.series.rules import Alarm, OnlineRules
 from probe.store import file_io
 from probe.store.error_log import ErrorLog
 
@@ -43,8 +44,8 @@ class Alarms:
             found += self._neighbour.compare(step, values)
         for rule in dict.fromkeys(alarm.rule for alarm in found):
             first, *others = (alarm for alarm in found if alarm.rule == rule)
-            more = f", and {len(others)} more series" if others else ""
-            _log.warning("alarm: %s: %s: %s%s", rule, first.series, first.sentence, more)
+            more = say("alarm.more", count=len(others)) if others else NOTHING
+            _log.warning("%s", say("alarm.line", rule=rule, series=first.series, said=first.said, more=more))
         for alarm in found:
             with self._errors.guard("writing an alarm"):
                 file_io.make_dirs(self._folder)

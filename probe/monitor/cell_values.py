@@ -18,14 +18,15 @@ from probe.recording.measurement_queue import MeasurementQueue
 from probe.recording.name_filter import NameFilter
 from probe.recording.step_recorder import StepRecorder
 from probe.recording.task import GradientUse, Task
+from probe.series.series_name import Slot as SeriesSlot
 from probe.store.arrays import ArrayWriter
 from probe.store.disk_budget import DiskBudget
 from probe.store.documents import JsonDocuments
 from probe.store.dump_writer import DumpWriter
 from probe.store.error_log import ErrorLog
 
-#: takes the name of a series and the values of a tensor
-Note = Callable[[str, Any], None]
+#: takes the place of a tensor in a call, and its values
+Note = Callable[[SeriesSlot, Any], None]
 
 
 class CellTask(Task):
@@ -46,27 +47,27 @@ class CellTask(Task):
 
     def inputs(self, call: Call, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Note the inputs; see ``Task``."""
-        self._note_all(f"{call.forward}.input", (args, dict(kwargs)))
+        self._note_all(call, "input", (args, dict(kwargs)))
         return {}
 
     def outputs(self, call: Call, result: Any, parameters: Mapping[str, Any] | None) -> dict[str, Any]:
         """Note the outputs; see ``Task``."""
-        self._note_all(f"{call.forward}.output", as_outputs(result))
+        self._note_all(call, "output", as_outputs(result))
         return {}
 
-    def _note_all(self, name: str, values: Any) -> None:
+    def _note_all(self, call: Call, side: str, values: Any) -> None:
         tensors = (leaf for leaf in leaves(values) if isinstance(leaf, self._tensor))
         for place, tensor in enumerate(tensors):
-            self._note(f"{name}.{place}", tensor)
+            self._note(SeriesSlot.of_call(call.key, call.forward, f"{side}.{place}"), tensor)
 
     def gradient(self, call: Call, slot: Slot, tensor: Any) -> Any:
         """Note a gradient; see ``Task``."""
-        self._note(f"{call.backward}.{slot.place}", tensor)
+        self._note(SeriesSlot.of_call(call.key, call.backward, slot.place), tensor)
 
     def gradient_sum(self, call: Call, slot: Slot, total: GradientSum) -> Any:
         """Note a gradient that was summed; see ``Task``."""
         if total.resolve() and total.array is not None:
-            self._note(f"{call.backward}.{slot.place}", total.array)
+            self._note(SeriesSlot.of_call(call.key, call.backward, slot.place), total.array)
 
 
 class CellValues:

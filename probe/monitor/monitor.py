@@ -19,7 +19,7 @@ from probe.monitor.numbers import DeviceNumbers, HostNumbers
 from probe.monitor.step_values import Row, StepValues
 from probe.monitor.training_hooks import TrainingHooks
 from probe.series.file import SeriesFile
-from probe.series.online_rules import Alarm
+from probe.series.rules import Alarm
 from probe.store.error_log import ErrorLog
 from probe.store.layout import MONITOR
 
@@ -54,7 +54,8 @@ class Monitor:
         self._cells: CellValues | None = None
         if settings.list:
             of_cells = replace(settings, task="statistics", level="L0", extra_info=False, keep_steps=0)
-            self._cells = CellValues(of_cells, self.folder, self._errors, self._values.note)
+            note = self._values.note
+            self._cells = CellValues(of_cells, self.folder, self._errors, lambda slot, tensor: note(str(slot), tensor))
         self._models: Any = None
         self._is_open = False
 

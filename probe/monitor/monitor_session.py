@@ -17,7 +17,7 @@ from probe.errors import AlarmError, UsageError
 from probe.measure.tensor_reader import to_number
 from probe.monitor.monitor import Monitor
 from probe.recording.step_recorder import StepRecorder
-from probe.series.online_rules import Alarm
+from probe.series.rules import Alarm
 from probe.session.session import Session
 from probe.session.session_state import State, serialized
 from probe.store.layout import rank_name

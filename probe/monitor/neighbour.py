@@ -5,16 +5,15 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping
 
 from probe.findings.sentence import say
 from probe.series.file import SeriesTail
-from probe.series.online_rules import Alarm
-from probe.store.layout import SERIES
+from probe.series.rules import Alarm
+from probe.series.series_name import parse
+from probe.store.layout import SERIES, rank_of
 
 RULE = "ranks apart"
-_RANK = re.compile(r"rank\d+")
 #: norms of equal parameters are equal on all ranks; this allows for other processors
 _SAME = 1e-5
 
@@ -36,7 +35,7 @@ class Neighbour:
 
     def compare(self, step: int, values: Mapping[str, float]) -> Iterator[Alarm]:
         """Yield the parameters that differ from those of the next rank, from the steps that both have written."""
-        own = {name: value for name, value in values.items() if name.endswith(".param")}
+        own = {name: value for name, value in values.items() if parse(name).is_parameter}
         if not own or not self._find():
             return
         self._waiting[step] = own
@@ -51,19 +50,19 @@ class Neighbour:
                 is_equal = abs(value - other) <= _SAME * abs(value)
                 if self._equal.setdefault(name, is_equal) and not is_equal and name not in self._said:
                     self._said.add(name)
-                    text = f"{value:.6g}, but {other:.6g} on {self._name} in step {other_step}; equal before"
-                    yield Alarm(RULE, name, other_step, say("text", text=text))
+                    facts = {"value": value, "other": other, "rank": self._name, "step": other_step}
+                    yield Alarm(RULE, name, other_step, say("alarm.ranks_apart", **facts))
 
     def _find(self) -> bool:
-        if self._tail is None and _RANK.fullmatch(self._own):
-            ranks = sorted(
-                (name for name in os.listdir(self._above) if _RANK.fullmatch(name)), key=lambda it: int(it[4:])
-            )
-            there = [
-                name for name in ranks if os.path.isfile(os.path.join(self._above, name, SERIES)) or name == self._own
-            ]
-            place = there.index(self._own) if self._own in there else 0
+        own = rank_of(self._own)
+        if self._tail is None and own is not None:
+            ranks = {rank_of(name): name for name in os.listdir(self._above)}
+            there = sorted(
+                rank for rank, name in ranks.items()
+                if rank is not None and (rank == own or os.path.isfile(os.path.join(self._above, name, SERIES)))
+            )  # fmt: skip
+            place = there.index(own) if own in there else 0
             if len(there) > 1:
-                self._name = there[(place + 1) % len(there)]
+                self._name = ranks[there[(place + 1) % len(there)]]
                 self._tail = SeriesTail(os.path.join(self._above, self._name, SERIES))
         return self._tail is not None

@@ -37,9 +37,9 @@ def describe(call: Call) -> CallDescription:
     entry = forward.entry
     if "input_args" not in entry:
         raise CannotReplayError("replay.no_inputs")
-    for key in ("raised", "pending", "error"):
+    for key, reason in (("raised", "replay.raised"), ("pending", "replay.pending"), ("error", "replay.error")):
         if entry.get(key) is not None and not (backward and key == "error"):
-            raise CannotReplayError(f"replay.{key}", text=str(entry[key])[:200])
+            raise CannotReplayError(reason, text=str(entry[key])[:200])
     reader = _Describer(forward)
     args = [reader.value(item, f"input.{i}") for i, item in enumerate(_list(entry["input_args"]))]
     kwargs = {str(k): reader.value(v, f"kwargs.{k}") for k, v in _dict(entry.get("input_kwargs")).items()}

@@ -18,7 +18,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from probe.errors import UsageError
 from probe.store import file_io, layout
+from probe.store.layout import Rank
 
 _log = logging.getLogger("probe")
 
@@ -173,19 +175,30 @@ class SeriesTail:
 
     Args:
         path: the file.
+        place: where the first new row begins.
+        names: the columns there.
+        number: the number of the file in its file system; 0 where it is not known.
+
+    Attributes:
+        is_restarted: whether the last call began at the start, as the file was replaced or cut.
     """
 
-    def __init__(self, path: str) -> None:
-        self._path, self._place = path, 0
-        self._names: tuple[str, ...] = ()
+    def __init__(self, path: str, place: int = 0, names: tuple[str, ...] = (), number: int = 0) -> None:
+        self._path, self._place, self._names, self._number = path, place, names, number
+        self.is_restarted = False
 
     def new_rows(self) -> list[tuple[int, dict[str, float]]]:
-        """Return the new rows: step, and name -> value. None while the file is not there.
+        """Return the new rows: step, and name -> value.
 
         Raises:
             OSError, ValueError: when it cannot be read.
         """
         with open(self._path, "rb") as file:
+            now = os.fstat(file.fileno())
+            self.is_restarted = now.st_size < self._place or self._number not in (0, now.st_ino)
+            if self.is_restarted:
+                self._place, self._names = 0, ()
+            self._number = now.st_ino
             file.seek(self._place)
             content = file.read()
         found: list[tuple[int, dict[str, float]]] = []
@@ -207,3 +220,71 @@ class SeriesTail:
                 break
         self._place += place
         return found
+
+
+class Series(NamedTuple):
+    """One series of one rank.
+
+    Attributes:
+        steps: the steps in which it was measured.
+        values: its values.
+    """
+
+    steps: Any
+    values: Any
+
+
+class RankSeries:
+    """The series of one rank.
+
+    Args:
+        path: the file.
+        rank: the rank; None where communication was not initialised.
+
+    Raises:
+        UsageError: when the file cannot be read.
+    """
+
+    def __init__(self, path: str, rank: Rank) -> None:
+        self.path, self.rank = path, rank
+        try:
+            with open(path, "rb") as file:
+                content, self._number = file.read(), os.fstat(file.fileno()).st_ino
+            found = list(sections(content))
+            self._tables = [(section.names, table(content, section)) for section in found]
+            self._end = found[-1].end if found else 0
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise UsageError(f"{path} cannot be read: {error}") from None
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the series, in the order of the newest section."""
+        names = dict.fromkeys(name for found, _ in reversed(self._tables) for name in found[1:])
+        return list(names)
+
+    @property
+    def steps(self) -> list[int]:
+        """The steps that have a row."""
+        return sorted({int(step) for _, rows in self._tables for step in rows[:, 0]})
+
+    def __getitem__(self, name: str) -> Series:
+        """Return one series. Of several rows of one step, as after a restart, the last counts."""
+        found: dict[int, float] = {}
+        for names, rows in self._tables:
+            if name in names:
+                column = rows[:, names.index(name)]
+                measured = np.ascontiguousarray(column).view("<u4") != NOT_MEASURED_BITS
+                found.update(zip(rows[measured, 0].astype(int).tolist(), column[measured].tolist()))
+        steps = sorted(found)
+        return Series(np.array(steps), np.array([found[step] for step in steps], np.float32))
+
+    def rows(self) -> Iterator[tuple[int, dict[str, float]]]:
+        """Yield (step, name -> value) in the order of the file."""
+        for names, rows in self._tables:
+            bits = np.ascontiguousarray(rows).view("<u4")
+            for row, known in zip(rows, bits != NOT_MEASURED_BITS):
+                yield int(row[0]), {names[place]: float(row[place]) for place in range(1, len(names)) if known[place]}
+
+    def tail(self) -> SeriesTail:
+        """Return the rows that come behind those that were read."""
+        return SeriesTail(self.path, self._end, self._tables[-1][0] if self._tables else (), self._number)

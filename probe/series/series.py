@@ -1,86 +1,35 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the files of the monitor: each series over the steps."""
+"""Finds the files of the monitor, and judges them. Finding imports nothing heavy: every reading command may ask."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
-
-import numpy as np
+import os
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING
 
 from probe.errors import UsageError
-from probe.series.file import NOT_MEASURED_BITS, sections, table
-from probe.series.online_rules import Alarm, OnlineRules
-from probe.series.series_files import find_series
-from probe.store.layout import Rank
+from probe.store.layout import MONITOR, SERIES, Rank, rank_name, rank_of
+
+if TYPE_CHECKING:
+    from probe.series.file import RankSeries, SeriesTail
+    from probe.series.rules import Alarm
 
 
-class Series(NamedTuple):
-    """One series of one rank.
-
-    Attributes:
-        steps: the steps in which it was measured.
-        values: its values.
-    """
-
-    steps: Any
-    values: Any
-
-
-class RankSeries:
-    """The series of one rank.
-
-    Args:
-        path: the file.
-        rank: the rank; None where communication was not initialised.
-
-    Raises:
-        UsageError: when the file cannot be read.
-    """
-
-    def __init__(self, path: str, rank: Rank) -> None:
-        self.path, self.rank = path, rank
-        try:
-            with open(path, "rb") as file:
-                content = file.read()
-            self._tables = [(section.names, table(content, section)) for section in sections(content)]
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise UsageError(f"{path} cannot be read: {error}") from None
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the series, in the order of the newest section."""
-        names = dict.fromkeys(name for found, _ in reversed(self._tables) for name in found[1:])
-        return list(names)
-
-    @property
-    def steps(self) -> list[int]:
-        """The steps that have a row."""
-        return sorted({int(step) for _, rows in self._tables for step in rows[:, 0]})
-
-    def __getitem__(self, name: str) -> Series:
-        """Return one series. Of several rows of one step, as after a restart, the last counts."""
-        found: dict[int, float] = {}
-        for names, rows in self._tables:
-            if name in names:
-                column = rows[:, names.index(name)]
-                measured = np.ascontiguousarray(column).view("<u4") != NOT_MEASURED_BITS
-                found.update(zip(rows[measured, 0].astype(int).tolist(), column[measured].tolist()))
-        steps = sorted(found)
-        return Series(np.array(steps), np.array([found[step] for step in steps], np.float32))
-
-    def rows(self) -> Iterator[tuple[int, dict[str, float]]]:
-        """Yield (step, name -> value) in the order of the file."""
-        for names, rows in self._tables:
-            bits = np.ascontiguousarray(rows).view("<u4")
-            for row, known in zip(rows, bits != NOT_MEASURED_BITS):
-                yield int(row[0]), {names[place]: float(row[place]) for place in range(1, len(names)) if known[place]}
-
-    def alarms(self, thresholds: dict[str, float] | None = None) -> list[Alarm]:
-        """Return the alarms of the rules, with these thresholds instead of the defaults."""
-        rules = OnlineRules(thresholds)
-        return [alarm for step, values in self.rows() for alarm in rules.feed(step, values)]
+def find_series(path: str) -> list[tuple[str, Rank]]:
+    """Return the files of the monitor below a folder with their ranks; a file itself may be given too."""
+    if os.path.isfile(path) and os.path.basename(path) == SERIES:
+        return [(path, rank_of(os.path.basename(os.path.dirname(os.path.abspath(path)))))]
+    for folder in (os.path.join(path, MONITOR), path):
+        names = os.listdir(folder) if os.path.isdir(folder) else []
+        ranks = {name: rank_of(name) for name in names}
+        found = [(os.path.join(folder, name, SERIES), rank) for name, rank in ranks.items() if name == rank_name(rank)]
+        found = [item for item in found if os.path.isfile(item[0])]
+        if found:
+            return sorted(found, key=lambda item: -1 if item[1] is None else item[1])
+    own = os.path.join(path, SERIES)
+    return [(own, rank_of(os.path.basename(os.path.abspath(path))))] if os.path.isfile(own) else []
 
 
 def open_series(path: str) -> list[RankSeries]:
@@ -89,7 +38,48 @@ def open_series(path: str) -> list[RankSeries]:
     Raises:
         UsageError: when there are none, or one cannot be read.
     """
+    from probe.series.file import RankSeries
+
     found = find_series(path)
     if not found:
         raise UsageError(f'{path} has no file of the monitor: record with "task": "monitor"')
     return [RankSeries(*item) for item in found]
+
+
+def alarms_of(rank: RankSeries, thresholds: Mapping[str, float] | None = None) -> list[Alarm]:
+    """Return the alarms of the rules, with these thresholds instead of the defaults."""
+    return Follower(thresholds).begin(rank)
+
+
+class Follower:
+    """Lets the rules look at a file that grows. Each row is read and judged once.
+
+    Args:
+        thresholds: rule -> another threshold.
+    """
+
+    def __init__(self, thresholds: Mapping[str, float] | None = None) -> None:
+        from probe.series.rules import OnlineRules
+
+        self._new_rules = partial(OnlineRules, thresholds)
+        self._rules = OnlineRules(thresholds)
+        self._tail: SeriesTail | None = None
+
+    def begin(self, rank: RankSeries) -> list[Alarm]:
+        """Follower the rows that were read already; return their alarms."""
+        self._tail = rank.tail()
+        return [alarm for row in rank.rows() for alarm in self._rules.feed(*row)]
+
+    def look(self, path: str) -> list[Alarm]:
+        """Follower the rows that came since the last look; return their alarms. A new file is judged from its start.
+
+        Raises:
+            OSError, ValueError: when it cannot be read.
+        """
+        from probe.series.file import SeriesTail
+
+        self._tail = self._tail or SeriesTail(path)
+        rows = self._tail.new_rows()
+        if self._tail.is_restarted:
+            self._rules = self._new_rules()
+        return [alarm for row in rows for alarm in self._rules.feed(*row)]

@@ -2,19 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of all rules for series: in the recorded steps of dumps, and in each step of the monitor.
 
-None of them proves an error. ``trend_rules`` looks at dumps, ``online_rules`` at the monitor. A dump has few steps, so
-its conditions need fewer, and differ.
+None of them proves an error. A dump has few steps, so its conditions need fewer, and differ. The words of a condition
+are in docs/large-runs.md and docs/monitor.md.
 """
 
 from __future__ import annotations
 
-import math
-import statistics
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
 
-#: fewer steps than these are no series
-LEAST_STEPS = 5
+from probe.series import looks
+from probe.series.looks import LEAST_STEPS
+from probe.series.series_name import ACTIVATION, GRADIENT, PARAMETER
 
 
 class Condition(NamedTuple):
@@ -22,15 +22,17 @@ class Condition(NamedTuple):
 
     Attributes:
         threshold: its default.
-        meaning: the condition.
-        kinds: of the monitor: the kinds of series that it looks at; see ``online_rules.kind_of``.
-        warm_up: of the monitor: the number of values of a series before it looks.
+        kinds: the kinds of series that it looks at; see ``series_name``.
+        warm_up: the number of values of a series before it looks.
+        look: looks at one value; None where the rule looks at several series together.
+        least: of dumps: the number of recorded steps before it looks.
     """
 
     threshold: float
-    meaning: str
-    kinds: frozenset[str] = frozenset()
-    warm_up: int = 0
+    kinds: frozenset[str]
+    warm_up: int
+    look: looks.Look | None
+    least: int
 
 
 class Rule(NamedTuple):
@@ -47,88 +49,68 @@ class Rule(NamedTuple):
     online: Condition | None = None
 
 
-def _online(threshold: float, kinds: str, warm_up: int, meaning: str) -> Condition:
-    return Condition(threshold, meaning, frozenset(kinds.split()), warm_up)
+def _on(threshold: float, kinds: str, warm_up: int, *look: Any, least: int = LEAST_STEPS) -> Condition:
+    return Condition(threshold, frozenset(kinds.split()), warm_up, partial(look[0], *look[1:]) if look else None, least)
 
 
-_FAR = "so many times the median of the last 20 steps, robust z above 6"
+_ANY, _FEW = "any", LEAST_STEPS - 1
 _STRANGE = "cell loss grad grad_in param update state logged total"
 RULES = {
     "NaN/Inf": Rule(
-        "smdebug ExplodingTensor", Condition(0.0, "any NaN or Inf"), _online(0.0, _STRANGE, 0, "NaN or Inf")
+        "smdebug ExplodingTensor",
+        _on(0.0, _ANY, 0, looks.not_a_number, "trend.nan", least=0),
+        _on(0.0, _STRANGE, 0, looks.not_a_number, "alarm.nan"),
     ),
     "spike": Rule(
         "ZClip, llm.c",
-        Condition(6.0, "robust z of log(norm) against the last 20 recorded steps, and twice as large"),
-        _online(4.0, "loss total logged", 20, _FAR),
+        _on(6.0, _ANY, _FEW, looks.spike, "trend.spike", False),
+        _on(4.0, "loss total logged", 20, looks.spike, "alarm.spike", True),
     ),
-    "gradient spike": Rule("ZClip", None, _online(30.0, "grad", 20, f"{_FAR}, and twice the highest before")),
-    "rising": Rule(
-        "probe",
-        None,
-        _online(2.0, "loss", 40, "the median of 10 steps is so many times the lowest, and near the first"),
-    ),
+    "gradient spike": Rule("ZClip", None, _on(30.0, "grad", 20, looks.gradient_spike, "alarm.spike")),
+    "rising": Rule("probe", None, _on(2.0, "loss", 40, looks.rising, "alarm.rising")),
     "growing": Rule(
         "probe",
-        Condition(10.0, "a gradient grows so many times over 5 recorded steps, in each of them"),
-        _online(10.0, "grad total", 20, "grows so many times over 5 steps, in each, and to twice the highest before"),
+        _on(10.0, GRADIENT, _FEW, looks.growing, "trend.growing", 0.0),
+        _on(10.0, "grad total", 20, looks.growing, "alarm.growing", 2.0),
     ),
     "vanishing": Rule(
         "smdebug VanishingGradient",
-        Condition(1e-7, "a gradient's norm by the root of its size is below"),
-        _online(1e-4, "grad", 20, "so small a part of the median of its first 20 steps, in 5 steps"),
+        _on(1e-7, GRADIENT, 0, looks.vanishing, "trend.vanishing", False),
+        _on(1e-4, "grad", 20, looks.vanishing, "alarm.vanishing", True),
     ),
     "update ratio": Rule(
         "smdebug WeightUpdateRatio",
-        Condition(10.0, "a parameter's norm changes by so many times itself"),
-        _online(20.0, "update", 4, "so many times the median of its updates, and no rounding"),
+        _on(10.0, PARAMETER, 1, looks.update_ratio, "trend.update_ratio", False),
+        _on(20.0, "update", 4, looks.update_ratio, "alarm.update_ratio", True),
     ),
     "unchanged": Rule(
         "smdebug UnchangedTensor",
-        Condition(3.0, "equal over so many recorded steps"),
-        _online(2.0, "update", 2, "zero in so many measured steps, but not before"),
+        _on(3.0, _ANY, 0, looks.unchanged, "trend.unchanged", False),
+        _on(2.0, "update", 2, looks.unchanged, "alarm.zeros", True),
     ),
     "missing": Rule(
-        "OLMo issue 266",
-        Condition(1.0, "recorded before, and not in this step, or a gradient of zeros"),
-        _online(3.0, "grad", 10, "not seen in so many steps, but in each before"),
+        "OLMo issue 266", _on(1.0, GRADIENT, 0, looks.zero_gradient, "trend.zero_gradient"), _on(3.0, "grad", 10)
     ),
-    "zeros": Rule("smdebug DeadRelu", None, _online(3.0, "grad grad_in", 2, "zero in so many steps, but not before")),
-    "dead units": Rule(
-        "smdebug DeadRelu", Condition(0.99, "so large a part of an activation is zero in 5 recorded steps")
-    ),
-    "saturation": Rule("probe", Condition(0.9, "so near to the largest number of a 16-bit dtype")),
-    "one layer apart": Rule(
-        "OLMo issue 266", Condition(6.0, "robust z of log(norm) among layers of a kind, and twice as large")
-    ),
+    "zeros": Rule("smdebug DeadRelu", None, _on(3.0, "grad grad_in", 2, looks.unchanged, "alarm.zeros", True)),
+    "dead units": Rule("smdebug DeadRelu", _on(0.99, ACTIVATION, 0, looks.dead_units, "trend.dead_units")),
+    "saturation": Rule("probe", _on(0.9, _ANY, 0, looks.saturation, "trend.saturation", least=0)),
+    "one layer apart": Rule("OLMo issue 266", _on(6.0, "", 0)),
     "weight drift": Rule(
         "probe",
-        Condition(2.0, "a parameter's norm is so many times that of the first recorded step"),
-        _online(3.0, "param", 10, "so many times the norm of ten measured steps before; no biases"),
+        _on(2.0, PARAMETER, 1, looks.weight_drift, "trend.weight_drift", False),
+        _on(3.0, "param", 10, looks.weight_drift, "alarm.weight_drift", True),
     ),
-    "setting": Rule(
-        "probe", None, _online(5.0, "scalar", 20, "so many times the highest before, or so much nearer to 1")
-    ),
-    "reset": Rule(
-        "probe", None, _online(20.0, "state", 2, "half of its kind fell so many times since the last measured")
-    ),
-    "scaled": Rule(
-        "probe",
-        None,
-        _online(100.0, "grad_in", 20, "so much more or less of it than of the others enters, in 3 steps, not before"),
-    ),
-    "stuck": Rule(
-        "probe", None, _online(4.0, "loss", 20, "turns so often at most in 20 steps, but half the time before")
-    ),
-    "collapse": Rule("probe", None, _online(64.0, "scale", 5, "falls so many times within 20 steps, or below 1")),
+    "setting": Rule("probe", None, _on(5.0, "scalar", 20, looks.setting, "alarm.setting")),
+    "reset": Rule("probe", None, _on(20.0, "state", 2)),
+    "scaled": Rule("probe", None, _on(100.0, "grad_in", 20)),
+    "stuck": Rule("probe", None, _on(4.0, "loss", 20, looks.stuck, "alarm.stuck")),
+    "collapse": Rule("probe", None, _on(64.0, "scale", 5, looks.collapse, "alarm.collapse")),
+}
+#: the rules of msprobe's key "alert": the numbers that each looks at, none for all, and its function
+MSPROBE: dict[str, tuple[tuple[str, ...], Callable[[float, float, Any], bool]]] = {
+    "AnomalyTurbulence": (("norm", "mean"), looks.is_above),
+    "AnomalyNan": ((), looks.is_strange),
 }
 #: the conditions in dumps, and in the monitor
 IN_DUMPS = {name: rule.dump for name, rule in RULES.items() if rule.dump is not None}
 ONLINE = {name: rule.online for name, rule in RULES.items() if rule.online is not None}
-
-
-def is_far(value: float, others: Sequence[float], limit: float) -> bool:
-    """Return whether a logarithm is above others by a robust z, and by a factor of two."""
-    middle = statistics.median(others)
-    spread = max(statistics.median(abs(item - middle) for item in others) * 1.4826, 1e-3)
-    return (value - middle) / spread > limit and value - middle > math.log(2)

@@ -42,3 +42,23 @@ def rank_folder(dump_path: str, step: int | str, name: str) -> str:
     '/d/step3/rank0'
     """
     return os.path.join(dump_path, f"step{step}", name)
+
+
+def number_of(name: str, *words: str) -> int | None:
+    """Return the number behind one of these words, which is all of the name; None where it is not there.
+
+    >>> number_of("step12", "step"), number_of("rank_3", "rank", "rank_"), number_of("rank", "rank")
+    (12, 3, None)
+    """
+    numbers = (name[len(word) :] for word in words if name.startswith(word))
+    return next((int(text) for text in numbers if text.isascii() and text.isdigit() and len(text) < 19), None)
+
+
+def step_of(name: str) -> int | None:
+    """Return the step that a folder's name says; None where it is no step's."""
+    return number_of(name, "step")
+
+
+def rank_of(name: str) -> int | None:
+    """Return the rank that a folder's name says; None for other names, and where communication was not initialised."""
+    return number_of(name, "rank")

@@ -8,14 +8,11 @@ import contextlib
 import glob
 import itertools
 import os
-import re
 import shutil
 from typing import Any
 
 from probe.errors import UsageError
 from probe.store import journal, layout
-
-_STEP = re.compile(r"step(\d+)")
 
 
 class RunFolders:
@@ -110,14 +107,14 @@ class RunFolders:
         found = {}
         roots = [os.path.join(glob.escape(root), tree) for tree in ("", *layout.TREES)]
         for folder in itertools.chain(*(glob.glob(layout.rank_folder(root, "*", name)) for root in roots)):
-            step = _STEP.fullmatch(os.path.basename(os.path.dirname(folder)))
+            step = layout.step_of(os.path.basename(os.path.dirname(folder)))
             is_link = os.path.islink(folder) or os.path.islink(os.path.dirname(folder))  # it may lead anywhere
             if step is None or is_link or folder in self._written or not os.path.isdir(folder):
                 continue  # a locked folder may still be empty
             if _is_locked(folder) or _is_locked(os.path.join(folder, layout.JOURNAL)):
                 raise UsageError(journal.another_process(folder))
             if self._is_of_other_run(folder):
-                found[folder] = int(step[1])
+                found[folder] = step
         return found
 
 

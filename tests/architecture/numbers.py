@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -38,6 +39,19 @@ _BESIDE = (
     "probe.callbacks", "probe.living", "probe.process.isolated",
 )  # fmt: skip
 _BROAD = ("Exception", "BaseException")
+#: the functions of re that take a pattern
+_OF_PATTERNS = ("compile", "fullmatch", "match", "search", "sub", "split", "findall", "finditer")
+#: words of the names that probe itself makes: of entries, series, folders and sentences
+_OUR_WORDS = re.compile(
+    r"(?<![A-Za-z])(forward|backward|parameters|parameters_grad|grad|grad_in|debug|loss|optimizer|learning_rate|Cell|rank|"
+    r"step|proc|input|output)(?![A-Za-z])"
+)
+#: modules whose patterns may have such a word
+_OTHER_NAMES = {
+    "probe/naming.py": "makes the names of entries",
+    "probe/reading/dumps/kernels/names.py": "MindSpore has made these names of files",
+    "probe/reading/check/weights/check.py": "frameworks have made these names in checkpoints",
+}
 
 
 @dataclass(frozen=True)
@@ -82,6 +96,7 @@ def numbers(modules: list[Module], baseline: int = BASELINE) -> list[Number]:
         _attributes(modules),
         _listed("methods re-bound at run time", 0, _rebound(modules)),
         _listed("broad excepts", 15, _broad(modules)),
+        _listed("regular expressions over names that probe makes", 0, _over_names(modules)),
         _what(modules),
         _longest("longest module, lines", 400, ((module.lines, module.path) for module in modules)),
         _longest("longest function, lines", 45, _functions(modules)),
@@ -135,6 +150,20 @@ def _broad(modules: list[Module]) -> Iterator[str]:
                 continue
             if any(item is None or getattr(item, "id", "") in _BROAD for item in caught):
                 yield f"{module.path}:{node.lineno}"
+
+
+def _over_names(modules: list[Module]) -> Iterator[str]:
+    """Yield every pattern that has a word of the names that probe makes: it knows by itself what they are made of."""
+    for module in modules:
+        calls = (node for node in ast.walk(module.tree) if isinstance(node, ast.Call) and node.args)
+        for node in calls if module.path not in _OTHER_NAMES else ():
+            function = node.func
+            if not isinstance(function, ast.Attribute) or function.attr not in _OF_PATTERNS:
+                continue
+            if isinstance(function.value, ast.Name) and function.value.id == "re":
+                texts = (part.value for part in ast.walk(node.args[0]) if isinstance(part, ast.Constant))
+                if any(isinstance(text, str) and _OUR_WORDS.search(text) for text in texts):
+                    yield f"{module.path}:{node.lineno}"
 
 
 def _what(modules: list[Module]) -> Number:

@@ -129,6 +129,22 @@ def test_the_sixteenth_broad_except_is_found(tmp_path, text):
 WHAT = '"what" per 1,000 words of prose'
 
 
+@pytest.mark.parametrize(
+    ("pattern", "count"),
+    [
+        (r"rank(\d*)", 1),
+        (r"(.*)\.(forward|backward)\.(\d+)", 1),
+        (r"Cell\..*", 1),
+        (r"optimizer\d*", 1),
+        (r"batch_norm|frankly|stepping", 0),
+    ],
+)
+@pytest.mark.parametrize("call", ['re.compile(r"{}")', 're.fullmatch(rf"{}{{x}}", text)'])
+def test_a_pattern_over_a_name_that_probe_makes_is_found(tmp_path, pattern, count, call):
+    tree(tmp_path, {"good": f"import re\n\nx = {call.format(pattern)}\n"})
+    assert values(tmp_path)["regular expressions over names that probe makes"] == count
+
+
 @pytest.mark.parametrize("form", ['"""{}"""\n', "# {}\n", 'def function():\n    """{}"""\n', "#: {}\nx = 1\n"])
 def test_what_in_docstrings_and_comments_is_counted(tmp_path, form):
     tree(tmp_path, {"prose": form.format("word " * 999 + "what is that")})
@@ -204,5 +220,5 @@ def test_a_broken_limit_is_shown_with_its_places_and_fails_the_check(tmp_path, c
 @pytest.mark.medium  # `make check` runs the program itself
 def test_this_repository_is_measured():
     found = values(ROOT)
-    assert len(found) == 11
+    assert len(found) == 12
     assert found["lines of code that record"] > 1000

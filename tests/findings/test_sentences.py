@@ -18,8 +18,6 @@ from tests.support.paths import ROOT
 
 #: rows that join their parts have this one fact
 JOINS = {"clauses", "list"}
-#: stands in for sentences that are not yet facts; it goes when no room needs it
-STAND_IN = "text"
 #: sentences in sentences, by the name of the fact
 NESTED = {
     "finding": say("compare.transposed"), "reason": say("compare.few_pairs"), "owner": say("compare.model"),
@@ -109,8 +107,6 @@ def built_texts(source: str) -> list[str]:
     """Return the facts that are sentences in disguise: texts with words, of which no other language has any."""
     tree, found = ast.parse(source), []
     for call, scope in calls(tree):
-        if isinstance(call.args[0], ast.Constant) and call.args[0].value == STAND_IN:
-            continue
         for keyword in call.keywords:
             values = [keyword.value]
             if isinstance(keyword.value, ast.Name) and not isinstance(scope, ast.Module):
@@ -170,7 +166,7 @@ def test_no_row_is_unused():
     known = set(table())
     trees = (ast.parse(source) for source in SOURCES.values())
     used = set().union(*(keys_in(tree, known) for tree in trees))
-    assert known - used - {STAND_IN} == set()
+    assert known - used == set()
 
 
 def test_clauses_and_sentences_in_sentences_are_told_in_both_languages():

@@ -77,7 +77,7 @@ FAULTS = {
                                "reading/one_run/test_findings.py"),
     "reading/dumps/query.py": ("int(match[2] or match[1]) + 1)", "int(match[2] or match[1]))", "reading"),
     "reading/one_run/rank_checks.py": ("len(of_step) > 1:", "len(of_step) > 2:", "reading/one_run/test_findings.py"),
-    "series/trend_rules.py": ("step not in series]", "step in series]", "reading/one_run/test_findings.py"),
+    "series/rules.py": ("step not in series)", "step in series)", "reading/one_run/test_findings.py"),
 }  # fmt: skip
 
 

@@ -4,26 +4,30 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
 
 import pytest
 
-from probe.series.online_rules import OnlineRules
+from probe.reading.one_run.trend import findings
+from probe.series.looks import Point
+from probe.series.rules import OnlineRules
 from probe.series.table import IN_DUMPS, ONLINE, RULES
 from tests.support.paths import ROOT
 
 
-def rows(page, head):
-    """Return the first cells of the table that begins with this cell."""
-    lines = (ROOT / "docs" / page).read_text("utf-8").splitlines()
-    start = next(place for place, line in enumerate(lines) if line.startswith(f"| {head} |")) + 2
+def rows(head):
+    """Return the first cells of the table of docs/monitor.md that begins with this line."""
+    lines = (ROOT / "docs" / "monitor.md").read_text("utf-8").splitlines()
+    start = next(place for place, line in enumerate(lines) if line.startswith(head)) + 2
     end = next(place for place in range(start, len(lines)) if not lines[place].startswith("|"))
     return [line.split("|")[1].strip(" `") for line in lines[start:end]]
 
 
 def test_the_documents_have_a_row_for_each_rule():
-    assert sorted(rows("monitor.md", "rule")) == sorted([*ONLINE, "ranks apart"])
-    assert sorted(rows("large-runs.md", "rule")) == sorted(IN_DUMPS)
+    assert sorted(rows("| rule | looks at |")) == sorted([*ONLINE, "ranks apart"])
+    assert sorted(rows("| rule | threshold |")) == sorted(IN_DUMPS)
     assert set(RULES) == {*IN_DUMPS, *ONLINE}
 
 
@@ -131,3 +135,136 @@ def test_a_rule_is_told_again_only_when_it_was_over_for_twenty_steps():
 
     assert said(15) == [40]
     assert said(30) == [40, 70]
+
+
+def tensor_of(rule):
+    return {
+        "dead units": "Functional.relu.0.forward.output.0", "saturation": "Functional.relu.0.forward.output.0",
+        "update ratio": "Cell.fc.Dense.forward.0.parameters.weight",
+        "weight drift": "Cell.fc.Dense.forward.0.parameters.weight",
+    }.get(rule, "Cell.fc.Dense.parameters_grad.0.weight.0")  # fmt: skip
+
+
+STEADY = [1.0, 1.1, 0.9, 1.05, 1.0, 0.95]
+#: rule -> norms of the recorded steps, further numbers, and the whole finding
+IN_STEPS = {
+    "NaN/Inf": ([1.0, math.nan], Point(), "NaN/Inf: nan in step 1 (threshold 0; smdebug ExplodingTensor)"),
+    "spike": ([*STEADY, 30.0], Point(), "spike: 30 in step 6, about 1 before (threshold 6; ZClip, llm.c)"),
+    "growing": (
+        [1.0, 3.0, 9.0, 27.0, 81.0], Point(), "growing: from 1 to 81 in 5 recorded steps (threshold 10; probe)"
+    ),
+    "vanishing": (
+        [*STEADY, 1e-8], Point(size=4),
+        "vanishing: no more than 5e-09 on average in step 6 (threshold 1e-07; smdebug VanishingGradient)",
+    ),
+    "update ratio": (
+        [*STEADY, 12.0], Point(),
+        "update ratio: from 0.95 to 12 in one step (threshold 10; smdebug WeightUpdateRatio)",
+    ),
+    "unchanged": (
+        [*STEADY, 1.25, 1.25, 1.25], Point(),
+        "unchanged: 1.25 in 3 recorded steps (threshold 3; smdebug UnchangedTensor)",
+    ),
+    "missing": (
+        [*STEADY[:3], None, *STEADY], Point(),
+        "missing: not recorded in step 3, but before (threshold 1; OLMo issue 266)",
+    ),
+    "dead units": (
+        STEADY, Point(zeros=1.0), "dead units: 100.0% zeros in 5 recorded steps (threshold 0.99; smdebug DeadRelu)"
+    ),
+    "saturation": (
+        [1.0], Point(peak=0.95),
+        "saturation: 95% of the largest number of its dtype in step 0 (threshold 0.9; probe)",
+    ),
+    "weight drift": (
+        [*STEADY, 2.0], Point(), "weight drift: 2 in step 6, 1 at first (threshold 2; probe)"
+    ),
+    "one layer apart": (
+        [*STEADY, 80.0], Point(),
+        "one layer apart: 80 in step 6, about 1 in 7 layers of its kind (threshold 6; OLMo issue 266)",
+    ),
+}  # fmt: skip
+
+
+def found_in_dumps(rule):
+    norms, point, _ = IN_STEPS[rule]
+    series = {step: norm for step, norm in enumerate(norms) if norm is not None}
+    trend = {tensor_of(rule): {None: series}}
+    if rule == "one layer apart":
+        names = [f"Cell.blocks.{place}.fc.Dense.parameters_grad.0.weight.0" for place in range(8)]
+        trend = {name: {None: series if place == 3 else dict.fromkeys(series, 1.0)} for place, name in enumerate(names)}
+    points = {name: {None: dict.fromkeys(series, point)} for name in trend}
+    return [item for item in findings(trend, range(len(norms)), points=points) if item.rule == rule]
+
+
+@pytest.mark.parametrize("rule", list(IN_DUMPS))
+def test_each_rule_of_dumps_says_its_numbers_once(rule):
+    assert [item.sentence for item in found_in_dumps(rule)] == [IN_STEPS[rule][2]]
+
+
+#: rule -> the sentence of the series above
+SAID = {
+    "NaN/Inf": "NaN after 1 in step 1",
+    "spike": "9, 1.02 at most in the 20 steps before in step 30",
+    "gradient spike": "90, about 1.01 in the 20 steps before in step 30",
+    "rising": "about 0.55 in 10 steps, 0.21 at its lowest in step 49",
+    "growing": "from 1 to 81 in 5 steps in step 33",
+    "vanishing": "1e-06, about 1 at first in step 34",
+    "update ratio": "1, about 0.001 before in step 10",
+    "unchanged": "zero in 2 steps in step 11",
+    "missing": "no gradient since step 19, but in each step before",
+    "zeros": "zero in 3 steps in step 22",
+    "weight drift": "6.192, 1 ten measured steps before in step 10",
+    "collapse": "1, 4096 before in step 10",
+    "setting": "0.999, 0.9 at most before in step 20",
+    "reset": "1e-06 in step 5, 0.001 in step 4; as half of optimizer.moment2 or more",
+    "scaled": "0.001 of it enters the optimizer, 1 of the others, in step 22 and the two before",
+    "stuck": "it turned 0 times in 20 steps, 39 times in the 40 before: is the batch stuck? in step 79",
+}
+
+
+def alarms_of_rule(rule):
+    name, values = STRANGE[rule]
+    looking, found = OnlineRules(), []
+    for step, value in enumerate(values):
+        found += looking.feed(step, value if isinstance(value, dict) else {} if value is None else {name: value})
+    return [alarm for alarm in found if alarm.rule == rule]
+
+
+@pytest.mark.parametrize("rule", list(ONLINE))
+def test_each_rule_of_the_monitor_says_its_numbers(rule):
+    assert alarms_of_rule(rule)[0].sentence == SAID[rule]
+
+
+def test_a_loss_that_is_nan_from_the_first_step_on_and_one_far_above_all():
+    assert alarms_of("loss", [math.nan])[0].sentence == "NaN/Inf in step 0"
+    steady = [1 + 0.01 * (i % 3) for i in range(30)]
+    assert alarms_of("loss", [*steady, 5.0])[0].sentence == "5, about 1.01 in the 20 steps before in step 30"
+
+
+def without_names(text):
+    """Return a text without the names of rules and their sources, which stay English."""
+    for name in sorted([*RULES, *(rule.source for rule in RULES.values())], key=len, reverse=True):
+        text = text.replace(name, "")
+    return text
+
+
+@pytest.mark.parametrize("rule", list(IN_DUMPS))
+def test_a_finding_of_trend_has_no_english_words_in_chinese(rule):
+    (finding,) = found_in_dumps(rule)
+    said = finding.said.text("zh")
+    assert said.startswith(rule) and "阈值" in said
+    assert not re.search(r"[a-z]{2,}", without_names(said).replace("nan", "")), said
+
+
+@pytest.mark.parametrize("rule", list(ONLINE))
+def test_an_alarm_has_no_english_words_in_chinese(rule):
+    said = alarms_of_rule(rule)[0].said.text("zh")
+    assert not re.search(r"[a-z]{2,}", said.replace("optimizer.moment2", "")), said
+
+
+def test_an_alarm_is_key_and_facts_in_json():
+    (alarm,) = alarms_of("loss", [1.0, math.inf])
+    written = json.loads(json.dumps(alarm.to_dict(), allow_nan=False))
+    assert (written["key"], written["facts"]["step"]) == ("alarm.nan", 1)
+    assert written["facts"]["after"] == {"key": "alarm.after", "facts": {"last": 1.0}}

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 from mindspore import Tensor, nn, ops
 
-from probe.reading.dumps.show import show
+from probe.reading.dumps.run import open as open_run
+from probe.reading.dumps.show import overview
 from tests.sharded.rig import FullyShard, PipelineStage, Schedule, Stage, one_forward_one_backward
 
 pytestmark = pytest.mark.medium
@@ -180,7 +181,7 @@ def test_entries_have_the_micro_batch_of_their_pass(debug, hyper_parallel, setti
     assert int not in {
         type(part) for entry in data.values() for part in entry.values()
     }  # msprobe's compare fails on it
-    assert ", 3 micro-batches\n" in show(str(debug.dump_path))
+    assert ", 3 micro-batches\n" in overview(open_run(debug.dump_path), 16, 0, "en")[0]
 
 
 def test_a_finding_of_nan_check_has_its_micro_batch(debug, hyper_parallel):

@@ -12,6 +12,7 @@ import resource
 import pytest
 
 from probe.errors import UsageError
+from probe.findings.sentence import NOTHING
 from probe.reading.dumps.journal_reader import read
 from probe.store.journal import Journal
 
@@ -40,7 +41,7 @@ def test_the_records_come_back_in_order_the_header_first(journal, path):
     append(journal)
     assert journal.size == path.stat().st_size
     journal.close()
-    assert read(str(path)) == ([HEADER, *RECORDS], "")
+    assert read(str(path)) == ([HEADER, *RECORDS], NOTHING)
 
 
 def test_the_first_record_opens_the_journal_and_open_may_be_called_twice(journal, path):
@@ -66,7 +67,7 @@ def test_a_journal_begins_anew_over_an_old_one(journal, path):
     again = Journal(str(path.parent), json.dumps(HEADER))
     again.open()
     again.close()
-    assert read(str(path)) == ([HEADER], "")
+    assert read(str(path)) == ([HEADER], NOTHING)
 
 
 def test_remove_leaves_no_file_and_close_leaves_it(journal, path):
@@ -104,7 +105,7 @@ def test_a_second_writer_is_refused_and_the_first_goes_on(journal, path):
     with pytest.raises(UsageError, match="is being written by a living process"):
         read(str(path))
     journal.close()
-    assert read(str(path)) == ([HEADER, *RECORDS], "")
+    assert read(str(path)) == ([HEADER, *RECORDS], NOTHING)
 
 
 def test_a_link_in_the_place_of_the_journal_is_not_followed(journal, path, tmp_path):
@@ -139,7 +140,7 @@ def test_half_of_a_record_does_not_stay_and_later_ones_are_written(journal, path
     assert raised.value.errno in (errno.ENOSPC, errno.EFBIG)
     append(journal, RECORDS[1:])
     journal.close()
-    assert read(str(path)) == ([HEADER, *RECORDS], "")
+    assert read(str(path)) == ([HEADER, *RECORDS], NOTHING)
 
 
 @pytest.mark.parametrize("room", [0, 5, 20])
@@ -152,4 +153,4 @@ def test_a_journal_that_could_not_begin_begins_later(journal, path, limit, room)
         limit(resource.RLIM_INFINITY)
     append(journal)
     journal.close()
-    assert read(str(path)) == ([HEADER, *RECORDS], "")
+    assert read(str(path)) == ([HEADER, *RECORDS], NOTHING)

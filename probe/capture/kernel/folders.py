@@ -7,13 +7,10 @@ from __future__ import annotations
 import glob
 import itertools
 import os
-import re
 import shutil
 
 from probe.errors import UsageError
 from probe.store import file_io, journal, layout
-
-_STEP = re.compile(r"step(\d+)|(\d+)")
 
 
 def choose_root(dump_path: str, first_step: int, overwrite: bool, steps_aside: bool) -> str:
@@ -72,8 +69,7 @@ def _steps(root: str) -> list[int]:
     names = [os.path.basename(os.path.dirname(folder)) for folder in found]
     for folder in _kernel_folders(root):
         names += map(os.path.basename, glob.glob(os.path.join(glob.escape(folder), "*", "[0-9]*", "[0-9]*")))
-    matches = [_STEP.fullmatch(name) for name in names]
-    return [int(match[1] or match[2]) for match in matches if match]
+    return [step for name in names if (step := layout.number_of(name, "step", "")) is not None]
 
 
 def _remove(root: str) -> None:

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import os
 from collections.abc import Sequence
 from typing import Any
 
+from probe.findings.sentence import say
 from probe.monitor.msprobe.config import AlertRule
 from probe.monitor.msprobe.names import Name
+from probe.series.table import MSPROBE
 from probe.store import file_io
 
 _log = logging.getLogger("probe")
@@ -56,7 +57,8 @@ class Alerts:
             self._means[tag, op] = _KEPT * mean + (1 - _KEPT) * abs(value)
             rule = next((rule for rule in self._rules if _holds(rule, op, value, mean)), None)
             if rule is not None:
-                text = f"{rule.name}: {tag}: {op} is {value:.6g}, about {mean:.6g} before in step {step}"
+                facts = {"op": op, "value": value, "mean": mean, "step": step}
+                text = str(say("alarm.msprobe", rule=rule.name, tag=tag, **facts))
                 _log.warning("alarm: %s", text)
                 if self._folder and len(self._found) < _MOST:
                     self._found["_".join((tag, "step", str(step), "call", str(call)))] = {
@@ -72,6 +74,5 @@ class Alerts:
 
 
 def _holds(rule: AlertRule, op: str, value: float, mean: float) -> bool:
-    if rule.name == "AnomalyNan":
-        return math.isnan(value) or (rule.threshold is not None and abs(value) > rule.threshold)
-    return op in ("norm", "mean") and rule.threshold is not None and abs(value) > mean * (1 + rule.threshold)
+    ops, holds = MSPROBE[rule.name]
+    return (not ops or op in ops) and holds(value, mean, rule.threshold)

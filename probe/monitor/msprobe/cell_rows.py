@@ -13,9 +13,9 @@ from probe.monitor.cell_values import CellValues
 from probe.monitor.msprobe.config import TrainerConfig
 from probe.monitor.msprobe.names import Models, Name
 from probe.monitor.msprobe.watched import Watched
+from probe.series.series_name import Slot
 from probe.store.error_log import ErrorLog
 
-_PLACE = re.compile(r"(.*)\.(forward|backward)\.(\d+)\.(input|output)(.*)", re.DOTALL)
 #: takes the kind, the name, the tensor and the number of the part of the step
 Note = Callable[[str, Name, Any, str], None]
 #: a name, and the number of the part of the step
@@ -42,7 +42,7 @@ class CellRows:
         errors: ErrorLog,
         folder: str,
     ) -> None:
-        wanted = "|".join(re.escape(key) for key in cells)
+        wanted = "|".join(map(re.escape, cells))
         modes = {"input", "output", "forward", "backward"}
         modes -= {"backward"} if config.forward_only else {"forward"} if config.backward_only else set()
         settings = Settings(
@@ -71,20 +71,15 @@ class CellRows:
         self._counts.clear()
         self._values.end_step()
 
-    def _take(self, place: str, tensor: Any) -> None:
-        """Take a tensor: "Cell.0.fc.Dense.forward.0.input.1", or the gradient of one."""
-        found = _PLACE.fullmatch(place)
-        if found is None or found[1] not in self._cells or self._note is None:
+    def _take(self, slot: Slot, tensor: Any) -> None:
+        """Take a tensor, or the gradient of one."""
+        if slot.cell not in self._cells or self._note is None:
             return
-        key, is_backward, number, side, rest = found[1], found[2] == "backward", found[3], found[4], found[5]
-        name, cell = self._cells[key]
-        part = self._part(key, number, cell)
-        if part is None:
-            return
-        if is_backward:  # the inputs of a backward are the gradients of the outputs
-            side = "output" if side == "input" else "input"
-        kind = "actv_grad" if is_backward else "actv"
-        self._note(kind, Name(name.stage, f"{name.name}.{side}{rest.replace('.', '_')}"), tensor, part)
+        name, cell = self._cells[slot.cell]
+        part = self._part(slot.cell, slot.call, cell)
+        if part is not None:
+            kind = "actv_grad" if slot.is_backward else "actv"
+            self._note(kind, Name(name.stage, f"{name.name}.{slot.in_cell}"), tensor, part)
 
     def _part(self, key: str, number: str, cell: Any) -> str | None:
         """Return the part of the step that a call belongs to; None for a call that trains nothing."""

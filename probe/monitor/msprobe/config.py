@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 from probe.config import file_reader, validators
 from probe.config.messages import errors_about, nearest, printable, refuse
 from probe.errors import SettingsError
+from probe.series.table import MSPROBE
 
 _log = logging.getLogger("probe")
 
 #: the numbers of a tensor that ``ops`` may name
 OPS = ("norm", "min", "max", "mean", "zeros", "nans", "shape", "dtype")
-RULES = ("AnomalyTurbulence", "AnomalyNan")
+RULES = tuple(MSPROBE)
 #: keys of msprobe that have no effect here, and the place of the same in probe
 _NOT_SERVED = {
     "ur_distribution": "msprobe writes nothing for it on MindSpore",

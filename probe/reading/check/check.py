@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Union
 
+from probe.findings.sentence import ENGLISH, Sentence, say
 from probe.reading.check.circumstances import (
     check_cell_values,
     check_cells,
@@ -17,7 +19,7 @@ from probe.reading.check.circumstances import (
     check_seeds,
 )
 from probe.reading.check.data import check_data
-from probe.reading.check.difference import Difference, Importance, listed
+from probe.reading.check.difference import Difference, Importance, only
 from probe.reading.check.parameters import ParameterCheck
 from probe.reading.check.snapshot import RunSnapshot, read_snapshots
 from probe.reading.dumps import text
@@ -38,7 +40,7 @@ class Check:
         paths: A and B as they were given.
         differences: what differs, the most important first.
         remarks: what the reader should know besides.
-        agreed: the words for no difference.
+        agreed: the sentence for no difference.
 
     Attributes:
         differences: see above.
@@ -51,7 +53,7 @@ class Check:
     """
 
     def __init__(
-        self, paths: tuple[str, str], differences: Sequence[Difference], remarks: Sequence[str], agreed: str
+        self, paths: tuple[str, str], differences: Sequence[Difference], remarks: Sequence[Sentence], agreed: Sentence
     ) -> None:
         self.paths, self.differences, self.remarks = paths, list(differences), list(remarks)
         self._agreed = agreed
@@ -63,27 +65,29 @@ class Check:
             print(self)
         return not self.differences
 
-    def lines(self) -> list[str]:
+    def lines(self, language: str = ENGLISH) -> list[str]:
         """Return one line for each difference."""
-        return [str(item) for item in self.differences]
+        return [item.text(language) for item in self.differences]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as values of JSON."""
         return {
-            "a": self.paths[0], "b": self.paths[1], "ok": not self.differences, "remarks": self.remarks,
-            "differences": [
-                {"importance": int(item.importance), "kind": item.importance.name.lower(), "subject": item.subject,
-                 "sentence": item.sentence, "ranks": list(item.ranks)} for item in self.differences
-            ],
+            "a": self.paths[0], "b": self.paths[1], "ok": not self.differences,
+            "remarks": list(map(str, self.remarks)), "differences": [item.to_dict() for item in self.differences],
         }  # fmt: skip
 
-    def __str__(self) -> str:
-        said = self.lines() or [self._agreed]
-        room = _LINES - 2 - len(self.remarks[:3])
+    def text(self, language: str) -> str:
+        """Return the result in at most 25 lines, in a language: "en" or "zh"."""
+        said = self.lines(language) or [self._agreed.text(language)]
+        notes = [say("check.note", note=remark).text(language) for remark in self.remarks[:3]]
+        room = _LINES - 2 - len(notes)
         if len(said) > room:
-            said = [*said[: room - 1], f"and {len(said) - room + 1} more differences; --json has all"]
+            said = [*said[: room - 1], say("check.more_lines", count=len(said) - room + 1).text(language)]
         head = [f"A: {self.paths[0]}", f"B: {self.paths[1]}"]
-        return "\n".join([*map(text.safe, head), *said, *(f"note: {text.safe(line)}" for line in self.remarks[:3])])
+        return "\n".join([*map(text.safe, head), *said, *map(text.safe, notes)])
+
+    def __str__(self) -> str:
+        return self.text(ENGLISH)
 
     def __repr__(self) -> str:
         first = f"; first: {self.differences[0]}" if self.differences else ""
@@ -105,12 +109,12 @@ def check(a: Path, b: Path) -> Check:
 
         assert probe.check("golden", "mine").ok
     """
-    from probe.reading.check.weights.check import check_weights, is_checkpoint
+    from probe.reading.check.weights.check import WeightCheck, is_checkpoint, read_weights
 
     paths = os.fspath(a), os.fspath(b)
     if any(map(is_checkpoint, paths)):
-        found = check_weights(*paths)
-        return Check(paths, found.differences, found.remarks, found.agreed)
+        comparing = WeightCheck(*map(read_weights, paths))
+        return Check(paths, list(comparing.differences()), comparing.remarks, comparing.agreed)
     return check_snapshots(paths, read_snapshots(a), read_snapshots(b))
 
 
@@ -124,7 +128,7 @@ def check_snapshots(paths: tuple[str, str], a: list[RunSnapshot], b: list[RunSna
         pairs = [(snapshot, by_rank[snapshot.rank]) for snapshot in a if snapshot.rank in by_rank]
         ranks = [[snapshot.rank for snapshot in side] for side in (a, b)]
         alone = [
-            Difference(Importance.CIRCUMSTANCES, "ranks", f"only in {side}: {listed(map(str, rest))}")
+            Difference(Importance.CIRCUMSTANCES, say("check.which_ranks"), only(map(str, rest), side))
             for side, rest in (("A", [r for r in ranks[0] if r not in ranks[1]]),
                                ("B", [r for r in ranks[1] if r not in ranks[0]])) if rest
         ]  # fmt: skip
@@ -132,25 +136,23 @@ def check_snapshots(paths: tuple[str, str], a: list[RunSnapshot], b: list[RunSna
     for x, y in pairs:
         for difference in differences(x, y):
             merged.setdefault(difference, []).append(x.rank)
-    found = [item._replace(ranks=tuple(ranks) if len(pairs) > 1 else ()) for item, ranks in merged.items()]
-    order = {id(item): place for place, item in enumerate(found)}
-    found = sorted([*found, *alone], key=lambda item: (0, order[id(item)]) if id(item) in order else (1, 0))
+    found = [dataclasses.replace(item, ranks=tuple(ranks) if len(pairs) > 1 else ()) for item, ranks in merged.items()]
     remarks = [side.damage for pair in pairs for side in pair if side.damage]
-    remarks += [f"{side} has no parameters: give start(model) the model" for side, run in zip("AB", (a, b))
+    remarks += [say("check.no_parameters", side=side) for side, run in zip("AB", (a, b))
                 if not any(snapshot.parameters for snapshot in run)]  # fmt: skip
     for side, run in zip("AB", (a, b)):
         has_model, has_batches = any(item.parameters for item in run), any(item.inputs for item in run)
         if has_model and not has_batches:
-            remarks.append(f"{side} has no batches: GRAPH_MODE, or the model was not called between start and stop")
-    return Check(paths, found, remarks, _agreed(pairs))
+            remarks.append(say("check.no_batches", side=side))
+    return Check(paths, [*found, *alone], remarks, _agreed(pairs))
 
 
-def _agreed(pairs: list[tuple[RunSnapshot, RunSnapshot]]) -> str:
+def _agreed(pairs: list[tuple[RunSnapshot, RunSnapshot]]) -> Sentence:
     if not pairs:
-        return "nothing could be compared"
+        return say("check.nothing_compared")
     parameters = sum(len(x.parameters) for x, _ in pairs)
     steps = len({*pairs[0][0].inputs} & {*pairs[0][1].inputs})
-    return f"the same experiment: {parameters} parameters, the batches of {steps} steps and all else agree"
+    return say("check.same_experiment", parameters=parameters, steps=steps)
 
 
 def differences(a: RunSnapshot, b: RunSnapshot) -> list[Difference]:
@@ -174,7 +176,7 @@ def differences(a: RunSnapshot, b: RunSnapshot) -> list[Difference]:
     return [*values, *data, *structure, *rest]
 
 
-def first_lines(a: str, b: str, most: int = 2) -> list[str]:
+def first_lines(a: str, b: str, most: int = 2) -> list[Sentence]:
     """Return the first differences of two rank folders that have a snapshot; nothing where one cannot be read.
 
     Args:
@@ -187,6 +189,7 @@ def first_lines(a: str, b: str, most: int = 2) -> list[str]:
 
     files = [os.path.join(folder, layout.RUN) for folder in (a, b)]
     try:
-        return check_snapshots((a, b), read_snapshots(files[0]), read_snapshots(files[1])).lines()[:most]
+        found = check_snapshots((a, b), read_snapshots(files[0]), read_snapshots(files[1])).differences
     except UsageError:
         return []
+    return [item.line for item in found[:most]]

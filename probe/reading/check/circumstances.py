@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from probe.reading.check.difference import Difference, Importance, are_equal, listed, only, pair
+from probe.findings.sentence import NOTHING, Sentence, say
+from probe.reading.check.difference import Difference, Importance, are_equal, both, listed, named, only, pair
 from probe.reading.check.snapshot import RunSnapshot, flat, mapping
 
 #: variables that name a place, and differ from run to run of one experiment
@@ -23,32 +24,35 @@ _LINES = 6
 def check_cells(a: RunSnapshot, b: RunSnapshot) -> Iterator[Difference]:
     """Yield which Cells were added, removed or replaced, or stand in another order."""
     left, right = a.cells, b.cells
-    other = [f"{path or 'the model'} {kind} / {right[path]}" for path, kind in left.items()
+    other = [named(path or say("check.model"), both(kind, right[path])) for path, kind in left.items()
              if path in right and right[path] != kind]  # fmt: skip
     if other:
-        yield Difference(Importance.STRUCTURE, "Cells", f"replaced: {listed(other)}")
+        yield _cells(say("check.replaced", cells=listed(other)))
     for side, mine, theirs in (("A", left, right), ("B", right, left)):
         names = [path for path in mine if path not in theirs]
         outermost = [path for path in names if path.rpartition(".")[0] not in names]
         if names:
-            shown = [f"{path} ({mine[path]})" for path in outermost]
-            yield Difference(Importance.STRUCTURE, "Cells", only(shown, side))
+            yield _cells(only((say("check.cell", path=path, kind=mine[path]) for path in outermost), side))
     if {*left} == {*right} and list(left) != list(right):
         first = next((x, y) for x, y in zip(left, right) if x != y)
-        yield Difference(Importance.STRUCTURE, "Cells", f"stand in another order, first {pair(*first)}")
+        yield _cells(say("check.cells_moved", first=pair(*first)))
+
+
+def _cells(said: Sentence) -> Difference:
+    return Difference(Importance.STRUCTURE, say("check.cells"), said)
 
 
 def check_cell_values(a: RunSnapshot, b: RunSnapshot) -> Iterator[Difference]:
     """Yield which numbers and texts of Cells differ, such as the rate of a dropout: one line for equal changes."""
-    found: dict[tuple[str, str, str], list[str]] = {}
+    found: dict[tuple[str, str, Sentence], list[Any]] = {}
     left, right, kinds = a.cell_values, b.cell_values, b.cells
     for path, kind in a.cells.items() if a.cell_values and b.cell_values else ():
         x, y = left.get(path, {}), right.get(path, {})
         for name in {**x, **y} if kinds.get(path) == kind else ():
             if not are_equal(x.get(name), y.get(name)):
-                found.setdefault((kind, name, pair(x.get(name), y.get(name))), []).append(path or "the model")
+                found.setdefault((kind, name, pair(x.get(name), y.get(name))), []).append(path or say("check.model"))
     for (kind, name, values), paths in list(found.items())[:_LINES]:
-        yield Difference(Importance.STRUCTURE, "Cells", f"{name} of {listed(paths)} ({kind}): {values}")
+        yield _cells(say("check.cell_value", name=name, cells=listed(paths), kind=kind, values=values))
 
 
 def check_optimizers(a: RunSnapshot, b: RunSnapshot, renamed: Mapping[str, str]) -> Iterator[Difference]:
@@ -62,14 +66,20 @@ def check_optimizers(a: RunSnapshot, b: RunSnapshot, renamed: Mapping[str, str])
     if not a.optimizers or not b.optimizers:
         for side, mine in (("A", a.optimizers), ("B", b.optimizers)):
             if mine:
-                yield Difference(Importance.OPTIMIZER, "optimizer", only(list(map(_kind, mine)), side))
+                yield _optimizer(only(map(_kind, mine), side))
         return
     if len(a.optimizers) != len(b.optimizers):
-        yield Difference(Importance.OPTIMIZER, "optimizers", f"{len(a.optimizers)} / {len(b.optimizers)}")
+        count = both(len(a.optimizers), len(b.optimizers))
+        yield Difference(Importance.OPTIMIZER, say("check.optimizers"), count)
     for (name, x), (other, y) in zip(a.optimizers.items(), b.optimizers.items()):
         if _kind(name) != _kind(other):
-            yield Difference(Importance.OPTIMIZER, "optimizer", pair(_kind(name), _kind(other)))
+            yield _optimizer(pair(_kind(name), _kind(other)))
         yield from _numbers(_kind(name), x, y, renamed)
+
+
+def _optimizer(said: Sentence, kind: str | None = None) -> Difference:
+    subject = say("check.optimizer") if kind is None else say("check.one_optimizer", kind=kind)
+    return Difference(Importance.OPTIMIZER, subject, said)
 
 
 def _kind(name: str) -> str:
@@ -87,15 +97,14 @@ def _numbers(kind: str, x: dict[str, Any], y: dict[str, Any], renamed: Mapping[s
     )
     keys = [key for key in {**left, **right} if not are_equal(left.get(key), right.get(key))]
     if keys:
-        said = listed((f"{key} {pair(left.get(key), right.get(key))}" for key in keys), 4)
-        yield Difference(Importance.OPTIMIZER, f"optimizer {kind}", said)
+        values = listed((named(key, pair(left.get(key), right.get(key))) for key in keys), 4)
+        yield _optimizer(say("check.values", values=values), kind)
     for side, mine, theirs in (("A", names[0], names[1]), ("B", names[1], names[0])):
         alone = [name for name in mine if name not in theirs]
         if alone:
-            yield Difference(Importance.OPTIMIZER, f"optimizer {kind}", f"updates {only(alone, side)}")
+            yield _optimizer(say("check.updates", only=only(alone, side)), kind)
     if names[0] != names[1] and sorted(names[0]) == sorted(names[1]):
-        text = "the groups have other parameters" if _groups(x) else "the parameters stand in another order"
-        yield Difference(Importance.OPTIMIZER, f"optimizer {kind}", text)
+        yield _optimizer(say("check.other_groups") if _groups(x) else say("check.parameters_moved"), kind)
 
 
 def _groups(item: dict[str, Any]) -> list[dict[str, Any]]:
@@ -135,12 +144,12 @@ def check_notes(a: RunSnapshot, b: RunSnapshot) -> Iterator[Difference]:
     """Yield which of the user's own values differ."""
     texts = Texts(a.run), Texts(b.run)
     left, right = ({key: text.plain(value) for key, value in run.notes.items()} for run, text in zip((a, b), texts))
-    yield from _values(Importance.OPTIMIZER, "note", left, right)
+    yield from _values(Importance.OPTIMIZER, say("check.own_note"), left, right)
 
 
 def check_seeds(a: RunSnapshot, b: RunSnapshot) -> Iterator[Difference]:
     """Yield how seeds and determinism differ."""
-    yield from _values(Importance.SEEDS, "", *(_repeats(run) for run in (a, b)))
+    yield from _values(Importance.SEEDS, NOTHING, *(_repeats(run) for run in (a, b)))
 
 
 def _repeats(snapshot: RunSnapshot) -> dict[str, Any]:
@@ -152,27 +161,27 @@ def _repeats(snapshot: RunSnapshot) -> dict[str, Any]:
 def check_circumstances(a: RunSnapshot, b: RunSnapshot) -> Iterator[Difference]:
     """Yield how versions, device, environment, code and command differ."""
     kind = Importance.CIRCUMSTANCES
-    yield from _values(kind, "", *(_machine(run) for run in (a, b)))
+    yield from _values(kind, NOTHING, *(_machine(run) for run in (a, b)))
     packages = [mapping(run.run.get("packages")) for run in (a, b)]
     versions = [{"python": run.run.get("python"), **mapping(run.run.get("versions"))} for run in (a, b)]
-    yield from _values(kind, "version", *versions)
+    yield from _values(kind, say("check.version"), *versions)
     names = [name for name in {**packages[0], **packages[1]}
              if name not in versions[0] and packages[0].get(name) != packages[1].get(name)]  # fmt: skip
     if names:
-        shown = (f"{name} {pair(packages[0].get(name), packages[1].get(name))}" for name in sorted(names))
-        yield Difference(kind, "packages", listed(shown))
+        shown = (named(name, pair(packages[0].get(name), packages[1].get(name))) for name in sorted(names))
+        yield Difference(kind, say("check.packages"), say("check.values", values=listed(shown)))
     variables = [{name: value for name, value in mapping(run.run.get("environment")).items()
                   if name not in _REPEATS and not _PLACE.search(name)} for run in (a, b)]  # fmt: skip
-    yield from _values(kind, "environment", *variables)
+    yield from _values(kind, say("check.environment"), *variables)
     code = [mapping(run.run.get("code")) for run in (a, b)]
-    yield from _values(kind, "code", *({"commit": it.get("commit")} for it in code))
+    yield from _values(kind, say("check.code"), *({"commit": it.get("commit")} for it in code))
     files = [mapping(it.get("files")) for it in code]
     other = [name for name in {**files[0], **files[1]} if files[0].get(name) != files[1].get(name)]
     if other:
-        yield Difference(kind, "code", f"files differ: {listed(other)}")
+        yield Difference(kind, say("check.code"), say("check.files", names=listed(other)))
     commands = [_command(run) for run in (a, b)]
     if commands[0] != commands[1]:
-        yield Difference(kind, "command", _words(*commands))
+        yield Difference(kind, say("check.command"), _words(*commands))
 
 
 def _machine(snapshot: RunSnapshot) -> dict[str, Any]:
@@ -191,25 +200,28 @@ def _command(snapshot: RunSnapshot) -> list[str]:
     return [os.path.basename(word) if place == 0 else texts.plain(word) for place, word in enumerate(words)]
 
 
-def _words(a: list[str], b: list[str]) -> str:
+def _words(a: list[str], b: list[str]) -> Sentence:
     """Return how two command lines differ."""
     if a[:1] != b[:1]:
         return pair(a[0] if a else None, b[0] if b else None)
     alone = [[word for word in mine if word not in theirs] for mine, theirs in ((a, b), (b, a))]
     if not any(alone):
         return pair(" ".join(a), " ".join(b))
-    named = [{x: y for x, y in zip(words, words[1:]) if x.startswith("-")} for words in (a, b)]
-    options = [f"{key} {pair(value, named[1][key])}" for key, value in named[0].items()
-               if key in named[1] and named[1][key] != value]  # fmt: skip
-    return listed(options) if options else pair(" ".join(alone[0]), " ".join(alone[1]))
+    left, right = ({x: y for x, y in zip(words, words[1:]) if x.startswith("-")} for words in (a, b))
+    options = [named(key, pair(x, right[key])) for key, x in left.items() if key in right and right[key] != x]
+    if options:
+        return say("check.values", values=listed(options))
+    return pair(" ".join(alone[0]), " ".join(alone[1]))
 
 
 def _values(
-    importance: Importance, subject: str, left: Mapping[str, Any], right: Mapping[str, Any]
+    importance: Importance, kind: Sentence, left: Mapping[str, Any], right: Mapping[str, Any]
 ) -> Iterator[Difference]:
     """Yield a line for each value that differs; the last stands for all that follow."""
     keys = [key for key in {**left, **right} if not are_equal(left.get(key), right.get(key))]
     for key in keys[:_LINES]:
-        yield Difference(importance, f"{subject} {key}".strip(), pair(left.get(key), right.get(key)))
+        subject = named(kind, key) if kind and key else kind or key
+        yield Difference(importance, subject, pair(left.get(key), right.get(key)))
     if len(keys) > _LINES:
-        yield Difference(importance, subject or "others", f"{len(keys) - _LINES} more differ: {listed(keys[_LINES:])}")
+        rest = say("check.more_differ", count=len(keys) - _LINES, names=listed(keys[_LINES:]))
+        yield Difference(importance, kind or say("check.others"), rest)

@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from probe.reading.check.difference import Difference, Importance, are_equal, listed, only, pair
+from probe.findings.sentence import NOTHING, Sentence, clauses, say
+from probe.reading.check.difference import Difference, Importance, are_equal, listed, pair
 from probe.reading.check.parameters import is_tensor, values_differ
 from probe.reading.check.snapshot import Described, RunSnapshot
 from probe.reading.dumps.text import shape
@@ -21,58 +22,58 @@ def check_data(a: RunSnapshot, b: RunSnapshot) -> Iterator[Difference]:
     differ = [step for step in steps if _first(a.inputs[step], b.inputs[step])]
     if not differ:
         if not steps and a.inputs and b.inputs:
-            said = f"no step was recorded in both: A has {_range(a)}, B has {_range(b)}"
-            yield Difference(Importance.DATA, "data", said)
+            said = say("check.no_common_step", a_first=min(a.inputs), a_last=max(a.inputs),
+                       b_first=min(b.inputs), b_last=max(b.inputs))  # fmt: skip
+            yield _difference(said)
         return
     order = _order(a, b, steps)
-    first = differ[0]
     if order:
-        yield Difference(Importance.DATA, "data", f"the same batches in another order: {order}")
+        yield _difference(say("check.batches_moved", steps=order))
         return
-    many = f"{len(differ)} of {len(steps)} steps differ" if len(differ) > 1 else f"only step {first} differs"
+    first = differ[0]
     if len(steps) == 1:
-        many = "it is the only step of both runs"
-    yield Difference(
-        Importance.DATA,
-        "data",
-        f"step {first}, {_first(a.inputs[first], b.inputs[first])}; {many}{_parts(a, b, first)}",
-    )
+        many = say("check.only_step_recorded")
+    elif len(differ) == 1:
+        many = say("check.only_step", step=first)
+    else:
+        many = say("check.steps_differ", count=len(differ), all=len(steps))
+    batch = say("check.batch", step=first, said=_first(a.inputs[first], b.inputs[first]))
+    yield _difference(clauses(batch, many, _parts(a, b, first)))
 
 
-def _range(snapshot: RunSnapshot) -> str:
-    return f"steps {min(snapshot.inputs)} to {max(snapshot.inputs)}"
+def _difference(said: Sentence) -> Difference:
+    return Difference(Importance.DATA, say("check.data"), said)
 
 
-def _first(a: Described, b: Described) -> str:
-    """Return how the first value of two batches differs, or ""."""
+def _first(a: Described, b: Described) -> Sentence:
+    """Return how the first value of two batches differs, if one does."""
     for place in {**a, **b}:
         if place not in a or place not in b:
-            return f"input {only([place], 'A' if place in a else 'B')}"
+            return say("check.input_only", place=place, side="A" if place in a else "B")
         x, y = a[place], b[place]
         if is_tensor(x) and is_tensor(y):
-            for key in ("shape", "dtype"):
-                if x.get(key) != y.get(key):
-                    shown = [shape(item.get(key)) if key == "shape" else item.get(key) for item in (x, y)]
-                    return f"input {place} has another {key}: {pair(*shown)}"
+            if x["shape"] != y["shape"]:
+                return say("check.input_shape", place=place, values=pair(shape(x["shape"]), shape(y["shape"])))
+            if x.get("dtype") != y.get("dtype"):
+                return say("check.input_dtype", place=place, values=pair(x.get("dtype"), y.get("dtype")))
             if values_differ(x, y):
                 same = x.get("sum") is not None and x["sum"] == y.get("sum")
-                return f"input {place} ({x.get('dtype')} {shape(x['shape'])}) differs" + (
-                    ": the same elements in another order" if same else ""
-                )
+                order = say("check.input_order") if same else NOTHING
+                return say("check.input", place=place, dtype=str(x.get("dtype")), shape=shape(x["shape"]), order=order)
         elif not are_equal(x, y):
-            return f"input {place}: {pair(x, y)}"
-    return ""
+            return say("check.input_value", place=place, values=pair(x, y))
+    return NOTHING
 
 
-def _parts(a: RunSnapshot, b: RunSnapshot, step: int) -> str:
+def _parts(a: RunSnapshot, b: RunSnapshot, step: int) -> Sentence:
     """Return which inputs of a step agree, if some do."""
     places = [place for place in a.inputs[step] if place in b.inputs[step]]
     equal = [place for place in places if not _first({place: a.inputs[step][place]}, {place: b.inputs[step][place]})]
-    return f"; input {listed(equal)} agrees" if equal and len(places) > 1 else ""
+    return say("check.input_agrees", places=listed(equal)) if equal and len(places) > 1 else NOTHING
 
 
-def _order(a: RunSnapshot, b: RunSnapshot, steps: list[int]) -> str:
-    """Return where the batches of A are in B, if both have the same ones in another order; else ""."""
+def _order(a: RunSnapshot, b: RunSnapshot, steps: list[int]) -> Any:
+    """Return where the batches of A are in B, if both have the same ones in another order."""
     keys = [{step: _key(run.inputs[step]) for step in steps} for run in (a, b)]
     if Counter(keys[0].values()) != Counter(keys[1].values()):
         overlap = sum(
@@ -80,11 +81,11 @@ def _order(a: RunSnapshot, b: RunSnapshot, steps: list[int]) -> str:
         )
         shift = _shift(a, b)
         if overlap < 2 or not shift:
-            return ""
-        return f"step n of A is step n{shift:+d} of B"
+            return NOTHING
+        return say("check.step_shift", shift=shift)
     places = {key: step for step, key in keys[1].items()}
     moved = [(step, places[key]) for step, key in keys[0].items() if places[key] != step]
-    return listed(f"step {step} of A is step {other} of B" for step, other in moved)
+    return listed(say("check.step_moved", step=step, other=other) for step, other in moved)
 
 
 def _shift(a: RunSnapshot, b: RunSnapshot) -> int:

@@ -1,14 +1,17 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""One difference of two runs, and the words that all kinds share."""
+"""One difference of two runs, and the facts that all kinds share."""
 
 from __future__ import annotations
 
 import enum
 import json
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
 
+from probe.findings.finding import Finding
+from probe.findings.sentence import ENGLISH, NOTHING, Sentence, say
 from probe.reading.dumps.text import safe, shorten
 
 
@@ -23,52 +26,81 @@ class Importance(enum.IntEnum):
     CIRCUMSTANCES = 6
 
 
-class Difference(NamedTuple):
+@dataclass(frozen=True)
+class Difference(Finding):
     """One difference.
 
     Attributes:
         importance: its kind.
-        subject: the thing that differs: "parameters", "note config.lr".
-        sentence: how it differs.
+        subject: the thing that differs: "parameters", "note config.lr"; a sentence where it has words.
+        said: how it differs.
         ranks: the ranks that have it; empty where there is one.
     """
 
     importance: Importance
-    subject: str
-    sentence: str
+    subject: Sentence | str
+    said: Sentence
     ranks: tuple[int | None, ...] = ()
 
-    def __str__(self) -> str:
+    @property
+    def line(self) -> Sentence:
+        """Subject and sentence."""
+        return say("check.line", subject=self.subject, said=self.said)
+
+    def text(self, language: str) -> str:
         """Return it on one line."""
-        said = f" (ranks {listed(map(str, self.ranks))})" if len(self.ranks) > 1 else ""
-        return shorten(safe(f"{self.subject}: {self.sentence}"), 230) + said
+        ranks = say("check.ranks", ranks=listed(self.ranks)) if len(self.ranks) > 1 else NOTHING
+        return shorten(safe(self.line.text(language)), 230) + ranks.text(language)
+
+    def __str__(self) -> str:
+        return self.text(ENGLISH)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as values of JSON."""
+        return {
+            **super().to_dict(), "importance": int(self.importance), "kind": self.importance.name.lower(),
+            "subject": str(self.subject), "ranks": list(self.ranks),
+        }  # fmt: skip
 
 
-def listed(items: Iterable[str], most: int = 3, word: str = "") -> str:
-    """Return the first items of a list as a text.
+def listed(items: Iterable[Any], most: int = 3) -> Any:
+    """Return the first items of a list, and how many more there are, as a fact.
 
-    >>> listed("abcde")
+    >>> str(say("check.values", values=listed("abcde")))
     'a, b, c and 2 more'
     """
     found = list(items)
-    rest = f" and {len(found) - most} more{word}" if len(found) > most else ""
-    return ", ".join(found[:most]) + rest
+    if len(found) <= most:
+        return found
+    return say("check.more", items=found[:most], count=len(found) - most)
 
 
-def pair(a: Any, b: Any) -> str:
+def pair(a: Any, b: Any) -> Sentence:
     """Return two values beside each other.
 
-    >>> pair(0.1, None), pair([2, 3], "x")
+    >>> str(pair(0.1, None)), str(pair([2, 3], "x"))
     ('0.1 / none', '[2, 3] / x')
     """
-    return f"{_value(a)} / {_value(b)}"
+    return both(_value(a), _value(b))
 
 
-def _value(value: Any) -> str:
+def both(a: Any, b: Any) -> Sentence:
+    """Return two facts beside each other."""
+    return say("check.pair", left=a, right=b)
+
+
+def named(name: Any, values: Any) -> Sentence:
+    """Return a name before its values."""
+    return say("check.named", name=name, values=values)
+
+
+def _value(value: Any) -> Any:
+    """Return a value of JSON as a fact: a number where JSON and Python write it alike, else a text."""
     if value is None:
-        return "none"
+        return say("check.none")
     text = value if isinstance(value, str) else json.dumps(value)
-    return shorten(safe(text), 60) if text else '""'
+    text = shorten(safe(text), 60) if text else '""'
+    return value if isinstance(value, (int, float)) and str(value) == text else text
 
 
 def are_equal(a: Any, b: Any) -> bool:
@@ -82,6 +114,6 @@ def are_equal(a: Any, b: Any) -> bool:
     return bool(a == b) or (a != a and b != b)  # noqa: PLR0124
 
 
-def only(names: Sequence[str], side: str) -> str:
+def only(names: Iterable[Any], side: str, most: int = 3) -> Sentence:
     """Return which names only one side has."""
-    return f"only in {side}: {listed(names)}"
+    return say("check.only", side=side, names=listed(names, most))

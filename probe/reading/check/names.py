@@ -4,8 +4,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Hashable, Mapping, Sequence
+from typing import NamedTuple
+
+from probe.findings.sentence import Sentence, say
+from probe.reading.check.difference import both, listed
+
+
+class Key(NamedTuple):
+    """The things that tell which parameter is which.
+
+    Attributes:
+        content: its shape and checksum; None where the checksum is not known, or is that of many.
+        shape: its shape.
+    """
+
+    content: Hashable | None
+    shape: Hashable
 
 
 class Matched(NamedTuple):
@@ -15,58 +30,62 @@ class Matched(NamedTuple):
         pairs: name in A -> name in B, in the order of A.
         renamed: those of other names.
         only: the names that only A has, and only B.
+        keys: name -> key, in A and in B.
     """
 
     pairs: dict[str, str]
     renamed: dict[str, str]
     only: tuple[list[str], list[str]]
+    keys: tuple[Mapping[str, Key], Mapping[str, Key]]
+
+    def exchanged(self, names: Sequence[str]) -> dict[str, str]:
+        """Return those of some parameters that have the values of another one of them in B -> that one."""
+        owners = {self.keys[0][name].content: name for name in names}
+        found = {name: owners.get(self.keys[1][self.pairs[name]].content) for name in names}
+        return {
+            name: owner for name, owner in found.items() if owner not in (None, name) and self.keys[0][owner].content
+        }
 
 
-def match_names(
-    a: Mapping[str, Any], b: Mapping[str, Any], content: Mapping[str, Hashable], content_b: Mapping[str, Hashable],
-    shape: Mapping[str, Hashable], shape_b: Mapping[str, Hashable],
-) -> Matched:  # fmt: skip
-    """Return the partners of all parameters.
+def match_names(a: Mapping[str, Key], b: Mapping[str, Key]) -> Matched:
+    """Return the partners of all parameters: first by content, then by shape.
 
     Args:
         a: the parameters of A.
         b: those of B.
-        content: name in A -> shape and checksum; names without one are left out.
-        content_b: likewise.
-        shape: name in A -> shape.
-        shape_b: likewise.
     """
     left, right = [name for name in a if name not in b], [name for name in b if name not in a]
     renamed: dict[str, str] = {}
-    for key_a, key_b in ((content, content_b), (shape, shape_b)):
+    for key in ("content", "shape"):
         taken = set(renamed.values())
-        _pair_by(
-            [name for name in left if name not in renamed], [name for name in right if name not in taken],
-            key_a, key_b, renamed, by_name=key_a is shape,
-        )  # fmt: skip
+        groups: dict[Hashable, list[str]] = {}
+        for name in right:
+            if name not in taken:
+                groups.setdefault(getattr(b[name], key), []).append(name)
+        groups.pop(None, None)
+        for name in left:
+            if name not in renamed:
+                _pair(name, groups.get(getattr(a[name], key), []), renamed, by_name=key == "shape")
     taken = set(renamed.values())
-    pairs = {name: renamed.get(name, name) for name in a if name in b or name in renamed}
     return Matched(
-        pairs, {name: renamed[name] for name in a if name in renamed},
-        ([name for name in left if name not in renamed], [name for name in right if name not in taken]),
+        {name: renamed.get(name, name) for name in a if name in b or name in renamed},
+        {name: renamed[name] for name in a if name in renamed},
+        ([name for name in left if name not in renamed], [name for name in right if name not in taken]), (a, b),
     )  # fmt: skip
 
 
-def _pair_by(
-    left: list[str], right: list[str], key_a: Mapping[str, Hashable], key_b: Mapping[str, Hashable],
-    found: dict[str, str], by_name: bool,
-) -> None:  # fmt: skip
-    """Pair names of one key whose ends are most alike; ``by_name`` asks for one equal part at least."""
-    groups: dict[Hashable, list[str]] = {}
-    for name in right:
-        if name in key_b:
-            groups.setdefault(key_b[name], []).append(name)
-    for name in left:
-        partners = groups.get(key_a[name], []) if name in key_a else []
-        scored = [(common_end(name, other), -place) for place, other in enumerate(partners)]
-        best = max(scored, default=(0, 0))
-        if scored and (best[0] or not by_name):
-            found[name] = partners.pop(-best[1])
+def _pair(name: str, partners: list[str], found: dict[str, str], by_name: bool) -> None:
+    """Pair a name with that partner whose end is most alike; ``by_name`` asks for one equal part at least."""
+    scored = [(common_end(name, other), -place) for place, other in enumerate(partners)]
+    best = max(scored, default=(0, 0))
+    if scored and (best[0] or not by_name):
+        found[name] = partners.pop(-best[1])
+
+
+def exchange(found: Mapping[str, str], most: int = 3) -> Sentence:
+    """Return which parameters have the values of others in B."""
+    parts = (say("check.has_values", name=name, other=other) for name, other in found.items())
+    return say("check.in_b", names=listed(parts, most))
 
 
 def common_end(a: str, b: str) -> int:
@@ -83,16 +102,15 @@ def common_end(a: str, b: str) -> int:
     return count
 
 
-def renaming(renamed: Mapping[str, str]) -> str:
-    """Return how names were changed, in words.
+def renaming(renamed: Mapping[str, str]) -> Sentence:
+    """Return how names were changed.
 
-    >>> renaming({"fc.w": "net.fc.w", "fc.b": "net.fc.b"})
+    >>> str(renaming({"fc.w": "net.fc.w", "fc.b": "net.fc.b"}))
     '2 names have the prefix "net." in B'
     """
     for one, two, side in ((0, 1, "B"), (1, 0, "A")):
         pairs = [(pair[one], pair[two]) for pair in renamed.items()]
         prefixes = {long[: -len(short)] for short, long in pairs if long.endswith(short)}
         if len(prefixes) == 1 and all(long.endswith(short) for short, long in pairs):
-            return f'{len(pairs)} names have the prefix "{prefixes.pop()}" in {side}'
-    name, other = next(iter(renamed.items()))
-    return f"{len(renamed)} names differ, first {name} / {other}"
+            return say("check.prefix", count=len(pairs), prefix=prefixes.pop(), side=side)
+    return say("check.names_differ", count=len(renamed), first=both(*next(iter(renamed.items()))))

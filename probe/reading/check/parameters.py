@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
-from probe.reading.check.difference import Difference, Importance, are_equal, listed, only, pair
-from probe.reading.check.names import match_names, renaming
+from probe.findings.sentence import NOTHING, Sentence, clauses, say
+from probe.reading.check.difference import Difference, Importance, are_equal, both, listed, named, only, pair
+from probe.reading.check.names import Key, exchange, match_names, renaming
 from probe.reading.check.snapshot import RunSnapshot
 from probe.reading.dumps.text import shape as shape_text
 
@@ -32,13 +33,12 @@ def values_differ(a: dict[str, Any], b: dict[str, Any]) -> bool:
     return any(not are_equal(a[key], b[key]) for key in _NUMBERS if key in a and key in b)
 
 
-def _content(parameters: dict[str, dict[str, Any]]) -> dict[str, tuple[str, Any]]:
-    return {name: (str(item["shape"]), item["crc"]) for name, item in parameters.items()
-            if "crc" in item and not _is_constant(item)}  # fmt: skip
-
-
-def _shapes(parameters: dict[str, dict[str, Any]]) -> dict[str, str]:
-    return {name: str(item.get("shape")) for name, item in parameters.items()}
+def _keys(parameters: dict[str, dict[str, Any]]) -> dict[str, Key]:
+    found = {}
+    for name, item in parameters.items():
+        shape = str(item.get("shape"))
+        found[name] = Key((shape, item["crc"]) if "crc" in item and not _is_constant(item) else None, shape)
+    return found
 
 
 def _is_constant(item: dict[str, Any]) -> bool:
@@ -61,88 +61,71 @@ class ParameterCheck:
     def __init__(self, a: RunSnapshot, b: RunSnapshot) -> None:
         self._run_a, self._run_b = a, b
         self._a, self._b = a.parameters, b.parameters
-        self._matched = match_names(
-            self._a, self._b, _content(self._a), _content(self._b), _shapes(self._a), _shapes(self._b)
-        )
+        self._matched = match_names(_keys(self._a), _keys(self._b))
         self._pairs = [(name, self._a[name], self._b[other]) for name, other in self._matched.pairs.items()]
 
     def values(self) -> Iterator[Difference]:
         """Yield how values, dtypes and orders differ."""
         begins = self._run_a.run.get("first_step"), self._run_b.run.get("first_step")
-        later = f"; A begins at step {begins[0]}, B at step {begins[1]}" if begins[0] != begins[1] else ""
+        later = say("check.begins", a=str(begins[0]), b=str(begins[1])) if begins[0] != begins[1] else NOTHING
         dtypes = [
             (name, x.get("dtype"), y.get("dtype")) for name, x, y in self._pairs if x.get("dtype") != y.get("dtype")
         ]
         if dtypes:
-            said = (
-                f"{len(dtypes)} of {len(self._pairs)} have another dtype, first {dtypes[0][0]}: {pair(*dtypes[0][1:])}"
-            )
-            yield Difference(Importance.PARAMETERS, "parameters", said)
+            yield _values(other_dtypes(len(dtypes), len(self._pairs), *dtypes[0]))
         turned = [name for name, x, y in self._pairs if _is_turned(x, y)]
         if turned:
-            said = f"transposed in B, the elements are the same: {listed(turned)}"
-            yield Difference(Importance.PARAMETERS, "parameters", said)
+            yield _values(say("check.turned", names=listed(turned)))
         differ = [
             name for name, x, y in self._pairs
             if x.get("dtype") == y.get("dtype") and x.get("shape") == y.get("shape") and values_differ(x, y)
         ]  # fmt: skip
-        exchanged = self._exchanged(differ)
+        exchanged = self._matched.exchanged(differ)
         if exchanged:
-            said = listed(f"{one} has the values of {other}" for one, other in exchanged.items())
-            yield Difference(Importance.PARAMETERS, "parameters", f"exchanged: in B {said}")
+            yield _values(say("check.exchanged", names=exchange(exchanged)))
         rest = [name for name in differ if name not in exchanged]
         if rest:
-            yield Difference(Importance.PARAMETERS, "parameters", self._which(rest) + later)
+            yield _values(clauses(self._which(rest), later))
 
-    def _exchanged(self, differ: Sequence[str]) -> dict[str, str]:
-        """Return the parameters of B that have the values of another one of A."""
-        contents = _content(self._a)
-        owners = {content: name for name, content in contents.items()}
-        found = {}
-        for name in differ:
-            item = self._b[self._matched.pairs[name]]
-            owner = owners.get((str(item.get("shape")), item.get("crc")))
-            if owner in differ and owner != name:
-                found[name] = str(owner)
-        return found
-
-    def _which(self, names: list[str]) -> str:
-        """Return which parameters differ, in words."""
+    def _which(self, names: list[str]) -> Sentence:
+        """Return which parameters differ."""
         shuffled = [name for name in names if self._a[name].get("sum") is not None
                     and self._a[name]["sum"] == self._b[self._matched.pairs[name]].get("sum")]  # fmt: skip
         if shuffled == names:
-            return f"the same elements in another order: {listed(names)}"
+            return say("check.parameters_other_order", names=listed(names))
         total = [name for name, x, _ in self._pairs if not _is_constant(x)]
         seeds = self._run_a.run.get("seed"), self._run_b.run.get("seed")
-        first = names[0]
+        first: Any = names[0]
         cell = self._a[first].get("cell")
-        kind = self._run_a.cells.get(str(cell))
-        where = f"{first}" + (f" in Cell {cell} ({kind})" if cell else "")
+        if cell:
+            kind = str(self._run_a.cells.get(str(cell)))
+            first = say("check.parameter_in", name=first, cell=str(cell), kind=kind)
         if len(names) > 1 and len(names) >= len(total):
-            cause = f"another seed ({pair(*seeds)})" if seeds[0] != seeds[1] else "another seed or another checkpoint"
-            return f"all {len(names)} differ: {cause}; first {where}"
-        layers = _layers(names) if len(names) > 1 else ""
+            cause = say("check.other_seed", seeds=pair(*seeds)) if seeds[0] != seeds[1] else say("check.other_weights")
+            return say("check.all_differ", count=len(names), cause=cause, first=first)
+        layers = _layers(names) if len(names) > 1 else ()
         if layers:
-            return f"{len(names)} of {len(self._pairs)} differ, only {layers}; first {where}"
-        return f"{len(names)} of {len(self._pairs)} differ, first {where}"
+            return say("check.layers_differ", count=len(names), all=len(self._pairs), layers=layers, first=first)
+        return say("check.some_differ", count=len(names), all=len(self._pairs), first=first)
 
     def structure(self) -> Iterator[Difference]:
         """Yield how names, shapes and trainable differ."""
         matched = self._matched
         if matched.renamed:
-            yield Difference(Importance.STRUCTURE, "names of parameters", renaming(matched.renamed))
+            yield Difference(Importance.STRUCTURE, say("check.names_of_parameters"), renaming(matched.renamed))
         for side, names in zip("AB", matched.only):
             if names:
-                yield Difference(Importance.STRUCTURE, "parameters", only(names, side))
+                yield Difference(Importance.STRUCTURE, say("check.parameters"), only(names, side))
         shapes = [(name, x["shape"], y["shape"]) for name, x, y in self._pairs
                   if "shape" in x and "shape" in y and x["shape"] != y["shape"] and not _is_turned(x, y)]  # fmt: skip
         if shapes:
-            said = listed(f"{name} {shape_text(x)} / {shape_text(y)}" for name, x, y in shapes)
-            yield Difference(Importance.STRUCTURE, "shapes of parameters", said)
+            values = listed(named(name, both(shape_text(x), shape_text(y))) for name, x, y in shapes)
+            said = say("check.values", values=values)
+            yield Difference(Importance.STRUCTURE, say("check.shapes_of_parameters"), said)
         for word, before, after in (("A", True, False), ("B", False, True)):
             names = [name for name, x, y in self._pairs if (x.get("trainable"), y.get("trainable")) == (before, after)]
             if names:
-                yield Difference(Importance.STRUCTURE, "trainable", f"only in {word}: {listed(names)}")
+                yield Difference(Importance.STRUCTURE, say("check.trainable"), only(names, word))
 
     @property
     def renamed(self) -> dict[str, str]:
@@ -156,6 +139,15 @@ class ParameterCheck:
         return sum(values_differ(x, y) for x, y in can) / max(len(can), 1)
 
 
+def other_dtypes(count: int, size: int, name: str, a: Any, b: Any) -> Sentence:
+    """Return how many of all parameters have another dtype, and those of the first."""
+    return say("check.dtypes", count=count, all=size, name=name, values=pair(a, b))
+
+
+def _values(said: Sentence) -> Difference:
+    return Difference(Importance.PARAMETERS, say("check.parameters"), said)
+
+
 def _is_turned(a: dict[str, Any], b: dict[str, Any]) -> bool:
     sizes = a.get("shape"), b.get("shape")
     if not isinstance(sizes[0], list) or sizes[0] == sizes[1] or a.get("sum") is None:
@@ -163,17 +155,18 @@ def _is_turned(a: dict[str, Any], b: dict[str, Any]) -> bool:
     return sizes[0] == list(reversed(sizes[1] or [])) and a["sum"] == b.get("sum")
 
 
-def _layers(names: list[str]) -> str:
-    """Return the range of layers that names belong to, or "".
+def _layers(names: list[str]) -> Any:
+    """Return the range of layers that names belong to, as a fact; nothing where they belong to none.
 
-    >>> _layers(["blocks.3.w", "blocks.4.w", "blocks.4.b"])
+    >>> str(_layers(["blocks.3.w", "blocks.4.w", "blocks.4.b"]))
     'blocks.3 to blocks.4'
     """
     found = [_LAYER.match(name) for name in names]
     if None in found or len({match[1] for match in found if match}) != 1:
-        return ""
+        return ()
     numbers = sorted({int(match[2]) for match in found if match})
     stem = next(match[1] for match in found if match)
     if numbers != list(range(numbers[0], numbers[-1] + 1)):
         return listed(f"{stem}.{number}" for number in numbers)
-    return f"{stem}.{numbers[0]}" + (f" to {stem}.{numbers[-1]}" if len(numbers) > 1 else "")
+    first, last = f"{stem}.{numbers[0]}", f"{stem}.{numbers[-1]}"
+    return say("check.layers", first=first, last=last) if len(numbers) > 1 else first

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from probe.errors import UsageError
+from probe.findings.sentence import NOTHING, Sentence, say
 from probe.reading.dumps.document import read_document
 from probe.store import layout
 
@@ -27,7 +28,7 @@ class RunSnapshot:
         notes: the user's own values: dotted name -> value.
         optimizers: the first numbers of each optimizer, by the name of its entry, in the order of their updates.
         inputs: step -> place -> the value that entered the model.
-        damage: a remark about lines that cannot be read, or "".
+        damage: a remark about lines that cannot be read, if there are such.
     """
 
     path: str
@@ -35,7 +36,7 @@ class RunSnapshot:
     notes: dict[str, Any] = field(default_factory=dict)
     optimizers: dict[str, dict[str, Any]] = field(default_factory=dict)
     inputs: dict[int, Described] = field(default_factory=dict)
-    damage: str = ""
+    damage: Sentence = NOTHING
 
     @property
     def rank(self) -> int | None:
@@ -101,8 +102,8 @@ def read_snapshots(path: str | os.PathLike[str]) -> list[RunSnapshot]:
         if before is None or _first_step(snapshot) < _first_step(before):
             found[snapshot.rank] = snapshot
     wanted = os.path.basename(os.path.abspath(path))
-    return [found[rank] for rank in sorted(found, key=lambda rank: -1 if rank is None else rank)
-            if not wanted.startswith("rank") or layout.rank_name(rank) == wanted]  # fmt: skip
+    ranks = sorted(found, key=lambda rank: -1 if rank is None else rank)
+    return [found[rank] for rank in [rank for rank in ranks if layout.rank_name(rank) == wanted] or ranks]
 
 
 def _first_step(snapshot: RunSnapshot) -> int:
@@ -128,9 +129,9 @@ def _read(path: str) -> RunSnapshot:
     try:
         with open(lines, encoding="utf-8", errors="replace") as file:
             if False in [_take(snapshot, line) for line in file]:
-                snapshot.damage = f"a line of {lines} is cut or broken, and left out"
+                snapshot.damage = say("check.line_cut", path=lines)
     except OSError:
-        snapshot.damage = f"{lines} cannot be read"
+        snapshot.damage = say("check.unread", path=lines)
     return snapshot
 
 

@@ -9,7 +9,7 @@ import json
 from typing import Any
 
 from probe.errors import UsageError
-from probe.reading.commands.arguments import add_parser
+from probe.reading.commands.arguments import add_language, add_parser
 
 
 def add_check(commands: Any) -> None:
@@ -27,6 +27,7 @@ def add_check(commands: Any) -> None:
         help="[GOLDEN] TARGET: a dump_path, a run.json, or a checkpoint (.ckpt, .safetensors, .npz, .pt, .bin)",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="write the result as JSON")
+    add_language(parser)
     parser.set_defaults(run=run_check, failed=2)
 
 
@@ -41,11 +42,11 @@ def run_check(given: argparse.Namespace) -> int:
         raise UsageError("check takes one run or two: probe check [GOLDEN] TARGET")
     if len(given.paths) == 2:
         result = check(*given.paths)
-        print(json.dumps(result.to_dict(), indent=1) if given.json else result)
+        print(json.dumps(result.to_dict(), indent=1) if given.json else result.text(given.lang))
         return int(bool(result.differences))
     if is_checkpoint(given.paths[0]):
-        print(describe_weights(given.paths[0], given.json))
+        print(describe_weights(given.paths[0], given.json, given.lang))
         return 0
     snapshots = read_snapshots(given.paths[0])
-    print(json.dumps(to_dict(snapshots), indent=1) if given.json else describe(snapshots))
+    print(json.dumps(to_dict(snapshots), indent=1) if given.json else describe(snapshots, given.lang))
     return 0

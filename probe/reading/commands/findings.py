@@ -7,13 +7,15 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from probe.errors import UsageError
+from probe.findings.sentence import NOTHING, Sentence, say
 from probe.reading.commands.arguments import (
     PATH,
     ROWS,
+    add_language,
     add_only_summaries,
     add_parser,
     add_workers,
@@ -24,11 +26,19 @@ from probe.reading.commands.arguments import (
 from probe.reading.dumps import text
 
 if TYPE_CHECKING:
+    from probe.reading.compare.origins.origin import Origin
     from probe.reading.dumps.samples import Samples
     from probe.reading.one_run.nan import Found
     from probe.reading.one_run.rank_checks import Digest
     from probe.reading.one_run.trend import TrendFinding
-    from probe.series.trend_rules import Trend
+    from probe.series.rules import Trend
+
+
+_TREND_HEAD = ("trend.tensor", "trend.rank", "trend.first", "trend.last", "trend.line")
+_RANK_KINDS = {
+    "parameter": "ranks.kind_parameter", "collective": "ranks.kind_collective", "sequence": "ranks.kind_sequence",
+    "data": "ranks.kind_data", "outlier": "ranks.kind_outlier",
+}  # fmt: skip
 
 
 def add_findings(commands: Any) -> None:
@@ -46,6 +56,7 @@ def add_findings(commands: Any) -> None:
         parser.set_defaults(run=function, failed=2)
         add_workers(parser)
         add_only_summaries(parser)
+        add_language(parser)
     for parser in (nan, ranks):
         parser.add_argument("--json", action="store_true", help="write the findings as JSON")
     trend.add_argument("--like", default="parameters_grad", metavar="TEXT", help="tensors whose name contains this")
@@ -67,36 +78,52 @@ def run_nan(given: argparse.Namespace) -> int:
 
     only_summaries = wants_summaries(given)
     units = look_at_all(open(given.path), workers(given))
-    return _write(given, units) if only_summaries else show_nan(units, given.json)
+    return _write(given, units) if only_summaries else show_nan(units, given.json, given.lang)
 
 
-def show_nan(units: list[Found], as_json: bool) -> int:
+def show_nan(units: list[Found], as_json: bool, language: str) -> int:
     """Print the calls that make NaN or Inf; return the exit status.
 
     Args:
         units: the findings of all steps and ranks.
         as_json: whether they are written as JSON.
+        language: the language of the text.
     """
     from probe.reading.one_run.nan import in_order, remarks
 
-    origins, said = in_order(units), remarks(units)
+    origins = in_order(units)
     if as_json:
         print(json.dumps([origin.to_dict() for origin in origins], indent=1))
     elif not origins:
-        print("no call makes NaN or Inf")
+        print(say("nan.none").text(language))
     for place, origin in enumerate(origins[:5] if not as_json else []):
-        step = "" if origin.step is None else f"step {origin.step}, "
-        rank = "" if origin.rank is None else f"rank {origin.rank}, "
-        title = "first NaN/Inf" if not place else "independent of it, or later"
-        print(text.safe(f"{title}: {step}{rank}{origin.name}" + (f" in {origin.cell}" if origin.cell else "")))
-        print(text.safe(f"    {origin.sentence}"))
+        title = say("nan.later" if place else "nan.first", where=_where(origin))
+        print(text.safe(title.text(language)))
+        print(text.safe(f"    {origin.said.text(language)}"))
         if origin.file:
             print(text.safe(f"    {origin.file}:{origin.line}: {origin.source}"))
         if origin.more:
-            print(text.safe(f"    from there through {', '.join(origin.more)}"))
-    for line in said:
+            print(text.safe(f"    {say('nan.road', names=origin.more).text(language)}"))
+    is_unread = _show_errors(units)
+    for remark in remarks(units):
+        print(f"probe: {text.safe(remark.text(language))}", file=sys.stderr)
+    return 1 if origins else 2 * is_unread
+
+
+def _where(origin: Origin) -> Sentence:
+    """Return step, rank, call and Cell of a finding."""
+    found: list[Sentence | str] = [] if origin.step is None else [say("nan.step", step=origin.step)]
+    found += [] if origin.rank is None else [say("nan.rank", rank=origin.rank)]
+    found += [say("nan.in_cell", name=origin.name, cell=origin.cell) if origin.cell else origin.name]
+    return say("list", parts=found)
+
+
+def _show_errors(units: Sequence[Found | Digest]) -> bool:
+    """Tell which dumps could not be read; return whether there is one: it may hold something."""
+    errors = [unit.error for unit in units if unit.error]
+    for line in errors:
         print(f"probe: {text.safe(line)}", file=sys.stderr)
-    return 1 if origins else _unless_unread(said)
+    return bool(errors)
 
 
 def run_ranks(given: argparse.Namespace) -> int:
@@ -109,41 +136,38 @@ def run_ranks(given: argparse.Namespace) -> int:
         return _write(given, digest_all(run, workers(given)))
     if len(run.ranks) < 2:
         raise UsageError(f"{given.path} {ONE_RANK}")
-    return show_ranks(digest_all(run, workers(given)), given.json)
+    return show_ranks(digest_all(run, workers(given)), given.json, given.lang)
 
 
-def show_ranks(digests: list[Digest], as_json: bool) -> int:
+def show_ranks(digests: list[Digest], as_json: bool, language: str) -> int:
     """Print the values on which ranks disagree; return the exit status.
 
     Args:
         digests: the digests of all steps and ranks.
         as_json: whether they are written as JSON.
+        language: the language of the text.
     """
     from probe.reading.one_run.rank_checks import check_digests
 
-    found, said = check_digests(digests), [item.error for item in digests if item.error]
+    found = check_digests(digests)
     if as_json:
         print(json.dumps([item.to_dict() for item in found], indent=1))
     else:
         for item in found[:ROWS]:
-            print(text.safe(f"{'' if item.step is None else f'step {item.step}: '}{item.kind}: {item.sentence}"))
-        if found or not said:
-            print(f"{len(found)} findings" if found else "the ranks agree")
-    for line in said:
-        print(f"probe: {text.safe(line)}", file=sys.stderr)
-    return 1 if found else _unless_unread(said)
-
-
-def _unless_unread(said: list[str]) -> int:
-    """Return the status where nothing was found: 2 where a dump could not be read, which may hold something."""
-    return 2 if any(not line.startswith("close to overflow") for line in said) else 0
+            step = NOTHING if item.step is None else say("ranks.step", step=item.step)
+            kind = say(_RANK_KINDS[item.kind])
+            print(text.safe(say("ranks.finding", step=step, kind=kind, said=item.said).text(language)))
+        if found or not any(item.error for item in digests):
+            print((say("ranks.count", count=len(found)) if found else say("ranks.none")).text(language))
+    is_unread = _show_errors(digests)
+    return 1 if found else 2 * is_unread
 
 
 def run_trend(given: argparse.Namespace) -> int:
     """Run ``probe trend``."""
     from probe.reading.dumps.run import open
     from probe.reading.dumps.samples import read_all
-    from probe.series.series_files import find_series
+    from probe.series.series import find_series
     from probe.series.table import IN_DUMPS, RULES
 
     has_series, only_summaries = bool(find_series(given.path)), wants_summaries(given)
@@ -171,7 +195,7 @@ def show_trend(
 
     Args:
         samples: the numbers of all steps and ranks.
-        given: the arguments csv and rows.
+        given: the arguments csv, rows and lang.
         choice: the part of the names, and the statistic.
         thresholds: rule -> another threshold.
         monitored: series of the monitor, and what the rules say about them.
@@ -189,7 +213,7 @@ def show_trend(
     if given.csv:
         write_csv(sys.stdout, ("tensor", "rank", "step", choice[1]), _rows(trend))
         return 0
-    lines = [["tensor", "rank", "first", "last", "over the steps"]]
+    lines = [[say(cell).text(given.lang) for cell in _TREND_HEAD]]
     for name, ranks in trend.items():
         for rank, steps in ranks.items():
             values = list(steps.values())
@@ -198,9 +222,10 @@ def show_trend(
     shown = lines[: given.rows + 1] if given.rows > 0 else lines
     print(text.columns(shown, text.terminal_width()))
     if len(lines) > len(shown):
-        print(f"  ... and {len(lines) - len(shown)} more")
+        print(f"  {say('trend.more', count=len(lines) - len(shown)).text(given.lang)}")
     for item in found[:ROWS]:
-        print(text.safe(f"look here: step {item.step}, {item.name}: {item.sentence}"))
+        look = say("trend.look", step=item.step, name=item.name, said=item.said)
+        print(text.safe(look.text(given.lang)))
     return int(bool(found))
 
 

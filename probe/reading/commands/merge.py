@@ -63,11 +63,11 @@ def _show_comparison(given: argparse.Namespace, head: Head, summaries: list[Any]
 
 
 def _show_nan(given: argparse.Namespace, head: Head, summaries: list[Any]) -> int:
-    return show_nan(summaries, given.json)
+    return show_nan(summaries, given.json, given.lang)
 
 
 def _show_ranks(given: argparse.Namespace, head: Head, summaries: list[Any]) -> int:
-    return show_ranks(summaries, given.json)
+    return show_ranks(summaries, given.json, given.lang)
 
 
 def _show_trend(given: argparse.Namespace, head: Head, summaries: list[Any]) -> int:

@@ -8,7 +8,7 @@ import argparse
 import sys
 from typing import Any
 
-from probe.reading.commands.arguments import PATH, ROWS, add_choice, add_parser
+from probe.reading.commands.arguments import PATH, ROWS, add_choice, add_language, add_parser
 from probe.reading.dumps import text
 
 
@@ -34,6 +34,7 @@ def add_show(commands: Any) -> None:
     show.add_argument("--stack", action="store_true", help="with the lines of code that each call came from")
     show.add_argument("--rows", type=int, default=-1, help="how many tensors to list (0: all)")
     show.add_argument("--format", choices=("text", "csv", "json"), default="text", help="how they are written")
+    add_language(show)
     show.set_defaults(run=run_show)
 
 
@@ -50,12 +51,12 @@ def run_show(given: argparse.Namespace) -> int:
     )  # fmt: skip
     run = open(given.path)
     if query.is_empty and given.format == "text":
-        described, broken = overview(run, 16 if given.rows < 0 else given.rows or sys.maxsize, width)
+        described, broken = overview(run, 16 if given.rows < 0 else given.rows or sys.maxsize, width, given.lang)
         print(described)
         return int(broken > 0)
     default = ROWS if width and given.format == "text" else 0
     query = Query(**{**vars(query), "rows": default if given.rows < 0 else given.rows})
-    notes, broken = answer_to(run, query, given.format, width)
+    notes, broken = answer_to(run, query, given.format, width, given.lang)
     for note in notes:
-        print(f"probe: {text.safe(note)}", file=sys.stderr)
+        print(f"probe: {text.safe(note.text(given.lang))}", file=sys.stderr)
     return int(broken > 0)

@@ -19,13 +19,14 @@ from probe.reading.dumps.frames import Frame
 from probe.reading.dumps.samples import Samples
 from probe.reading.one_run.nan import Found
 from probe.reading.one_run.rank_checks import Digest
-from probe.series.trend_rules import Point
+from probe.series.looks import Point
 from probe.store import file_io
 
 _KINDS: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
-        UnitSummary, UnitCounts, UnitOrigins, Collective, Origin, Site, CodeLine, Frame, Sentence, Found, Digest, Samples, Point
+        UnitSummary, UnitCounts, UnitOrigins, Collective, Origin, Site, CodeLine, Frame, Sentence, Found, Digest,
+        Samples, Point,
     )
 }  # fmt: skip
 _TUPLE, _DICT, _BYTES, _FORMAT = "tuple", "dict", "bytes", 1

@@ -5,16 +5,20 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import math
 import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from probe.reading.commands.arguments import ROWS, add_parser, read_thresholds
+from probe.findings.sentence import NOTHING, say
+from probe.reading.commands.arguments import ROWS, add_language, add_parser, read_thresholds
 from probe.reading.dumps import text
 
 if TYPE_CHECKING:
-    from probe.series.series import RankSeries
+    from probe.series.file import RankSeries
+    from probe.series.rules import Alarm
+    from probe.series.series import Follower
 
 #: series that are shown without --like
 _FIRST = ("loss", "total", "scale", "logged")
@@ -40,12 +44,13 @@ def add_watch(commands: Any) -> None:
     parser.add_argument("--tensorboard", metavar="FOLDER", help="write event files for TensorBoard")
     parser.add_argument("--rules", metavar="FILE", help='JSON with other thresholds, as {"spike": 8}')
     parser.add_argument("--rows", type=int, default=ROWS, help="how many series to list (0: all)")
+    add_language(parser)
     parser.set_defaults(run=run_watch, failed=2)
 
 
 def run_watch(given: argparse.Namespace) -> int:
     """Run ``probe watch``."""
-    from probe.series.series import open_series
+    from probe.series.series import Follower, open_series
     from probe.series.table import ONLINE
 
     thresholds, ranks = read_thresholds(given.rules, ONLINE), open_series(given.path)
@@ -54,42 +59,48 @@ def run_watch(given: argparse.Namespace) -> int:
         return 0
     if given.msprobe_csv or given.tensorboard:
         return _export(ranks, given)
-    count = 0
+    followers = {rank.path: Follower(thresholds) for rank in ranks}
+    is_strange = False
     for rank in ranks:
-        count += _show(rank, given, thresholds)
-    if given.follow:
-        return _follow(given, thresholds, count)
-    return int(bool(count))
+        alarms = followers[rank.path].begin(rank)
+        _show(rank, alarms, given)
+        is_strange = is_strange or bool(alarms)
+    return int(_follow(given, followers, thresholds) or is_strange if given.follow else is_strange)
 
 
-def _show(rank: RankSeries, given: argparse.Namespace, thresholds: dict[str, float]) -> int:
-    """Print the series and alarms of a rank; return the number of alarms."""
+def _show(rank: RankSeries, alarms: list[Alarm], given: argparse.Namespace) -> None:
+    """Print the series and alarms of a rank."""
     from probe.reading.one_run.trend import sparkline
-    from probe.series.online_rules import kind_of
+    from probe.series.series_name import kind_of
 
-    steps, seconds = rank.steps, rank["seconds"].values
-    pace = f", {float(sorted(seconds)[len(seconds) // 2]):.3g} s a step" if len(seconds) else ""
-    name = "" if rank.rank is None else f"rank {rank.rank}: "
-    print(f"{name}{len(steps)} steps, the newest is {steps[-1] if steps else 'none'}{pace}")
+    steps, seconds, language = rank.steps, rank["seconds"].values, given.lang
+    pace = say("watch.pace", seconds=float(sorted(seconds)[len(seconds) // 2])) if len(seconds) else NOTHING
+    name = NOTHING if rank.rank is None else say("watch.rank", rank=rank.rank)
+    facts = {"count": len(steps), "newest": steps[-1]} if steps else {}
+    print(say("watch.steps" if steps else "watch.empty", rank=name, pace=pace, **facts).text(language))
     names = [
         item
         for item in rank.names
         if (given.like in item if given.like else kind_of(item) in _FIRST or "learning_rate" in item)
     ]
-    lines = [["series", "first", "last", "over the steps"]]
+    head = [say(key) for key in ("watch.series", "trend.first", "trend.last", "trend.line")]
+    lines = [[cell.text(language) for cell in head]]
     for item in names[: given.rows] if given.rows > 0 else names:
         values = rank[item].values.tolist()
         ends = [text.number(values[0]), text.number(values[-1])] if values else ["", ""]
         lines.append([text.safe(item), *ends, f"[{sparkline(_thinned(values))}]"])
     print(text.columns(lines, text.terminal_width()))
     if len(names) >= len(lines):
-        print(f"  ... and {len(names) - len(lines) + 1} more")
-    alarms = rank.alarms(thresholds)
+        print(f"  {say('trend.more', count=len(names) - len(lines) + 1).text(language)}")
     for rule in dict.fromkeys(alarm.rule for alarm in alarms):
         first, *others = (alarm for alarm in alarms if alarm.rule == rule)
-        more = f" ({len(others)} more)" if others else ""
-        print(text.safe(f"look here: {rule}: {first.series}: {first.sentence}{more}"))
-    return len(alarms)
+        _tell(first, language, len(others))
+
+
+def _tell(alarm: Alarm, language: str, more: int = 0) -> None:
+    others = say("watch.and_more", count=more) if more else NOTHING
+    said = say("watch.alarm", rule=alarm.rule, series=alarm.series, said=alarm.said, more=others)
+    print(text.safe(said.text(language)), flush=True)
 
 
 def _thinned(values: list[float]) -> list[float]:
@@ -101,31 +112,33 @@ def _thinned(values: list[float]) -> list[float]:
     return [next((value for value in group if math.isnan(value)), max(group, key=abs)) for group in groups]
 
 
-def _follow(given: argparse.Namespace, thresholds: dict[str, float], count: int) -> int:
-    """Print each new alarm until the user interrupts."""
-    from probe.series.series import open_series
+def _follow(given: argparse.Namespace, followers: dict[str, Follower], thresholds: dict[str, float]) -> bool:
+    """Print each new alarm until the user interrupts; return whether there was one."""
+    from probe.series.series import Follower, find_series
 
-    seen = {rank.path: len(rank.alarms(thresholds)) for rank in open_series(given.path)}
+    is_strange = False
     try:
         while True:
             time.sleep(_PAUSE)
-            for rank in open_series(given.path):
-                alarms = rank.alarms(thresholds)
-                for alarm in alarms[seen.get(rank.path, 0) :]:
-                    print(text.safe(f"look here: {alarm.rule}: {alarm.series}: {alarm.sentence}"), flush=True)
-                seen[rank.path] = len(alarms)
+            for path, _ in find_series(given.path):
+                follower = followers.setdefault(path, Follower(thresholds))
+                with contextlib.suppress(FileNotFoundError):  # a new run replaces it now
+                    for alarm in follower.look(path):
+                        is_strange = True
+                        _tell(alarm, given.lang)
     except KeyboardInterrupt:
-        return int(any(seen.values()) or bool(count))
+        return is_strange
 
 
 def _export(ranks: list[RankSeries], given: argparse.Namespace) -> int:
     from probe.reading.one_run.series_views import write_msprobe_csv, write_tensorboard
 
     if given.msprobe_csv:
-        print(f"{len(write_msprobe_csv(ranks, given.msprobe_csv))} csv files are in {text.safe(given.msprobe_csv)}")
+        files = write_msprobe_csv(ranks, given.msprobe_csv)
+        print(say("watch.csv", count=len(files), folder=text.safe(given.msprobe_csv)).text(given.lang))
     if given.tensorboard:
         count, folder = write_tensorboard(ranks, given.tensorboard), text.safe(given.tensorboard)
-        print(f"{count} series are in {folder}: tensorboard --logdir {folder}")
+        print(say("watch.tensorboard", count=count, folder=folder).text(given.lang))
     return 0
 
 

@@ -29,7 +29,7 @@ class Document(NamedTuple):
         data: entry name -> entry, in the order of the file.
         stacks: reads the stacks: forward entry name -> frames.
         construct: reads which Cell entry an entry happened in.
-        notes: remarks for the user, such as a journal that was not recovered.
+        notes: sentences for the user, such as a journal that was not recovered.
         array_path: file name of an array -> its path; None where arrays are in ``dump_tensor_data``.
     """
 

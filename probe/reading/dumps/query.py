@@ -14,10 +14,12 @@ from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
 from probe.errors import UsageError
+from probe.findings.sentence import Sentence, say
 from probe.process.progress import progress
 from probe.reading.dumps import text
 from probe.reading.dumps.dump import Call, Dump, Tensor
 from probe.reading.dumps.run import Run
+from probe.reading.dumps.show import words
 from probe.reading.dumps.source import DumpFolder
 from probe.reading.dumps.tables import write_csv
 from probe.reading.dumps.values import NUMBERS, real
@@ -25,6 +27,7 @@ from probe.store.layout import Rank
 
 _KEYS = {key.lower(): key for key in (*NUMBERS, "nan_count", "inf_count")}
 COLUMNS = ("step", "rank", "cell", "tensor", "dtype", "shape", *NUMBERS, "nan_count", "inf_count", "raised", "line")
+_PLACES = ("show.step", "show.rank")
 #: how many rows are shown where nothing is said: on a terminal, and of a sorted list
 ROWS = 40
 
@@ -127,7 +130,7 @@ class Answer:
         self._query = query
         self._folders = folders(run, query.steps, query.ranks)
         self.broken: list[str] = []
-        self.notes: list[str] = []
+        self.notes: list[Sentence] = []
         self.total = 0
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
@@ -147,7 +150,7 @@ class Answer:
             try:
                 for call in dump.calls(cell=self._query.cell or None):
                     yield from self._rows(dump, call)
-                self.notes += dump.notes
+                self.notes += dump.document.notes
             except UsageError as error:
                 self.broken.append(str(error))
 
@@ -194,12 +197,12 @@ def _sort_key(value: Any) -> float:
     return -math.inf if found is None else math.inf if math.isnan(found) else found
 
 
-def write_text(answer: Answer, file: IO[str], width: int, query: Query) -> None:
+def write_text(answer: Answer, file: IO[str], width: int, language: str) -> None:
     """Write the rows for people; the width of the columns is that of their first rows."""
     many = len({(folder.step, folder.rank) for folder in answer._folders}) > 1
     block: list[list[str]] = []
     stacks: list[list[str]] = []
-    header = [*(["step", "rank"] if many else []), "tensor", "dtype", "shape", *NUMBERS]
+    header = [*words(language, *_PLACES[: 2 * many], "show.tensor", "show.dtype", "show.shape"), *NUMBERS]
     left = 3 if many else 1
     shown = 0
 
@@ -220,14 +223,15 @@ def write_text(answer: Answer, file: IO[str], width: int, query: Query) -> None:
         cells += [text.number(row[key]) for key in NUMBERS]
         cells = [*([text.number(row["step"]), text.number(row["rank"])] if many else []), *cells]
         block.append(cells)
-        stacks.append(([f"raised {row['raised']}"] if row["raised"] else []) + row.get("stack", []))
+        raised = [say("show.raised", error=row["raised"]).text(language)] if row["raised"] else []
+        stacks.append(raised + row.get("stack", []))
         if len(block) == 200:
             flush()
     if block or not shown:
         flush()
     rest = answer.total - shown
     if rest > 0:
-        print(f"  ... and {rest} more", file=file)
+        print(say("show.more", count=rest).text(language), file=file)
 
 
 def write_rows(answer: Answer, file: IO[str], form: str) -> None:
@@ -245,17 +249,16 @@ def write_rows(answer: Answer, file: IO[str], form: str) -> None:
     file.write("\n]\n")
 
 
-def answer_to(run: Run, query: Query, form: str, width: int = 0, file: IO[str] | None = None) -> tuple[list[str], int]:
-    """Write the answer to a query; return the remarks on the dumps, and the number of broken dumps."""
+def answer_to(run: Run, query: Query, form: str, width: int, language: str) -> tuple[list[Sentence], int]:
+    """Print the answer to a query; return the remarks on the dumps, and the number of broken dumps."""
     answer = Answer(run, query)
-    out = file or sys.stdout
     if form == "text":
-        write_text(answer, out, width, query)
+        write_text(answer, sys.stdout, width, language)
     else:
-        write_rows(answer, out, form)
+        write_rows(answer, sys.stdout, form)
     if len(answer.broken) == len(answer._folders):
         raise UsageError("; ".join(answer.broken))
-    notes = [f"broken: {reason}" for reason in answer.broken] + answer.notes
+    notes = [*(say("show.broken_because", reason=reason) for reason in answer.broken), *answer.notes]
     if not answer.total and not answer.broken:
-        notes.append("no tensor fits; `probe show DIR` lists what was recorded")
+        notes.append(say("show.nothing_fits"))
     return notes, len(answer.broken)

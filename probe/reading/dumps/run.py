@@ -15,8 +15,8 @@ from probe.store.layout import Rank
 
 if TYPE_CHECKING:
     from probe.reading.dumps.tables import Table
-    from probe.series.series import Series
-    from probe.series.trend_rules import Trend
+    from probe.series.file import Series
+    from probe.series.rules import Trend
 
 
 class Run:
@@ -165,7 +165,7 @@ def open(path: str | os.PathLike[str]) -> Run:
         run[0]["Functional.softmax.1.forward"].outputs["0"].max
     """
     path = os.fspath(path)
-    from probe.series.series_files import find_series
+    from probe.series.series import find_series
 
     try:
         return Run(path, find_folders(path))

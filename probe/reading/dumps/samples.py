@@ -15,7 +15,8 @@ from probe.reading.dumps.updates import is_update
 from probe.reading.dumps.updates import series as series_of
 from probe.reading.dumps.values import NUMBERS, Record, element_count, real
 from probe.reading.dumps.work import HERE, Workers, run_units
-from probe.series.trend_rules import Point, Points, Trend
+from probe.series.looks import Point
+from probe.series.rules import Points, Trend
 from probe.store.layout import Rank
 
 _LARGEST = {"Float16": 65504.0, "BFloat16": 3.3895313892515355e38}
@@ -54,7 +55,7 @@ def read_samples(folder: DumpFolder, like: str, key: str) -> Samples:
             value = real(record.get(key)) if like in name else None
             if value is not None:
                 shown = _without_states(dump, name)
-                values[shown], points[shown] = value, point(shown, record)
+                values[shown], points[shown] = value, point(record)
         if folder.step is not None and key == "Norm":
             values.update(_of_updates(dump, like))
     finally:
@@ -62,10 +63,10 @@ def read_samples(folder: DumpFolder, like: str, key: str) -> Samples:
     return Samples(folder.step, folder.rank, values, points)
 
 
-def point(name: str, record: Record) -> Point:
+def point(record: Record) -> Point:
     """Return the further numbers of a record.
 
-    >>> point("a.output.0", {"dtype": "Float16", "shape": [4], "Max": 65504.0, "Min": 0.0, "zero_count": 3})[:3]
+    >>> point({"dtype": "Float16", "shape": [4], "Max": 65504.0, "Min": 0.0, "zero_count": 3})[:3]
     (4, 0.75, 1.0)
     """
     count = element_count(record.get("shape")) or 0
@@ -76,8 +77,6 @@ def point(name: str, record: Record) -> Point:
         None if zeros is None or not count else zeros / count,
         max(abs(high), abs(low)) / largest if largest else 0.0,
         high,
-        ".parameters_grad." in name,
-        ".parameters." in name,
     )
 
 

@@ -9,93 +9,96 @@ from collections import Counter
 from collections.abc import Iterator
 
 from probe.errors import UsageError
+from probe.findings.sentence import NOTHING, Sentence, say
 from probe.process.progress import progress
 from probe.reading.dumps import entry_name, text
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import BACKWARD, GRADIENT
-from probe.reading.dumps.run import Run, open
+from probe.reading.dumps.run import Run
 from probe.reading.dumps.source import DumpFolder
 from probe.reading.dumps.updates import global_norm, groups, is_update, parameter_names
 from probe.reading.dumps.values import NUMBERS, has_nonfinite
 from probe.store import layout
 
-_ROWS, _UPDATES = 16, 8
+_UPDATES = 8
 
 
-def show(path: str, rows: int = _ROWS, width: int = 0) -> str:
-    """Return the description of every dump below a path; a broken one is named as broken.
+def overview(run: Run, rows: int, width: int, language: str) -> tuple[str, int]:
+    """Return the description of every dump of a run, and how many of them are broken.
 
     Args:
-        path: a dump_path, a step folder or a rank folder.
+        run: the run.
         rows: how many tensors of the first dump are listed.
         width: how many letters a line may have; 0 cuts nothing.
-
-    Raises:
-        UsageError: when there is no dump, or none can be read.
-    """
-    return overview(open(path), rows, width)[0]
-
-
-def overview(run: Run, rows: int = _ROWS, width: int = 0) -> tuple[str, int]:
-    """Return the description of a run, and how many of its dumps are broken.
+        language: "en" or "zh".
 
     Raises:
         UsageError: when none can be read.
     """
     lines, first, broken = [text.safe(os.path.abspath(run.path))], "", []
     base = run.path if os.path.isdir(run.path) else os.path.dirname(run.path)
-    notes: list[str] = []
+    notes: list[Sentence] = []
     for folder in progress(run.folders, "reading"):
         dump = Dump(folder)
         lines.append(f"  {text.safe(os.path.relpath(folder.path, base))}/")
         try:
-            count = f"{len(dump)} entries"
-            first = first or "\n\n".join(
-                filter(None, (_kinds(dump, base, width), _updates(dump), _numbers(dump, rows, width)))
-            )
-            notes += dump.notes
+            count = say("show.entries", count=len(dump))
+            first = first or _content(dump, base, rows, width, language)
+            notes += dump.document.notes
         except UsageError as error:
             broken.append(str(error))
-            count = "broken"
-        lines += _files(folder, count)
+            count = say("show.broken")
+        lines += (
+            f"    {name:<22} {text.size(size):>9}{'  ' * bool(note)}{note.text(language)}"
+            for name, size, note in _files(folder, count)
+        )
     if len(broken) == len(run.folders):
         raise UsageError("; ".join(broken))
-    said = [f"broken: {text.safe(reason)}" for reason in broken] + [text.safe(note) for note in notes]
-    parts = ["\n".join(lines), first, "\n".join(said)]
+    notes = [*(say("show.broken_because", reason=reason) for reason in broken), *notes]
+    parts = ["\n".join(lines), first, "\n".join(text.safe(note.text(language)) for note in notes)]
     return text.fit("\n\n".join(filter(None, parts)), width), len(broken)
 
 
-def _files(folder: DumpFolder, count: str) -> Iterator[str]:
+def _content(dump: Dump, base: str, rows: int, width: int, language: str) -> str:
+    """Return the counts, the updates and the first tensors of a dump."""
+    updates = "\n".join(text.safe(said.text(language)) for said in _updates(dump))
+    return "\n\n".join(
+        filter(None, (_kinds(dump, base, width, language), updates, _numbers(dump, rows, width, language)))
+    )
+
+
+def _files(folder: DumpFolder, count: Sentence) -> Iterator[tuple[str, int, Sentence]]:
+    """Yield the name, the size and a remark of each file."""
     names = sorted(os.listdir(folder.path))
     arrays = {name for name in names if name.endswith(".npy")}
     if arrays:  # of kernels
         size = sum(os.path.getsize(os.path.join(folder.path, name)) for name in arrays)
-        yield f"    {'*.npy':<22} {text.size(size):>9}  {len(arrays)} files"
+        yield "*.npy", size, say("show.files", count=len(arrays))
     for name in names:
         if name in arrays:
             continue
         full = os.path.join(folder.path, name)
         if name == layout.ARRAYS and os.path.isdir(full):
             sizes = [entry.stat().st_size for entry in os.scandir(full)]
-            yield f"    {name + '/':<22} {text.size(sum(sizes)):>9}  {len(sizes)} files"
+            yield f"{name}/", sum(sizes), say("show.files", count=len(sizes))
         elif os.path.isfile(full):
-            note = f"  {count}" if name in (layout.DUMP, layout.DEBUG) else ""
+            note = count if name in (layout.DUMP, layout.DEBUG) else NOTHING
             if name in (layout.STACK, layout.CONSTRUCT):
                 note = _damage(full)
-            yield f"    {text.safe(name):<22} {text.size(os.path.getsize(full)):>9}{note}"
+            yield text.safe(name), os.path.getsize(full), note
 
 
-def _damage(path: str) -> str:
+def _damage(path: str) -> Sentence:
     """Return a remark where a document has no end, without reading all of it."""
     try:
         with os.fdopen(os.open(path, os.O_RDONLY), "rb") as file:
             file.seek(max(os.path.getsize(path) - 64, 0))
-            return "" if file.read().rstrip().endswith(b"}") else "  broken: it has no end"
+            return NOTHING if file.read().rstrip().endswith(b"}") else say("show.no_end")
     except OSError as error:
-        return f"  broken: {error.strerror}"
+        return say("show.broken_because", reason=str(error.strerror))
 
 
-def _kinds(dump: Dump, base: str, width: int) -> str:
+def _kinds(dump: Dump, base: str, width: int, language: str) -> str:
     forward, backward, gradients, tensors, nonfinite = (Counter[str]() for _ in range(5))
     for name in dump.data:
         parts = entry_name.parse(name)
@@ -108,40 +111,49 @@ def _kinds(dump: Dump, base: str, width: int) -> str:
         nonfinite[kind] += has_nonfinite(record)
     kinds = sorted({*forward, *backward, *gradients})
     counts = (forward, backward, gradients, tensors, nonfinite)
-    header = ["kind", "forward", "backward", "parameters_grad", "tensors", "NaN/Inf"]
+    header = words(language, "show.kind", "show.forward", "show.backward")
+    header += ["parameters_grad", *words(language, "show.tensors"), "NaN/Inf"]
     body = [[text.safe(kind), *(str(column[kind]) for column in counts)] for kind in kinds]
-    total = ["all", *(str(sum(column.values())) for column in counts)]
-    place = os.path.relpath(dump.path, base)
-    task, level = (text.safe(dump.header.get(key)) for key in ("task", "level"))
+    total = [*words(language, "show.all"), *(str(sum(column.values())) for column in counts)]
+    task, level = (str(dump.header.get(key)) for key in ("task", "level"))
     micro = {entry["micro"] for entry in dump.data.values() if type(entry) is dict and type(entry.get("micro")) is str}
-    count = f", {len(micro)} micro-batch{'es' * (len(micro) > 1)}" if micro else ""
-    return f"{text.safe(place)}: task {task}, level {level}{count}\n" + text.columns([header, *body, total], width)
+    count = say("show.micro_batches" if len(micro) > 1 else "show.micro_batch", count=len(micro)) if micro else NOTHING
+    head = say("show.dump", place=os.path.relpath(dump.path, base), task=task, level=level, micro=count)
+    return f"{text.safe(head.text(language))}\n{text.columns([header, *body, total], width)}"
 
 
-def _updates(dump: Dump) -> str:
-    """Return the numbers of each update of an optimizer, and the norm of the gradients that entered it."""
-    lines: list[str] = []
+def _updates(dump: Dump) -> Iterator[Sentence]:
+    """Yield the numbers of each update of an optimizer, and the norm of the gradients that entered it."""
+    lines = 0
     for name, entry in dump.data.items():
         if not is_update(entry_name.parse(name), entry):
             continue
-        if len(lines) >= _UPDATES:
-            return "\n".join([*lines, "  ..."])
+        if lines >= _UPDATES:
+            yield say("show.further")
+            return
         found = groups(entry)
         common = dict(set.intersection(*(set(numbers.items()) for numbers, _ in found)))
         shown = _shown({key: value for key, value in found[0][0].items() if key in common})
-        count = len(parameter_names(entry))
-        lines.append(f"{text.safe(name)}: {count} parameters, global norm {text.number(global_norm(entry))}{shown}")
-        for number, (numbers, names) in enumerate(found if len(found) > 1 else (), 1):
+        count, norm = len(parameter_names(entry)), text.number(global_norm(entry))
+        yield say("show.update", name=name, count=count, norm=norm, numbers=shown)
+        groups_shown = found if len(found) > 1 else []
+        for number, (numbers, names) in enumerate(groups_shown, 1):
             own = _shown({key: value for key, value in numbers.items() if key not in common})
-            lines.append(f"  group {number}: {len(names)} parameters{own}")
-    return "\n".join(lines)
+            yield say("show.group", number=number, count=len(names), numbers=own)
+        lines += 1 + len(groups_shown)
 
 
-def _shown(numbers: dict[str, float]) -> str:
-    return "".join(f", {text.safe(key)} {text.number(value)}" for key, value in numbers.items())
+def _shown(numbers: dict[str, float]) -> Sentence:
+    shown = [f"{key} {text.number(value)}" for key, value in numbers.items()]
+    return say("show.numbers", numbers=shown) if shown else NOTHING
 
 
-def _numbers(dump: Dump, rows: int, width: int) -> str:
+def words(language: str, *keys: str) -> list[str]:
+    """Return the words of a header."""
+    return [say(key).text(language) for key in keys]
+
+
+def _numbers(dump: Dump, rows: int, width: int, language: str) -> str:
     body: list[list[str]] = []
     count = 0
     for place, record in dump.tensors():
@@ -149,5 +161,6 @@ def _numbers(dump: Dump, rows: int, width: int) -> str:
         if len(body) < rows:
             numbers = [text.number(record.get(key)) for key in NUMBERS]
             body.append([text.safe(place), text.safe(record.get("dtype")), text.shape(record.get("shape")), *numbers])
-    more = f"\n  ... and {count - len(body)} more" if count > len(body) else ""
-    return text.columns([["tensor", "dtype", "shape", *NUMBERS], *body], width) + more
+    header = [*words(language, "show.tensor", "show.dtype", "show.shape"), *NUMBERS]
+    more = [say("show.more", count=count - len(body)).text(language)] if count > len(body) else []
+    return "\n".join([text.columns([header, *body], width), *more])

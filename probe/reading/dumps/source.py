@@ -184,10 +184,6 @@ def read_construct(folder: str) -> dict[str, str | None]:
     return found
 
 
-_STEP = re.compile(r"step(\d{1,18})")
-_RANK = re.compile(r"(rank|proc)_?(\d{0,18})")
-
-
 def find_folders(path: str) -> list[DumpFolder]:
     """Return the folders below a path that hold a dump, by step and rank.
 
@@ -223,14 +219,12 @@ def find_folders(path: str) -> list[DumpFolder]:
 
 def _folder(path: str, source: Source) -> DumpFolder:
     parts = os.path.abspath(path).split(os.sep)
-    step, rank, tree = None, None, ""
+    step, tree = None, ""
     for place, part in enumerate(parts):
-        if match := _STEP.fullmatch(part):
-            step = int(match[1])
+        if (found := layout.step_of(part)) is not None:
+            step = found
             tree = parts[place - 1] if place and parts[place - 1] in ("graph", "pynative") else ""
-    if match := _RANK.fullmatch(parts[-1]):
-        rank = int(match[2]) if match[1] == "rank" and match[2] else None
-    return DumpFolder(path, step, rank, tree, source)
+    return DumpFolder(path, step, layout.number_of(parts[-1], "rank", "rank_"), tree, source)
 
 
 def _numbered(found: list[DumpFolder]) -> list[DumpFolder]:

@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from probe.findings.sentence import say
+from probe.findings.sentence import NOTHING, Sentence, say
 from probe.reading.compare.judging.judge import is_unwritten
 from probe.reading.compare.origins.origin import CodeLine, Origin, Site, is_collective
 from probe.reading.dumps import entry_name
@@ -27,6 +27,8 @@ MADE, NAN_OF_INF, GIVEN, GRADIENT_MADE, RECEIVED = "made", "NaN of Inf", "given"
 _ROAD, NEAR = 5, 0.9
 #: dtype -> its largest number, of dtypes that overflow soon
 LARGEST = {"Float16": 65504.0, "HiFloat8": 32768.0, "Float8E4M3FN": 448.0}
+#: the kind of a finding, the place in the call, and the sentence
+_Judged = tuple[str, str, Sentence]
 _INPUTS, _OUTPUTS = ("input_args", "input_kwargs", "input", "parameters"), ("output", "output_kwargs")
 
 
@@ -44,7 +46,7 @@ class Found(NamedTuple):
     step: int | None
     rank: Any
     origins: list[Origin]
-    near: list[str]
+    near: list[Sentence]
     error: str = ""
 
 
@@ -76,10 +78,9 @@ def look_at_all(run: Run, workers: Workers = HERE) -> list[Found]:
     return list(run_units(look_at, [(folder,) for folder in run.folders], workers, "looking for NaN/Inf"))
 
 
-def remarks(units: Sequence[Found]) -> list[str]:
-    """Return remarks: dumps that cannot be read, tensors close to overflow."""
-    near = [name for unit in units for name in unit.near]
-    return [*(unit.error for unit in units if unit.error), *(f"close to overflow: {name}" for name in near[:3])]
+def remarks(units: Sequence[Found]) -> list[Sentence]:
+    """Return remarks on tensors close to overflow."""
+    return [say("nan.close", near=tensor) for unit in units for tensor in unit.near][:3]
 
 
 def in_order(units: Sequence[Found]) -> list[Origin]:
@@ -128,7 +129,7 @@ class Finder:
 
     def __init__(self, dump: Dump) -> None:
         self._dump = dump
-        self.near: list[str] = []
+        self.near: list[Sentence] = []
         self._strange = {
             name: [place for place, record in _records(entry) if has_nonfinite(record)]
             for name, entry in dump.data.items()
@@ -142,7 +143,8 @@ class Finder:
             largest = LARGEST.get(str(record.get("dtype")))
             high = max(abs(real(record.get(key)) or 0.0) for key in ("Max", "Min")) if largest else 0.0
             if largest and largest > high > NEAR * largest and len(self.near) < 10:
-                self.near.append(f"{name}.{place}: {high:.6g} of {largest:.6g} ({record['dtype']})")
+                facts = {"value": high, "largest": largest, "dtype": record["dtype"]}
+                self.near.append(say("nan.near", name=f"{name}.{place}", **facts))
         return strange
 
     def origins(self) -> Iterator[Origin]:
@@ -158,7 +160,7 @@ class Finder:
             if finding is not None:
                 yield self._origin(flow, place, *finding)
 
-    def _forward(self, flow: Flow, place: int) -> tuple[str, str, str] | None:  # noqa: PLR0911
+    def _forward(self, flow: Flow, place: int) -> _Judged | None:  # noqa: PLR0911
         """Return (kind, place, sentence) of a forward that is to blame."""
         name, parts = flow.names[place], flow.parts[place]
         entry = self._dump.data[name]
@@ -168,23 +170,25 @@ class Finder:
             link = next((link for link in flow.links[place] if link.place == where), None)
             outside = where.startswith("parameters") or (link is not None and link.producer < 0)
             if outside and not is_collective(parts) and not _is_mask(record):
-                owner = link.parameter if link else None
-                whose = f", {owner[1]} of {entry_name.cell_label(owner[0])}" if owner else ""
-                return GIVEN, where, f"{name} is given {_word(record)} in {where}{whose}; no recorded call made it"
+                return GIVEN, where, self._given(name, where, record, link.parameter if link else None)
         if made and is_collective(parts):
             sent = [item for item in given if not _is_buffer(parts, item[0])]
-            sentence = f"{name} gives {_word(made[0][1])}: another rank has sent it, or adding up has made it"
-            return None if sent else (RECEIVED, made[0][0], sentence)
+            return None if sent else (RECEIVED, made[0][0], say("nan.received", name=name, what=_word(made[0][1])))
         if not made:
             return None
         where, record = made[0]
         if not given:
             if _is_mask(record) and (_has_infinite_argument(entry) or not self._is_used_badly(flow, place)):
                 return None
-            return MADE, where, f"{name} makes {_word(record)} of finite inputs"
+            return MADE, where, say("nan.made", name=name, what=_word(record))
         if any(has_nan(item[1]) for item in made) and not any(has_nan(item[1]) for item in given):
-            return NAN_OF_INF, where, f"{name} makes NaN of Inf: {given[0][0]} holds {_word(given[0][1])}"
+            return NAN_OF_INF, where, say("nan.of_inf", name=name, place=given[0][0], what=_word(given[0][1]))
         return None
+
+    def _given(self, name: str, where: str, record: Record, owner: tuple[str, str] | None) -> Sentence:
+        whose = say("nan.owner", parameter=owner[1], cell=entry_name.cell_label(owner[0])) if owner else NOTHING
+        since = say("nan.since", step=self._dump.step) if where.startswith("parameters") else NOTHING
+        return say("nan.given", name=name, what=_word(record), place=where, owner=whose, since=since)
 
     def _is_used_badly(self, flow: Flow, place: int) -> bool:
         """Return whether this -Inf leads to NaN or another Inf, or is the last that is recorded of it: no mask is."""
@@ -206,7 +210,7 @@ class Finder:
                     waiting.append(user)
         return False
 
-    def _backward(self, flow: Flow, place: int) -> tuple[str, str, str] | None:
+    def _backward(self, flow: Flow, place: int) -> _Judged | None:
         name, parts = flow.names[place], flow.parts[place]
         entry = self._dump.data[name]
         if parts.kind == GRADIENT:
@@ -214,31 +218,26 @@ class Finder:
             cell = f"{parts.key}.backward.0"
             if inside or cell in self._strange or self._forwards_strange(parts.key):
                 return None
-            sentence = f"{name} holds NaN/Inf, though the backwards in its Cell are finite"
-            return GRADIENT_MADE, self._strange[name][0], sentence
+            return GRADIENT_MADE, self._strange[name][0], say("nan.gradient", name=name)
         if any(has_nonfinite(record) for _, record in _inputs(entry)) or parts.forward in self._strange:
             return self._arrived(flow, place)
-        return GRADIENT_MADE, self._strange[name][0], f"{name} makes NaN/Inf of a finite gradient"
+        return GRADIENT_MADE, self._strange[name][0], say("nan.backward", name=name)
 
     def _forwards_strange(self, key: str) -> bool:
         return any(name.startswith(f"{key}.") for name in self._strange)
 
-    def _arrived(self, flow: Flow, place: int) -> tuple[str, str, str] | None:
+    def _arrived(self, flow: Flow, place: int) -> _Judged | None:
         """Return a finding where NaN/Inf arrives though everything before is finite: an operation was not recorded."""
         if any(flow.position[name] < place for name in self._strange):
             return None
         name = flow.names[place]
-        where = self._strange[name][0]
-        return GRADIENT_MADE, where, f"NaN/Inf is in the gradient that arrives at {name}, after an unrecorded operation"
+        return GRADIENT_MADE, self._strange[name][0], say("nan.arrived", name=name)
 
-    def _origin(self, flow: Flow, place: int, kind: str, where: str, sentence: str) -> Origin:
+    def _origin(self, flow: Flow, place: int, kind: str, where: str, said: Sentence) -> Origin:
         call = self._dump[flow.names[place]]
-        step = self._dump.step
-        if kind == GIVEN and where.startswith("parameters"):
-            sentence += f"; it was there when step {step} began"
-        site = Site(call.name, where, call.cell, step, self._dump.rank, place)
+        site = Site(call.name, where, call.cell, self._dump.step, self._dump.rank, place)
         code = CodeLine(call.stack, user_frame(call.stack))
-        return Origin(kind, site, say("text", text=sentence), code, more=self._road(flow, place))
+        return Origin(kind, site, said, code, more=self._road(flow, place))
 
     def _road(self, flow: Flow, place: int) -> list[str]:
         """Return the next calls that NaN or Inf passes through."""

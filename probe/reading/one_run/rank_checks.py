@@ -14,7 +14,7 @@ from typing import Any
 
 from probe.errors import UsageError
 from probe.findings.finding import Finding
-from probe.findings.sentence import Sentence, say
+from probe.findings.sentence import NOTHING, Sentence, say
 from probe.reading.compare.origins.origin import is_collective
 from probe.reading.dumps import entry_name
 from probe.reading.dumps.document import paused_gc
@@ -165,10 +165,10 @@ def digest_of(dump: Dump) -> Digest:
     return made
 
 
-def ranks_text(ranks: Sequence[Any]) -> str:
+def ranks_said(ranks: Sequence[Any]) -> Sentence:
     """Return ranks as ranges.
 
-    >>> ranks_text([0, 1, 2, 5]), ranks_text(["proc12"])
+    >>> str(ranks_said([0, 1, 2, 5])), str(ranks_said(["proc12"]))
     ('ranks 0-2, 5', 'rank proc12')
     """
     numbers = sorted(rank for rank in ranks if isinstance(rank, int))
@@ -179,7 +179,7 @@ def ranks_text(ranks: Sequence[Any]) -> str:
             first = numbers[start]
             parts.append(str(number) if first == number else f"{first}-{number}")
             start = place + 1
-    return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(parts)}"
+    return say("ranks.several" if len(ranks) > 1 else "ranks.one", ranks=", ".join(parts))
 
 
 def _groups(values: dict[Any, Any]) -> list[list[Any]]:
@@ -190,20 +190,28 @@ def _groups(values: dict[Any, Any]) -> list[list[Any]]:
     return sorted(found.values(), key=len, reverse=True)
 
 
-def _apart(groups: list[list[Any]]) -> str:
+def _apart(groups: list[list[Any]]) -> Sentence:
     most, *others = groups
-    said = [f"{ranks_text(group)} {'does' if len(group) == 1 else 'do'} not" for group in others[:3]]
-    verb = "agree" if len(most) > 1 else "has one value"
-    return ", ".join([f"{ranks_text(most)} {verb}", *said])
+    said = [say("ranks.agree" if len(most) > 1 else "ranks.one_value", ranks=ranks_said(most))]
+    said += [say("ranks.do_not" if len(it) > 1 else "ranks.does_not", ranks=ranks_said(it)) for it in others[:3]]
+    return say("list", parts=said)
+
+
+def _finding(
+    kind: str, key: str, digests: list[Digest], name: str, groups: list[list[Any]], more: Sentence = NOTHING
+) -> RankFinding:
+    """Return a finding about ranks that fall into groups; those of the first, the largest, are right."""
+    said = say(key, name=name, more=more, groups=_apart(groups))
+    return RankFinding(kind, digests[0].step, name, [rank for group in groups[1:] for rank in group], said)
 
 
 def _data(digests: list[Digest]) -> list[RankFinding]:
     groups = [group for group in _groups({item.rank: item.batch for item in digests if item.batch}) if len(group) > 1]
+    first = digests[0]
     return [
-        RankFinding("data", digests[0].step, digests[0].batch_name, group[1:],
-                    say("text", text=f"{ranks_text(group)} are given the same batch: right for tensor parallel ranks, else wrong"))
+        RankFinding("data", first.step, first.batch_name, group[1:], say("ranks.data", ranks=ranks_said(group)))
         for group in groups
-    ]  # fmt: skip
+    ]
 
 
 def _parameters(digests: list[Digest]) -> list[RankFinding]:
@@ -213,17 +221,8 @@ def _parameters(digests: list[Digest]) -> list[RankFinding]:
     if not wrong or len(wrong) * 2 > len(names) > 3:  # nothing is replicated: each rank has its own part
         return []
     name, groups = next(iter(wrong.items()))
-    more = f", and {len(wrong) - 1} more" if len(wrong) > 1 else ""
-    sentence = f"parameter {name}{more} should be the same on all ranks: {_apart(groups)}"
-    return [
-        RankFinding(
-            "parameter",
-            digests[0].step,
-            name,
-            [rank for group in groups[1:] for rank in group],
-            say("text", text=sentence),
-        )
-    ]
+    more = say("ranks.more", count=len(wrong) - 1) if len(wrong) > 1 else NOTHING
+    return [_finding("parameter", "ranks.parameter", digests, name, groups, more)]
 
 
 def _collectives(digests: list[Digest]) -> list[RankFinding]:
@@ -243,9 +242,7 @@ def _collectives(digests: list[Digest]) -> list[RankFinding]:
             continue
         groups = _groups(known)
         if len(groups) > 1:
-            apart = [rank for group in groups[1:] for rank in group]
-            sentence = f"{names[place]} should give all ranks the same: {_apart(groups)}"
-            found.append(RankFinding("collective", digests[0].step, names[place], apart, say("text", text=sentence)))
+            found.append(_finding("collective", "ranks.collective", digests, names[place], groups))
     return found[:_MOST]
 
 
@@ -258,33 +255,14 @@ def _sequences(digests: list[Digest]) -> list[RankFinding]:
             min(len(first.collectives), len(other.collectives)),
         )
         longer = first if len(first.collectives) > place else other
-        name = longer.collectives[place][2]
-        sentence = f"the collectives are not the same sequence, from {name} on: {_apart(groups)}"
-        return [
-            RankFinding(
-                "sequence",
-                digests[0].step,
-                name,
-                [rank for group in groups[1:] for rank in group],
-                say("text", text=sentence),
-            )
-        ]
+        return [_finding("sequence", "ranks.sequence", digests, longer.collectives[place][2], groups)]
     groups = _groups({item.rank: item.calls for item in digests})
     if len(groups) == 1 or len(groups) == len(digests) > 2:
         return []
     calls = {item.rank: item.call_names() for item in digests if item.rank in (groups[0][0], groups[1][0])}
     more = sorted(set(calls[groups[1][0]]) ^ set(calls[groups[0][0]]))
     name = more[0] if more else calls[groups[0][0]][0]
-    sentence = f"the calls are not the same, the first such is {name}: {_apart(groups)}"
-    return [
-        RankFinding(
-            "sequence",
-            digests[0].step,
-            name,
-            [rank for group in groups[1:] for rank in group],
-            say("text", text=sentence),
-        )
-    ]
+    return [_finding("sequence", "ranks.calls", digests, name, groups)]
 
 
 def _outliers(digests: list[Digest]) -> list[RankFinding]:
@@ -304,8 +282,8 @@ def _outliers(digests: list[Digest]) -> list[RankFinding]:
             if abs(value - middle) > max(_OUTLIER_Z * spread, math.log(_OUTLIER_FACTOR))
         ]  # fmt: skip
         if far:
-            sentence = f"{name}: the norm on {ranks_text(far)} is far from that of the other ranks"
-            found.append(RankFinding("outlier", digests[0].step, name, far, say("text", text=sentence)))
+            said = say("ranks.outlier", name=name, ranks=ranks_said(far))
+            found.append(RankFinding("outlier", digests[0].step, name, far, said))
     return found[:_MOST]
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -16,12 +15,11 @@ from probe.naming import ADAM_STATES
 from probe.reading.dumps.samples import LIKE
 from probe.reading.dumps.tables import extra, write_csv
 from probe.reading.one_run.trend import TrendFinding
-from probe.series.online_rules import kind_of
-from probe.series.series import RankSeries
-from probe.series.trend_rules import Trend
+from probe.series.file import RankSeries
+from probe.series.rules import Trend
+from probe.series.series import alarms_of
+from probe.series.series_name import kind_of, parse, slot_of
 
-_ENDS = (".max", ".min")
-_CELL = re.compile(r"Cell\.(?:(.*)\.)?[^.]+\.(forward|backward)\.(\d+)\.(input|output)\.(\d+)(\.max|\.min)?", re.DOTALL)
 #: kind, name, part of the step -> step -> column -> number
 _Tables = dict[str, dict[tuple[str, str], dict[int, dict[str, float]]]]
 
@@ -36,7 +34,7 @@ def is_wanted(name: str, like: str, stat: str) -> bool:
         return name.endswith(f".{stat}") and (like in name or like == LIKE)
     if like == LIKE:
         return kind_of(name) in ("grad", "loss", "total")
-    return like in name and not name.endswith(_ENDS)
+    return like in name and parse(name).statistic == "norm"
 
 
 def trend_of(
@@ -56,12 +54,11 @@ def trend_of(
 
 def findings_of(rank: RankSeries, thresholds: Mapping[str, float] | None = None) -> list[TrendFinding]:
     """Return what the rules say about the series of a rank."""
-    return [
-        TrendFinding(
-            alarm.rule, alarm.series, rank.rank, alarm.step, say("text", text=f"{alarm.rule}: {alarm.sentence}")
-        )
-        for alarm in rank.alarms(dict(thresholds or {}))
-    ]
+    found = []
+    for alarm in alarms_of(rank, thresholds):
+        said = say("trend.alarm", rule=alarm.rule, said=alarm.said)
+        found.append(TrendFinding(alarm.rule, alarm.series, rank.rank, alarm.step, said))
+    return found
 
 
 def lines_of(rank: RankSeries, name: str) -> list[list[Any]]:
@@ -125,24 +122,17 @@ def _put(tables: _Tables, rank: RankSeries, name: str) -> None:
 
 def _places(name: str) -> list[tuple[str, str, str, str]]:
     """Return the places of a series in msprobe's files: kind, name, part of the step, column."""
-    column = name[-3:] if name.endswith(_ENDS) else "norm"
-    whole = name[:-4] if name.endswith(_ENDS) else name
-    cell = _CELL.fullmatch(name)
-    if cell is not None:
-        is_backward = cell[2] == "backward"  # whose inputs are the gradients of the outputs
-        side = cell[4] if not is_backward else {"input": "output", "output": "input"}[cell[4]]
-        own = f"{cell[1] or ''}.{side}_{cell[5]}"
-        return [("actv_grad" if is_backward else "actv", own, cell[3], column)]
-    own, _, last = whole.rpartition(".")
-    if last == "grad":
-        both = [("grad_unreduced", own, "", column)]
-        return both if column != "norm" else [*both, ("grad_reduced", own, "", column)]
-    if last == "grad_in":
-        return [("grad_reduced", own, "", column)]
-    if last == "param":
-        return [("param_updated", own, "", column)]
-    state, _, own = name.partition(".")[2].partition(".")
-    return [(ADAM_STATES[state], own, "", column)] if name.startswith("optimizer") and state in ADAM_STATES else []
+    series, slot = parse(name), slot_of(name)
+    column, owner = series.statistic, series.owner
+    if slot is not None:
+        kind = "actv_grad" if slot.is_backward else "actv"
+        return [(kind, f"{slot.path}.{slot.in_cell}", slot.call, column)]
+    if series.kind == "grad":
+        both = [("grad_unreduced", owner, "", column)]
+        return both if column != "norm" else [*both, ("grad_reduced", owner, "", column)]
+    kinds = {"grad_in": "grad_reduced", "param": "param_updated", "bias": "param_updated"}
+    kind = kinds.get(series.kind) or ADAM_STATES.get(series.state, "")
+    return [(kind, owner, "", column)] if kind else []
 
 
 def _write(folder: str, kind: str, table: dict[tuple[str, str], dict[int, dict[str, float]]]) -> str:

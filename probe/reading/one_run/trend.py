@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 from probe.findings.finding import Finding
 from probe.findings.sentence import Sentence, say
-from probe.series.table import IN_DUMPS, LEAST_STEPS, RULES
-from probe.series.trend_rules import Points, Trend, layer_hits, series_hits
+from probe.series.looks import LEAST_STEPS
+from probe.series.rules import Points, Trend, layer_hits, series_hits
+from probe.series.table import IN_DUMPS, RULES
 from probe.store.layout import Rank
 
 
@@ -57,16 +58,11 @@ def findings(
     ]
     if len(steps) >= LEAST_STEPS:
         hits += layer_hits(trend, limits)
-    found = [
-        TrendFinding(
-            rule,
-            name,
-            rank,
-            step,
-            say("text", text=f"{rule}: {text} (threshold {limits[rule]:g}; {RULES[rule].source})"),
-        )
-        for name, rank, (rule, step, text) in hits
-    ]
+    found = []
+    for name, rank, hit in hits:
+        origin = {"threshold": limits[hit.rule], "source": RULES[hit.rule].source}
+        said = say("trend.finding", rule=hit.rule, said=hit.said, **origin)
+        found.append(TrendFinding(hit.rule, name, rank, hit.step, said))
     return sorted(found, key=lambda item: item.step)
 
 

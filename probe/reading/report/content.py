@@ -22,7 +22,7 @@ from probe.reading.report.code import Code, short_paths, without_paths
 from probe.reading.report.merge import Merged
 from probe.reading.report.monitored import alarms_of, main_lines
 from probe.reading.report.part import Part
-from probe.series.trend_rules import Trend
+from probe.series.rules import Trend
 
 _MOST = 200
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from probe.reading.one_run.trend import TrendFinding
-from probe.series.series_files import find_series
+from probe.series.series import find_series
 from probe.store.layout import Rank
 
 #: the lines of the page, and the series that they show

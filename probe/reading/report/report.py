@@ -17,7 +17,7 @@ from probe.reading.report.content import Content, ContentMaker
 from probe.reading.report.page import write
 from probe.reading.report.pair_part import pair_part
 from probe.reading.report.run_part import run_part
-from probe.series.series_files import find_series
+from probe.series.series import find_series
 
 #: above this size a page is slow to open, and mails refuse it
 LARGE = 30_000_000

@@ -1,5 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
+# ruff: noqa: RUF001 - the answers have Chinese punctuation
 """probe check of two runs: each planted difference is named first, in one line."""
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import probe
 from probe.__main__ import main
 from probe.reading.check.difference import Importance
 from tests.reading.check.snapshots import Experiment, arrays, batches, pair
+from tests.support.chinese import english_left
 
 
 def weight(it, name, change):
@@ -294,6 +296,15 @@ def test_any_folder_of_a_run_leads_to_its_snapshot(tmp_path, part):
     assert probe.check(golden / part, mine).ok
 
 
+def test_a_run_may_lie_in_a_folder_whose_name_begins_like_that_of_a_rank(tmp_path, capsys):
+    golden, other = Experiment(tmp_path / "golden").write(), Experiment(tmp_path / "rank_0_again")
+    reseed(other)
+    mine = other.write()
+    assert main(["check", str(mine)]) == 0
+    assert "13 parameters" in capsys.readouterr().out
+    assert probe.check(golden, mine).lines()[0].startswith("parameters: all 5 differ")
+
+
 def test_ranks_are_compared_with_each_other(tmp_path):
     for side in ("golden", "mine"):
         for rank in range(3):
@@ -313,15 +324,15 @@ def test_a_line_that_a_kill_has_cut_is_left_out_and_said(tmp_path):
     text = lines.read_text()
     lines.write_text(text[: text.index('"optimizer"') - 3] + "\n" + text[text.index('{"step": 0, "optimizer"') :][:40])
     result = probe.check(golden, mine)
-    assert any("is cut or broken" in line for line in result.remarks)
-    assert [item.subject for item in result.differences] == ["optimizer"]
+    assert any("is cut or broken" in str(line) for line in result.remarks)
+    assert [str(item.subject) for item in result.differences] == ["optimizer"]
 
 
 def test_a_line_that_is_nested_deeply_is_left_out(tmp_path):
     golden, mine = pair(tmp_path)
     with (mine / "step0" / "rank" / "run.jsonl").open("a") as file:
         file.writelines('{"note": ' + '{"a": ' * depth + "1" + "}" * depth + "}\n" for depth in (900, 980, 100_000))
-    assert "is cut or broken" in str(probe.check(golden, mine).remarks)
+    assert "is cut or broken" in str(probe.check(golden, mine))
 
 
 HOSTILE = ["", "[]", "{", '{"parameters": 3}', '{"a": ' * 5000, "\x00\xff", '{"parameters": {"a": 1}, "cells": 7}']
@@ -354,3 +365,78 @@ def test_a_failed_assertion_shows_the_differences(tmp_path, capsys):
     result = probe.check(*pair(tmp_path, reseed))
     assert not result.ok
     assert "all 5 differ" in capsys.readouterr().out
+
+
+# -- languages --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("change", [it[1] for it in PLANTED], ids=[it[0] for it in PLANTED])
+def test_a_planted_difference_is_told_in_chinese(tmp_path, capsys, change):
+    golden, mine = map(str, pair(tmp_path, change))
+    assert main(["check", golden, mine, "--lang", "zh"]) == 1
+    said = capsys.readouterr().out
+    assert len(said.splitlines()) > 2
+    assert english_left(said, golden, mine) == []
+    assert main(["check", mine, "--lang", "zh"]) == 0
+    described = capsys.readouterr().out
+    assert "个参数" in described
+    assert english_left(described, mine) == []
+
+
+def test_many_differences_at_once_are_told_in_chinese(tmp_path):
+    def change(it):
+        it.notes.update({f"note{n}": n for n in range(50)})
+        it.run["environment"].update({f"OMP_{n}": str(n) for n in range(9)})
+        it.run["first_step"], it.run["packages"] = 4, {"numpy": "1.26.4", **{f"package{n}": "1.0" for n in range(9)}}
+        for _, one, _, _ in PLANTED:
+            if one is not renamed:
+                one(it)
+
+    golden, mine = pair(tmp_path, change)
+    with (mine / "step0" / "rank" / "run.jsonl").open("a") as file:
+        file.write("{")
+    result = probe.check(golden, mine)
+    said = result.text("zh")
+    assert english_left(said, golden, mine) == []
+    assert "说明：" in said
+    assert "--json 列出全部" in said
+    whole = "\n".join(result.lines("zh"))
+    assert english_left(whole, golden, mine) == []
+    assert "另外" in whole
+
+
+def test_ranks_remarks_and_an_equal_run_are_told_in_chinese(tmp_path):
+    for side in ("golden", "mine"):
+        for rank in range(6):
+            it = Experiment(tmp_path / side)
+            it.run.update(rank=rank, world_size=6)
+            if side == "mine" and rank:
+                number(it, "learning_rate", 0.5)
+                it.parameters = {}
+            if side == "mine" or rank != 5:
+                it.write()
+    result = probe.check(tmp_path / "golden", tmp_path / "mine")
+    assert "（rank 1，2，3 以及另外 1 个）" in result.text("zh")
+    assert "rank：仅在 B 中：5" in result.lines("zh")
+    assert english_left(result.text("zh"), tmp_path) == []
+    equal = probe.check(tmp_path / "golden", tmp_path / "golden").text("zh")
+    assert "同一个实验：65 个参数" in equal
+    assert english_left(equal, tmp_path) == []
+
+
+def test_json_has_key_and_facts_beside_the_english_sentence_in_every_language(tmp_path, capsys):
+    paths = list(map(str, pair(tmp_path, PLANTED[0][1])))
+    found = []
+    for language in ("en", "zh"):
+        main(["check", *paths, "--json", "--lang", language])
+        found.append(json.loads(capsys.readouterr().out))
+    assert found[0] == found[1]
+    [item] = found[0]["differences"]
+    assert item["key"] == "check.some_differ"
+    assert (item["facts"]["count"], item["facts"]["all"]) == (1, 13)
+    assert item["sentence"].startswith("1 of 13 differ, first blocks.1.fc.weight")
+
+
+def test_the_finder_of_english_finds_it():
+    assert english_left("张量 only in 仅 A，fc.weight rank 3 `probe show DIR`") == ["only in"]
+    assert english_left("备注：my own text", "my own text") == []

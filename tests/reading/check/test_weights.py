@@ -1,5 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
+# ruff: noqa: RUF001 - the answers have Chinese punctuation
 """probe check of two checkpoints: each planted difference is named."""
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from tests.reading.check.checkpoints import WRITERS, write_ckpt, write_safetenso
 from tests.reading.check.snapshots import Experiment, arrays
 from tests.reading.dumps.torch import archives
 from tests.support import processes
+from tests.support.chinese import english_left
 from tests.support.paths import ROOT
 
 
@@ -130,6 +132,33 @@ def test_a_planted_difference_is_named(tmp_path, change, words, form):
     result = probe.check(*saved(tmp_path, change, writer, f"mine.{form}"))
     assert any(line.startswith(words) for line in result.lines()), result
     assert len(result.lines()) == (2 if change is rounded_otherwise else 1)
+
+
+@pytest.mark.parametrize("change", [it[0] for it in PLANTED], ids=[it[0].__name__ for it in PLANTED])
+def test_a_planted_difference_is_told_in_chinese(tmp_path, change, capsys):
+    paths = list(map(str, saved(tmp_path, change)))
+    assert main(["check", *paths, "--lang", "zh"]) == 1
+    said = capsys.readouterr().out
+    assert len(said.splitlines()) > 2
+    assert english_left(said, *paths) == []
+    assert main(["check", paths[1], "--lang", "zh"]) == 0
+    assert english_left(capsys.readouterr().out, *paths) == []
+
+
+def test_equal_weights_many_differences_and_remarks_are_told_in_chinese(tmp_path):
+    weights = {f"layers.{n}.w": np.full((2, 2), n, np.float32) for n in range(60)}
+    states = {f"{kind}.{name}": array for kind in ("moment1", "optimizer") for name, array in weights.items()}
+    write_ckpt(tmp_path / "a.ckpt", {**weights, **states})
+    write_ckpt(tmp_path / "b.ckpt", {name: array + 0.5 for name, array in weights.items()})
+    said = probe.check(tmp_path / "a.ckpt", tmp_path / "b.ckpt").text("zh")
+    assert "参数：另外 42 个不同" in said
+    assert "60 个参数的 moment1，60 个张量" in said
+    assert english_left(said, tmp_path) == []
+    equal = probe.check(tmp_path / "a.ckpt", tmp_path / "a.ckpt").text("zh")
+    assert "全部 180 个参数逐字节一致" in equal
+    it = Experiment(tmp_path / "run")
+    write_ckpt(tmp_path / "c.ckpt", {name: item[0] + 1 for name, item in it.parameters.items()})
+    assert "运行只保存了校验和" in probe.check(it.write(), tmp_path / "c.ckpt").text("zh")
 
 
 @pytest.mark.parametrize(("side", "planted"), [("A", False), ("B", True)])

@@ -57,6 +57,16 @@ def test_merged_summaries_as_json(machines, command, capsys):
     assert json.loads(capsys.readouterr().out) == json.loads(whole)
 
 
+def test_a_merged_comparison_is_told_in_chinese(machines, capsys):
+    parts = machines("compare", "a", "b")
+    capsys.readouterr()
+    assert main(["compare", "a", "b", "--lang", "zh"]) == 1
+    whole = capsys.readouterr().out
+    assert main(["merge", *parts, "--lang", "zh"]) == 1
+    assert capsys.readouterr().out == whole
+    assert "首个差异" in whole
+
+
 def test_merged_series_as_csv(machines, capsys):
     parts = machines("trend", "b", "--stat", "mean")
     capsys.readouterr()

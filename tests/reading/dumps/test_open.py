@@ -213,7 +213,7 @@ def test_a_journal_that_was_not_recovered(tmp_path):
     assert dump[name].outputs == {"0": 2.5}
     assert dump[name].cell == "a.A"
     assert dump[name].stack == ["File a, line 1, in f, \n x()"]
-    assert dump.notes == [
+    assert list(map(str, dump.notes)) == [
         f"{folder}/dump.journal was not recovered; entries may be missing. Recover it with: probe recover {folder}"
     ]
 

@@ -1,5 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
+# ruff: noqa: RUF001 - the answers have Chinese punctuation
 """probe show: an overview, questions, broken documents, terminals and pipes."""
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from probe.__main__ import main
 from probe.store.documents import JsonDocuments
 from tests.reading.builders import forward, tensor, write
 from tests.support import processes
+from tests.support.chinese import english_left
 
 FRAMES = ["File /home/me/train.py, line 7, in step, \n y = ops.relu(x)"]
 
@@ -195,3 +197,49 @@ def test_a_terminal_is_not_overrun_and_a_pipe_cuts_nothing(tmp_path):
 def test_a_question_that_nothing_answers_says_so(run, capsys):
     assert main(["show", str(run), "--name", "nothing"]) == 0
     assert "no tensor fits" in capsys.readouterr().err
+
+
+CHINESE = [[], ["--rows", "1"], ["--name", "relu"], ["--sort", "norm", "--rows", "2"], ["--raised"], ["--stack"]]
+
+
+@pytest.mark.parametrize("asked", CHINESE, ids=" ".join)
+def test_the_content_is_shown_in_chinese(run, asked, capsys):
+    out = show(run, *asked, "--lang", "zh", capsys=capsys).out
+    assert "形状" in out
+    assert english_left(out, run, "Max  Min  Mean  Norm", "in step") == []
+    english = show(run, *asked, "--lang", "en", capsys=capsys).out
+    assert out.count("\n") == english.count("\n")
+
+
+def test_remarks_on_broken_and_lost_dumps_are_told_in_chinese(run, capsys):
+    path = run / "step0" / "rank1" / "dump.json"
+    path.write_text("{")
+    (run / "step1" / "rank0" / "stack.json").write_text('{"0": [')
+    (run / "step1" / "rank1" / "dump.json").unlink()
+    header = {"task": "statistics", "level": "mix", "framework": "mindspore", "dump_data_dir": None}
+    documents = JsonDocuments(str(run / "step1" / "rank1"), header, [], extra=False, journal=True)
+    documents.entry("Functional.relu.0.forward", forward([tensor()], [tensor()]))
+    documents.journal.close()
+    reasons = "cannot be read", "Expecting property name enclosed in double quotes", "Expecting value"
+    for asked in ([], ["--name", "relu"]):
+        said = show(run, *asked, "--lang", "zh", code=1, capsys=capsys)
+        whole = said.out + said.err
+        assert f"已损坏：{path} cannot be read" in whole
+        assert f"未恢复，可能缺少条目。恢复命令：probe recover {run}" in whole
+        assert english_left(whole, run, "probe recover", *reasons) == []
+    assert main(["show", str(run / "step0" / "rank0"), "--name", "nothing", "--lang", "zh"]) == 0
+    assert "没有符合条件的张量" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_rows_for_other_programs_are_the_same_in_every_language(run, form, capsys):
+    asked = [run, "--name", "relu", "--stack", "--format", form]
+    shown = [show(*asked, "--lang", language, capsys=capsys).out for language in ("en", "zh")]
+    assert shown[0] == shown[1]
+
+
+def test_the_locale_chooses_the_language(run):
+    for variables, word in (({"LC_ALL": "zh_CN.UTF-8"}, "张量"), ({"LC_ALL": "C.UTF-8"}, "tensor")):
+        arguments, environment = command(run, "--name", "relu", **variables, PYTHONIOENCODING="utf-8")
+        done = processes.run(arguments, capture_output=True, check=True, env=environment, fresh="the locale is read")
+        assert word in done.stdout.decode()

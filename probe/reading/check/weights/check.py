@@ -5,20 +5,23 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
 from probe.errors import UsageError
-from probe.reading.check.difference import Difference, Importance, listed, only, pair
-from probe.reading.check.names import Matched, match_names, renaming
+from probe.findings.sentence import NOTHING, Sentence, clauses, say
+from probe.reading.check.difference import Difference, Importance, listed, only
+from probe.reading.check.names import Key, exchange, match_names, renaming
+from probe.reading.check.parameters import other_dtypes
 from probe.reading.check.snapshot import read_snapshots
 from probe.reading.check.weights.archives import read_npz, read_safetensors
 from probe.reading.check.weights.ckpt import read_ckpt
-from probe.reading.check.weights.distance import distance, order
+from probe.reading.check.weights.distance import Distance, aligned, distance, order
 from probe.reading.check.weights.dumped import read_dumped
 from probe.reading.check.weights.torch_state import read_torch
 from probe.reading.check.weights.weight import Weight, numpy_dtype
@@ -40,20 +43,6 @@ _NUMBERS = re.compile(
 )
 #: a part of the differences has a line of its own
 _LINES = 18
-
-
-class Found(NamedTuple):
-    """The differences of two checkpoints.
-
-    Attributes:
-        differences: the most important first.
-        remarks: what the reader should know besides.
-        agreed: the words for no difference.
-    """
-
-    differences: list[Difference]
-    remarks: list[str]
-    agreed: str
 
 
 def is_checkpoint(path: str) -> bool:
@@ -87,7 +76,7 @@ def read_weights(path: str) -> Weights:
     return found
 
 
-def describe_weights(path: str, as_json: bool) -> str:
+def describe_weights(path: str, as_json: bool, language: str) -> str:
     """Return the parameters of a checkpoint as text."""
     weights = read_weights(path)
     if as_json:
@@ -97,15 +86,10 @@ def describe_weights(path: str, as_json: bool) -> str:
         return json.dumps(rows, indent=1)
     size = sum(weight.bytes for weight in weights.values())
     lines = [[text.shorten(text.safe(name), 70), item.dtype, text.shape(item.shape)] for name, item in weights.items()]
-    table = text.columns([["parameter", "dtype", "shape"], *lines[:40]])
-    rest = [f"  ... and {len(lines) - 40} more"] if len(lines) > 40 else []
-    return "\n".join([f"{path}: {len(weights)} parameters, {text.size(size)}", table, *rest])
-
-
-def check_weights(a: str, b: str) -> Found:
-    """Compare two checkpoints, or a checkpoint and a run."""
-    comparing = WeightCheck(read_weights(a), read_weights(b))
-    return Found(list(comparing.differences()), comparing.remarks, comparing.agreed)
+    header = [say(key).text(language) for key in ("check.parameter", "show.dtype", "show.shape")]
+    head = say("check.weights", path=path, count=len(weights), size=text.size(size))
+    rest = [say("show.more", count=len(lines) - 40).text(language)] if len(lines) > 40 else []
+    return "\n".join([head.text(language), text.columns([header, *lines[:40]]), *rest])
 
 
 class WeightCheck:
@@ -121,21 +105,17 @@ class WeightCheck:
 
     def __init__(self, a: Weights, b: Weights) -> None:
         self._a, self._b = ({name: weight.digest() for name, weight in side.items()} for side in (a, b))
-        self._matched: Matched = match_names(
-            self._a, self._b, *({name: (item.shape, item.crc) for name, item in side.items() if item.crc}
-                                for side in (self._a, self._b)),
-            *({name: item.shape for name, item in side.items()} for side in (self._a, self._b)),
-        )  # fmt: skip
+        self._matched = match_names(_keys(self._a), _keys(self._b))
         self._pairs = [(name, self._a[name], self._b[other]) for name, other in self._matched.pairs.items()]
-        self.remarks: list[str] = []
+        self.remarks: list[Sentence] = []
         unknown = [name for name, x, y in self._pairs if not (x.crc and y.crc)]
         if unknown:
-            self.remarks.append(f"the values of {listed(unknown)} are not known: the run was recorded on a device")
+            self.remarks.append(say("check.unknown_values", names=listed(unknown)))
 
     @property
-    def agreed(self) -> str:
-        """The words for no difference."""
-        return f"the same weights: all {len(self._pairs)} parameters have equal bytes"
+    def agreed(self) -> Sentence:
+        """The sentence for no difference."""
+        return say("check.same_weights", count=len(self._pairs))
 
     def differences(self) -> Iterator[Difference]:
         """Yield what differs."""
@@ -144,16 +124,16 @@ class WeightCheck:
         yield from others
         yield from self._dtypes()
         lines = sorted(values, key=lambda item: -item[0])
-        for _, name, sentence in lines[:_LINES]:
-            yield Difference(Importance.PARAMETERS, name, sentence)
+        for _, name, said in lines[:_LINES]:
+            yield Difference(Importance.PARAMETERS, name, said)
         if len(lines) > _LINES:
-            said = f"{len(lines) - _LINES} more differ"
-            yield Difference(Importance.PARAMETERS, "parameters", said)
+            rest = say("check.more_parameters", count=len(lines) - _LINES)
+            yield Difference(Importance.PARAMETERS, say("check.parameters"), rest)
         yield from self._names()
 
     def _names(self) -> Iterator[Difference]:
         if self._matched.renamed:
-            yield Difference(Importance.STRUCTURE, "names", renaming(self._matched.renamed))
+            yield Difference(Importance.STRUCTURE, say("check.names"), renaming(self._matched.renamed))
         for side, names, weights in zip("AB", self._matched.only, (self._a, self._b)):
             kinds: dict[str, int] = {}
             for name in names:
@@ -161,10 +141,10 @@ class WeightCheck:
                     kinds[state] = kinds.get(state, 0) + 1
             plain = [name for name in names if not self._state_of(name, weights)]
             if kinds:
-                said = (_states(kind, count) for kind, count in kinds.items())
-                yield Difference(Importance.OPTIMIZER, "optimizer state", f"only in {side}: {listed(said, 6)}")
+                said = only((_states(kind, count) for kind, count in kinds.items()), side, 6)
+                yield Difference(Importance.OPTIMIZER, say("check.optimizer_state"), said)
             if plain:
-                yield Difference(Importance.STRUCTURE, "parameters", only(plain, side))
+                yield Difference(Importance.STRUCTURE, say("check.parameters"), only(plain, side))
 
     def _state_of(self, name: str, weights: Weights) -> str:
         """Return the kind of an optimizer's state, "" for a parameter."""
@@ -181,90 +161,77 @@ class WeightCheck:
         if not other:
             return
         name, x, y = other[0]
-        rounded = [_rounded(one, two) for _, one, two in other]
-        said = f"{len(other)} of {len(self._pairs)} have another dtype, first {name}: {pair(x.dtype, y.dtype)}"
-        if all(rounded):
-            said += "; the values agree after rounding"
-        elif any(rounded):
-            said += f"; the values of {sum(rounded)} agree after rounding"
-        yield Difference(Importance.PARAMETERS, "dtype", said)
+        count, rounded = sum(_rounded(one, two) for _, one, two in other), NOTHING
+        if count:
+            rounded = say("check.some_rounded", count=count) if count < len(other) else say("check.rounded")
+        said = other_dtypes(len(other), len(self._pairs), name, x.dtype, y.dtype)
+        yield Difference(Importance.PARAMETERS, say("check.dtype"), clauses(said, rounded))
 
-    def _exchanged(self, values: list[tuple[float, str, str]]) -> Iterator[Difference]:
+    def _exchanged(self, values: list[tuple[float, str, Sentence]]) -> Iterator[Difference]:
         """Yield which parameters have each other's values, and take them out of the others."""
-        names = {name for _, name, _ in values}
-        owners = {(item.shape, item.crc): name for name, item in self._a.items() if name in names}
-        found = {}
-        for name in names:
-            item = self._b[self._matched.pairs[name]]
-            owner = owners.get((item.shape, item.crc))
-            if owner is not None and owner != name:
-                found[name] = owner
+        found = self._matched.exchanged([name for _, name, _ in values])
         if found:
-            said = listed((f"{name} has the values of {found[name]}" for name in self._a if name in found), 4)
-            yield Difference(Importance.PARAMETERS, "exchanged", f"in B {said}")
+            yield Difference(Importance.PARAMETERS, say("check.exchange"), exchange(found, 4))
             values[:] = [item for item in values if item[1] not in found]
 
-    def _values(self) -> tuple[list[tuple[float, str, str]], list[Difference]]:
+    def _values(self) -> tuple[list[tuple[float, str, Sentence]], list[Difference]]:
         """Return the distance, name and sentence of all whose values differ, and what is said of shapes and orders."""
-        values: list[tuple[float, str, str]] = []
+        values: list[tuple[float, str, Sentence]] = []
         others: list[Difference] = []
         for name, x, y in self._pairs:
             if x.crc and x.crc == y.crc and x.shape == y.shape and x.dtype == y.dtype:
                 continue
-            moved = order(x, y) if x.dtype == y.dtype else ""
+            moved = order(x, y) if x.dtype == y.dtype else NOTHING
+            shapes = text.shape(x.shape), text.shape(y.shape)
             if moved:
-                shapes = f" ({text.shape(x.shape)} / {text.shape(y.shape)})" if x.shape != y.shape else ""
-                others.append(Difference(Importance.PARAMETERS, name, f"{moved}{shapes}"))
+                said = say("check.moved", order=moved, left=shapes[0], right=shapes[1]) if x.shape != y.shape else moved
+                others.append(Difference(Importance.PARAMETERS, name, said))
             elif x.shape != y.shape:
                 others.append(Difference(Importance.STRUCTURE, name, _shapes(x, y)))
             elif x.pieces is None or y.pieces is None:
                 if x.crc and y.crc and x.dtype == y.dtype:
-                    values.append(
-                        (0.0, name, f"other values ({x.dtype} {text.shape(x.shape)}); a run has checksums only")
-                    )
+                    values.append((0.0, name, say("check.other_values", dtype=x.dtype, shape=shapes[0])))
             elif x.dtype == y.dtype or not _rounded(x, y):
                 far = distance(x, y)
                 if far.others:
                     values.append((far.relative if far.relative == far.relative else 1e300, name, _sentence(x, far)))
                 elif x.dtype == y.dtype:
-                    values.append((0.0, name, "equal numbers of other bits: zeros of other signs, or other NaN"))
+                    values.append((0.0, name, say("check.other_bits")))
         return values, others
 
 
-def _sentence(x: Weight, far: object) -> str:
-    from probe.reading.check.weights.distance import Distance
+def _keys(weights: Weights) -> dict[str, Key]:
+    return {name: Key((it.shape, it.crc) if it.crc else None, it.shape) for name, it in weights.items()}
 
-    assert isinstance(far, Distance)
+
+def _sentence(x: Weight, far: Distance) -> Sentence:
     place = list(map(int, np.unravel_index(far.first, x.shape))) if x.shape else []
-    many = f"{far.others} of {x.size} elements differ" if far.others > 1 else f"1 of {x.size} elements differs"
-    return (
-        f"{many}, first {place}: {far.values[0]:.6g} / {far.values[1]:.6g}; "
-        f"greatest difference {far.largest:.3g}, relative {far.relative:.2g}"
-    )
+    said = say(
+        "check.elements" if far.others > 1 else "check.one_element", count=far.others, all=x.size, place=str(place),
+        left=_number(far.values[0]), right=_number(far.values[1]),
+    )  # fmt: skip
+    return clauses(said, say("check.distance", largest=_number(far.largest), relative=_number(far.relative)))
 
 
-def _shapes(x: Weight, y: Weight) -> str:
+def _number(value: complex) -> Any:
+    """Return a number as a fact; as text where JSON has none: NaN, Inf, complex numbers."""
+    return value if isinstance(value, float) and math.isfinite(value) else f"{value:.6g}"
+
+
+def _shapes(x: Weight, y: Weight) -> Sentence:
     """Return how shapes differ; for more rows, whether those of both agree."""
-    said = f"shape {text.shape(x.shape)} / {text.shape(y.shape)}"
-    if (
-        len(x.shape) != len(y.shape)
-        or not x.shape
-        or x.shape[1:] != y.shape[1:]
-        or x.pieces is None
-        or y.pieces is None
-    ):
-        return said
+    shapes = {"left": text.shape(x.shape), "right": text.shape(y.shape)}
+    if not (x.shape and y.shape) or x.shape[1:] != y.shape[1:] or None in (x.pieces, y.pieces):
+        return say("check.shape", **shapes)
     rows = abs(x.shape[0] - y.shape[0])
     side, least = ("A", y) if x.shape[0] > y.shape[0] else ("B", x)
     far = distance(x, y, least.size)
-    agree = f"the first {least.shape[0]} agree" if not far.others else f"{far.others} of the other elements differ"
-    return f"{said}: {side} has {rows} rows more, {agree}"
+    agree = say("check.others_differ", count=far.others) if far.others else say("check.agree", count=least.shape[0])
+    return say("check.rows", **shapes, side=side, rows=rows, agree=agree)
 
 
 def _rounded(x: Weight, y: Weight) -> bool:
     """Return whether the parameter of more digits, rounded to the other's dtype, is the other."""
-    from probe.reading.check.weights.distance import aligned
-
     if x.pieces is None or y.pieces is None or x.shape != y.shape:
         return False
     narrow = min((x.dtype, y.dtype), key=lambda word: numpy_dtype(word).itemsize)
@@ -275,8 +242,10 @@ def _rounded(x: Weight, y: Weight) -> bool:
         )
 
 
-def _states(kind: str, count: int) -> str:
-    """Return the tensors of one state of an optimizer as a text."""
+def _states(kind: str, count: int) -> Sentence | str:
+    """Return the tensors of one state of an optimizer."""
     if _NUMBERS.match(kind):
         return kind
-    return f"{count} tensors" if kind == "optimizer" else f"{kind} of {count} parameters"  # torch numbers them
+    if kind == "optimizer":  # torch numbers them
+        return say("check.tensors", count=count)
+    return say("check.states", name=kind, count=count)

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from probe.findings.sentence import NOTHING, Sentence, say
 from probe.reading.check.weights.weight import Array, Weight
 
 #: bytes of a parameter that is held as a whole: to look at its rows
 _WHOLE = 50_000_000
-_SAME = "the same elements in another order"
 
 
 class Distance(NamedTuple):
@@ -80,35 +80,35 @@ def distance(a: Weight, b: Weight, most: int = -1) -> Distance:
     return Distance(others, first, values, largest, (square / norm) ** 0.5 if norm else float("inf") if square else 0.0)
 
 
-def order(a: Weight, b: Weight) -> str:
-    """Return how B has the elements of A in another order, in words; "" where it has others.
+def order(a: Weight, b: Weight) -> Sentence:
+    """Return how B has the elements of A in another order; nothing where it has others.
 
     Args:
         a: the parameter of A, with its checksums.
         b: that of B, likewise.
     """
     if a.sum < 0 or a.sum != b.sum or a.size != b.size:
-        return ""
+        return NOTHING
     if a.crc == b.crc:
-        return "the same elements in another shape" if a.shape != b.shape else ""
+        return say("check.other_shape") if a.shape != b.shape else NOTHING
     can_look = a.pieces is not None and b.pieces is not None and a.bytes <= _WHOLE and a.dtype == b.dtype
     is_turned = len(a.shape) > 1 and b.shape == a.shape[::-1]
     if not can_look:
-        return "transposed" if is_turned and a.shape != b.shape else _SAME
+        return say("check.transposed") if is_turned and a.shape != b.shape else say("check.other_order")
     return _order_of(_bits(a), _bits(b))
 
 
-def _order_of(left: Array, right: Array) -> str:
+def _order_of(left: Array, right: Array) -> Sentence:
     """Return the same for the bits of two parameters."""
     if left.ndim > 1 and np.array_equal(left.T, right):
-        return "transposed"
+        return say("check.transposed")
     if left.ndim > 1 and left.shape == right.shape:
         rows = [[zlib.crc32(np.ascontiguousarray(row).tobytes()) for row in side] for side in (left, right)]
         if sorted(rows[0]) == sorted(rows[1]):
             row = next(place for place, key in enumerate(rows[0]) if rows[1][place] != key)
-            return f"rows in another order: row {row} of A is row {rows[1].index(rows[0][row])} of B"
+            return say("check.rows_moved", row=row, other=rows[1].index(rows[0][row]))
     same = np.array_equal(np.sort(left, axis=None), np.sort(right, axis=None))
-    return _SAME if same else ""
+    return say("check.other_order") if same else NOTHING
 
 
 def _bits(weight: Weight) -> Array:

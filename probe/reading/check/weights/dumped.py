@@ -5,19 +5,18 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 from probe.errors import UsageError
 from probe.reading.check.weights.weight import Array, Weight
+from probe.reading.dumps import entry_name
 from probe.reading.dumps.dump import Dump
+from probe.reading.dumps.entry_name import CELL, FORWARD
 from probe.reading.dumps.load import load_array
 from probe.reading.dumps.source import find_folders
 from probe.store import layout
-
-_CELL = re.compile(r"Cell\.(.+)\.[^.]+\.forward\.0")
 
 
 def read_dumped(path: str) -> dict[str, Weight]:
@@ -29,8 +28,9 @@ def read_dumped(path: str) -> dict[str, Weight]:
     folder = find_folders(path)[0]
     found: dict[str, Weight] = {}
     for name, entry in Dump(folder).data.items():
-        match, parts = _CELL.fullmatch(name), entry if isinstance(entry, dict) else {}
-        sides = [(match[1], parts.get("parameters"))] if match else []
+        own, parts = entry_name.parse(name), entry if isinstance(entry, dict) else {}
+        is_first = own[-2:] == (0, FORWARD) and own.kind == CELL and own.path
+        sides = [(own.path, parts.get("parameters"))] if is_first else []
         for cell, parameters in [*sides, ("", parts.get("model_parameters"))]:
             for key, record in parameters.items() if isinstance(parameters, dict) else ():
                 weight = _weight(folder.path, record)

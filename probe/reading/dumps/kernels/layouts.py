@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from probe.reading.dumps.kernels.names import CONSTANTS, MAPPING, STATISTICS, parse
+from probe.store.layout import number_of, rank_of, step_of
 
-_RANK, _STEP = re.compile(r"rank_(\d{1,9})"), re.compile(r"step_(\d{1,18})")
-#: of our own tree, around MindSpore's: they win, as MindSpore calls every rank on CPU 0
-_OUR_RANK, _OUR_STEP = re.compile(r"rank(\d{1,9})"), re.compile(r"step(\d{1,18})")
+#: MindSpore's words before the numbers of ranks and steps
+_RANK, _STEP = "rank_", "step_"
 _NUMBER, _TIME = re.compile(r"\d{1,18}"), re.compile(r"\d{14,20}")
 
 
@@ -61,9 +61,10 @@ def locate(path: str) -> Place:
     is_constants = parts[-1] == CONSTANTS
     found = _by_graph(path, parts, is_constants) or _by_step(path, parts) or _by_model(path, parts)
     found = found or Place(path, "", None, None, "", "", is_constants)
-    outer = parts[:-2]
-    rank = next((int(match[1]) for part in reversed(outer) if (match := _OUR_RANK.fullmatch(part))), found.rank)
-    step = next((int(match[1]) for part in reversed(outer) if (match := _OUR_STEP.fullmatch(part))), found.step)
+    # those of our own tree, around MindSpore's, win: MindSpore calls every rank on CPU 0
+    outer = parts[-3::-1]
+    rank = next((number for part in outer if (number := rank_of(part)) is not None), found.rank)
+    step = next((number for part in outer if (number := step_of(part)) is not None), found.step)
     return found._replace(rank=rank, step=step)
 
 
@@ -71,19 +72,19 @@ def _by_graph(path: str, parts: list[str], is_constants: bool) -> Place | None:
     """``rank_{rank}/{net}/{graph}/{step}``: kernel by kernel."""
     if len(parts) < 5 or not _NUMBER.fullmatch(parts[-2]):
         return None
-    rank = _RANK.fullmatch(parts[-4])
+    rank = number_of(parts[-4], _RANK)
     if rank is None or not (is_constants or _NUMBER.fullmatch(parts[-1])):
         return None
     step = None if is_constants else int(parts[-1])
-    return Place(path, os.sep.join(parts[:-3]), int(rank[1]), step, "", parts[-2], is_constants)
+    return Place(path, os.sep.join(parts[:-3]), rank, step, "", parts[-2], is_constants)
 
 
 def _by_step(path: str, parts: list[str]) -> Place | None:
     """``rank_{rank}/{time}/step_{step}``: whole graphs on Ascend."""
-    step, rank = _STEP.fullmatch(parts[-1]), _RANK.fullmatch(parts[-3]) if len(parts) > 3 else None
+    step, rank = number_of(parts[-1], _STEP), number_of(parts[-3], _RANK) if len(parts) > 3 else None
     if step is None or rank is None:
         return None
-    return Place(path, os.sep.join(parts[:-2]), int(rank[1]), int(step[1]), parts[-2], "")
+    return Place(path, os.sep.join(parts[:-2]), rank, step, parts[-2], "")
 
 
 def _by_model(path: str, parts: list[str]) -> Place | None:

@@ -100,7 +100,7 @@ def test_a_cut_line_is_said_and_the_rest_is_read(tmp_path):
     dump = probe.open(tmp_path / "dump")[2]
     assert len(dump) == len(KERNELS)
     (note,) = dump.notes
-    assert "line 14 is cut or wrong" in note
+    assert "line 14 is cut or wrong" in str(note)
 
 
 def test_a_kernel_that_runs_again_is_a_further_entry(tmp_path):
@@ -139,7 +139,7 @@ def test_recover_names_the_arrays_that_a_killed_run_left(tmp_path, capsys):
     assert f"{folder}/rank_0/Net/0/0: 13 arrays were not measured; they are measured when they are read" in said
     assert "no journal" not in said
     (note, *_) = probe.open(folder)[0].notes
-    assert "13 arrays were left unmeasured" in note
+    assert "13 arrays were left unmeasured" in str(note)
     layouts.run_file(folder / "rank_0", task="statistics", keep_arrays=True)
     assert run_command("0", ["recover", str(folder)]) == 0
     assert "nothing to recover" in capsys.readouterr().out

@@ -1,0 +1,202 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The names of series: ``monitor/step_values`` makes them, and whoever reads them takes them apart here."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+#: how the name of a series ends that is no norm
+_ENDS = (".max", ".min")
+#: the last part of a name -> the kind
+_LAST = {"grad": "grad", "grad_in": "grad_in", "param": "param", "update": "update", "global_norm": "total",
+         "max": "end", "min": "end", "seconds": "seconds"}  # fmt: skip
+_FORWARD, _BACKWARD = "forward", "backward"
+
+
+class Slot(NamedTuple):
+    """The place of a tensor in a call of a Cell.
+
+    Attributes:
+        cell: the key of the call: "Cell.fc.Dense".
+        direction: "forward" or "backward".
+        call: the number of the call.
+        place: the place in this direction: "input.1"; the inputs of a backward are the gradients of the outputs.
+    """
+
+    cell: str
+    direction: str
+    call: str
+    place: str
+
+    @classmethod
+    def of_call(cls, key: str, name: str, place: str) -> Slot:
+        """Return a slot by the key of the call, the name of its entry, and the place in it.
+
+        >>> Slot.of_call("Cell.fc.Dense", "Cell.fc.Dense.forward.0", "input.1")[1:]
+        ('forward', '0', 'input.1')
+        """
+        direction, _, number = name[len(key) + 1 :].partition(".")
+        return cls(key, direction, number, place)
+
+    def __str__(self) -> str:
+        return ".".join(self)
+
+    @property
+    def path(self) -> str:
+        """The path of the Cell in the model."""
+        return self.cell.partition(".")[2].rpartition(".")[0]
+
+    @property
+    def is_backward(self) -> bool:
+        """Whether it is a gradient."""
+        return self.direction == _BACKWARD
+
+    @property
+    def in_cell(self) -> str:
+        """The place of the tensor, or of the tensor of the gradient, in the Cell, as msprobe writes it.
+
+        >>> Slot("Cell.fc.Dense", "backward", "0", "input.1").in_cell
+        'output_1'
+        """
+        side, other = ("input", "output") if self.place.startswith("input") else ("output", "input")
+        return (other if self.is_backward else side) + self.place[len(side) :].replace(".", "_")
+
+
+class SeriesName(NamedTuple):
+    """The parts of the name of a series.
+
+    Attributes:
+        kind: "loss", "grad", "grad_in", "param", "bias", "update", "total", "scalar", "state", "scale", "cell", "end"
+            (of a statistic), "seconds", or "logged" by the user.
+        owner: the parameter or Cell; of a state the parameter too.
+        statistic: "norm", "max" or "min".
+        state: the name of the optimizer's state, or "".
+    """
+
+    kind: str
+    owner: str
+    statistic: str = "norm"
+    state: str = ""
+
+    @property
+    def is_parameter(self) -> bool:
+        """Whether it is the norm of a parameter."""
+        return self.kind in ("param", "bias") and self.statistic == "norm"
+
+
+def entered(gradient: str) -> str:
+    """Return the name of a gradient as it enters the optimizer, by its name as it arrives."""
+    return f"{gradient}_in"
+
+
+def kind_of(name: str) -> str:
+    """Return the kind of a series.
+
+    >>> kind_of("fc.weight.grad"), kind_of("loss"), kind_of("optimizer.global_norm"), kind_of("optimizer.learning_rate")
+    ('grad', 'loss', 'total', 'scalar')
+    """
+    last = name.rpartition(".")[2]
+    if last in _LAST:
+        return "bias" if last == "param" and name.endswith((".bias.param", ".beta.param")) else _LAST[last]
+    if name.startswith("Cell."):
+        return "cell"
+    if "loss_scale" in name:
+        return "scale"
+    if name.startswith("optimizer"):
+        return "scalar" if _is_scalar(*name.split(".")) else "state"
+    return "loss" if name.startswith("loss") and _is_number(name[4:] or "0") else "logged"
+
+
+def _is_scalar(optimizer: str, *parts: str) -> bool:
+    """Return whether the parts name a number of an optimizer, perhaps of one group: its states belong to parameters."""
+    number = _is_number(optimizer[len("optimizer") :] or "0")
+    is_group = len(parts) == 2 and _is_number(parts[1])
+    return number and (len(parts) == 1 or is_group) and parts[0].replace("_", "a").isalnum()
+
+
+def parse(name: str) -> SeriesName:
+    """Take the name of a series apart.
+
+    >>> parse("fc.weight.grad.max"), parse("optimizer.moment1.fc.weight")[1:]
+    (SeriesName(kind='grad', owner='fc.weight', statistic='max', state=''), ('fc.weight', 'norm', 'moment1'))
+    """
+    whole, statistic = name, "norm"
+    if name.endswith(_ENDS):
+        whole, _, statistic = name.rpartition(".")
+    kind = kind_of(whole)
+    if kind == "state":
+        _, state, owner = [*whole.split(".", 2), "", ""][:3]
+        return SeriesName(kind, owner, statistic, state)
+    return SeriesName(kind, whole.rpartition(".")[0], statistic)
+
+
+def slot_of(name: str) -> Slot | None:
+    """Return the place of a tensor of a Cell by the name of its series; None for other series.
+
+    >>> slot_of("Cell.fc.Dense.backward.0.input.1.max")
+    Slot(cell='Cell.fc.Dense', direction='backward', call='0', place='input.1')
+    """
+    whole = name[: -len(".max")] if name.endswith(_ENDS) else name
+    key, *rest = whole.rsplit(".", 4)
+    if len(rest) < 4 or not key.startswith("Cell."):
+        return None
+    direction, call, side, place = rest
+    is_known = direction in (_FORWARD, _BACKWARD) and side in ("input", "output")
+    return Slot(key, direction, call, f"{side}.{place}") if is_known and _is_number(call + place) else None
+
+
+def state_kind(name: str) -> str:
+    """Return the optimizer and the kind of one of its states: "optimizer.moment1"."""
+    return ".".join(name.split(".", 2)[:2])
+
+
+# -- tensors of dumps: the name of an entry, and the place in it ------------------------------------------------------
+
+GRADIENT, PARAMETER, ACTIVATION, RELU = "gradient", "parameter", "activation", "relu"
+
+
+def kinds_of_tensor(name: str) -> frozenset[str]:
+    """Return the kinds of a tensor of a dump; nothing of a learning rate, which may stay, jump and fall to zero.
+
+    >>> sorted(kinds_of_tensor("Functional.relu.0.forward.output.0")), kinds_of_tensor("Adam.0.forward.0.learning_rate")
+    (['activation', 'any', 'relu'], frozenset())
+    """
+    parts = name.split(".")
+    ended = parts[:-1] if _is_number(parts[-1]) else parts
+    if ended[-1] == "learning_rate" and len(ended) > 3 and ended[-3] == _FORWARD and _is_number(ended[-2]):
+        return frozenset()
+    inner = parts[1:-1]
+    found = {"any"}
+    found.update({GRADIENT} if "parameters_grad" in inner else ())
+    found.update({PARAMETER} if "parameters" in inner else ())
+    if "output" in inner and ".forward" in name:
+        found.add(ACTIVATION)
+        found.update({RELU} if _is_of_relu([part.lower() for part in parts]) else ())
+    return frozenset(found)
+
+
+def _is_of_relu(parts: list[str]) -> bool:
+    for place, part in enumerate(parts[2:-1], 2):
+        if part == _FORWARD and parts[place + 1].startswith("output"):
+            return _is_number(parts[place - 1]) and "relu" in parts[place - 2]
+        if part == _FORWARD and place + 2 < len(parts) and parts[place + 2].startswith("output"):
+            return _is_number(parts[place + 1]) and parts[place - 1].startswith("relu")
+    return False
+
+
+def layer_kind(name: str) -> str:
+    """Return the name of a Cell's tensor without the numbers of layers; "" where no layer has a number.
+
+    >>> layer_kind("Cell.blocks.3.fc.Dense.parameters_grad.0.weight.0"), layer_kind("Cell.fc.Dense.forward.0.output.0")
+    ('Cell.blocks.*.fc.Dense.parameters_grad.*.weight.0', '')
+    """
+    own = name.partition(".forward.")[0].partition(".parameters")[0].split(".")
+    if own[0] != "Cell" or not any(map(_is_number, own[1:-1])):
+        return ""
+    first, *inner, last = name.split(".")
+    return ".".join([first, *("*" if _is_number(part) else part for part in inner), last])
+
+
+def _is_number(text: str) -> bool:
+    return text.isdecimal()
