@@ -248,7 +248,7 @@ def test_exchanged_inputs_of_a_cell_that_is_called_twice_are_wiring(compare):
 
     (a, stack_a, tree_a), (b, stack_b, tree_b) = net([0, 1]), net([1, 0])
     first = compare([a], [b], {"a": stack_a, "b": stack_b}, {"a": tree_a, "b": tree_b}).first
-    assert (first.kind, first.name) == ("wiring", "Primitive.matmul.MatMul.0.forward")
+    assert (first.kind, first.name) == ("wiring", "Cell.critic.Critic.forward.0")
     assert first.sentence.endswith("comes from Functional.tanh.0.forward in A, from Functional.sin.0.forward in B")
 
 

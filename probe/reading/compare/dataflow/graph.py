@@ -400,7 +400,7 @@ class Graph:
             return slot.is_input
         if slot.is_input and slot.verdict == OTHER_BITS and is_permuted(slot):
             return max(self.producer_nodes(node, slot.place)) == NONE
-        if not _form_differs(slot, self._mixed):
+        if self.alignment.vocabulary.is_foreign or not _form_differs(slot, self._mixed):
             return False
         if slot.is_input:  # a recorded call that made it has the difference
             return max(self.producer_nodes(node, slot.place)) == NONE
