@@ -193,7 +193,7 @@ class Flow:
             if latest == place - 1 or (cell is not None and self.cells[latest] == cell):
                 return latest, None, latest
             if not (key[0] == _BOOL or is_constant(record)):
-                return latest, None, latest
+                return latest, None, _OUTSIDE
             if len(producers) == 1 and key not in self._parameters and self._is_made_of_constants(latest):
                 return latest, None, latest
         return _OUTSIDE, self._own_parameter(place, key), _OUTSIDE

@@ -39,6 +39,8 @@ from probe.reading.compare.origins.origin import (
     Origin,
     Site,
 )  # fmt: skip
+from probe.reading.compare.origins.rules import OTHER_CLASS
+from probe.reading.compare.origins.updates import other_classes
 from probe.reading.compare.pairing.alignment import NONE
 from probe.reading.dumps import entry_name, text
 from probe.reading.dumps.dump import Dump
@@ -136,6 +138,9 @@ class Describer:
         if finding.kind == OUTSIDE:
             where = self._where(finding.node)
             return say("compare.outside", name=name, place=place, where=where, numbers=numbers)
+        if finding.why == OTHER_CLASS.why:
+            left, right = other_classes(self._graph, finding.node)
+            return say("compare.other_optimizer", left=left, right=right, name=name)
         if finding.kind == OPTIMIZER and slot is not None:
             change = self._change(finding.source)
             return update_sentence(self._graph, finding.node, slot, change, self._dumps[1].step)

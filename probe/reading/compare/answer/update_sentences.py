@@ -9,7 +9,7 @@ import math
 from probe.findings.sentence import NOTHING, Sentence, clauses, say
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.judging.verdicts import HARD, Slot
-from probe.reading.compare.origins.updates import is_missing, number_name, other_classes
+from probe.reading.compare.origins.updates import is_missing, number_name
 from probe.reading.dumps import text
 from probe.reading.dumps.entry_name import API, GRADIENT
 from probe.reading.dumps.updates import GRADIENTS, NUMBERS, STATES, number
@@ -32,24 +32,24 @@ def update_sentence(graph: Graph, node: int, slot: Slot, change: Sentence, step:
     when = NOTHING if step is None else say("compare.in_step", step=step)
     if slot.place.startswith(NUMBERS):
         return _number(slots, slot, when, name)
-    classes = other_classes(graph, node)
-    if classes:
-        return say("compare.other_optimizer", left=classes[0], right=classes[1], when=when, name=name)
     if is_missing(slot):
         return _missing(slots, slot, when, name)
     if slot.place.startswith(GRADIENTS):
         return _gradients(graph, node, change, when)
     if slot.place.startswith(STATES):
-        state = slot.place[len(STATES) :]
-        left, right = (
-            text.fact(side.get("Norm")) if is_tensor(side) else say("compare.none") for side in (slot.a, slot.b)
-        )
-        more = sum(item.verdict in HARD and item.place.startswith(STATES) for item in slots) - 1
-        if more:
-            return say("compare.states", state=state, more=more, left=left, right=right, when=when, name=name)
-        return say("compare.state_before", state=state, left=left, right=right, when=when, name=name)
+        return _state(slots, slot, when, name)
     place = slot.place.partition(".")[2].partition(".")[2] or slot.place
     return say("compare.after_update", place=place, when=when, name=name)
+
+
+def _state(slots: list[Slot], slot: Slot, when: Sentence, name: str) -> Sentence:
+    """Return that states differ before an update."""
+    state = slot.place[len(STATES) :]
+    left, right = (text.fact(side.get("Norm")) if is_tensor(side) else say("compare.none") for side in (slot.a, slot.b))
+    more = sum(item.verdict in HARD and item.place.startswith(STATES) for item in slots) - 1
+    if more:
+        return say("compare.states", state=state, more=more, left=left, right=right, when=when, name=name)
+    return say("compare.state_before", state=state, left=left, right=right, when=when, name=name)
 
 
 def _number(slots: list[Slot], slot: Slot, when: Sentence, name: str) -> Sentence:

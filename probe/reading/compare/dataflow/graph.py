@@ -8,79 +8,42 @@ or tainted. Taint passes through a value that merely agrees in statistics, and e
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from typing import Any
 
+from probe.reading.compare.dataflow.nodes import Nodes
+from probe.reading.compare.dataflow.structure import Structure
 from probe.reading.compare.judging.verdicts import (
     BITS,
     HARD,
     NOT_COMBINED,
     NUMBERS_EQUAL,
-    OTHER_BITS,
     Slot,
-    is_permuted,
-    is_state,
 )
 from probe.reading.compare.pairing.alignment import NONE, Alignment, Pair
 from probe.reading.dumps.dump import Dump
-from probe.reading.dumps.entry_name import API, BACKWARD, CELL, FORWARD, GRADIENT, EntryName
-from probe.reading.dumps.flow import Flow, Link, content_key, is_constant
-from probe.reading.dumps.updates import NUMBERS, is_update
-from probe.reading.dumps.values import is_tensor, leaves
+from probe.reading.dumps.entry_name import API, BACKWARD, CELL, FORWARD, GRADIENT
+from probe.reading.dumps.flow import is_constant
+from probe.reading.dumps.updates import NUMBERS
 
 _PASSES = 12
-#: calls whose output has the elements of an input in other places; those that may; those that work on each alone
-_PERMUTES = re.compile(r"[._](transpose|permute|swapaxes|swapdims|roll|flip|movedim|moveaxis|rot90|t|T)_?$", re.I)
-_MOVES = re.compile(
-    r"[._](transpose|permute|swapaxes|swapdims|roll|flip|movedim|moveaxis|rot90|t|reshape|view|flatten|squeeze|unsqueeze|"
-    r"expanddims|expand_dims|contiguous|cast|to|astype|unstack|split|chunk|concat|cat|stack|tile|repeat|"
-    r"repeat_interleave|repeat_elements|broadcast_to|expand|expand_as|gather|gather_elements|index_select|take|"
-    r"__getitem__|select|stridedslice|slice|sort|topk|unfold|fold|pixel_shuffle|pixel_unshuffle|channel_shuffle|pad)_?$",
-    re.IGNORECASE,
-)
-_ALONE = re.compile(
-    r"[._](_*[ri]?(add|sub|mul|truediv|div|neg|pow|eq|ne|lt|le|gt|ge|and|or|xor|invert)_*|add_ext|sub_ext|multiply|"
-    r"divide|realdiv|equal|not_equal|less|greater|where|masked_fill|clamp|clip|abs|exp|log|sqrt|rsqrt|square|reciprocal|"
-    r"relu|gelu|silu|sigmoid|tanh|softplus|elu|leaky_relu|erf|sin|cos|maximum|minimum|logical_\w+|bool|float|half|"
-    r"tensoradd|cast|stop_gradient|identity)_?$",
-    re.IGNORECASE,
-)
-
-
 #: a possible cause: a node, and the input through which it acts ("" for no single input)
 Cause = tuple[int, str]
 
 
-class Graph:
-    """Nodes are pairs, or calls without a partner.
-
-    Args:
-        alignment: the pairs.
-        pairs: the same, in order.
-        slots: for each the places with their verdicts.
-        dumps: A and B.
+class Graph(Nodes):
+    """The nodes and their causes.
 
     Attributes:
         off: whether a node has a value that is off.
         tainted: whether a cause of a node is off or tainted.
-        soft: the first node with a harmless-looking difference (an argument, a call more) that this may follow from.
+        structure: the structural differences.
+        soft: the first node with a structural difference that this may follow from.
     """
 
     def __init__(
         self, alignment: Alignment, pairs: list[Pair], slots: list[list[Slot]], dumps: tuple[Dump, Dump]
     ) -> None:
-        self.alignment, self.pairs, self.slots = alignment, pairs, slots
-        self._dumps = dumps
-        self._nodes = [[NONE] * len(flow.names) for flow in alignment.flows]
-        for node, pair in enumerate(pairs):
-            for nodes, place in zip(self._nodes, pair[:2]):
-                if place != NONE:
-                    nodes[place] = node
-        self._parts = [self._own_parts(pair) for pair in pairs]
-        self._mixed = (
-            not alignment.vocabulary.is_foreign and len(alignment.flows[0].dtypes | alignment.flows[1].dtypes) > 1
-        )
+        super().__init__(alignment, pairs, slots, dumps)
         self.off = [any(slot.verdict in HARD for slot in found) for found in slots]
         for node, pair in enumerate(pairs):
             self.off[node] = self.off[node] or self._lost_backward(pair)
@@ -88,85 +51,8 @@ class Graph:
         whole: list[Cause] = [(node, "") for node in range(len(pairs))]
         self.causes = [self._causes(node, whole) for node in range(len(pairs))]
         self.tainted = self._taint()
-        self.soft = self._soften()
-
-    def flow(self, node: int) -> tuple[Flow, int]:
-        """Return the flow and the place of a node, on the side of B where it is there."""
-        pair = self.pairs[node]
-        return (self.alignment.flows[1], pair.b) if pair.b != NONE else (self.alignment.flows[0], pair.a)
-
-    def entry(self, node: int) -> Any:
-        """Return the entry of a node."""
-        return self._dumps[int(self.pairs[node].b != NONE)].data[self.name(node)]
-
-    def name(self, node: int) -> str:
-        """Return the name of a node, that in B where it is there."""
-        flow, place = self.flow(node)
-        return flow.names[place]
-
-    def parts(self, node: int) -> EntryName:
-        """Return the name of a node, taken apart."""
-        return self._parts[node]
-
-    def _own_parts(self, pair: Pair) -> EntryName:
-        a, b = self.alignment.flows
-        return b.parts[pair.b] if pair.b != NONE else a.parts[pair.a]
-
-    def is_container(self, node: int) -> bool:
-        """Return whether this is a Cell whose work is that of the calls in it."""
-        flow, place = self.flow(node)
-        return flow.names[place] in flow.containers
-
-    def is_update(self, node: int) -> bool:
-        """Return whether this is the update of an optimizer."""
-        parts = self._parts[node]
-        return parts.kind == CELL and is_update(parts, self.entry(node))
-
-    def links(self, node: int, place: str) -> tuple[Link | None, Link | None]:
-        """Return the links of an input, in A and in B."""
-        pair = self.pairs[node]
-        found: list[Link | None] = []
-        for flow, own in zip(self.alignment.flows, (pair.a, pair.b)):
-            links = flow.links[own] if own != NONE else ()
-            found.append(next((link for link in links if link.place == place), None))
-        return found[0], found[1]
-
-    def producer_nodes(self, node: int, place: str) -> tuple[int, int]:
-        """Return the nodes that made an input, in A and in B; -1 for outside."""
-        links = self.links(node, place)
-        found = [
-            NONE if link is None or link.producer < 0 else nodes[link.producer]
-            for link, nodes in zip(links, self._nodes)
-        ]
-        return found[0], found[1]
-
-    def root_nodes(self, node: int, place: str) -> tuple[int, int]:
-        """Return the nodes that first made the content of an input, in A and in B; -1 for outside."""
-        links = self.links(node, place)
-        found = [NONE if link is None or link.root < 0 else nodes[link.root] for link, nodes in zip(links, self._nodes)]
-        return found[0], found[1]
-
-    def node_of(self, flow: Flow, place: int) -> int:
-        """Return the node of an entry of one side."""
-        return self._nodes[int(flow is self.alignment.flows[1])][place]
-
-    def uses_other_output(self, node: int, place: str) -> bool:
-        """Return whether the two sides take an input from two different outputs of the calls that made it."""
-        found = []
-        for link, flow, dump in zip(self.links(node, place), self.alignment.flows, self._dumps):
-            if link is None or link.producer < 0:
-                return False
-            key = content_key(link.record)
-            entry = dump.data[flow.names[link.producer]]
-            outputs = leaves(entry.get("output") if isinstance(entry, dict) else None)
-            found.append({name for name, leaf in outputs if is_tensor(leaf) and content_key(leaf) == key})
-        return bool(found[0] and found[1]) and not found[0] & found[1]
-
-    def state_of(self, node: int, cell: str) -> list[str]:
-        """Return the parameters of a Cell that its forward changes, in order."""
-        entry = self._dumps[int(self.pairs[node].b != NONE)].data.get(cell)
-        names = entry.get("parameters") if isinstance(entry, dict) else None
-        return [name for name in names if is_state(name)] if isinstance(names, dict) else []
+        self.structure = Structure(self)
+        self.soft = self.structure.spread(self.causes)
 
     def _lost_backward(self, pair: Pair) -> bool:
         """Return whether this is a backward that the other side's paired forward does not have."""
@@ -297,48 +183,6 @@ class Graph:
             cell = flow.cells[own] if own is not None else None
         yield from (other for other in self._inside.get(f"{side} ", ()) if other < node)
 
-    def outermost(self, node: int, place: str) -> tuple[int, str]:
-        """Return the outermost Cell that is given the same input, and its place there; the call itself without one."""
-        found = node, place
-        wanted = [content_key(link.record) if link else None for link in self.links(node, place)]
-        flow, own = self.flow(node)
-        cell = flow.cells[own]
-        while cell is not None and None not in wanted:
-            around = self.node_of(flow, flow.position[cell]) if cell in flow.position else NONE
-            if around == NONE or NONE in self.pairs[around][:2]:
-                break
-            sides = [link for link, key in zip(self._inputs(around), wanted) if key in link.values()]
-            places = [next(name for name, own in link.items() if own == key) for link, key in zip(sides, wanted)]
-            if len(places) < 2 or places[0] != places[1]:
-                break
-            found = around, places[0]
-            cell = flow.cells[flow.position[cell]]
-        return found
-
-    def _inputs(self, node: int) -> list[dict[str, Any]]:
-        """Return place -> content of the inputs of a pair, in A and in B."""
-        return [
-            {link.place: content_key(link.record) for link in flow.links[own]}
-            for flow, own in zip(self.alignment.flows, self.pairs[node][:2])
-        ]
-
-    def is_outside(self, node: int, place: str) -> bool:
-        """Return whether an input has no producer on either side and is no parameter."""
-        if place.startswith("parameters"):
-            return False
-        pair = self.pairs[node]
-        for flow, own in zip(self.alignment.flows, (pair.a, pair.b)):
-            for link in flow.links[own] if own != NONE else ():
-                if link.place == place:
-                    if link.producer >= 0 or link.parameter is not None:
-                        return False
-                    break
-        return True
-
-    def slot(self, node: int, place: str) -> Slot | None:
-        """Return the verdict on a place; None where there is none."""
-        return next((slot for slot in self.slots[node] if slot.place == place), None)
-
     def _ends(self, node: int, place: str) -> bool:
         """Return whether taint ends at an input: its bits agree, or it is an equal integer or constant."""
         slot = self.slot(node, place) if place else None
@@ -347,96 +191,3 @@ class Graph:
         if slot.verdict != NUMBERS_EQUAL:
             return False
         return str(slot.a.get("dtype")).startswith(("Int", "UInt", "Bool")) or is_constant(slot.a)
-
-    def _soften(self) -> list[int]:
-        soft = [node if self.is_soft(node) else NONE for node in range(len(self.pairs))]
-        for _ in range(_PASSES if max(soft, default=NONE) != NONE else 0):
-            changed = False
-            for node, causes in enumerate(self.causes):
-                if soft[node] != NONE:
-                    continue
-                for cause, place in causes:
-                    if soft[cause] != NONE and not self._ends_softly(node, place, cause, soft[cause]):
-                        soft[node], changed = soft[cause], True
-                        break
-            if not changed:
-                break
-        return soft
-
-    def _ends_softly(self, node: int, place: str, cause: int, source: int) -> bool:
-        """Return whether a value is surely the same, so that a change before it is harmless here.
-
-        Equal numbers are no proof after a call that puts elements in other places, as ``transpose`` does.
-        """
-        slot = self.slot(node, place) if place else None
-        if slot is None or slot.verdict not in (BITS, NUMBERS_EQUAL) or _form_differs(slot, self._mixed):
-            return False
-        if slot.verdict == BITS or is_constant(slot.a):
-            return True
-        is_alone = NONE in self.pairs[source][:2]
-        if _PERMUTES.search(self._parts[source].key) and not is_alone:
-            return False  # permuted heads stay permuted through all that works on each of them alone
-        key = self._parts[cause].key
-        may_move = not is_alone or _MOVES.search(self._parts[source].key)
-        return not (may_move and (cause == source or _MOVES.search(key) or _ALONE.search(key)))
-
-    def is_soft(self, node: int) -> bool:
-        """Return whether a node has a difference that may be harmless: an argument, a dtype, an added call."""
-        pair, direction = self.pairs[node], self._parts[node].direction
-        if (
-            self.alignment.vocabulary.is_foreign
-        ):  # two frameworks have other calls and dtypes everywhere; numbers alone tell
-            return direction == FORWARD and any(self._is_soft_slot(node, slot) for slot in self.slots[node])
-        if NONE in (pair.a, pair.b):
-            return direction == FORWARD and not self.is_container(node)
-        if direction == BACKWARD:
-            return False
-        if pair.how == "replaced":
-            return True
-        return any(self._is_soft_slot(node, slot) for slot in self.slots[node]) or bool(self.wirings(node))
-
-    def _is_soft_slot(self, node: int, slot: Slot) -> bool:
-        if slot.verdict == "argument":
-            return slot.is_input
-        if slot.is_input and slot.verdict == OTHER_BITS and is_permuted(slot):
-            return max(self.producer_nodes(node, slot.place)) == NONE
-        if self.alignment.vocabulary.is_foreign or not _form_differs(slot, self._mixed):
-            return False
-        if slot.is_input:  # a recorded call that made it has the difference
-            return max(self.producer_nodes(node, slot.place)) == NONE
-        return not any(_form_differs(other, self._mixed) for other in self.slots[node] if other.is_input)
-
-    def wirings(self, node: int) -> list[str]:
-        """Return the inputs whose content comes from calls that are no partners."""
-        pair = self.pairs[node]
-        if NONE in (pair.a, pair.b):
-            return []
-        links_a, links_b = self.alignment.flows[0].links[pair.a], self.alignment.flows[1].links[pair.b]
-        if len(links_a) != len(links_b):
-            of_a = {link.place: link for link in links_a}
-            links_b = tuple(link for link in links_b if link.place in of_a)
-            links_a = tuple(of_a[link.place] for link in links_b)
-        return [
-            left.place
-            for left, right in zip(links_a, links_b)
-            if left.root >= 0 and right.root >= 0 and self.alignment.b_of.get(left.root) != right.root
-            if self.alignment.b_of.get(left.producer, NONE) != right.producer  # else the change is before that call
-            if not self._is_one_loosely(left, right)
-        ]
-
-    def _is_one_loosely(self, left: Link, right: Link) -> bool:
-        """Return whether an input comes from partners after all, if views and permutations are looked through."""
-        root_a, root_b = (flow.loose_root(link) for flow, link in zip(self.alignment.flows, (left, right)))
-        return root_a != NONE and self.alignment.b_of.get(root_a) == root_b
-
-
-def _form_differs(slot: Slot, is_mixed: bool) -> bool:
-    """Return whether two tensors have other shapes or, where a dump has several, other dtypes."""
-    a, b = slot.a, slot.b
-    if type(a) is not dict or type(b) is not dict or "shape" not in a or "shape" not in b:
-        return False
-    if a["shape"] != b["shape"]:
-        return True
-    if not is_mixed or a.get("dtype") == b.get("dtype"):
-        return False
-    return str(a.get("dtype")).rpartition(".")[2] != str(b.get("dtype")).rpartition(".")[2]

@@ -26,7 +26,7 @@ def changed_calls(graph: Graph) -> Iterator[int]:
     for node, pair in enumerate(graph.pairs):
         if NONE in pair[:2] or pair.how == REPLACED or graph.soft[node] != node or graph.tainted[node]:
             continue
-        if graph.parts(node).direction != FORWARD or graph.off[node] or graph.wirings(node):
+        if graph.parts(node).direction != FORWARD or graph.off[node] or graph.structure.wirings(node):
             continue
         slots = [slot for slot in graph.slots[node] if is_tensor(slot.a) and is_tensor(slot.b)]
         given = [slot.verdict for slot in slots if slot.is_input]

@@ -308,7 +308,7 @@ class OriginFinder:
                 return self._from_outside(node, slot)
         if argument := next((slot for slot in inputs if slot.verdict == "argument"), None):
             return Finding(ARGUMENT, node, argument.place)
-        wirings = graph.wirings(node)
+        wirings = graph.structure.wirings(node)
         if wirings:
             producers = graph.producer_nodes(node, wirings[0])
             alone = [producer for producer in producers if producer != NONE and NONE in graph.pairs[producer][:2]]

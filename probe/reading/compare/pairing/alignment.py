@@ -11,13 +11,14 @@ from typing import Any, NamedTuple
 from probe.reading.compare.distances.bounds import distance
 from probe.reading.compare.frameworks.vocabulary import Vocabulary
 from probe.reading.compare.pairing.between import match_between
+from probe.reading.compare.pairing.contents import equal_calls, first_numbers, first_output, shape_of
 from probe.reading.compare.pairing.crossed import crossed_cells
 from probe.reading.compare.pairing.sequence import match
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import API, CELL, FORWARD, GRADIENT
-from probe.reading.dumps.flow import Flow, backward_name, content_key
+from probe.reading.dumps.flow import Flow, backward_name
 from probe.reading.dumps.frames import user_frame
-from probe.reading.dumps.values import element_count, is_tensor, leaves, plain, real
+from probe.reading.dumps.values import element_count, is_tensor, leaves, plain
 
 #: how a pair was found
 EXACT, COUNTED, MOVED, RENAMED, MAPPED, STATISTICS, REPLACED = (
@@ -226,7 +227,7 @@ class Alignment:
             names_a = [self.vocabulary.call(0, flow_a.parts[place]) for place in left_a]
             names_b = [self.vocabulary.call(1, flow_b.parts[place]) for place in left_b]
             if level == CONTENT:
-                found: Iterable[tuple[int, int]] = self._equal_calls(left_a, left_b)
+                found: Iterable[tuple[int, int]] = equal_calls(self.flows, self.entry, (left_a, left_b))
             elif names_a == names_b:
                 found = ((i, i) for i in range(len(left_a)))
             elif level == 3:
@@ -238,24 +239,6 @@ class Alignment:
             for i, j in found:
                 if level < 3 or names_a == names_b or self._between(left_a[i], left_b[j], places_a, places_b):
                     self.pair(left_a[i], left_b[j], self._how(left_a[i], left_b[j], level))
-
-    def _equal_calls(self, left_a: list[int], left_b: list[int]) -> list[tuple[int, int]]:
-        """Return calls of one API with equal inputs, in whichever order they stand; the k-th of several is the k-th."""
-        found: list[dict[Hashable, list[int]]] = [{}, {}]
-        for side, places in enumerate((left_a, left_b)):
-            flow = self.flows[side]
-            for number, place in enumerate(places):
-                entry = self.entry(side, place)
-                given = leaves(entry.get("input_args")) if isinstance(entry, dict) else []
-                contents = tuple((key, _content(leaf)) for key, leaf in given)
-                if any(content is not None for _, content in contents):
-                    found[side].setdefault((flow.parts[place].api, contents), []).append(number)
-        return sorted(
-            pair
-            for key, numbers in found[0].items()
-            if len(numbers) == len(found[1].get(key, ()))
-            for pair in zip(numbers, found[1][key])
-        )
 
     def _line(self, side: int, place: int) -> Hashable:
         """Return the line of the user's code that made a call: its text and function; the place where none is known."""
@@ -286,7 +269,7 @@ class Alignment:
 
     def _misfit(self, a: int, b: int) -> float:
         """Return how little two calls fit: how far apart their outputs are, and one more for other words."""
-        records = [_first_output(self.entry(side, place)) for side, place in enumerate((a, b))]
+        records = [first_output(self.entry(side, place)) for side, place in enumerate((a, b))]
         if None in records or self.shapes(0, a, "output") != self.shapes(1, b, "output"):
             return math.inf
         return min(distance(*records).rel_l2 or 0.0, 1.0) + (not self.is_one_call(a, b))
@@ -360,7 +343,7 @@ class Alignment:
         """
         entry = self.entry(side, place)
         found = leaves(entry.get(key)) if isinstance(entry, dict) else []
-        shapes = [_shape(record) for _, record in found if is_tensor(record)]
+        shapes = [shape_of(record) for _, record in found if is_tensor(record)]
         if not self.vocabulary.is_foreign:
             return tuple(shapes)
         return frozenset(map(element_count, shapes)) if key == "parameters" else tuple(map(element_count, shapes[:1]))
@@ -378,12 +361,12 @@ class Alignment:
         entry = self.entry(side, place)
         if self.vocabulary.is_foreign and isinstance(entry, dict):
             size = self.shapes(side, place, "output")
-            output = _first_numbers(entry) or (side, place)
+            output = first_numbers(entry) or (side, place)
             return (size, output) if level == 1 else (name, size, output)
         if level == 2 or not isinstance(entry, dict):
             return name
         given = leaves(entry.get("input_args"))
-        shapes = tuple(_shape(leaf) for _, leaf in given if is_tensor(leaf))
+        shapes = tuple(shape_of(leaf) for _, leaf in given if is_tensor(leaf))
         if level == 1:
             return name, shapes
         return name, shapes, tuple(repr(plain(leaf)) for _, leaf in given if leaf is not None and not is_tensor(leaf))
@@ -407,24 +390,3 @@ def _place_only(alignment: Alignment, side: int, place: int) -> Hashable:
 def _attribute_only(alignment: Alignment, side: int, place: int) -> Hashable:
     parts = alignment.flows[side].parts[place]
     return parts.path.rpartition(".")[2], parts.number
-
-
-def _content(leaf: Any) -> Hashable:
-    return (content_key(leaf), _shape(leaf)) if is_tensor(leaf) else repr(plain(leaf))
-
-
-def _first_output(entry: Any) -> Any:
-    found = leaves(entry.get("output")) if isinstance(entry, dict) else []
-    return next((leaf for _, leaf in found if is_tensor(leaf)), None)
-
-
-def _first_numbers(entry: dict[str, Any]) -> tuple[str, ...]:
-    """Return the numbers of the first output, so rounded that two frameworks agree; () where they tell nothing."""
-    record = _first_output(entry) or {}
-    numbers = [real(record.get(key)) for key in ("Norm", "Max", "Min")]
-    return () if None in numbers or not numbers[0] else tuple(f"{number:.2e}" for number in numbers)
-
-
-def _shape(record: Any) -> tuple[int, ...] | None:
-    shape = record.get("shape")
-    return tuple(shape) if element_count(shape) is not None else None

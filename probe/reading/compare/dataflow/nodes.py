@@ -1,0 +1,158 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The nodes of two paired dumps: each a pair of calls, or a call that only one side has, with its inputs' producers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from probe.reading.compare.judging.verdicts import Slot, is_state
+from probe.reading.compare.pairing.alignment import NONE, Alignment, Pair
+from probe.reading.dumps.dump import Dump
+from probe.reading.dumps.entry_name import CELL, EntryName
+from probe.reading.dumps.flow import Flow, Link, content_key
+from probe.reading.dumps.updates import is_update
+from probe.reading.dumps.values import is_tensor, leaves
+
+
+class Nodes:
+    """Nodes are pairs, or calls without a partner.
+
+    Args:
+        alignment: the pairs.
+        pairs: the same, in order.
+        slots: for each the places with their verdicts.
+        dumps: A and B.
+    """
+
+    def __init__(
+        self, alignment: Alignment, pairs: list[Pair], slots: list[list[Slot]], dumps: tuple[Dump, Dump]
+    ) -> None:
+        self.alignment, self.pairs, self.slots = alignment, pairs, slots
+        self._dumps = dumps
+        self._nodes = [[NONE] * len(flow.names) for flow in alignment.flows]
+        for node, pair in enumerate(pairs):
+            for nodes, place in zip(self._nodes, pair[:2]):
+                if place != NONE:
+                    nodes[place] = node
+        self._parts = [self._own_parts(pair) for pair in pairs]
+
+    def flow(self, node: int) -> tuple[Flow, int]:
+        """Return the flow and the place of a node, on the side of B where it is there."""
+        pair = self.pairs[node]
+        return (self.alignment.flows[1], pair.b) if pair.b != NONE else (self.alignment.flows[0], pair.a)
+
+    def entry(self, node: int) -> Any:
+        """Return the entry of a node."""
+        return self._dumps[int(self.pairs[node].b != NONE)].data[self.name(node)]
+
+    def name(self, node: int) -> str:
+        """Return the name of a node, that in B where it is there."""
+        flow, place = self.flow(node)
+        return flow.names[place]
+
+    def parts(self, node: int) -> EntryName:
+        """Return the name of a node, taken apart."""
+        return self._parts[node]
+
+    def _own_parts(self, pair: Pair) -> EntryName:
+        a, b = self.alignment.flows
+        return b.parts[pair.b] if pair.b != NONE else a.parts[pair.a]
+
+    def is_container(self, node: int) -> bool:
+        """Return whether this is a Cell whose work is that of the calls in it."""
+        flow, place = self.flow(node)
+        return flow.names[place] in flow.containers
+
+    def is_update(self, node: int) -> bool:
+        """Return whether this is the update of an optimizer."""
+        parts = self._parts[node]
+        return parts.kind == CELL and is_update(parts, self.entry(node))
+
+    def links(self, node: int, place: str) -> tuple[Link | None, Link | None]:
+        """Return the links of an input, in A and in B."""
+        pair = self.pairs[node]
+        found: list[Link | None] = []
+        for flow, own in zip(self.alignment.flows, (pair.a, pair.b)):
+            links = flow.links[own] if own != NONE else ()
+            found.append(next((link for link in links if link.place == place), None))
+        return found[0], found[1]
+
+    def producer_nodes(self, node: int, place: str) -> tuple[int, int]:
+        """Return the nodes that made an input, in A and in B; -1 for outside."""
+        links = self.links(node, place)
+        found = [
+            NONE if link is None or link.producer < 0 else nodes[link.producer]
+            for link, nodes in zip(links, self._nodes)
+        ]
+        return found[0], found[1]
+
+    def root_nodes(self, node: int, place: str) -> tuple[int, int]:
+        """Return the nodes that first made the content of an input, in A and in B; -1 for outside."""
+        links = self.links(node, place)
+        found = [NONE if link is None or link.root < 0 else nodes[link.root] for link, nodes in zip(links, self._nodes)]
+        return found[0], found[1]
+
+    def node_of(self, flow: Flow, place: int) -> int:
+        """Return the node of an entry of one side."""
+        return self._nodes[int(flow is self.alignment.flows[1])][place]
+
+    def uses_other_output(self, node: int, place: str) -> bool:
+        """Return whether the two sides take an input from two different outputs of the calls that made it."""
+        found = []
+        for link, flow, dump in zip(self.links(node, place), self.alignment.flows, self._dumps):
+            if link is None or link.producer < 0:
+                return False
+            key = content_key(link.record)
+            entry = dump.data[flow.names[link.producer]]
+            outputs = leaves(entry.get("output") if isinstance(entry, dict) else None)
+            found.append({name for name, leaf in outputs if is_tensor(leaf) and content_key(leaf) == key})
+        return bool(found[0] and found[1]) and not found[0] & found[1]
+
+    def state_of(self, node: int, cell: str) -> list[str]:
+        """Return the parameters of a Cell that its forward changes, in order."""
+        entry = self._dumps[int(self.pairs[node].b != NONE)].data.get(cell)
+        names = entry.get("parameters") if isinstance(entry, dict) else None
+        return [name for name in names if is_state(name)] if isinstance(names, dict) else []
+
+    def outermost(self, node: int, place: str) -> tuple[int, str]:
+        """Return the outermost Cell that is given the same input, and its place there; the call itself without one."""
+        found = node, place
+        wanted = [content_key(link.record) if link else None for link in self.links(node, place)]
+        flow, own = self.flow(node)
+        cell = flow.cells[own]
+        while cell is not None and None not in wanted:
+            around = self.node_of(flow, flow.position[cell]) if cell in flow.position else NONE
+            if around == NONE or NONE in self.pairs[around][:2]:
+                break
+            sides = [link for link, key in zip(self._inputs(around), wanted) if key in link.values()]
+            places = [next(name for name, own in link.items() if own == key) for link, key in zip(sides, wanted)]
+            if len(places) < 2 or places[0] != places[1]:
+                break
+            found = around, places[0]
+            cell = flow.cells[flow.position[cell]]
+        return found
+
+    def _inputs(self, node: int) -> list[dict[str, Any]]:
+        """Return place -> content of the inputs of a pair, in A and in B."""
+        return [
+            {link.place: content_key(link.record) for link in flow.links[own]}
+            for flow, own in zip(self.alignment.flows, self.pairs[node][:2])
+        ]
+
+    def is_outside(self, node: int, place: str) -> bool:
+        """Return whether an input has no producer on either side and is no parameter."""
+        if place.startswith("parameters"):
+            return False
+        pair = self.pairs[node]
+        for flow, own in zip(self.alignment.flows, (pair.a, pair.b)):
+            for link in flow.links[own] if own != NONE else ():
+                if link.place == place:
+                    if link.producer >= 0 or link.parameter is not None:
+                        return False
+                    break
+        return True
+
+    def slot(self, node: int, place: str) -> Slot | None:
+        """Return the verdict on a place; None where there is none."""
+        return next((slot for slot in self.slots[node] if slot.place == place), None)
