@@ -30,9 +30,10 @@ def test_two_calls_are_paired_in_order_though_crossed_ones_were_cheaper():
     assert pairs([0, 1], [0, 1], {}, costs) == [(0, 0), (1, 1)]
 
 
-def test_a_call_looks_for_no_partner_beyond_a_pair():
-    """Call 1 of A stands right before the pair (2, 1), where B has nothing: the call behind that pair is not its own."""
-    assert pairs([0, 1, 2], [0, 1, 2], {0: 0, 2: 1}, {(1, 2): 0.0}) == []
+@pytest.mark.parametrize(("pair", "free"), [((1, 0), (0, 1)), ((0, 1), (1, 0))])
+def test_a_call_looks_for_no_partner_beyond_a_pair(pair, free):
+    """The call before the pair has none to pair with, as the other side begins with the pair; nor has the last one."""
+    assert pairs([0, 1], [0, 1], dict([pair]), {free: 0.0}) == []
 
 
 @pytest.mark.parametrize("few", [40_000, 0])

@@ -31,7 +31,7 @@ def test_calls_are_partners_by_their_inputs(order):
 
 def test_the_pairs_of_the_whole_are_moved_ones():
     a, b = block("x", "y"), block("y", "x")
-    alignment = Alignment(dump(a, stacks={name: LINE for name in a}), dump(b, stacks={name: LINE for name in b}))
+    alignment = Alignment(dump(a, stacks=dict.fromkeys(a, LINE)), dump(b, stacks=dict.fromkeys(b, LINE)))
     assert (alignment.b_of, set(alignment.how.values())) == ({0: 1, 1: 0}, {"moved"})
 
 
