@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""What the checks of `probe doctor` make of what they have found: counts, numbers, dumps of two processes."""
+"""The verdicts of the checks of `probe doctor`: counts, numbers, dumps of two processes."""
 
 from __future__ import annotations
 

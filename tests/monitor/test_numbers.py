@@ -93,7 +93,7 @@ def hooks(tmp_path):
 @pytest.mark.parametrize("kind", [tuple, list])
 @pytest.mark.parametrize("with_inputs", [False, True])
 def test_the_gradients_of_a_backward_have_the_names_of_their_parameters(hooks, kind, with_inputs):
-    """Where the gradients of inputs are asked for too, they stand before those of the parameters."""
+    """The gradients of inputs, where they are asked for too, stand before those of the parameters."""
     made, parameters = hooks
     weights = kind([parameters["b"], parameters["other"], parameters["frozen"], parameters["a"]])
     gradients = ("gb", "go", "gf", "ga")
