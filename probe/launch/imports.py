@@ -20,10 +20,6 @@ class AwaitedImport:
     """Calls a function once, when the program has imported a module.
 
     MindSpore is not imported before: that takes its time, and the program may set variables of the environment first.
-
-    Args:
-        name: the module.
-        function: the function.
     """
 
     def __init__(self, name: str, function: Callable[[], None]) -> None:

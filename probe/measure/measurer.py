@@ -30,13 +30,9 @@ class Role(enum.Enum):
 
 
 class Measurer(Protocol):
-    """Obtains numbers. Every measurer gives the same record.
+    """Obtains numbers. Every measurer gives the same record."""
 
-    Attributes:
-        is_immediate: records are complete when they are returned, and tensors must be complete when they are given.
-    """
-
-    is_immediate: bool
+    is_immediate: bool  # records are complete when they are returned, and tensors must be complete when they are given
 
     @property
     def read(self) -> Callable[[Any], Array]:

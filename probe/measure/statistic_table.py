@@ -14,17 +14,13 @@ from probe.measure.tensor_reader import Array
 
 
 class Statistic(NamedTuple):
-    """How one statistic is obtained.
+    """How one statistic is obtained."""
 
-    Attributes:
-        key: its key in a record.
-        host: an array of real numbers -> the number of such elements; None for one of the four of ``statistics``.
-        device: the Primitive that finds such elements in a tensor of floats, and its further operand, as
-            ``("Equal", 0.0)``, or without one the tensor itself; empty where the four or the shape tell their number.
-    """
-
-    key: str
+    key: str  # its key in a record
+    #: an array of real numbers -> the number of such elements; None for one of the four of ``statistics``
     host: Callable[[Array], int] | None = None
+    #: the Primitive that finds such elements in a tensor of floats, and its further operand, as ``("Equal", 0.0)``, or
+    #: without one the tensor itself; empty where the four or the shape tell their number
     device: tuple[Any, ...] = ()
 
 

@@ -39,9 +39,6 @@ class TensorReader:
 
     The arrays own nothing: use them at once, while holding the tensor. If the pointers of this MindSpore do not show
     the values of ``asnumpy``, ``asnumpy`` is used.
-
-    Attributes:
-        is_direct: whether pointers are used.
     """
 
     def __init__(self) -> None:

@@ -105,18 +105,11 @@ def _name_dtype(key: str, args: list[Any], entry: dict[str, Any]) -> None:
 
 
 class _Describer:
-    """Describes the values of one entry.
-
-    Args:
-        call: the entry.
-
-    Attributes:
-        unsure: the places of values that the record does not hold.
-    """
+    """Describes the values of one entry."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
-        self.unsure = ""
+        self.unsure = ""  # the places of values that the record does not hold
 
     def value(self, value: Any, place: str) -> Any:
         """Return the description of one value."""
@@ -150,11 +143,7 @@ class _Describer:
 
 
 def tensor(call: Call, record: dict[str, Any], place: str) -> dict[str, Any]:
-    """Return the description of a tensor.
-
-    Raises:
-        CannotReplayError: when the dump has no array of it.
-    """
+    """Return the description of a tensor; raise CannotReplayError when the dump has no array of it."""
     path = Tensor(call, place, record).path
     if path is None:
         raise CannotReplayError("replay.unwritten" if record.get("unwritten") else "replay.tensor_array", place=place)

@@ -87,11 +87,7 @@ class Evaluation:
         self._kept: list[tuple[str, Array, Array, Array]] = []
 
     def judge(self) -> ReplayResult:
-        """Return the result.
-
-        Raises:
-            CannotReplayError: when it cannot be made again.
-        """
+        """Return the result; raise CannotReplayError when it cannot be made again."""
         maker, given = self._maker, self._call.here
         here, as_list = maker.given(given, self._load) if given else maker.here()
         golden, shaken, label, is_exact = maker.golden(here, as_list)

@@ -236,11 +236,7 @@ def choose(path: str | os.PathLike[str], name: str | None, step: str = "", rank:
 
 
 def known_dtype(dtype: str) -> str:
-    """Return the name of a dtype as a record has it.
-
-    Raises:
-        UsageError: when it is none of floating point.
-    """
+    """Return the name of a dtype as a record has it; raise UsageError when it is none of floating point."""
     names = {"": "", "float16": "Float16", "bfloat16": "BFloat16", "float32": "Float32", "float64": "Float64"}
     if dtype.lower() not in names:
         raise UsageError(f"dtype: {dtype!r} is not allowed. Allowed: {', '.join(filter(None, names))}.")

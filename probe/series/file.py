@@ -33,17 +33,11 @@ _EMPTY = array("f", NOT_MEASURED_BITS.to_bytes(4, "little"))
 
 
 class Section(NamedTuple):
-    """One section of a file.
+    """One section of a file."""
 
-    Attributes:
-        names: the columns; the first is "step".
-        start: the place of its first row.
-        rows: the number of its complete rows.
-    """
-
-    names: tuple[str, ...]
-    start: int
-    rows: int
+    names: tuple[str, ...]  # the columns; the first is "step"
+    start: int  # the place of its first row
+    rows: int  # the number of its complete rows
 
     @property
     def end(self) -> int:
@@ -52,11 +46,7 @@ class Section(NamedTuple):
 
 
 def sections(content: bytes | memoryview) -> Iterator[Section]:
-    """Yield the sections of a file.
-
-    Raises:
-        ValueError: when the content is no such file.
-    """
+    """Yield the sections of a file; raise ValueError when the content is no such file."""
     place = 0
     while place < len(content):
         line = bytes(content[place : place + 65536]).partition(b"\n")[0]
@@ -223,14 +213,9 @@ class SeriesTail:
 
 
 class Series(NamedTuple):
-    """One series of one rank.
+    """One series of one rank."""
 
-    Attributes:
-        steps: the steps in which it was measured.
-        values: its values.
-    """
-
-    steps: Any
+    steps: Any  # the steps in which it was measured
     values: Any
 
 

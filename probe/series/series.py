@@ -33,11 +33,7 @@ def find_series(path: str) -> list[tuple[str, Rank]]:
 
 
 def open_series(path: str) -> list[RankSeries]:
-    """Return the series of all ranks below a folder.
-
-    Raises:
-        UsageError: when there are none, or one cannot be read.
-    """
+    """Return the series of all ranks below a folder; raise UsageError when there are none, or one cannot be read."""
     from probe.series.file import RankSeries
 
     found = find_series(path)

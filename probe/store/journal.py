@@ -61,11 +61,7 @@ class Journal:
             cleanup.pop_all()
 
     def append(self, text: str) -> None:
-        """Append a record.
-
-        Raises:
-            OSError: when it cannot be written; half of it does not stay.
-        """
+        """Append a record; raise OSError when it cannot be written; half of it does not stay."""
         if self._file < 0:
             self.open()
         payload = text.encode()

@@ -29,14 +29,10 @@ _Open = tuple[int, int, Callable[[], None]]
 
 
 class OpenBackwardEntries:
-    """Closes backward entries when they can receive nothing more.
-
-    Attributes:
-        orders: numbers the entries in the order of attaching.
-    """
+    """Closes backward entries when they can receive nothing more."""
 
     def __init__(self) -> None:
-        self.orders = itertools.count()
+        self.orders = itertools.count()  # numbers the entries in the order of attaching
         self._all: list[list[_Open]] = []
         self._thread = _ThreadEntries(self._all)
 

@@ -51,17 +51,11 @@ class GraphInputs:
 
 
 class InnerNode(NamedTuple):
-    """One node of the call.
-
-    Attributes:
-        node: the node.
-        sequence_nr: its sequence number.
-        keys: the place in the graph that each edge leads to.
-    """
+    """One node of the call."""
 
     node: Node
     sequence_nr: int
-    keys: list[Key | None]
+    keys: list[Key | None]  # the place in the graph that each edge leads to
 
 
 class CallGraph:

@@ -19,13 +19,10 @@ class ParameterHooks:
     One hook serves any number of backward passes. MindSpore calls it only if the training computes that parameter's
     gradient. The hooks of one step are registered again at the begin of the next step, all at once. This is several
     times faster than one by one between a training's operations.
-
-    Args:
-        micro: returns the number of the micro-batch that runs, or None.
     """
 
     def __init__(self, micro: Callable[[], str | None]) -> None:
-        self._micro = micro
+        self._micro = micro  # returns the number of the micro-batch that runs, or None
         self._hooked: dict[tuple[str, str], Any] = {}
         self._registered: dict[tuple[str, str, int], Callable[[], Any]] = {}  # in this step, by weak references
         self._handles: list[Any] = []

@@ -45,25 +45,15 @@ def _serialized(method: _Method) -> _Method:
 
 
 class GraphCall:
-    """One run of a compiled Cell, from its begin to its last gradient.
-
-    Args:
-        recorder: the recorder of the step.
-        call: the call.
-        inputs: the plan of its inputs.
-
-    Attributes:
-        is_open: its backward entry has begun and not ended.
-        outputs: the plan of its outputs, once its forward has returned.
-        early: gradients that came before that: a graph may run both in any order.
-    """
+    """One run of a compiled Cell, from its begin to its last gradient."""
 
     def __init__(self, recorder: StepRecorder, call: Call, inputs: Plan) -> None:
         self.recorder, self.call = recorder, call
-        self.is_open = False
-        self.outputs: Plan | None = None
+        self.is_open = False  # its backward entry has begun and not ended
+        self.outputs: Plan | None = None  # the plan of its outputs, once its forward has returned
+        #: gradients that came before that: a graph may run both in any order
         self.early: list[tuple[bool, int, Array]] = []
-        self._inputs = inputs
+        self._inputs = inputs  # the plan of its inputs
         self._possible = inputs.returns  # the plans that its outputs may have
         self._awaited = set(inputs.differentiable)
         self._found: dict[tuple[bool, int], Any] = {}
@@ -158,13 +148,10 @@ class GraphCall:
 
 
 class GraphCalls:
-    """Receives the events of compiled graphs, in the order of their execution. It may be on any thread.
-
-    Attributes:
-        recorder: the recorder of the step, also between stop and step; None while no step is open.
-    """
+    """Receives the events of compiled graphs, in the order of their execution. It may be on any thread."""
 
     def __init__(self) -> None:
+        #: the recorder of the step, also between stop and step; None while no step is open
         self.recorder: StepRecorder | None = None
         self._records = False
         self._numbers = itertools.count(1)

@@ -33,22 +33,13 @@ _LONGEST = 160
 
 
 class DumpedFile(NamedTuple):
-    """A file of ops.TensorDump.
+    """A file of ops.TensorDump."""
 
-    Attributes:
-        id: its place in the order of arrival.
-        kind: see above.
-        plan: the number of its plan.
-        number: the number of the tensor in the plan.
-        dtype: the dtype on the device, in small letters: a file holds bfloat16 as float32.
-        path: the file.
-    """
-
-    id: int
+    id: int  # its place in the order of arrival
     kind: str
-    plan: int
-    number: int
-    dtype: str
+    plan: int  # the number of its plan
+    number: int  # the number of the tensor in the plan
+    dtype: str  # the dtype on the device, in small letters: a file holds bfloat16 as float32
     path: str
 
     def read(self) -> Array:

@@ -17,14 +17,10 @@ from probe.capture.graph.templates import accessors
 
 
 class DumpOperators(NamedTuple):
-    """The two operators that write files.
+    """The two operators that write files."""
 
-    Attributes:
-        dump: (path, tensor) -> writes the tensor.
-        watch: path -> an operator: (tensor, any tensor) -> the first, and writes the gradient that arrives there.
-    """
-
-    dump: Callable[..., Any]
+    dump: Callable[..., Any]  # (path, tensor) -> writes the tensor
+    #: path -> an operator: (tensor, any tensor) -> the first, and writes the gradient that arrives there
     watch: Callable[[str], Any]
 
 

@@ -20,27 +20,17 @@ CODES = range(4)
 
 
 class CellParts(NamedTuple):
-    """The parts of a Cell's construct.
+    """The parts of a Cell's construct."""
 
-    Attributes:
-        inner: the original construct.
-        describe_inputs: (arguments, keyword arguments) -> the plan of the inputs, while MindSpore compiles.
-        describe_outputs: (result, parameters) -> the plan of the outputs.
-        enter: operators that begin a call, by the number of tensors.
-        leave: operators that end it.
-        watch_inputs: objects that report the gradient of an input, by its code and its number.
-        watch_outputs: the same for outputs.
-        parameters: the Cell's own parameters.
-    """
-
-    inner: Any
-    describe_inputs: Any
-    describe_outputs: Any
-    enter: tuple[Any, ...]
-    leave: tuple[Any, ...]
+    inner: Any  # the original construct
+    describe_inputs: Any  # (arguments, keyword arguments) -> the plan of the inputs, while MindSpore compiles
+    describe_outputs: Any  # (result, parameters) -> the plan of the outputs
+    enter: tuple[Any, ...]  # operators that begin a call, by the number of tensors
+    leave: tuple[Any, ...]  # operators that end it
+    #: objects that report the gradient of an input, by its code and its number
     watch_inputs: tuple[tuple[Any, ...], ...]
-    watch_outputs: tuple[tuple[Any, ...], ...]
-    parameters: tuple[Any, ...]
+    watch_outputs: tuple[tuple[Any, ...], ...]  # the same for outputs
+    parameters: tuple[Any, ...]  # the Cell's own parameters
 
 
 def accessors() -> tuple[Callable[..., Any], Callable[..., Any]]:

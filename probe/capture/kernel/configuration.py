@@ -59,15 +59,10 @@ _E2E_DEFAULTS: Mapping[str, Any] = {
 
 
 class Configuration(NamedTuple):
-    """The content of a configuration file.
+    """The content of a configuration file."""
 
-    Attributes:
-        common: the object "common_dump_settings".
-        e2e: the object "e2e_dump_settings"; None for whole graphs on Ascend, which have none.
-    """
-
-    common: dict[str, Any]
-    e2e: dict[str, Any] | None
+    common: dict[str, Any]  # the object "common_dump_settings"
+    e2e: dict[str, Any] | None  # the object "e2e_dump_settings"; None for whole graphs on Ascend, which have none
 
     @property
     def file_name(self) -> str:

@@ -22,15 +22,10 @@ _LOSS = "loss_fn"
 
 
 class ModelAndLoss(NamedTuple):
-    """A model and the loss Cell that is called outside of it.
+    """A model and the loss Cell that is called outside of it."""
 
-    Attributes:
-        model: the model; its Cells have the same names as without a loss.
-        loss: the loss Cell, which is recorded too.
-    """
-
-    model: Any
-    loss: Any
+    model: Any  # the model; its Cells have the same names as without a loss
+    loss: Any  # the loss Cell, which is recorded too
 
 
 def with_loss(model: Any, loss: Any) -> Any:

@@ -33,19 +33,12 @@ _TUPLE, _DICT, _BYTES, _FORMAT = "tuple", "dict", "bytes", 1
 
 
 class Head(NamedTuple):
-    """The head of a file of summaries.
+    """The head of a file of summaries."""
 
-    Attributes:
-        command: the command that made them: "compare", "nan", "ranks" or "trend".
-        settings: its settings; files with others cannot be put together.
-        paths: the folders that it read.
-        alone: the dumps that only A has, and only B, of a comparison.
-    """
-
-    command: str
-    settings: dict[str, Any]
-    paths: list[str]
-    alone: Sequence[Sequence[str]] = ()
+    command: str  # the command that made them: "compare", "nan", "ranks" or "trend"
+    settings: dict[str, Any]  # its settings; files with others cannot be put together
+    paths: list[str]  # the folders that it read
+    alone: Sequence[Sequence[str]] = ()  # the dumps that only A has, and only B, of a comparison
 
 
 def write_summaries(output: str, head: Head, summaries: Sequence[Any]) -> None:

@@ -111,11 +111,7 @@ def _connect(scheduler: str) -> Any:
 
 
 def _count_threads(client: Any, scheduler: str) -> int:
-    """Return how many threads the workers have together.
-
-    Raises:
-        UsageError: when no worker comes.
-    """
+    """Return how many threads the workers have together; raise UsageError when no worker comes."""
     try:
         client.wait_for_workers(1, timeout=_WORKERS)
     except (OSError, TimeoutError, asyncio.TimeoutError):  # two classes below Python 3.11
@@ -143,11 +139,7 @@ def _check_installed(client: Any) -> None:
 
 
 def _wait(client: Any, future: Any, scheduler: str) -> Any:
-    """Return the result of a future.
-
-    Raises:
-        UsageError: when the cluster cannot give it.
-    """
+    """Return the result of a future; raise UsageError when the cluster cannot give it."""
     last_seen = time.monotonic()
     while True:
         if future.done() or client.nthreads():

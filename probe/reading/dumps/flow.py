@@ -28,20 +28,13 @@ _Made = dict[tuple[Any, ...], list[tuple[int, Any]]]
 
 
 class Link(NamedTuple):
-    """One tensor that a call was given.
+    """One tensor that a call was given."""
 
-    Attributes:
-        place: where: "input.0", "kwargs.mask".
-        record: its record.
-        producer: the position of the call that made it; -1 where it comes from outside.
-        parameter: (Cell entry, parameter) where it is a parameter, else None.
-        root: the first call that made this content, from which views and identities pass it on; -1 for none.
-    """
-
-    place: str
+    place: str  # where: "input.0", "kwargs.mask"
     record: Record
-    producer: int
-    parameter: tuple[str, str] | None = None
+    producer: int  # the position of the call that made it; -1 where it comes from outside
+    parameter: tuple[str, str] | None = None  # (Cell entry, parameter) where it is a parameter, else None
+    #: the first call that made this content, from which views and identities pass it on; -1 for none
     root: int = _OUTSIDE
 
 

@@ -26,19 +26,12 @@ STATISTICS = {key.lower(): key for key in (*NUMBERS, "nan_count", "inf_count", "
 
 
 class Samples(NamedTuple):
-    """The numbers of one step of one rank.
+    """The numbers of one step of one rank."""
 
-    Attributes:
-        step: the step; None where the folder does not say, so that the numbers belong to no series.
-        rank: the rank.
-        values: tensor -> the statistic.
-        points: tensor -> further numbers.
-    """
-
-    step: int | None
+    step: int | None  # the step; None where the folder does not say, so that the numbers belong to no series
     rank: Rank
-    values: dict[str, float]
-    points: dict[str, Point]
+    values: dict[str, float]  # tensor -> the statistic
+    points: dict[str, Point]  # tensor -> further numbers
 
 
 def read_samples(folder: DumpFolder, like: str, key: str) -> Samples:

@@ -45,21 +45,13 @@ class Source(Protocol):
 
 
 class DumpFolder(NamedTuple):
-    """A folder that holds a dump of one step and rank.
-
-    Attributes:
-        path: the folder.
-        step: its step; None where the path does not say.
-        rank: its rank.
-        tree: "graph" or "pynative" where the run has both, else "".
-        source: how it is read.
-    """
+    """A folder that holds a dump of one step and rank."""
 
     path: str
-    step: int | None
+    step: int | None  # its step; None where the path does not say
     rank: Rank
-    tree: str
-    source: Source
+    tree: str  # "graph" or "pynative" where the run has both, else ""
+    source: Source  # how it is read
 
     @property
     def label(self) -> str:

@@ -19,15 +19,10 @@ _AHEAD = 4
 
 
 class Workers(NamedTuple):
-    """The processes that work.
+    """The processes that work."""
 
-    Attributes:
-        jobs: how many there are; 1 means this one, 0 as many as there are cores.
-        scheduler: the address of a Dask scheduler, whose workers do it instead; "" for none.
-    """
-
-    jobs: int = 1
-    scheduler: str = ""
+    jobs: int = 1  # how many there are; 1 means this one, 0 as many as there are cores
+    scheduler: str = ""  # the address of a Dask scheduler, whose workers do it instead; "" for none
 
 
 HERE = Workers()

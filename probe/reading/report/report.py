@@ -24,19 +24,12 @@ LARGE = 30_000_000
 
 
 class Wishes(NamedTuple):
-    """The wishes of the user for a report.
+    """The wishes of the user for a report."""
 
-    Attributes:
-        request: which steps and ranks, the processes that work, and the settings of the comparison.
-        with_code: whether source lines and folders of the code are kept.
-        everything: whether all rows are kept, however many there are.
-        language: "en", "zh", or "" for that of the browser.
-    """
-
-    request: Request = Request()
-    with_code: bool = True
-    everything: bool = False
-    language: str = ""
+    request: Request = Request()  # which steps and ranks, the processes that work, and the settings of the comparison
+    with_code: bool = True  # whether source lines and folders of the code are kept
+    everything: bool = False  # whether all rows are kept, however many there are
+    language: str = ""  # "en", "zh", or "" for that of the browser
 
 
 class Outcome(NamedTuple):

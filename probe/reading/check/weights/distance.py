@@ -18,21 +18,13 @@ _WHOLE = 50_000_000
 
 
 class Distance(NamedTuple):
-    """The distance of two parameters of one shape.
+    """The distance of two parameters of one shape."""
 
-    Attributes:
-        others: how many elements differ.
-        first: the number of the first of them, in C order.
-        values: its values in A and B.
-        largest: the greatest difference; NaN where one side alone is NaN.
-        relative: norm of the difference by norm of A.
-    """
-
-    others: int
-    first: int
-    values: tuple[float | complex, float | complex]
-    largest: float
-    relative: float
+    others: int  # how many elements differ
+    first: int  # the number of the first of them, in C order
+    values: tuple[float | complex, float | complex]  # its values in A and B
+    largest: float  # the greatest difference; NaN where one side alone is NaN
+    relative: float  # norm of the difference by norm of A
 
 
 def aligned(a: Iterator[Array], b: Iterator[Array], most: int = -1) -> Iterator[tuple[Array, Array]]:

@@ -29,21 +29,14 @@ _NAMED = {"BFloat16": "bfloat16", "Float8E4M3FN": "float8_e4m3fn", "Float8E5M2":
 
 
 class Weight(NamedTuple):
-    """One parameter.
+    """One parameter."""
 
-    Attributes:
-        dtype: its dtype in MindSpore's words.
-        shape: its shape.
-        pieces: yields its elements in C order, as flat arrays; None where only checksums are known.
-        crc: the CRC-32 of its bytes, where it is known without reading.
-        sum: the sum of its bits, likewise.
-    """
-
-    dtype: str
+    dtype: str  # its dtype in MindSpore's words
     shape: tuple[int, ...]
+    #: yields its elements in C order, as flat arrays; None where only checksums are known
     pieces: Callable[[], Iterator[Array]] | None
-    crc: str = ""
-    sum: int = -1
+    crc: str = ""  # the CRC-32 of its bytes, where it is known without reading
+    sum: int = -1  # the sum of its bits, likewise
 
     @property
     def size(self) -> int:
@@ -73,11 +66,7 @@ class Weight(NamedTuple):
 
 
 def numpy_dtype(word: str) -> np.dtype[Any]:
-    """Return numpy's dtype.
-
-    Raises:
-        UsageError: for one that is not known.
-    """
+    """Return numpy's dtype; raise UsageError for one that is not known."""
     if word in _NAMED:
         import ml_dtypes
 

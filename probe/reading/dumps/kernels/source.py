@@ -24,17 +24,11 @@ _OP_NUMBER = re.compile(r"-op\d+$")
 
 
 class _Item(NamedTuple):
-    """One tensor of a kernel.
-
-    Attributes:
-        name: the parts of its file's name.
-        record: its record.
-        folder: the folder that it is in.
-    """
+    """One tensor of a kernel."""
 
     name: ArrayName
     record: Record
-    folder: str
+    folder: str  # the folder that it is in
 
 
 class KernelStep:
@@ -53,11 +47,7 @@ class KernelStep:
         return False
 
     def read(self, folder: str) -> Document:
-        """Read the tables, and measure the arrays that no table has.
-
-        Raises:
-            UsageError: when nothing can be read.
-        """
+        """Read the tables, and measure the arrays that no table has; raise UsageError when nothing can be read."""
         rank_folder = self._places[0].rank_folder
         run = read_optional(rank_folder, RUN) if rank_folder else {}
         notes: list[Sentence] = []
