@@ -25,8 +25,7 @@ class Entry(NamedTuple):
     """One finished entry of dump.json, or further keys of one that was written before."""
 
     name: str  # its name in the documents
-    #: its keys and values; for a debug value any JSON shape; None for an entry that only construct.json and stack.json
-    #: name
+    #: its keys and values; of a debug value any JSON shape; None where only construct.json and stack.json name it
     parts: Any
     kind: Kind = Kind.API
     key: str = ""  # its name without number and direction

@@ -170,12 +170,9 @@ class Parts:
             self._lacking.setdefault(part.part, []).append(name.partition(":")[2])
 
     def make(self, part: str, make: Callable[[], Made], otherwise: Made) -> Made:
-        """Return an object of a part, or the result of its self-test.
+        """Return an object of a part, or the result of its self-test; ``make`` raises where the part does not work.
 
-        Args:
-            part: the part.
-            make: makes the object, or raises where the part does not work.
-            otherwise: the result where the part is off, because it lacks a private name or fails now.
+        ``otherwise`` is the result where the part is off, because it lacks a private name or fails now.
         """
         if part in self._lacking:
             return otherwise

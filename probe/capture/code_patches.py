@@ -86,14 +86,7 @@ def can_be_replaced(function: Any) -> bool:
 
 
 class CodePatch:
-    """One function whose code is replaced. ``inspect.signature`` shows its own signature also meanwhile.
-
-    Args:
-        function: the function; see ``can_be_replaced``.
-        key: the names of its entries without number and direction.
-        state: the state of each thread.
-        gate: leads to the capture.
-    """
+    """One function whose code is replaced. ``inspect.signature`` shows its own signature also meanwhile."""
 
     __slots__ = ("_function", "_gate", "_key", "_made", "_state")
 

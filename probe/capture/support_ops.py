@@ -36,10 +36,7 @@ class SupportedApi:
 
 
 def load_supported_apis(path: str | None) -> list[SupportedApi]:
-    """Return the listed APIs that the installed MindSpore has.
-
-    Args:
-        path: the user's list, or None for the shipped one.
+    """Return the listed APIs that the installed MindSpore has; path is the user's list, or None for the shipped one.
 
     Raises:
         SettingsError: when the list cannot be read or is malformed.

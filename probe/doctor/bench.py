@@ -65,12 +65,7 @@ class Bench:
 
     @contextlib.contextmanager
     def dump(self, name: str, **settings: Any) -> Iterator[RecordedDump]:
-        """Make a debugger, and read its dump after the block.
-
-        Args:
-            name: the name of the dump, new for each.
-            **settings: the settings; those of the task too.
-        """
+        """Make a debugger with these settings, those of the task too, and read its dump after the block."""
         from probe.debugger import PrecisionDebugger
 
         log, errors = logging.getLogger("probe"), _Errors()

@@ -60,12 +60,7 @@ class AwaitedImport:
 
 
 class ServedMsprobe:
-    """Imports probe in place of ``msprobe`` and ``msprobe.mindspore``.
-
-    Args:
-        debugger: returns the class PrecisionDebugger of the module.
-        is_forced: whether an installed msprobe is hidden.
-    """
+    """Imports probe in place of ``msprobe`` and ``msprobe.mindspore``; if forced, an installed msprobe is hidden."""
 
     def __init__(self, debugger: Callable[[], type], is_forced: bool) -> None:
         self._debugger, self._is_forced = debugger, is_forced

@@ -46,10 +46,7 @@ STATISTICS = {
 
 
 class SelectedStatistics:
-    """Takes the chosen statistics of an array.
-
-    Args:
-        names: keys of ``STATISTICS``.
+    """Takes the chosen statistics of an array, by the keys of ``STATISTICS``.
 
     >>> SelectedStatistics(["max", "zero count"])(np.array([0.0, 2.0], np.float32))
     {'Max': 2.0, 'zero_count': 1}

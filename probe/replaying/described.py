@@ -16,15 +16,7 @@ from probe.replaying.judging import NOT_REPLAYED, Judged
 
 
 class CannotReplayError(Exception):
-    """A call cannot be made again.
-
-    Args:
-        key: the key of the reason.
-        **facts: the facts of the reason.
-
-    Attributes:
-        reason: says why.
-    """
+    """A call cannot be made again; key and facts say why."""
 
     def __init__(self, key: str, /, **facts: Any) -> None:
         self.reason = say(key, **facts)

@@ -21,13 +21,9 @@ _NUMBERS = {bool: "Bool", int: "Int64", float: "Float32"}
 
 
 def describe(call: Call) -> CallDescription:
-    """Return the description of a call.
+    """Return the description of a call, forward or backward.
 
-    Args:
-        call: the entry, forward or backward.
-
-    Raises:
-        CannotReplayError: when the call cannot be made again; the message says why.
+    Raise CannotReplayError when the call cannot be made again; the message says why.
     """
     refuse_kind(call)
     backward = call.direction == entry_name.BACKWARD
@@ -76,12 +72,7 @@ def refuse_kind(call: Call) -> None:
 
 
 def refuse_random(key: str, given: list[Any]) -> None:
-    """Raise CannotReplayError for a call that draws random numbers.
-
-    Args:
-        key: the key of the call.
-        given: its arguments.
-    """
+    """Raise CannotReplayError for a call that draws random numbers."""
     word = bare(key)
     if word not in RANDOM:
         return

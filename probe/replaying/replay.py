@@ -187,7 +187,6 @@ def replay(
 
 
 def _results(calls: Sequence[CallDescription | ReplayResult], pool: Pool, label: str) -> list[Any]:
-    """Return the result of each call."""
     found: dict[int, Answer] = {place: call for place, call in enumerate(calls) if isinstance(call, ReplayResult)}
     left = {place: call for place, call in enumerate(calls) if isinstance(call, CallDescription)}
     if left:
@@ -216,11 +215,7 @@ def _replayed(call: Call, result: ReplayResult) -> Replayed:
 
 
 def choose(path: str | os.PathLike[str], name: str | None, step: str = "", rank: str = "") -> Iterator[Call]:
-    """Yield the calls of a name; see ``replay``.
-
-    Raises:
-        UsageError: when there is none.
-    """
+    """Yield the calls of a name; see ``replay``. Raise UsageError when there is none."""
     found = 0
     for folder in folders(open(path), step, rank):
         for call in Dump(folder):

@@ -46,12 +46,9 @@ class Now(NamedTuple):
 
 
 class History:
-    """The last values of one series.
+    """The last values of one series of one kind, of a dump several.
 
-    Args:
-        kinds: its kind; of a dump several.
-        keep: how many values are kept; None for all.
-        warm: ``first`` is the median of so many values.
+    ``keep`` values are kept; None for all. ``first`` is the median of ``warm`` values.
     """
 
     __slots__ = (

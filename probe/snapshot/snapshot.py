@@ -53,15 +53,7 @@ class Snapshot:
             self._surroundings = self._surroundings or Surroundings()
 
     def begin(self, recorder: Any, step: int, read: Callable[[Any], Array], header: Header, cells: NamedCells) -> None:
-        """Begin a step. The first one writes run.json.
-
-        Args:
-            recorder: the ``StepRecorder`` of the step.
-            step: its number.
-            read: reads a tensor.
-            header: returns the keys of the header ``run``.
-            cells: the Cells of the model with their paths.
-        """
+        """Begin a step. The first one writes run.json."""
         queue, folder = recorder.queue, recorder.writer.folder
         if queue is self._queue():
             return

@@ -96,13 +96,7 @@ class GraphCall:
             self._measured = {slot: record for slot, record in self._measured.items() if not slot[0]}
 
     def add_gradient(self, is_input: bool, place: int, array: Array) -> None:
-        """Record a gradient.
-
-        Args:
-            is_input: whether it is a gradient of an output: an input of the backward.
-            place: the number of the tensor among the outputs or inputs.
-            array: the gradient.
-        """
+        """Record a gradient of the output or input of this number; that of an output is an input of the backward."""
         plan = self.outputs if is_input else self._inputs
         if plan is None:
             return
@@ -238,12 +232,7 @@ class GraphCalls:
 
     @_serialized
     def parameter_gradient(self, owners: Iterable[tuple[str, str]], value: HostValue) -> None:
-        """Take a gradient that enters an optimizer.
-
-        Args:
-            owners: the keys of the parameter's Cells, and its names there.
-            value: the gradient.
-        """
+        """Take a gradient that enters an optimizer; owners are its parameter's keys of Cells, and names there."""
         if self.recorder is None:
             return
         self._end_backward()

@@ -155,9 +155,7 @@ def _leaves(value: Any) -> Iterator[Leaf]:
 class Plans:
     """All plans of the compiled graphs, by number.
 
-    Args:
-        reported: the most tensors that one operator can report.
-        watched: the most tensors of a call whose gradients can be watched.
+    One operator can report ``reported`` tensors at most. The gradients of ``watched`` tensors of a call can be watched.
     """
 
     def __init__(self, reported: int, watched: int) -> None:
@@ -192,13 +190,7 @@ class Plans:
         return self._add(plan, TensorTree(Leaf, (), is_input=False), lambda path: None)
 
     def _add(self, plan: Plan, tree: TensorTree, place: Callable[[Path], Path | None]) -> GraphPlan:
-        """Number a plan and return it as the graph has it.
-
-        Args:
-            plan: the plan.
-            tree: its tensors that may have gradients.
-            place: path -> the path for ``watch``, or None where a tensor cannot be watched.
-        """
+        """Number a plan and return it as the graph has it; ``place`` returns None where a tensor cannot be watched."""
         plan.leaves, plan.layout = tree.tensors, tree.slot_layout
         for leaf in _leaves(plan.values):
             if all(size > 0 for size in leaf.shape) and (not plan.key or len(plan.reported) < self._most_reported):

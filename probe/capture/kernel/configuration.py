@@ -75,12 +75,7 @@ class Configuration(NamedTuple):
 
 
 def configuration(settings: Settings, platform: Platform, path: str) -> Configuration:
-    """Return the configuration that the settings mean on a platform.
-
-    Args:
-        settings: the settings, of level L2.
-        platform: where the kernels run.
-        path: the folder that MindSpore writes into.
+    """Return the configuration that the settings mean on a platform; MindSpore writes into ``path``.
 
     Raises:
         SettingsError: for a value or combination that the platform refuses, with the reason.
@@ -119,7 +114,6 @@ _Found = tuple[dict[str, Any], dict[str, tuple[str, Any]]]
 
 
 def _of_settings(settings: Settings, platform: Platform, path: str) -> _Found:
-    """Return the values that the settings mean."""
     task = settings.task
     for name in _WITHOUT_KEY:
         if getattr(settings, name):

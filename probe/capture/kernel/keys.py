@@ -105,10 +105,7 @@ Values = Mapping[str, Any]
 def check_values(values: Values, platform: Platform, names: Mapping[str, tuple[str, Any]]) -> None:
     """Check the values of a configuration, and their combination on a platform.
 
-    Args:
-        values: key -> value, of both sections.
-        platform: where the kernels run.
-        names: key -> the setting that it comes from and its value there, for messages.
+    ``names`` has for each key the setting that it comes from and its value there, for messages.
 
     Raises:
         SettingsError: naming the setting, its value and the reason.

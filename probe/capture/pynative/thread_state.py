@@ -72,9 +72,7 @@ class ThreadState(threading.local):
     def leave(self, depth: int, cell: Any) -> OpenCall | None:
         """Remove and return the open call of a Cell. Calls inside it that an exception has left open are removed too.
 
-        Args:
-            depth: the number of open calls before it.
-            cell: the Cell.
+        ``depth`` is the number of open calls before it.
         """
         left = self.cells[depth:]
         _forget_frames(left)

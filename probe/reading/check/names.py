@@ -36,12 +36,7 @@ class Matched(NamedTuple):
 
 
 def match_names(a: Mapping[str, Key], b: Mapping[str, Key]) -> Matched:
-    """Return the partners of all parameters: first by content, then by shape.
-
-    Args:
-        a: the parameters of A.
-        b: those of B.
-    """
+    """Return the partners of all parameters of A and B: first by content, then by shape."""
     left, right = [name for name in a if name not in b], [name for name in b if name not in a]
     renamed: dict[str, str] = {}
     for key in ("content", "shape"):

@@ -68,13 +68,9 @@ def mapping(value: Any) -> dict[str, Any]:
 
 
 def read_snapshots(path: str | os.PathLike[str]) -> list[RunSnapshot]:
-    """Return the snapshots of a run, one for each rank.
+    """Return the snapshots of a run, one for each rank, from a dump_path, a step or rank folder in it, or a run.json.
 
-    Args:
-        path: a dump_path, a step or rank folder in it, or a run.json.
-
-    Raises:
-        UsageError: when there is none, or one cannot be read.
+    Raise UsageError when there is none, or one cannot be read.
     """
     path = os.fspath(path)
     if os.path.isfile(path):

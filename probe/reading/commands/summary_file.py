@@ -42,15 +42,9 @@ class Head(NamedTuple):
 
 
 def write_summaries(output: str, head: Head, summaries: Sequence[Any]) -> None:
-    """Write summaries into a file; it appears when it is complete.
+    """Write the summaries of steps and ranks into a file, or to standard output for "-".
 
-    Args:
-        output: the file; "-" is standard output.
-        head: its head.
-        summaries: one for each step of each rank.
-
-    Raises:
-        UsageError: when the file cannot be written.
+    The file appears when it is complete. Raise UsageError when it cannot be written.
     """
     first = {"probe_summaries": _FORMAT, "count": len(summaries), **head._asdict()}
     lines = (json.dumps(item) + "\n" for item in (first, *map(encode, summaries)))
@@ -67,11 +61,8 @@ def write_summaries(output: str, head: Head, summaries: Sequence[Any]) -> None:
 def read_summaries(paths: Sequence[str]) -> tuple[Head, list[Any]]:
     """Return the head and the summaries of several files, by step and rank.
 
-    Args:
-        paths: the files.
-
-    Raises:
-        UsageError: when one cannot be read or is cut off, two do not belong together, or both have the same dump.
+    Raise UsageError when one cannot be read or is cut off. Two that do not belong together, or have the same dump, are
+    refused too.
     """
     heads: list[Head] = []
     found: list[Any] = []

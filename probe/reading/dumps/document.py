@@ -48,9 +48,7 @@ def paused_gc() -> Iterator[None]:
 def read_document(path: str, shares: bool = False) -> dict[str, Any]:
     """Return the object that a JSON file holds.
 
-    Args:
-        path: the file.
-        shares: whether equal records of tensors become one object: half of the memory of a dump.
+    If ``shares``, equal records of tensors become one object: half of the memory of a dump.
 
     Raises:
         UsageError: when the file cannot be read, is cut, is nested too deeply, or holds no object.
@@ -93,11 +91,7 @@ def _load_pieces(file: IO[str]) -> Any:
 
 
 def read_optional(folder: str, name: str) -> dict[str, Any]:
-    """Return the object of a document that may be absent, else {}.
-
-    Raises:
-        UsageError: when it is there and cannot be read.
-    """
+    """Return the object of a document that may be absent, else {}; raise UsageError when it cannot be read."""
     path = os.path.join(folder, name)
     return read_document(path) if os.path.lexists(path) else {}
 

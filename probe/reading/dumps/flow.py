@@ -243,13 +243,7 @@ class Flow:
         return self._loose.get(_loose_key(link.record), _OUTSIDE)
 
     def producer(self, name: str, place: str, record: Record) -> str | None:
-        """Return the entry that made a tensor; an output is made by its own entry.
-
-        Args:
-            name: the entry that holds the tensor.
-            place: its place in the entry: "input.0".
-            record: its record.
-        """
+        """Return the entry that made a tensor at a place of an entry; an output is made by its own entry."""
         own = self.position[name]
         parts = self.parts[own]
         if place.startswith("output") or parts.kind == GRADIENT:

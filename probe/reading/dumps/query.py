@@ -55,13 +55,10 @@ class Query:
 
 
 def numbers(given: str, name: str) -> frozenset[int]:
-    """Return the numbers that a text like "0,4-6" means.
+    """Return the numbers that a text like "0,4-6" means; raise UsageError when it means none.
 
     >>> sorted(numbers("0,4-6", "--step"))
     [0, 4, 5, 6]
-
-    Raises:
-        UsageError: when it means none.
     """
     found: set[int] = set()
     for part in filter(None, given.replace(" ", "").split(",")):

@@ -60,12 +60,8 @@ class Archive(NamedTuple):
 def read_tensor(path: str, mapped: bool = False) -> np.ndarray[Any, Any]:
     """Return the tensor that a file of ``torch.save`` holds, bfloat16 as ``ml_dtypes.bfloat16``.
 
-    Args:
-        path: the file.
-        mapped: whether the numbers are mapped into memory in place of being read.
-
-    Raises:
-        UsageError: when it cannot be read, or holds anything but one tensor.
+    If ``mapped``, the numbers are mapped into memory in place of being read. Raise UsageError when the file cannot be
+    read, or holds anything but one tensor.
     """
     try:
         with open(path, "rb") as file:
@@ -90,8 +86,7 @@ def _read(file: BinaryIO, path: str, mapped: bool) -> np.ndarray[Any, Any]:
 def open_archive(file: BinaryIO, most_members: int = _MOST_MEMBERS, most: int = _MOST_DESCRIPTION) -> Archive:
     """Return the parts of an archive of ``torch.save``.
 
-    Raises:
-        NotATensor: when it is none, or larger than the given limits.
+    Raise NotATensor when it is none, or larger than the given limits.
     """
     members = _members(file, most_members)
     heads = [name for name in members if name.count("/") == 1 and name.endswith("/data.pkl")]

@@ -85,13 +85,9 @@ _TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 
 
 def read_layout(description: bytes) -> Layout:
-    """Return how the tensor of a description lies in its storage.
+    """Return how the tensor of a description, the content of ``data.pkl``, lies in its storage.
 
-    Args:
-        description: the content of ``data.pkl``.
-
-    Raises:
-        NotATensor: when it describes anything else, or is broken.
+    Raise NotATensor when it describes anything else, or is broken.
     """
     machine = Machine()
     try:

@@ -44,11 +44,7 @@ def run_units(
 ) -> Iterator[Result]:
     """Yield the result of a function for each unit, in their order.
 
-    Args:
-        function: of a module, so that other processes find it.
-        units: its arguments.
-        workers: the processes that work.
-        label: the word of the progress line.
+    The function is one of a module, so that other processes find it.
 
     Raises:
         UsageError: when a process ended, as for want of memory, or the cluster cannot do it.

@@ -51,12 +51,7 @@ def run_part(folder: DumpFolder) -> Part:
 
 
 class RunReader:
-    """Turns a dump into columns.
-
-    Args:
-        part: the part that gets them.
-        dump: the dump.
-    """
+    """Turns a dump into columns."""
 
     def __init__(self, part: Part, dump: Dump) -> None:
         self._maker = PartMaker(part)

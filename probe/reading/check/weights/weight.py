@@ -77,10 +77,7 @@ def numpy_dtype(word: str) -> np.dtype[Any]:
 
 
 def word_of(dtype: np.dtype[Any]) -> str:
-    """Return MindSpore's word for a dtype of numpy.
-
-    Raises:
-        UsageError: for one that is not known.
+    """Return MindSpore's word for a dtype of numpy; raise UsageError for one that is not known.
 
     >>> word_of(np.dtype("f4"))
     'Float32'
@@ -117,11 +114,7 @@ def in_file(path: str, parts: list[tuple[int, int]], dtype: np.dtype[Any]) -> Ca
 
 
 def checked(path: str, name: str, word: str, shape: Any, size: int) -> tuple[int, ...]:
-    """Return a shape; a parameter whose bytes do not fit its shape is refused.
-
-    Raises:
-        UsageError: when they do not.
-    """
+    """Return a shape; raise UsageError for a parameter whose bytes do not fit it."""
     is_shape = isinstance(shape, (list, tuple)) and len(shape) <= _MOST_DIMENSIONS
     if not is_shape or any(type(length) is not int or length < 0 for length in shape):
         raise UsageError(f"{path} cannot be read: {name[:80]!r} has no shape")

@@ -32,12 +32,7 @@ class _Item(NamedTuple):
 
 
 class KernelStep:
-    """The folders of one step of one rank.
-
-    Args:
-        places: the folders with kernels, by graph.
-        constants: the folders with the constants of these graphs.
-    """
+    """The folders of one step of one rank: by graph those with kernels, and those with the constants of the graph."""
 
     def __init__(self, places: list[Place], constants: list[Place]) -> None:
         self._places, self._constants = places, constants
@@ -85,11 +80,7 @@ def steps_of(folders: Iterable[str]) -> Iterator[tuple[Place, KernelStep]]:
 
 
 def unmeasured(path: str) -> Iterator[tuple[str, int]]:
-    """Yield the folders in which a run of task statistics has left arrays, and how many.
-
-    Args:
-        path: a dump_path, or a folder in it.
-    """
+    """Yield the folders below a path in which a run of task statistics has left arrays, and how many."""
     for folder, _, files in sorted(os.walk(path)):
         arrays = [file for file in files if file.endswith(".npy")]
         place = locate(folder)
