@@ -36,7 +36,7 @@ class Steps:
     def begin(self, models: list[Any] | None = None) -> None:
         """Begin a step, unless one is open. Its model is known from earlier steps, or found by ``adopt``.
 
-        Where the calls of models cannot be seen, they are given.
+        Models are given where their calls cannot be seen.
         """
         if self.is_open:
             return

@@ -35,7 +35,7 @@ class ParameterHooks:
             self._register(recorder, self._hooked, lasting=True)
 
     def watch(self, recorder: StepRecorder, key: str, parameters: Mapping[str, Any], lasting: bool = True) -> None:
-        """Record the gradients of a Cell's own parameters. Those that are of one forward, not ``lasting``, are not held."""
+        """Record the gradients of a Cell's own parameters. If not ``lasting``, they are of one forward and not held."""
         self._called.add(key)
         known = self._registered
         new = {(key, n): p for n, p in parameters.items() if known.get((key, n, id(p)), type(None))() is not p}
