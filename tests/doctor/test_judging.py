@@ -9,9 +9,10 @@ import math
 import ml_dtypes
 import numpy as np
 import pytest
-from probe.doctor.finding import FAILED, OK, Dump, read_error, told
 
 from probe.doctor import counting, numbers, sharing
+from probe.doctor.bench import FAILED, OK, read_error, told
+from probe.doctor.bench import RecordedDump as Dump
 from probe.doctor.calls import _same
 from probe.doctor.environment import is_between
 

@@ -8,14 +8,14 @@ import mindspore as ms
 import numpy as np
 import pytest
 from mindspore import Tensor, nn, ops
-from probe.replaying.refusals import RefusedError
 
 import probe
 from probe.replaying import references
 from probe.replaying.calling import CannotReplayError, fill
+from probe.replaying.described import CallDescription
 from probe.replaying.describing import describe
 from probe.replaying.evaluating import Evaluation, longest_sum
-from probe.replaying.judging import Operation, Outcome, judge
+from probe.replaying.judging import Operation, ReplayedOutput, judge
 from probe.replaying.making import Maker
 from tests.replaying.device import ROUNDING, Device
 
@@ -35,7 +35,7 @@ from tests.replaying.device import ROUNDING, Device
 )
 def test_whole_numbers_are_golden_or_those_of_this_machine(recorded, golden, here, verdict, element):
     arrays = (np.array(item, np.int32) for item in (recorded, golden, here))
-    found = judge("output.0", Outcome(next(arrays), "Int32", *arrays), Operation())
+    found = judge("output.0", ReplayedOutput(next(arrays), "Int32", *arrays), Operation())
     assert (found.verdict, found.element) == (verdict, element)
 
 
@@ -45,7 +45,7 @@ X = np.linspace(1.0, 2.0, 64)
 def verdict(recorded, operation=None, here=None, dtype="Float32"):
     near = X.astype(np.float32) if here is None else here
     return judge(
-        "output.0", Outcome(np.asarray(recorded, np.float32), dtype, X, near), operation or Operation()
+        "output.0", ReplayedOutput(np.asarray(recorded, np.float32), dtype, X, near), operation or Operation()
     ).verdict
 
 
@@ -63,7 +63,7 @@ def test_an_operation_that_only_moves_values_has_no_error():
     far = X.astype(np.float32).copy()
     far[5] = np.nextafter(far[5], np.float32(9))
     golden = X.astype(np.float32).astype(np.float64)
-    outcome = Outcome(far, "Float32", golden, golden.astype(np.float32))
+    outcome = ReplayedOutput(far, "Float32", golden, golden.astype(np.float32))
     assert judge("output.0", outcome, Operation(moves=True)).verdict == "wrong"
     assert judge("output.0", outcome, Operation()).verdict == "ok"
 
@@ -78,7 +78,7 @@ def test_an_operation_that_only_moves_values_has_no_error():
 )  # fmt: skip
 def test_nan_and_inf_are_wrong_where_neither_side_has_them(value, golden, here, said):
     arrays = [np.array([1.0, 2.0, item]) for item in (value, golden, here)]
-    outcome = Outcome(arrays[0].astype(np.float32), "Float32", arrays[1], arrays[2].astype(np.float32))
+    outcome = ReplayedOutput(arrays[0].astype(np.float32), "Float32", arrays[1], arrays[2].astype(np.float32))
     assert judge("output.0", outcome, Operation()).verdict == said
 
 
@@ -104,16 +104,8 @@ class Calls:
 
     def call(self, key, args, expected, **more):
         places = [f"output.{place}" for place in range(len(expected))]
-        return {
-            "key": key,
-            "args": args,
-            "kwargs": {},
-            "attributes": {},
-            "expected": expected,
-            "places": places,
-            "unsure": "",
-            **more,
-        }
+        known = {"kwargs": {}, "attributes": {}, "unsure": "", "expected": expected, "places": places}
+        return CallDescription(key, args, **{**known, **more})
 
     def evaluate(self, function, *arguments, **more):
         return Evaluation(function, None, self.call(*arguments, **more), self.load).judge()
@@ -125,7 +117,7 @@ def test_an_element_that_depends_on_one_element_may_be_less_off(key, said):
     calls = Calls()
     far = X.copy()
     far[5] *= 1 + 8.7 * ROUNDING["Float32"]
-    assert calls.evaluate(ops.abs, key, [calls.leaf(X)], [calls.leaf(far)])["verdict"] == said
+    assert calls.evaluate(ops.abs, key, [calls.leaf(X)], [calls.leaf(far)]).verdict == said
 
 
 @pytest.mark.parametrize(("index", "said"), [(1, "ok"), (3, "ok"), (0, "wrong")])
@@ -133,7 +125,7 @@ def test_of_equal_elements_either_index_is_right(index, said):
     calls = Calls()
     values = calls.leaf([1.0, 5.0, 2.0, 5.0])
     found = calls.evaluate(ops.argmax, "Functional.argmax", [values], [calls.leaf(index, "Int64")])
-    assert found["verdict"] == said
+    assert found.verdict == said
 
 
 def first_or_stack(parts):
@@ -145,7 +137,7 @@ def test_a_list_is_tried_as_a_tuple_and_as_a_list_until_the_shapes_fit():
     given = [[calls.leaf([1.0, 2.0]), calls.leaf([3.0, 4.0])]]
     for expected in ([1.0, 2.0], [[1.0, 2.0], [3.0, 4.0]]):
         found = calls.evaluate(first_or_stack, "Functional.f", given, [calls.leaf(expected)])
-        assert found["verdict"] == "ok"
+        assert found.verdict == "ok"
 
 
 def maker(calls, *expected, **more):
@@ -228,13 +220,13 @@ def described(tmp_path, gradients, named_gradients=None):
 )
 def test_gradients_of_tensors_that_have_a_name_are_described_too(tmp_path, named_gradients, places):
     found = described(tmp_path, 1, named_gradients)
-    assert found["places"] == places
-    assert len(found["sens"]) == 1 and all(found["expected"])
+    assert found.places == places
+    assert len(found.sens) == 1 and all(found.expected)
 
 
 @pytest.mark.parametrize("gradients", [0, 3])
 def test_gradients_that_fit_no_tensors_are_refused(tmp_path, gradients):
-    with pytest.raises(RefusedError):
+    with pytest.raises(CannotReplayError):
         described(tmp_path, gradients)
 
 

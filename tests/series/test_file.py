@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from probe.series.series_files import find_series
 
 from probe.errors import UsageError
-from probe.series.file import MARK, SeriesFile, SeriesTail, sections
-from probe.series.series import RankSeries, open_series
+from probe.series.file import MARK, RankSeries, SeriesFile, SeriesTail, sections
+from probe.series.series import find_series, open_series
 
 ROWS = [(0, {"loss": 1.5}), (1, {"loss": 1.25, "w.grad": 2.0}), (2, {"w.grad": 3.0}), (3, {"loss": 0.5, "w.grad": 4.0})]
 

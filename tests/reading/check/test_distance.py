@@ -104,5 +104,5 @@ def test_values_of_fewer_digits_agree_after_rounding(wide):
     both = [Weight("Float16", (3,), lambda: iter([values.astype(np.float16)]))]
     both.insert(wide, of(values))
     found = list(WeightCheck({"w": both[0]}, {"w": both[1]}).differences())
-    assert [item.subject for item in found] == ["dtype"]
+    assert [str(item.subject) for item in found] == ["dtype"]
     assert "agree after rounding" in str(found[0])

@@ -6,14 +6,13 @@ from __future__ import annotations
 
 import pytest
 
-from probe.reading.check.names import match_names, renaming
+from probe.reading.check.names import Key, match_names, renaming
 
 
 def matched(a, b):
     """Match parameters, given as name -> (shape, content)."""
-    shapes = [{name: shape for name, (shape, _) in side.items()} for side in (a, b)]
-    contents = [{name: item for name, item in side.items() if item[1]} for side in (a, b)]
-    return match_names(a, b, *contents, *shapes)
+    return match_names(*({n: Key((shape, content) if content else None, shape) for n, (shape, content) in side.items()}
+                         for side in (a, b)))  # fmt: skip
 
 
 def test_equal_names_are_partners_whatever_they_hold():

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from probe.findings.sentence import say
 from probe.reading.compare.distances.bounds import Distance
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
 from probe.reading.compare.judging.verdicts import Slot
@@ -144,7 +145,7 @@ def test_a_rank_that_another_stands_for_keeps_its_faulty_calls_with_their_notes(
     assert merged.units[1]["like"] == 0
     assert (merged.dropped, len(merged.calls["name"])) == (2, 4)
     assert merged.calls["index"][3] == fault
-    assert merged.notes == {3: "error: it broke"}
+    assert merged.notes == {3: say("report.error", text="it broke")}
 
 
 def test_all_rows_are_kept_where_they_are_few_or_asked_for(monkeypatch):

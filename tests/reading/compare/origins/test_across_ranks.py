@@ -16,7 +16,7 @@ REDUCE = "Distributed.all_reduce.0.forward"
 
 def origin(kind="computation", name="Functional.f.0.forward", place="output.0", step=0, rank=0, **site):
     made = Site(name, place, None, step, rank, **site)
-    return Origin(kind, made, say("text", text="it differs"), CodeLine([], None))
+    return Origin(kind, made, say("compare.differs"), CodeLine([], None))
 
 
 def unit(step=0, rank=0, verdicts=None, **origins):
