@@ -22,28 +22,17 @@ class Kind(enum.Enum):
 
 
 class Entry(NamedTuple):
-    """One finished entry of dump.json, or further keys of one that was written before.
+    """One finished entry of dump.json, or further keys of one that was written before."""
 
-    Attributes:
-        name: its name in the documents.
-        parts: its keys and values; for a debug value any JSON shape; None for an entry that only construct.json and
-            stack.json name.
-        kind: its kind.
-        key: its name without number and direction.
-        forward: the name of the forward entry of the same call, "" where there is no call.
-        is_backward: whether it is a backward entry.
-        stack: the number of its call's stack, or -1.
-        parents: the items that it adds to construct.json.
-    """
-
-    name: str
+    name: str  # its name in the documents
+    #: its keys and values; of a debug value any JSON shape; None where only construct.json and stack.json name it
     parts: Any
     kind: Kind = Kind.API
-    key: str = ""
-    forward: str = ""
-    is_backward: bool = False
-    stack: int = -1
-    parents: Sequence[Parent] = ()
+    key: str = ""  # its name without number and direction
+    forward: str = ""  # the name of the forward entry of the same call, "" where there is no call
+    is_backward: bool = False  # whether it is a backward entry
+    stack: int = -1  # the number of its call's stack, or -1
+    parents: Sequence[Parent] = ()  # the items that it adds to construct.json
 
     def further(self, parts: Any) -> Entry:
         """Return further keys for this entry: they replace those of the same names."""

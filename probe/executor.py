@@ -49,11 +49,7 @@ class OwnOperations:
         return getattr(self._thread, "is_running", False)
 
     def run(self, operation: Callable[..., Result], *args: Any) -> Result:
-        """Run an operation and return its result.
-
-        Raises:
-            AttributeError: when this MindSpore lacks a private name that this needs.
-        """
+        """Run an operation and return its result; raise AttributeError when this MindSpore lacks a private name."""
         if self._lacks:
             raise AttributeError(self._lacks)
         recording, self._thread.is_running = self._enable_grad(), True

@@ -29,17 +29,11 @@ TESTED = ("2.7.2", "2.11")
 
 @dataclass(frozen=True)
 class PrivatePart:
-    """The private names that one part of probe needs.
-
-    Attributes:
-        part: the part of probe.
-        loss: the data that are lost without these names.
-        names: the names; see the module.
-    """
+    """The private names that one part of probe needs."""
 
     part: str
-    loss: str
-    names: tuple[str, ...]
+    loss: str  # the data that are lost without these names
+    names: tuple[str, ...]  # the names; see the module
 
 
 def _part(part: str, loss: str, *names: str, **families: str) -> PrivatePart:
@@ -162,12 +156,7 @@ def installed_parts() -> Parts:
 
 
 class Parts:
-    """The parts of probe that the installed MindSpore allows: all, at a version that was tested.
-
-    Attributes:
-        version: MindSpore's version.
-        is_tested: whether it was tested.
-    """
+    """The parts of probe that the installed MindSpore allows: all, at a version that was tested."""
 
     def __init__(self) -> None:
         import mindspore
@@ -181,12 +170,9 @@ class Parts:
             self._lacking.setdefault(part.part, []).append(name.partition(":")[2])
 
     def make(self, part: str, make: Callable[[], Made], otherwise: Made) -> Made:
-        """Return an object of a part, or the result of its self-test.
+        """Return an object of a part, or the result of its self-test; ``make`` raises where the part does not work.
 
-        Args:
-            part: the part.
-            make: makes the object, or raises where the part does not work.
-            otherwise: the result where the part is off, because it lacks a private name or fails now.
+        ``otherwise`` is the result where the part is off, because it lacks a private name or fails now.
         """
         if part in self._lacking:
             return otherwise

@@ -116,15 +116,10 @@ def as_outputs(result: Any) -> Sequence[Any]:
 
 
 class Slot(NamedTuple):
-    """The place of one gradient in a backward entry.
+    """The place of one gradient in a backward entry."""
 
-    Attributes:
-        place: "input.0", "output.1.0", "output_kwargs.x".
-        is_input: whether it is a gradient of the call's outputs: an input of its backward.
-    """
-
-    place: str
-    is_input: bool
+    place: str  # "input.0", "output.1.0", "output_kwargs.x"
+    is_input: bool  # whether it is a gradient of the call's outputs: an input of its backward
 
 
 def _slot(position: int, is_input: bool) -> Slot:
@@ -135,19 +130,12 @@ _SLOTS = {is_input: tuple(_slot(position, is_input) for position in range(16)) f
 
 
 class SlotLayout(NamedTuple):
-    """The places of some tensors' gradients in a backward entry.
+    """The places of some tensors' gradients in a backward entry."""
 
-    Attributes:
-        slots: the place of each tensor's gradient.
-        layout: an item per value that holds a tensor: the tensor's number, or a list or dict of numbers.
-        keywords: the same for keyword arguments, by name.
-        is_flat: no value holds tensors inside: the layout is the numbers in order.
-    """
-
-    slots: list[Slot]
-    layout: list[Any]
-    keywords: dict[str, Any]
-    is_flat: bool
+    slots: list[Slot]  # the place of each tensor's gradient
+    layout: list[Any]  # an item per value that holds a tensor: the tensor's number, or a list or dict of numbers
+    keywords: dict[str, Any]  # the same for keyword arguments, by name
+    is_flat: bool  # no value holds tensors inside: the layout is the numbers in order
 
     def fill(self, values: list[Any]) -> list[Any]:
         """Return the layout with each tensor's number replaced by its value."""

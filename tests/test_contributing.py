@@ -54,13 +54,12 @@ def test_hooks_before_a_commit_are_local_and_name_files_that_exist():
         assert all((ROOT / word).exists() for word in command if word.startswith("tests/"))
 
 
-@pytest.mark.parametrize("module", FAULTS)
-def test_a_planted_fault_has_its_place_in_the_code(module):
-    text, fault, room = FAULTS[module]
-    code = (ROOT / "probe" / module).read_text("utf-8")
-    assert code.count(text) == 1
-    compile(code.replace(text, fault), module, "exec")
-    assert (ROOT / "tests" / room).exists()
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_a_planted_fault_has_its_place_in_the_code(fault):
+    code = (ROOT / "probe" / fault.module).read_text("utf-8")
+    assert code.count(fault.text) == 1
+    compile(code.replace(fault.text, fault.fault), fault.module, "exec")
+    assert (ROOT / "tests" / fault.room).exists()
 
 
 def test_the_changelog_keeps_its_form():

@@ -20,6 +20,7 @@ from tests.support import nets, processes
 from tests.support.dumps import Dump
 from tests.support.faults import DISK, TOOL, owner_of
 from tests.support.paths import environment
+from tests.support.training import bytes_of, steps_of
 
 pytestmark = pytest.mark.slow
 
@@ -33,17 +34,10 @@ CASES = [(place, kind) for place in DISK for kind in ("ENOSPC", "EIO")] + [(plac
 
 def train(debugger=None, after_first=None):
     """Return the bytes of two steps' losses, gradients and parameters."""
-    net, step = nets.build("digits")
     seen = []
-    for i in range(2):
-        if debugger is not None:
-            debugger.start(net)
-        loss, gradients = step(i)
-        if debugger is not None:
-            debugger.stop()
-            debugger.step()
-        seen += [tensor.asnumpy().tobytes() for tensor in (loss, *gradients, *net.get_parameters())]
-        if after_first is not None and not i:
+    for number, (_, tensors) in enumerate(steps_of(nets.build("digits"), 2, debugger)):
+        seen += bytes_of(tensors)
+        if after_first is not None and not number:
             after_first()
     return seen
 

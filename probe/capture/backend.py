@@ -29,16 +29,10 @@ CaptureBackend = Union[PyNativeCapture, GraphCapture, MixedCapture]
 
 
 class Backends:
-    """Makes the capture backend of a session.
-
-    Args:
-        before: those of the session before, whose compiled graphs still report.
-
-    Attributes:
-        current: the backend of the settings in force, or None until a step is recorded.
-    """
+    """Makes the capture backend of a session. The compiled graphs of the session before still report."""
 
     def __init__(self, before: Backends | None = None) -> None:
+        #: the backend of the settings in force, or None until a step is recorded
         self.current: CaptureBackend | None = None
         self._has_compiled_cells, self._prepared = False, None
         self._graphs: CompiledGraphs | None = None if before is None else before._graphs

@@ -54,15 +54,12 @@ class Gate:
     """The only way from a function's code to the capture. It is closed while nothing is installed.
 
     The garbage collector does not look into code. If code held the capture, neither would ever be freed.
-
-    Attributes:
-        call: runs and records a call; None while the gate is closed.
     """
 
     __slots__ = ("call",)
 
     def __init__(self) -> None:
-        self.call: RecordedCall | None = None
+        self.call: RecordedCall | None = None  # runs and records a call; None while the gate is closed
 
 
 class _Made(NamedTuple):
@@ -89,14 +86,7 @@ def can_be_replaced(function: Any) -> bool:
 
 
 class CodePatch:
-    """One function whose code is replaced. ``inspect.signature`` shows its own signature also meanwhile.
-
-    Args:
-        function: the function; see ``can_be_replaced``.
-        key: the names of its entries without number and direction.
-        state: the state of each thread.
-        gate: leads to the capture.
-    """
+    """One function whose code is replaced. ``inspect.signature`` shows its own signature also meanwhile."""
 
     __slots__ = ("_function", "_gate", "_key", "_made", "_state")
 
@@ -165,11 +155,7 @@ class CodePatch:
 
 
 class CodePatches:
-    """All functions whose code is replaced, one patch for each. Methods may be called twice, and after an interrupt.
-
-    Args:
-        state: the state of each thread.
-    """
+    """All functions whose code is replaced, one patch for each. Methods may be called twice, and after an interrupt."""
 
     def __init__(self, state: State) -> None:
         self._state = state

@@ -38,26 +38,19 @@ ReadNumber = Callable[[Any], Any]
 
 
 class OptimizerValues:
-    """The parts of one optimizer that its entry shows. MindSpore's two kinds of optimizers, and users' subclasses.
-
-    Args:
-        optimizer: the optimizer.
-        may_run: whether a schedule of the user's own may run for its number; see ``schedules``.
-
-    Attributes:
-        parameters: the parameters that it updates, by name, in the order of the gradients.
-        states: its state for each of them, such as "moments1.fc.weight".
-    """
+    """The parts of one optimizer that its entry shows. MindSpore's two kinds of optimizers, and users' subclasses."""
 
     def __init__(self, optimizer: Any, may_run: bool) -> None:
         from mindspore import Parameter, Tensor
 
         self._optimizer, self._tensor, self._parameter = optimizer, Tensor, Parameter
-        self._may_run = may_run
+        self._may_run = may_run  # whether a schedule of the user's own may run for its number; see ``schedules``
         #: tensors that no update changes, with their numbers
         self._constants: dict[tuple[str, int], tuple[Any, Any]] = {}
         self._held: Sequence[Any] = getattr(optimizer, "parameters", ())
+        #: the parameters that it updates, by name, in the order of the gradients
         self.parameters: dict[str, Any] = {parameter.name: parameter for parameter in self._held}
+        #: its state for each of them, such as "moments1.fc.weight"
         self.states: dict[str, Any] = dict(self._find_states())
         self._names: dict[tuple[tuple[str, ...], int], list[str]] = {}  # to look at all that it holds takes long
 

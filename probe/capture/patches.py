@@ -29,13 +29,9 @@ def around(function: Callable[..., Any]) -> Callable[[Any], Any]:
 
 
 class Patch:
-    """One attribute that is replaced.
+    """One attribute that is replaced by ``wrap(original)``.
 
-    Args:
-        owner: the module or class.
-        name: the attribute.
-        wrap: original -> replacement.
-        absent: whether to add the attribute if the owner has none; ``wrap`` then receives None.
+    With ``absent``, the attribute is added if the owner has none; ``wrap`` then receives None.
     """
 
     __slots__ = ("_absent", "_made", "_module", "_name", "_own", "_owner", "_wrap")
@@ -102,11 +98,7 @@ class Hooks(Protocol):
 class HookGroup:
     """Installs hooks in their order and removes them in the reverse order. Both methods may be called twice.
 
-    Args:
-        hooks: the first hooks.
-
-    Attributes:
-        is_suspended: the hooks are removed until ``resume``.
+    While ``is_suspended``, the hooks are removed until ``resume``.
     """
 
     def __init__(self, hooks: Iterable[Hooks] = ()) -> None:

@@ -19,12 +19,9 @@ _MODULE = "mindspore.nn.learning_rate_schedule"
 
 
 def value_of(schedule: Any, step: int, may_run: bool) -> float | None:
-    """Return the number that a schedule gives for a step; None if it is unknown.
+    """Return the number that a schedule gives for a step, the number of updates before; None if it is unknown.
 
-    Args:
-        schedule: a Cell that takes the step.
-        step: the number of updates before.
-        may_run: whether a schedule of the user's own may run: on CPU, where it costs little and waits for nothing.
+    ``may_run`` allows a schedule of the user's own: on CPU, where it costs little and waits for nothing.
     """
     listed = getattr(schedule, "learning_rate", None)
     if type(schedule).__name__ == "_IteratorLearningRate" and listed is not None:

@@ -28,24 +28,15 @@ _NEVER = frozenset({"asnumpy"})
 
 @dataclass(frozen=True)
 class SupportedApi:
-    """One listed function of the installed MindSpore.
+    """One listed function of the installed MindSpore."""
 
-    Attributes:
-        owner: the module or class that it is called from.
-        name: the attribute there.
-        key: its entries' names without number and direction, "Functional.relu".
-    """
-
-    owner: Any
-    name: str
-    key: str
+    owner: Any  # the module or class that it is called from
+    name: str  # the attribute there
+    key: str  # its entries' names without number and direction, "Functional.relu"
 
 
 def load_supported_apis(path: str | None) -> list[SupportedApi]:
-    """Return the listed APIs that the installed MindSpore has.
-
-    Args:
-        path: the user's list, or None for the shipped one.
+    """Return the listed APIs that the installed MindSpore has; path is the user's list, or None for the shipped one.
 
     Raises:
         SettingsError: when the list cannot be read or is malformed.

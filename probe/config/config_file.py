@@ -34,8 +34,7 @@ class ConfigFile:
     def changed(self) -> Settings | None:
         """Return the settings if the file was edited since the last call, else None.
 
-        Raises:
-            SettingsError: when the edited file is wrong; once per edit.
+        Raise SettingsError when the edited file is wrong; once per edit.
         """
         stamp = self._stamp()
         if stamp is None or stamp == self._seen:

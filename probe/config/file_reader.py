@@ -18,8 +18,7 @@ _LARGEST = 10_000_000
 def read(path: str) -> dict[Any, Any]:
     """Return the keys and values of a file: JSON if its name ends in .json, else YAML.
 
-    Raises:
-        SettingsError: naming the file, and for a mistake in it the line and the remedy.
+    Raise SettingsError naming the file, and for a mistake in it the line and the remedy.
     """
     with errors_about(path):
         with open(path, "rb") as file:

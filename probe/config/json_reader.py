@@ -36,11 +36,7 @@ _REMEDIES = {
 
 
 def parse(text: str) -> Any:
-    """Return the value that a JSON text stands for.
-
-    Raises:
-        SettingsError: naming the line.
-    """
+    """Return the value that a JSON text stands for; raise SettingsError naming the line."""
     _refuse_deep_and_duplicate(text)
     try:
         return json.loads(text, parse_int=whole_number)

@@ -28,13 +28,10 @@ _Words = Iterable[str]
 
 
 def rule(accepts: Callable[[Any], bool], allowed: str, spellings: _Words = (), msprobe: _Words = ()) -> Validator:
-    """Return a validator.
+    """Return a validator; ``accepts`` says whether a value is right.
 
-    Args:
-        accepts: says whether a value is right.
-        allowed: the right values, for the message.
-        spellings: texts of which the message names the nearest one.
-        msprobe: texts that are right in msprobe alone.
+    The message has the ``allowed`` values, and names the nearest of ``spellings``. ``msprobe`` are texts that are right
+    in msprobe alone.
     """
 
     def check(key: str, value: Any) -> Any:

@@ -60,11 +60,7 @@ _Loader.add_constructor(f"{_TAG}timestamp", lambda loader, node: node.value)  # 
 
 
 def parse(text: str) -> Any:
-    """Return the value that a YAML text stands for.
-
-    Raises:
-        SettingsError: naming the line.
-    """
+    """Return the value that a YAML text stands for; raise SettingsError naming the line."""
     try:
         return yaml.load(text, _Loader)
     except yaml.reader.ReaderError as error:

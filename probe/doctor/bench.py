@@ -26,17 +26,11 @@ _LONGEST = 240
 
 @dataclass(frozen=True)
 class CheckResult:
-    """The result of a check.
+    """The result of a check."""
 
-    Attributes:
-        result: ``OK``, ``WARNING``, ``FAILED`` or ``NOT_RUN``.
-        fact: the fact, in one line.
-        details: numbers and names for ``--json``.
-    """
-
-    result: str
-    fact: str
-    details: dict[str, Any] = field(default_factory=dict)
+    result: str  # ``OK``, ``WARNING``, ``FAILED`` or ``NOT_RUN``
+    fact: str  # the fact, in one line
+    details: dict[str, Any] = field(default_factory=dict)  # numbers and names for ``--json``
 
 
 def told(error: BaseException) -> str:
@@ -46,24 +40,13 @@ def told(error: BaseException) -> str:
 
 
 class RecordedDump:
-    """A dump that a check records.
-
-    Args:
-        path: its folder.
-        debugger: records it.
-
-    Attributes:
-        debugger: see above.
-        result: that of the recorded function; see ``Bench.record``.
-        data: the entries of the first step by name, when the dump is complete.
-        error: the first error of probe, or "".
-    """
+    """A dump that a check records."""
 
     def __init__(self, path: str, debugger: PrecisionDebugger) -> None:
         self._path, self.debugger = path, debugger
-        self.result: Any = None
-        self.data: Entries = {}
-        self.error = ""
+        self.result: Any = None  # that of the recorded function; see ``Bench.record``
+        self.data: Entries = {}  # the entries of the first step by name, when the dump is complete
+        self.error = ""  # the first error of probe, or ""
 
     def complete(self, logged: Sequence[str]) -> None:
         """Close the debugger, and read the dump."""
@@ -74,26 +57,15 @@ class RecordedDump:
 
 @dataclass(frozen=True)
 class Bench:
-    """The place that the checks work at.
+    """The place that the checks work at."""
 
-    Attributes:
-        device: the name of the device, as MindSpore spells it.
-        chosen: the folder that the user has chosen, or "".
-        folder: an empty folder for the files of the checks.
-    """
-
-    device: str
-    chosen: str
-    folder: str
+    device: str  # the name of the device, as MindSpore spells it
+    chosen: str  # the folder that the user has chosen, or ""
+    folder: str  # an empty folder for the files of the checks
 
     @contextlib.contextmanager
     def dump(self, name: str, **settings: Any) -> Iterator[RecordedDump]:
-        """Make a debugger, and read its dump after the block.
-
-        Args:
-            name: the name of the dump, new for each.
-            **settings: the settings; those of the task too.
-        """
+        """Make a debugger with these settings, those of the task too, and read its dump after the block."""
         from probe.debugger import PrecisionDebugger
 
         log, errors = logging.getLogger("probe"), _Errors()

@@ -13,17 +13,11 @@ from probe.doctor.bench import Bench, CheckResult
 
 @dataclass(frozen=True)
 class DoctorCheck:
-    """One check.
-
-    Attributes:
-        name: its name.
-        place: its function below ``probe.doctor``; the process that runs it imports it.
-        is_needed: whether the checks after it cannot run without it.
-    """
+    """One check."""
 
     name: str
-    place: str
-    is_needed: bool = False
+    place: str  # its function below ``probe.doctor``; the process that runs it imports it
+    is_needed: bool = False  # whether the checks after it cannot run without it
 
     @property
     def function(self) -> Callable[[Bench], CheckResult]:

@@ -26,13 +26,7 @@ _PATH = re.compile(r"(?<![\w.:/-])/(?:[^/\s'\",:;()]+/)+([^/\s'\",:;()]*)")
 
 
 class Runner:
-    """Runs checks.
-
-    Args:
-        device: the name of the device, or "" for the one that MindSpore chooses.
-        chosen: the folder for the files of the checks, or "" for the one for temporary files.
-        limit: the seconds that a check may take.
-    """
+    """Runs checks on a device, "" for MindSpore's choice, in a folder, "" for the one of temporary files."""
 
     def __init__(self, device: str, chosen: str, limit: float) -> None:
         self._device, self._limit = device, limit

@@ -14,13 +14,7 @@ from probe.doctor.checks import CHECKS
 
 
 def main(task: dict[str, Any], requests: Iterator[str], tell: Callable[[Any], None]) -> None:
-    """Run the checks that are requested by name. An error that a check raises ends the process.
-
-    Args:
-        task: the fields of the ``Bench``.
-        requests: the names.
-        tell: receives each result.
-    """
+    """Run the checks that are requested by name. An error that a check raises ends the process."""
     sys.excepthook = lambda kind, error, trace: tell(asdict(CheckResult(FAILED, told(error))))
     checks, bench, has_device = {check.name: check for check in CHECKS}, Bench(**task), False
     for name in requests:

@@ -20,10 +20,6 @@ class AwaitedImport:
     """Calls a function once, when the program has imported a module.
 
     MindSpore is not imported before: that takes its time, and the program may set variables of the environment first.
-
-    Args:
-        name: the module.
-        function: the function.
     """
 
     def __init__(self, name: str, function: Callable[[], None]) -> None:
@@ -64,12 +60,7 @@ class AwaitedImport:
 
 
 class ServedMsprobe:
-    """Imports probe in place of ``msprobe`` and ``msprobe.mindspore``.
-
-    Args:
-        debugger: returns the class PrecisionDebugger of the module.
-        is_forced: whether an installed msprobe is hidden.
-    """
+    """Imports probe in place of ``msprobe`` and ``msprobe.mindspore``; if forced, an installed msprobe is hidden."""
 
     def __init__(self, debugger: Callable[[], type], is_forced: bool) -> None:
         self._debugger, self._is_forced = debugger, is_forced

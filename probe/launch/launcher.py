@@ -23,14 +23,7 @@ _log = logging.getLogger("probe")
 
 
 class Launcher:
-    """Records a program that does not know probe.
-
-    Args:
-        program: the program.
-        source: the settings.
-        at_model: each outermost call of a model is a step.
-        has_settings: whether the user has given settings.
-    """
+    """Records a program that does not know probe. ``at_model`` makes each outermost call of a model a step."""
 
     def __init__(self, program: Program, source: ConfigFile, at_model: bool, has_settings: bool) -> None:
         self._program, self._source = program, source
@@ -42,11 +35,9 @@ class Launcher:
         self._hooks = HookGroup([Patch(PrecisionDebugger, "__init__", around(self._refuse))])
 
     def install(self, as_msprobe: bool, joining: str = "") -> None:
-        """Begin to watch this process, and those that it spawns.
+        """Begin to watch this process, and those that it spawns: these run the code ``joining``.
 
-        Args:
-            as_msprobe: import probe in place of msprobe, also where msprobe is installed.
-            joining: the code by which a spawned process is watched too.
+        ``as_msprobe`` imports probe in place of msprobe, also where msprobe is installed.
         """
         ServedMsprobe(self._served_debugger, as_msprobe).install()
         self._hooks.add(AwaitedImport("mindspore", self._watch))

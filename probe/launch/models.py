@@ -45,9 +45,7 @@ class CellRole(enum.Enum):
 class ModelFinder:
     """Tells the parts of Cells in a training.
 
-    Args:
-        rounds: the optimizers.
-        any_parameters: whether a Cell with any parameters is a model; there may be no optimizer.
+    With ``any_parameters``, a Cell with any parameters is a model: there may be no optimizer.
     """
 
     def __init__(self, rounds: Rounds, any_parameters: bool) -> None:
@@ -130,9 +128,7 @@ def _living_cells() -> list[Any]:
 def reached(function: Callable[..., Any], owner: Any = None) -> list[Any]:
     """Return the Cells that a function's code names, with the functions that it calls, and lists of parameters.
 
-    Args:
-        function: the function.
-        owner: the object whose method it is, if that is known.
+    ``owner`` is the object whose method it is, if that is known.
     """
     from mindspore import Parameter, nn
 

@@ -18,13 +18,7 @@ TOOL = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 class Program:
-    """A program with its arguments.
-
-    Args:
-        path: the file, folder or zip file; "" for a module.
-        module: the name of the module.
-        arguments: the program's own.
-    """
+    """A file, folder or zip file with its arguments, or a module, whose path is ""."""
 
     def __init__(self, path: str, module: str, arguments: list[str]) -> None:
         self.path, self.module, self._arguments = path, module, arguments

@@ -14,15 +14,9 @@ if TYPE_CHECKING:
 
 
 class Steps:
-    """The steps of a program that has no debugger of its own.
+    """The steps of a program that has no debugger of its own: it is made when the first step begins.
 
-    Args:
-        new_debugger: makes the debugger, when the first step begins.
-        models: finds the models.
-
-    Attributes:
-        is_open: a step has begun.
-        is_due: the step ends when the Cell ends that made the update.
+    A step ``is_due`` to end when the Cell ends that made the update.
     """
 
     def __init__(self, new_debugger: Callable[[], PrecisionDebugger], models: ModelFinder) -> None:
@@ -42,8 +36,7 @@ class Steps:
     def begin(self, models: list[Any] | None = None) -> None:
         """Begin a step, unless one is open. Its model is known from earlier steps, or found by ``adopt``.
 
-        Args:
-            models: the models, where their calls cannot be seen.
+        Models are given where their calls cannot be seen.
         """
         if self.is_open:
             return

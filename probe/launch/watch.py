@@ -39,13 +39,8 @@ class _InTraining(threading.local):
 class Watch(HookGroup):
     """Begins and ends the steps of a training that runs in its own loop, and gives MsprobeStep to ``Model``.
 
-    A step begins with a gradient function, or a Cell that has an optimizer. It ends with the optimizer.
-
-    Args:
-        steps: begins and ends them.
-        models: tells the parts of Cells.
-        rounds: the optimizers.
-        at_model: each outermost call of a model is a step instead.
+    A step begins with a gradient function, or a Cell that has an optimizer. It ends with the optimizer. With
+    ``at_model``, each outermost call of a model is a step instead.
     """
 
     def __init__(self, steps: Steps, models: ModelFinder, rounds: Rounds, at_model: bool) -> None:

@@ -32,13 +32,6 @@ class DeferredMeasurer:
 
     A copy is taken in the order of the program: later changes of the tensor do not reach it. Nothing else is asked of
     a tensor, as even its size may wait for pending operations.
-
-    Args:
-        measurer: measures the copies.
-
-    Attributes:
-        read: reads a tensor's values.
-        own_operations: runs the operations of the tool.
     """
 
     is_immediate = False
@@ -50,7 +43,7 @@ class DeferredMeasurer:
         self._measurer, self._bytes = measurer, 0
         #: several threads add to it, also while it is completed: it is never replaced
         self._waiting: deque[tuple[PendingRecord, Callable[[], Any]]] = deque()
-        self.own_operations = OwnOperations()
+        self.own_operations = OwnOperations()  # runs the operations of the tool
         self._copy_op = copy_op
 
     @property

@@ -24,11 +24,7 @@ _LISTS = (list, tuple)
 
 
 class ValueDescriber:
-    """Turns values into records.
-
-    Args:
-        measure: returns the record of a tensor.
-    """
+    """Turns values into records."""
 
     def __init__(self, measure: Measure) -> None:
         import mindspore

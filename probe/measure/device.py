@@ -44,12 +44,8 @@ class DeviceMeasurer(DeferredMeasurer):
     """Adds few reductions to MindSpore's pipeline and waits for nothing until ``complete``.
 
     Sums are in float32, so Mean and Norm agree with the host's to about six digits. NaN and Inf show in the four
-    numbers; they are counted where the user asks for it. Tensors that are saved, complex or float64 are copied.
-
-    Args:
-        host: measures the copies.
-        reduces: whether numbers suffice for a tensor that is not saved (no checksum).
-        reductions: the operations.
+    numbers; they are counted where the user asks for it. Tensors that are saved, complex or float64 are copied. So are
+    all unless ``reduces``: a checksum needs more than numbers.
     """
 
     def __init__(self, host: HostMeasurer, reduces: bool, reductions: Reductions) -> None:

@@ -34,31 +34,18 @@ class Severity(enum.IntEnum):
 
 @dataclass(eq=False, repr=False)
 class TensorExtrema:
-    """A tensor's maximum and minimum; its values until ``release()``.
+    """A tensor's maximum and minimum; its values until ``release()``."""
 
-    Attributes:
-        array: the values; None for those that the tensor has.
-        tensor: the tensor, held because the array may be its memory.
-        read: tensor -> array.
-        extrema: the largest and the smallest element, or None where they are not measured yet.
-        dtype: the tensor's dtype.
-        shape: the tensor's shape.
-        name: the file name of its array.
-        sink: writes the array.
-        record: the record with all numbers, once ``complete`` has taken them.
-        keys: its further keys, as JSON.
-    """
-
-    array: Array | None
-    tensor: Any
-    read: Callable[[Any], Array]
-    extrema: Extrema | None
+    array: Array | None  # the values; None for those that the tensor has
+    tensor: Any  # the tensor, held because the array may be its memory
+    read: Callable[[Any], Array]  # tensor -> array
+    extrema: Extrema | None  # the largest and the smallest element, or None where they are not measured yet
     dtype: Any
     shape: tuple[int, ...]
-    name: str
+    name: str  # the file name of its array
     sink: ArraySink | None
-    record: TensorRecord | None = None
-    keys: tuple[str, ...] = ()
+    record: TensorRecord | None = None  # the record with all numbers, once ``complete`` has taken them
+    keys: tuple[str, ...] = ()  # its further keys, as JSON
 
     @property
     def severity(self) -> Severity:
@@ -126,22 +113,15 @@ def _extrema(array: Array) -> Extrema:
 
 
 class ExtremaMeasurer:
-    """Measures the extrema of outputs at once. Inputs are kept, and measured only if an output has NaN/Inf.
-
-    Args:
-        host: takes all numbers of the tensors that are written.
-
-    Attributes:
-        saw_nonfinite: whether any NaN or Inf was seen.
-    """
+    """Measures the extrema of outputs at once. Inputs are kept, and measured only if an output has NaN/Inf."""
 
     is_immediate = True
 
     def __init__(self, host: HostMeasurer) -> None:
         import mindspore
 
-        self.host = host
-        self.saw_nonfinite = False
+        self.host = host  # takes all numbers of the tensors that are written
+        self.saw_nonfinite = False  # whether any NaN or Inf was seen
         self.read = TensorReader()
         self._float = mindspore.float32
 

@@ -30,26 +30,16 @@ class Role(enum.Enum):
 
 
 class Measurer(Protocol):
-    """Obtains numbers. Every measurer gives the same record.
+    """Obtains numbers. Every measurer gives the same record."""
 
-    Attributes:
-        is_immediate: records are complete when they are returned, and tensors must be complete when they are given.
-    """
-
-    is_immediate: bool
+    is_immediate: bool  # records are complete when they are returned, and tensors must be complete when they are given
 
     @property
     def read(self) -> Callable[[Any], Array]:
         """Return the function that reads a tensor's values."""
 
     def tensor(self, tensor: Any, name: str, sink: ArraySink | None, role: Role) -> Any:
-        """Return the record of one tensor as it is now.
-
-        Args:
-            tensor: a mindspore Tensor or Parameter.
-            name: the file name, without its ending, that its array would have.
-            sink: writes the array, where one is wanted.
-            role: its role in the call.
+        """Return the record of one tensor as it is now; its array goes to the sink, under this name without ending.
 
         Returns:
             ``{"type": "mindspore.Tensor", "dtype": "Float32", "shape": [2], "Max": …, "Min": …, "Mean": …, "Norm": …}``

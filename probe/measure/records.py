@@ -14,16 +14,12 @@ ITEM = "    "
 
 
 class TensorRecord:
-    """The record of one tensor: the JSON text that stands for it in an entry.
-
-    Args:
-        here: the text of ``json.dumps(…, indent=1)`` at a place indented by ``ITEM``.
-    """
+    """The record of one tensor: the JSON text that stands for it in an entry."""
 
     __slots__ = ("_here",)
 
     def __init__(self, here: str) -> None:
-        self._here = here
+        self._here = here  # the text of ``json.dumps(…, indent=1)`` at a place indented by ``ITEM``
 
     def text(self, pad: str) -> str:
         """Return the text at a place indented by ``pad``."""
@@ -79,9 +75,6 @@ def _head(dtype: str, shape: tuple[int, ...]) -> str:
 class ScalarRecord(TensorRecord):
     """The record of one number.
 
-    Attributes:
-        value: the recorded value.
-
     >>> print(ScalarRecord("int", 3).text(""))
     {
      "type": "int",
@@ -97,18 +90,13 @@ class ScalarRecord(TensorRecord):
 
 
 class PendingRecord:
-    """The record of a tensor that is not measured yet; null if nothing turns out to be there.
-
-    Attributes:
-        record: the record, as soon as it is known.
-        keys: its further keys, as JSON.
-    """
+    """The record of a tensor that is not measured yet; null if nothing turns out to be there."""
 
     __slots__ = ("keys", "record")
 
     def __init__(self) -> None:
-        self.record: Any = None
-        self.keys: tuple[str, ...] = ()
+        self.record: Any = None  # the record, as soon as it is known
+        self.keys: tuple[str, ...] = ()  # its further keys, as JSON
 
     def known(self) -> Any:
         """Return the record, with the further keys; None where it is not known."""

@@ -23,14 +23,10 @@ Scalars = list[Any]
 class Reductions:
     """Reduces tensors to scalars.
 
-    Args:
-        on_cpu: CPU has no kernel for the norm of a vector, and none for the extrema of bfloat16. Fetching costs nothing
-            there; on a device small tensors are joined first, so that few fetches suffice.
-        scaled: whether values are divided by the largest before they are added: finite data then never overflow.
-
-    Attributes:
-        norm_is_square: whether the last but one number of ``four`` is the square of the norm.
-        scaled: see above.
+    CPU has no kernel for the norm of a vector, and none for the extrema of bfloat16. Fetching costs nothing there; on a
+    device small tensors are joined first, so that few fetches suffice. If ``scaled``, values are divided by the largest
+    before they are added: finite data then never overflow. If ``norm_is_square``, the last but one number of ``four``
+    is the square of the norm.
     """
 
     def __init__(self, on_cpu: bool, scaled: bool) -> None:
@@ -52,13 +48,8 @@ class Reductions:
     def four(self, tensor: Any, values: Any, kind: str) -> tuple[Scalars, Scalars]:
         """Return the floats and the integers from which the four numbers follow, all still on the device.
 
-        Args:
-            tensor: the tensor.
-            values: the same, see ``values``.
-            kind: "float" or "int".
-
         Returns:
-            ([max, min,] mean, norm or its square, [scale]) and [max, min] of integers.
+            ([max, min,] mean, norm or its square, [scale]) of kind "float", and [max, min] of "int".
         """
         ops = self._ops
         source = values if kind == "float" else tensor

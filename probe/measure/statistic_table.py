@@ -14,17 +14,13 @@ from probe.measure.tensor_reader import Array
 
 
 class Statistic(NamedTuple):
-    """How one statistic is obtained.
+    """How one statistic is obtained."""
 
-    Attributes:
-        key: its key in a record.
-        host: an array of real numbers -> the number of such elements; None for one of the four of ``statistics``.
-        device: the Primitive that finds such elements in a tensor of floats, and its further operand, as
-            ``("Equal", 0.0)``, or without one the tensor itself; empty where the four or the shape tell their number.
-    """
-
-    key: str
+    key: str  # its key in a record
+    #: an array of real numbers -> the number of such elements; None for one of the four of ``statistics``
     host: Callable[[Array], int] | None = None
+    #: the Primitive that finds such elements in a tensor of floats, and its further operand, as ``("Equal", 0.0)``, or
+    #: without one the tensor itself; empty where the four or the shape tell their number
     device: tuple[Any, ...] = ()
 
 
@@ -50,10 +46,7 @@ STATISTICS = {
 
 
 class SelectedStatistics:
-    """Takes the chosen statistics of an array.
-
-    Args:
-        names: keys of ``STATISTICS``.
+    """Takes the chosen statistics of an array, by the keys of ``STATISTICS``.
 
     >>> SelectedStatistics(["max", "zero count"])(np.array([0.0, 2.0], np.float32))
     {'Max': 2.0, 'zero_count': 1}

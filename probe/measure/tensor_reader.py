@@ -39,9 +39,6 @@ class TensorReader:
 
     The arrays own nothing: use them at once, while holding the tensor. If the pointers of this MindSpore do not show
     the values of ``asnumpy``, ``asnumpy`` is used.
-
-    Attributes:
-        is_direct: whether pointers are used.
     """
 
     def __init__(self) -> None:
@@ -92,12 +89,7 @@ class TensorReader:
         return self._bytes(address, size) if address and size else None
 
     def flat(self, tensor: Any, dtype: Any = None) -> Array | None:
-        """Return the values of a tensor in C order as a flat view, or None where that cannot be had without a copy.
-
-        Args:
-            tensor: the tensor.
-            dtype: numpy's name for its dtype, where it is known.
-        """
+        """Return the values of a tensor in C order as a flat view, or None where that cannot be had without a copy."""
         if not self.is_direct or not self._contiguous(tensor):
             return None
         dtype = dtype or (SINGLE if tensor._dtype is self._float else self._dtypes.get(tensor._dtype))

@@ -43,7 +43,8 @@ class Row(NamedTuple):
                 norm, name = _known(number, fetched), f"{parameter}.grad"
                 total += norm * norm
                 arrived = found.setdefault(name, norm)
-                if not abs(norm - arrived) <= _SAME * arrived and not (math.isnan(norm) and math.isnan(arrived)):
+                is_same = norm == arrived or abs(norm - arrived) <= _SAME * min(norm, arrived)
+                if not is_same and not (math.isnan(norm) and math.isnan(arrived)):
                     found[f"{parameter}.grad_in"] = norm
             found[f"{optimizer}.global_norm"] = math.sqrt(total)
         return found

@@ -17,10 +17,7 @@ _PATIENCE = 2.0
 def progress(items: Iterable[Item], operation: str, count: int | None = None) -> Iterable[Item]:
     """Return the items, and show the progress on a terminal, if the extra "progress" (tqdm) is installed.
 
-    Args:
-        items: the items.
-        operation: the word of the line.
-        count: how many they are, if they do not say so themselves.
+    ``count`` tells how many they are, if they do not say so themselves.
     """
     if not sys.stderr.isatty():
         return items

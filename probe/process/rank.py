@@ -42,14 +42,10 @@ def communicator_rank() -> int | None:
 
 
 class RankResolver:
-    """The rank of this process, as the name of its folder has it.
-
-    Attributes:
-        given: the number that the user has given to ``start``, or None.
-    """
+    """The rank of this process, as the name of its folder has it."""
 
     def __init__(self) -> None:
-        self.given: int | None = None
+        self.given: int | None = None  # the number that the user has given to ``start``, or None
 
     def rank(self) -> int | None:
         """Return the rank: the given one, else the launcher's, else that in the communicator, else None."""

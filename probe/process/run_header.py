@@ -15,11 +15,7 @@ FORMAT = 1
 
 
 def run_header(rank: int | None) -> dict[str, Any]:
-    """Return format, versions, ranks, device, seed and determinism of this run.
-
-    Args:
-        rank: the rank of this process, None where there is one process only.
-    """
+    """Return format, versions, ranks, device, seed and determinism of this run; rank is None in a lone process."""
     import mindspore
     import numpy
     from mindspore.communication import GlobalComm, get_group_size

@@ -20,14 +20,7 @@ _MINDSPORE_ERROR = "C++ Call Stack"
 
 
 class TrainingWork:
-    """The asynchronous work of the training.
-
-    Args:
-        wait: waits for it; raises a pending error of the training.
-
-    Attributes:
-        has_raised: an error of the training was raised.
-    """
+    """The asynchronous work of the training; ``wait`` raises a pending error of it."""
 
     def __init__(self, wait: Callable[[], None]) -> None:
         self._wait, self.has_raised = wait, False
@@ -170,10 +163,8 @@ class MeasurementQueue:
     def flush(self, end_of_step: bool = False) -> None:
         """Wait, complete the pending records and pass on the waiting entries. Raises errors of the training.
 
-        A device that has failed raises its error again and again: it is raised here only if nobody has seen it yet.
-
-        Args:
-            end_of_step: wait also for communications that the training has not waited for.
+        A device that has failed raises its error again and again: it is raised here only if nobody has seen it yet. At
+        the end of a step, communications that the training has not waited for are waited for too.
         """
         if end_of_step:
             self._in_flight = 0
@@ -239,8 +230,7 @@ class MeasurementQueue:
     def communication_finished(self, ok: bool) -> None:
         """Note that the training has waited for a communication. Raises errors of the training.
 
-        Args:
-            ok: waiting returned; otherwise it raised, and other communications may never end.
+        Unless ``ok``, waiting raised, and other communications may never end.
         """
         with self.lock:
             self._in_flight -= self._in_flight > 0

@@ -123,9 +123,7 @@ class StepRecorder:
     def note_model(self, path: str, parameters: Mapping[str, Any]) -> None:
         """Note that a model begins to run: the next entry has its own parameters, once in a step.
 
-        Args:
-            path: "", or the model's index when several were given.
-            parameters: its own parameters, which no Cell below it has.
+        ``path`` is "", or the model's index when several were given. No Cell below the model has these parameters.
         """
         self._models.setdefault(path, parameters)
 
@@ -256,11 +254,7 @@ class StepRecorder:
             self.companion.open()
 
     def write(self, end_of_step: bool) -> bool:
-        """Write the documents; return whether anything was new.
-
-        Args:
-            end_of_step: False if the recording goes on, in the middle of a call.
-        """
+        """Write the documents; return whether anything was new. ``end_of_step`` is False in the middle of a call."""
         with self.queue.lock:
             is_new = self.task.should_write() and self.writer.write_documents(end_of_step)
         return (self.companion is not None and self.companion.write(end_of_step)) or is_new

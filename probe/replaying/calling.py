@@ -149,11 +149,9 @@ class Replayer:
         return found
 
     def backward(self, sens: Sequence[tuple[int, Array]], wanted: Sequence[int]) -> list[tuple[Array, str]]:
-        """Return the gradients of some tensors.
+        """Return the gradients of the wanted tensors.
 
-        Args:
-            sens: the numbers of outputs, among those that are tensors, and their gradients.
-            wanted: the numbers of the tensors.
+        ``sens`` has numbers of outputs, among those that are tensors, and their gradients.
         """
         tensors = self._tensors()
         found = _only_tensors(self._run(self._tensors()))

@@ -79,16 +79,9 @@ def run_replay(given: argparse.Namespace) -> int:
 
 
 def write_files(calls: Replays, csv: str | None, as_json: str | None, language: str = ENGLISH) -> None:
-    """Write the verdicts.
+    """Write the verdicts into a table, with notes in this language, and into a JSON document, if they have files.
 
-    Args:
-        calls: the calls.
-        csv: the file of the table, or None.
-        as_json: the file of the JSON document, or None.
-        language: the language of the notes in the table, "en" or "zh".
-
-    Raises:
-        UsageError: when a file cannot be written.
+    Raise UsageError when a file cannot be written.
     """
     from probe.reading.dumps.tables import write_csv
 

@@ -16,15 +16,7 @@ from probe.replaying.judging import NOT_REPLAYED, Judged
 
 
 class CannotReplayError(Exception):
-    """A call cannot be made again.
-
-    Args:
-        key: the key of the reason.
-        **facts: the facts of the reason.
-
-    Attributes:
-        reason: says why.
-    """
+    """A call cannot be made again; key and facts say why."""
 
     def __init__(self, key: str, /, **facts: Any) -> None:
         self.reason = say(key, **facts)
@@ -32,61 +24,36 @@ class CannotReplayError(Exception):
 
 
 class Made(NamedTuple):
-    """The outputs that another device has made.
+    """The outputs that another device has made."""
 
-    Attributes:
-        outputs: their descriptions; None for others than tensors and numbers.
-        as_list: whether lists are lists.
-        mixed: the dtype to which mixed precision has cast the inputs, or "".
-        notes: remarks, as JSON has sentences.
-    """
-
-    outputs: list[Any]
-    as_list: bool
-    mixed: str
-    notes: list[dict[str, Any]]
+    outputs: list[Any]  # their descriptions; None for others than tensors and numbers
+    as_list: bool  # whether lists are lists
+    mixed: str  # the dtype to which mixed precision has cast the inputs, or ""
+    notes: list[dict[str, Any]]  # remarks, as JSON has sentences
 
 
 class CallDescription(NamedTuple):
-    """A call that can be made again.
+    """A call that can be made again."""
 
-    Attributes:
-        key: the name of its entry without number and direction.
-        args: its positional arguments.
-        kwargs: its other arguments.
-        attributes: those of a Primitive.
-        unsure: the place of a value that the record does not hold, or "".
-        expected: its recorded outputs, of a backward the gradients of its inputs; None for those that are not judged.
-        places: the places of these.
-        sens: of a backward the gradients of its outputs.
-        here: its outputs of another device; None lets the process make them.
-    """
-
-    key: str
-    args: list[Any]
-    kwargs: dict[str, Any]
-    attributes: dict[str, Any]
-    unsure: str
+    key: str  # the name of its entry without number and direction
+    args: list[Any]  # its positional arguments
+    kwargs: dict[str, Any]  # its other arguments
+    attributes: dict[str, Any]  # those of a Primitive
+    unsure: str  # the place of a value that the record does not hold, or ""
+    #: its recorded outputs, of a backward the gradients of its inputs; None for those that are not judged
     expected: list[Any]
-    places: list[str]
-    sens: list[Any] | None = None
-    here: Made | None = None
+    places: list[str]  # the places of these
+    sens: list[Any] | None = None  # of a backward the gradients of its outputs
+    here: Made | None = None  # its outputs of another device; None lets the process make them
 
 
 class ReplayResult(NamedTuple):
-    """The result of a call.
+    """The result of a call."""
 
-    Attributes:
-        verdict: that of its worst output, or "not replayable".
-        reason: why it is not replayable, or NOTHING.
-        golden: how the golden outputs were made.
-        outputs: the verdict on each output.
-    """
-
-    verdict: str
-    reason: Sentence
-    golden: str
-    outputs: list[Judged]
+    verdict: str  # that of its worst output, or "not replayable"
+    reason: Sentence  # why it is not replayable, or NOTHING
+    golden: str  # how the golden outputs were made
+    outputs: list[Judged]  # the verdict on each output
 
 
 def not_replayed(reason: Sentence) -> ReplayResult:

@@ -21,13 +21,9 @@ _NUMBERS = {bool: "Bool", int: "Int64", float: "Float32"}
 
 
 def describe(call: Call) -> CallDescription:
-    """Return the description of a call.
+    """Return the description of a call, forward or backward.
 
-    Args:
-        call: the entry, forward or backward.
-
-    Raises:
-        CannotReplayError: when the call cannot be made again; the message says why.
+    Raise CannotReplayError when the call cannot be made again; the message says why.
     """
     refuse_kind(call)
     backward = call.direction == entry_name.BACKWARD
@@ -76,12 +72,7 @@ def refuse_kind(call: Call) -> None:
 
 
 def refuse_random(key: str, given: list[Any]) -> None:
-    """Raise CannotReplayError for a call that draws random numbers.
-
-    Args:
-        key: the key of the call.
-        given: its arguments.
-    """
+    """Raise CannotReplayError for a call that draws random numbers."""
     word = bare(key)
     if word not in RANDOM:
         return
@@ -105,18 +96,11 @@ def _name_dtype(key: str, args: list[Any], entry: dict[str, Any]) -> None:
 
 
 class _Describer:
-    """Describes the values of one entry.
-
-    Args:
-        call: the entry.
-
-    Attributes:
-        unsure: the places of values that the record does not hold.
-    """
+    """Describes the values of one entry."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
-        self.unsure = ""
+        self.unsure = ""  # the places of values that the record does not hold
 
     def value(self, value: Any, place: str) -> Any:
         """Return the description of one value."""
@@ -150,11 +134,7 @@ class _Describer:
 
 
 def tensor(call: Call, record: dict[str, Any], place: str) -> dict[str, Any]:
-    """Return the description of a tensor.
-
-    Raises:
-        CannotReplayError: when the dump has no array of it.
-    """
+    """Return the description of a tensor; raise CannotReplayError when the dump has no array of it."""
     path = Tensor(call, place, record).path
     if path is None:
         raise CannotReplayError("replay.unwritten" if record.get("unwritten") else "replay.tensor_array", place=place)

@@ -63,15 +63,7 @@ def plain_name(key: str) -> str:
 
 
 class Evaluation:
-    """One call in one direction.
-
-    Args:
-        function: the function, or a Primitive.
-        reference: one of elementary operations that has float64 kernels, or None.
-        call: the description of the call.
-        load: returns the values of a described tensor; bfloat16 as float32.
-        dtype: the dtype of the call here; "" for the recorded ones.
-    """
+    """One call in one direction, which a ``Maker`` makes: see there for the arguments."""
 
     def __init__(
         self,
@@ -87,11 +79,7 @@ class Evaluation:
         self._kept: list[tuple[str, Array, Array, Array]] = []
 
     def judge(self) -> ReplayResult:
-        """Return the result.
-
-        Raises:
-            CannotReplayError: when it cannot be made again.
-        """
+        """Return the result; raise CannotReplayError when it cannot be made again."""
         maker, given = self._maker, self._call.here
         here, as_list = maker.given(given, self._load) if given else maker.here()
         golden, shaken, label, is_exact = maker.golden(here, as_list)
@@ -117,13 +105,9 @@ class Evaluation:
         return [self._call.places[number] for number in (self._maker.wanted or range(len(self._expected)))]
 
     def here(self, save: Callable[[Array], str]) -> Made:
-        """Make the call on this device, and return its outputs for a process on the CPU.
+        """Make the call on this device, and return its outputs for a process on the CPU; ``save`` writes an array.
 
-        Args:
-            save: writes an array, and returns its path.
-
-        Raises:
-            CannotReplayError: when it cannot be made again.
+        Raise CannotReplayError when it cannot be made again.
         """
         found, as_list = self._maker.here()
         leaves = [item and {"array": save(item[0]), "dtype": item[1], "shape": list(item[0].shape)} for item in found]

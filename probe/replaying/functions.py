@@ -47,17 +47,11 @@ FORBIDDEN = frozenset(
 
 
 class Function(NamedTuple):
-    """The function of a call.
-
-    Attributes:
-        function: it.
-        code: the Python expression that gives it, for a script; of the module ``mindspore`` and plain names alone.
-        inputs: how many of the recorded positional inputs it takes; None for all.
-    """
+    """The function of a call."""
 
     function: Callable[..., Any]
-    code: str
-    inputs: int | None = None
+    code: str  # the Python expression that gives it, for a script; of the module ``mindspore`` and plain names alone
+    inputs: int | None = None  # how many of the recorded positional inputs it takes; None for all
 
 
 def bare(key: str) -> str:
@@ -70,11 +64,7 @@ def bare(key: str) -> str:
 
 
 def find(call: CallDescription) -> Function:
-    """Return the function of a described call.
-
-    Raises:
-        CannotReplayError: when there is none of this name.
-    """
+    """Return the function of a described call; raise CannotReplayError when there is none of this name."""
     key = call.key
     if bare(key) in FORBIDDEN:
         raise CannotReplayError("replay.effects")

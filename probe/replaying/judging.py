@@ -44,39 +44,25 @@ _FEW = 32
 
 @dataclass(frozen=True)
 class Operation:
-    """The facts about an operation that its judge needs.
+    """The facts about an operation that its judge needs."""
 
-    Attributes:
-        moves: whether it only moves values, so that any difference is wrong.
-        elementwise: whether each element of the output depends on one element of each input.
-        terms: the number of terms of its longest sum, as far as shapes tell.
-    """
-
-    moves: bool = False
-    elementwise: bool = False
-    terms: int = 1
+    moves: bool = False  # whether it only moves values, so that any difference is wrong
+    elementwise: bool = False  # whether each element of the output depends on one element of each input
+    terms: int = 1  # the number of terms of its longest sum, as far as shapes tell
 
 
 @dataclass(frozen=True)
 class ReplayedOutput:
-    """One output of a call, as it was recorded and as it was made again.
+    """One output of a call, as it was recorded and as it was made again."""
 
-    Attributes:
-        recorded: the recorded values.
-        dtype: their dtype, "BFloat16".
-        golden: the golden values.
-        here: the values of the same operation in the recorded dtype, on this machine.
-        shaken: the golden values for inputs that were changed by half a rounding; None if not made.
-        is_exact: whether the golden values are more precise than the dtype.
-        scale: roundings of elements that are smaller than these are roundings of these; None where there are none.
-    """
-
-    recorded: np.ndarray[Any, Any]
-    dtype: str
-    golden: np.ndarray[Any, Any]
-    here: np.ndarray[Any, Any]
+    recorded: np.ndarray[Any, Any]  # the recorded values
+    dtype: str  # their dtype, "BFloat16"
+    golden: np.ndarray[Any, Any]  # the golden values
+    here: np.ndarray[Any, Any]  # the values of the same operation in the recorded dtype, on this machine
+    #: the golden values for inputs that were changed by half a rounding; None if not made
     shaken: np.ndarray[Any, Any] | None = None
-    is_exact: bool = True
+    is_exact: bool = True  # whether the golden values are more precise than the dtype
+    #: roundings of elements that are smaller than these are roundings of these; None where there are none
     scale: np.ndarray[Any, Any] | None = None
 
 

@@ -75,8 +75,7 @@ class Maker:
     def here(self) -> tuple[Outputs, bool]:
         """Return the outputs in the recorded dtypes, and whether lists are lists.
 
-        Raises:
-            CannotReplayError: when the call cannot be made again.
+        Raise CannotReplayError when the call cannot be made again.
         """
         errors: list[Exception] = []
         fitting: tuple[Outputs, bool] | None = None

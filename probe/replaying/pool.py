@@ -23,13 +23,7 @@ Answer = Union[ReplayResult, Made]
 
 
 class Pool:
-    """Some processes that make calls again.
-
-    Args:
-        jobs: how many; 0 means one for each core.
-        options: the device, and the dtype of the calls here.
-        limit: the seconds that a call may take.
-    """
+    """Some processes that make calls again, each within a limit of seconds; of ``jobs`` 0 means one for each core."""
 
     def __init__(self, jobs: int, options: dict[str, str], limit: float) -> None:
         self._jobs, self._options, self._limit = jobs or cores(), options, limit

@@ -187,7 +187,6 @@ def replay(
 
 
 def _results(calls: Sequence[CallDescription | ReplayResult], pool: Pool, label: str) -> list[Any]:
-    """Return the result of each call."""
     found: dict[int, Answer] = {place: call for place, call in enumerate(calls) if isinstance(call, ReplayResult)}
     left = {place: call for place, call in enumerate(calls) if isinstance(call, CallDescription)}
     if left:
@@ -216,11 +215,7 @@ def _replayed(call: Call, result: ReplayResult) -> Replayed:
 
 
 def choose(path: str | os.PathLike[str], name: str | None, step: str = "", rank: str = "") -> Iterator[Call]:
-    """Yield the calls of a name; see ``replay``.
-
-    Raises:
-        UsageError: when there is none.
-    """
+    """Yield the calls of a name; see ``replay``. Raise UsageError when there is none."""
     found = 0
     for folder in folders(open(path), step, rank):
         for call in Dump(folder):
@@ -236,11 +231,7 @@ def choose(path: str | os.PathLike[str], name: str | None, step: str = "", rank:
 
 
 def known_dtype(dtype: str) -> str:
-    """Return the name of a dtype as a record has it.
-
-    Raises:
-        UsageError: when it is none of floating point.
-    """
+    """Return the name of a dtype as a record has it; raise UsageError when it is none of floating point."""
     names = {"": "", "float16": "Float16", "bfloat16": "BFloat16", "float32": "Float32", "float64": "Float64"}
     if dtype.lower() not in names:
         raise UsageError(f"dtype: {dtype!r} is not allowed. Allowed: {', '.join(filter(None, names))}.")

@@ -98,13 +98,8 @@ if __name__ == "__main__":
 def write_script(call: Call, path: str, dtype: str = "") -> list[str]:
     """Write the program of one call, and its arrays beside it; return the paths.
 
-    Args:
-        call: the entry.
-        path: the program.
-        dtype: the dtype of the call here; "" for the recorded ones.
-
-    Raises:
-        UsageError: when the call cannot be made again, or a file cannot be written.
+    The dtype "" stands for the recorded ones. Raise UsageError when the call cannot be made again, or a file cannot be
+    written.
     """
     try:
         description = describe(call)

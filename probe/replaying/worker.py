@@ -20,13 +20,7 @@ from probe.replaying.described import CallDescription, CannotReplayError, Made, 
 
 
 def main(task: dict[str, str], requests: Iterator[dict[str, Any]], tell: Callable[[Any], None]) -> None:
-    """Make the calls that are requested.
-
-    Args:
-        task: the device, and the dtype and the folder of ``replay_call``.
-        requests: the descriptions.
-        tell: receives each answer; before them {}, when MindSpore is there.
-    """
+    """Make the calls that are requested, and tell each answer; before them {}, when MindSpore is there."""
     set_up(task["device"])
     gc.collect()
     gc.freeze()  # the objects of MindSpore: later collections look at those of the calls alone
@@ -54,10 +48,7 @@ def set_up(device: str) -> None:
 def replay_call(call: CallDescription, dtype: str = "", folder: str = "") -> ReplayResult | Made:
     """Return the result of one described call; an error is its reason.
 
-    Args:
-        call: the description.
-        dtype: the dtype of the call here; "" for the recorded ones.
-        folder: if given, the call is only made on the device of this process, and its outputs are saved there.
+    With a folder, the call is only made on the device of this process, and its outputs are saved there.
     """
     from probe.replaying.evaluating import Evaluation
     from probe.replaying.functions import find
@@ -85,8 +76,7 @@ def save(folder: str, array: np.ndarray[Any, Any]) -> str:
 def load(leaf: dict[str, Any]) -> np.ndarray[Any, Any]:
     """Return the values of a described tensor; bfloat16 as float32.
 
-    Raises:
-        CannotReplayError: when the array is only a part of the tensor.
+    Raise CannotReplayError when the array is only a part of the tensor.
     """
     if not leaf["array"]:
         return np.array(leaf["value"])

@@ -33,17 +33,11 @@ _EMPTY = array("f", NOT_MEASURED_BITS.to_bytes(4, "little"))
 
 
 class Section(NamedTuple):
-    """One section of a file.
+    """One section of a file."""
 
-    Attributes:
-        names: the columns; the first is "step".
-        start: the place of its first row.
-        rows: the number of its complete rows.
-    """
-
-    names: tuple[str, ...]
-    start: int
-    rows: int
+    names: tuple[str, ...]  # the columns; the first is "step"
+    start: int  # the place of its first row
+    rows: int  # the number of its complete rows
 
     @property
     def end(self) -> int:
@@ -52,11 +46,7 @@ class Section(NamedTuple):
 
 
 def sections(content: bytes | memoryview) -> Iterator[Section]:
-    """Yield the sections of a file.
-
-    Raises:
-        ValueError: when the content is no such file.
-    """
+    """Yield the sections of a file; raise ValueError when the content is no such file."""
     place = 0
     while place < len(content):
         line = bytes(content[place : place + 65536]).partition(b"\n")[0]
@@ -93,14 +83,7 @@ def _is_mark(content: bytes | memoryview, place: int) -> bool:
 
 
 class SeriesFile:
-    """Appends rows. A file that another process left is continued behind its last complete row.
-
-    Args:
-        folder: the folder of the file; it is made with the first row.
-
-    Attributes:
-        count: the number of rows that were written.
-    """
+    """Appends rows; the first makes the file. A file of another process is continued behind its last complete row."""
 
     def __init__(self, folder: str) -> None:
         self._folder, self._file, self.count = folder, -1, 0
@@ -114,8 +97,7 @@ class SeriesFile:
     def write(self, step: int, values: Mapping[str, float]) -> None:
         """Append the row of a step. A value that is missing is written as not measured.
 
-        Raises:
-            OSError: when it cannot be written. The file then ends with its last complete row.
+        Raise OSError when it cannot be written. The file then ends with its last complete row.
         """
         if self._file >= 0 and not os.fstat(self._file).st_nlink:
             _log.warning("%s is gone: a new file begins with step %d", self.path, step)
@@ -188,11 +170,7 @@ class SeriesTail:
         self.is_restarted = False
 
     def new_rows(self) -> list[tuple[int, dict[str, float]]]:
-        """Return the new rows: step, and name -> value.
-
-        Raises:
-            OSError, ValueError: when it cannot be read.
-        """
+        """Return the new rows: step, and name -> value; raise OSError or ValueError when it cannot be read."""
         with open(self._path, "rb") as file:
             now = os.fstat(file.fileno())
             self.is_restarted = now.st_size < self._place or self._number not in (0, now.st_ino)
@@ -223,26 +201,16 @@ class SeriesTail:
 
 
 class Series(NamedTuple):
-    """One series of one rank.
+    """One series of one rank."""
 
-    Attributes:
-        steps: the steps in which it was measured.
-        values: its values.
-    """
-
-    steps: Any
+    steps: Any  # the steps in which it was measured
     values: Any
 
 
 class RankSeries:
-    """The series of one rank.
+    """The series of one rank, which is None where communication was not initialised.
 
-    Args:
-        path: the file.
-        rank: the rank; None where communication was not initialised.
-
-    Raises:
-        UsageError: when the file cannot be read.
+    Raise UsageError when the file cannot be read.
     """
 
     def __init__(self, path: str, rank: Rank) -> None:

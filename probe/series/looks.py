@@ -28,44 +28,27 @@ _DRIFT = 1.15
 
 
 class Point(NamedTuple):
-    """Further numbers of a tensor in one step of a dump.
+    """Further numbers of a tensor in one step of a dump."""
 
-    Attributes:
-        size: the number of its elements.
-        zeros: the part of them that is zero; None where that is unknown.
-        peak: the largest absolute value by the largest number of a 16-bit dtype; 0.0 for other dtypes.
-        highest: Max.
-    """
-
-    size: int = 0
-    zeros: float | None = None
-    peak: float = 0.0
-    highest: float = 0.0
+    size: int = 0  # the number of its elements
+    zeros: float | None = None  # the part of them that is zero; None where that is unknown
+    peak: float = 0.0  # the largest absolute value by the largest number of a 16-bit dtype; 0.0 for other dtypes
+    highest: float = 0.0  # Max
 
 
 class Now(NamedTuple):
-    """The circumstances of a step.
-
-    Attributes:
-        step: the step.
-        learnt: the part of the first loss that is left: where all is learnt, gradients are small.
-        floor: smaller updates are rounding.
-        point: further numbers of the tensor, in a dump.
-    """
+    """The circumstances of a step."""
 
     step: int
-    learnt: float = 1.0
-    floor: float = 0.0
-    point: Point = Point()
+    learnt: float = 1.0  # the part of the first loss that is left: where all is learnt, gradients are small
+    floor: float = 0.0  # smaller updates are rounding
+    point: Point = Point()  # further numbers of the tensor, in a dump
 
 
 class History:
-    """The last values of one series.
+    """The last values of one series of one kind, of a dump several.
 
-    Args:
-        kinds: its kind; of a dump several.
-        keep: how many values are kept; None for all.
-        warm: ``first`` is the median of so many values.
+    ``keep`` values are kept; None for all. ``first`` is the median of ``warm`` values.
     """
 
     __slots__ = (

@@ -62,8 +62,7 @@ def _holding(series: str, history: History, rules: list[_Chosen], value: float, 
 class OnlineRules:
     """Looks at the numbers of each step, and keeps only the last values of each series.
 
-    Args:
-        thresholds: rule -> another threshold; a rule with None does not look.
+    A rule whose other threshold is None does not look.
     """
 
     def __init__(self, thresholds: Mapping[str, float | None] | None = None) -> None:
@@ -167,15 +166,7 @@ def series_hits(
     name: str, series: Mapping[int, float], points: Mapping[int, Point], steps: Sequence[int],
     limits: Mapping[str, float],
 ) -> list[Alarm]:  # fmt: skip
-    """Return what the rules say about one tensor of dumps on one rank, each once.
-
-    Args:
-        name: the tensor.
-        series: step -> its norm.
-        points: step -> its further numbers.
-        steps: the recorded steps.
-        limits: rule -> threshold.
-    """
+    """Return what the rules say about one tensor of dumps on one rank, each once."""
     kinds, found = kinds_of_tensor(name), list[Alarm]()
     history = History(kinds, keep=None, warm=1)
     rules: list[_Chosen] = [

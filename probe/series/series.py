@@ -33,11 +33,7 @@ def find_series(path: str) -> list[tuple[str, Rank]]:
 
 
 def open_series(path: str) -> list[RankSeries]:
-    """Return the series of all ranks below a folder.
-
-    Raises:
-        UsageError: when there are none, or one cannot be read.
-    """
+    """Return the series of all ranks below a folder; raise UsageError when there are none, or one cannot be read."""
     from probe.series.file import RankSeries
 
     found = find_series(path)
@@ -52,11 +48,7 @@ def alarms_of(rank: RankSeries, thresholds: Mapping[str, float] | None = None) -
 
 
 class Follower:
-    """Lets the rules look at a file that grows. Each row is read and judged once.
-
-    Args:
-        thresholds: rule -> another threshold.
-    """
+    """Lets the rules look at a file that grows. Each row is read and judged once."""
 
     def __init__(self, thresholds: Mapping[str, float] | None = None) -> None:
         from probe.series.rules import OnlineRules
@@ -71,10 +63,9 @@ class Follower:
         return [alarm for row in rank.rows() for alarm in self._rules.feed(*row)]
 
     def look(self, path: str) -> list[Alarm]:
-        """Follower the rows that came since the last look; return their alarms. A new file is judged from its start.
+        """Follow the rows that came since the last look; return their alarms. A new file is judged from its start.
 
-        Raises:
-            OSError, ValueError: when it cannot be read.
+        Raise OSError or ValueError when it cannot be read.
         """
         from probe.series.file import SeriesTail
 

@@ -15,19 +15,12 @@ _FORWARD, _BACKWARD = "forward", "backward"
 
 
 class Slot(NamedTuple):
-    """The place of a tensor in a call of a Cell.
+    """The place of a tensor in a call of a Cell."""
 
-    Attributes:
-        cell: the key of the call: "Cell.fc.Dense".
-        direction: "forward" or "backward".
-        call: the number of the call.
-        place: the place in this direction: "input.1"; the inputs of a backward are the gradients of the outputs.
-    """
-
-    cell: str
-    direction: str
-    call: str
-    place: str
+    cell: str  # the key of the call: "Cell.fc.Dense"
+    direction: str  # "forward" or "backward"
+    call: str  # the number of the call
+    place: str  # the place in this direction: "input.1"; the inputs of a backward are the gradients of the outputs
 
     @classmethod
     def of_call(cls, key: str, name: str, place: str) -> Slot:
@@ -64,20 +57,14 @@ class Slot(NamedTuple):
 
 
 class SeriesName(NamedTuple):
-    """The parts of the name of a series.
+    """The parts of the name of a series."""
 
-    Attributes:
-        kind: "loss", "grad", "grad_in", "param", "bias", "update", "total", "scalar", "state", "scale", "cell", "end"
-            (of a statistic), "seconds", or "logged" by the user.
-        owner: the parameter or Cell; of a state the parameter too.
-        statistic: "norm", "max" or "min".
-        state: the name of the optimizer's state, or "".
-    """
-
+    #: "loss", "grad", "grad_in", "param", "bias", "update", "total", "scalar", "state", "scale", "cell", "end" (of a
+    #: statistic), "seconds", or "logged" by the user
     kind: str
-    owner: str
-    statistic: str = "norm"
-    state: str = ""
+    owner: str  # the parameter or Cell; of a state the parameter too
+    statistic: str = "norm"  # "norm", "max" or "min"
+    state: str = ""  # the name of the optimizer's state, or ""
 
     @property
     def is_parameter(self) -> bool:

@@ -18,35 +18,21 @@ from probe.series.series_name import ACTIVATION, GRADIENT, PARAMETER
 
 
 class Condition(NamedTuple):
-    """The condition of a rule.
+    """The condition of a rule."""
 
-    Attributes:
-        threshold: its default.
-        kinds: the kinds of series that it looks at; see ``series_name``.
-        warm_up: the number of values of a series before it looks.
-        look: looks at one value; None where the rule looks at several series together.
-        least: of dumps: the number of recorded steps before it looks.
-    """
-
-    threshold: float
-    kinds: frozenset[str]
-    warm_up: int
-    look: looks.Look | None
-    least: int
+    threshold: float  # its default
+    kinds: frozenset[str]  # the kinds of series that it looks at; see ``series_name``
+    warm_up: int  # the number of values of a series before it looks
+    look: looks.Look | None  # looks at one value; None where the rule looks at several series together
+    least: int  # of dumps: the number of recorded steps before it looks
 
 
 class Rule(NamedTuple):
-    """A rule.
+    """A rule."""
 
-    Attributes:
-        source: the origin of rule and threshold.
-        dump: its condition in dumps; None where it does not look at them.
-        online: its condition in the monitor; likewise.
-    """
-
-    source: str
-    dump: Condition | None
-    online: Condition | None = None
+    source: str  # the origin of rule and threshold
+    dump: Condition | None  # its condition in dumps; None where it does not look at them
+    online: Condition | None = None  # its condition in the monitor; likewise
 
 
 def _on(threshold: float, kinds: str, warm_up: int, *look: Any, least: int = LEAST_STEPS) -> Condition:

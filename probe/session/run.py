@@ -107,13 +107,8 @@ class Run:
     def open_step(self, step: int, first_step: int, capture: Watcher) -> StepRecorder | None:
         """Return the recorder of a step, with its journal; None if the step cannot be recorded.
 
-        Args:
-            step: the number of the step.
-            first_step: the number that set_init_step() gave, or -1.
-            capture: watches the training.
-
-        Raises:
-            UsageError: when ``dump_path`` holds another run's dump, or another process writes there.
+        ``first_step`` is the number that set_init_step() gave, or -1. Raise UsageError when ``dump_path`` holds another
+        run's dump, or another process writes there.
         """
         settings, name = self.settings, layout.rank_name(self.ranks.rank())
         self.root, is_new = self.folders.root(
@@ -145,14 +140,7 @@ class Run:
         return recorder
 
     def begin_snapshot(self, recorder: StepRecorder, step: int, capture: Watcher, cells: NamedCells) -> None:
-        """Note the circumstances of the run, unless they are on disk. Task nan_check has written nothing yet.
-
-        Args:
-            recorder: the recorder of the step.
-            step: the number of the step.
-            capture: watches the training.
-            cells: the Cells of the model with their paths.
-        """
+        """Note the circumstances of the run, unless they are on disk. Task nan_check has written nothing yet."""
         if self.settings.snapshot and self.settings.task != "nan_check":
             with recorder.guard("writing run.json"):
                 read = self._measurers[capture.select_measurers].measurer.read

@@ -8,16 +8,12 @@ from probe.config.settings import Settings
 
 
 class StepWindow:
-    """Counts steps. The number of a step is the loop count plus the init step.
-
-    Attributes:
-        init_step: the number that ``begin_at`` gave, or -1.
-    """
+    """Counts steps. The number of a step is the loop count plus the init step."""
 
     def __init__(self) -> None:
         self._first = 0
         self._loop = 0
-        self.init_step = -1
+        self.init_step = -1  # the number that ``begin_at`` gave, or -1
 
     @property
     def step(self) -> int:

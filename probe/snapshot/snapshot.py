@@ -35,14 +35,10 @@ _MOST_NOTE = 1_000_000
 
 
 class Snapshot:
-    """The snapshot of one process.
-
-    Attributes:
-        wants_inputs: the inputs of the model were not noted yet in this step.
-    """
+    """The snapshot of one process."""
 
     def __init__(self) -> None:
-        self.wants_inputs = False
+        self.wants_inputs = False  # the inputs of the model were not noted yet in this step
         self._folder, self._step = "", -1
         self._queue: Callable[[], Any] = type(None)  # the snapshot outlives the step
         self._read: Callable[[Any], Array] = to_numpy
@@ -57,15 +53,7 @@ class Snapshot:
             self._surroundings = self._surroundings or Surroundings()
 
     def begin(self, recorder: Any, step: int, read: Callable[[Any], Array], header: Header, cells: NamedCells) -> None:
-        """Begin a step. The first one writes run.json.
-
-        Args:
-            recorder: the ``StepRecorder`` of the step.
-            step: its number.
-            read: reads a tensor.
-            header: returns the keys of the header ``run``.
-            cells: the Cells of the model with their paths.
-        """
+        """Begin a step. The first one writes run.json."""
         queue, folder = recorder.queue, recorder.writer.folder
         if queue is self._queue():
             return
@@ -140,11 +128,7 @@ class Snapshot:
         return bool(self._folder) and id(optimizer) not in self._optimizers
 
     def note(self, values: Mapping[str, Any]) -> None:
-        """Note values of the user's own.
-
-        Raises:
-            UsageError: without values.
-        """
+        """Note values of the user's own; raise UsageError without values."""
         if not values:
             raise UsageError("note(): give it values by name, as debugger.note(learning_rate=3e-4)")
         for name, value in values.items():

@@ -26,14 +26,8 @@ _ENDING = ".npy"
 class ArrayWriter:
     """Writes arrays below one folder; over-long names are shortened and listed in mapping.csv.
 
-    Args:
-        folder: the rank folder; arrays go to ``dump_tensor_data`` in it, made with the first one.
-        budget: the bytes that may be written.
-        link_equal: whether arrays of equal bytes share one file.
-
-    Attributes:
-        folder: the folder of the arrays.
-        budget: see above.
+    Arrays go to ``dump_tensor_data`` in the rank folder, made with the first one. If ``link_equal``, arrays of equal
+    bytes share one file.
     """
 
     def __init__(self, folder: str, budget: DiskBudget, link_equal: bool = True) -> None:
@@ -45,8 +39,7 @@ class ArrayWriter:
     def save(self, name: str, array: np.ndarray) -> str:  # type: ignore[type-arg]  # any dtype
         """Write an array in its own dtype and return the name of its file, or "" where there is no room for it.
 
-        Raises:
-            OSError: when it cannot be written; a part of it does not stay.
+        Raise OSError when it cannot be written; a part of it does not stay.
         """
         if not (self._made and os.path.isdir(self.folder)):  # else somebody may have removed it
             file_io.make_dirs(self.folder)

@@ -15,14 +15,7 @@ _HEADER, _BLOCK, _INODE = 128, 4096, 512
 
 
 class _Free:
-    """The free bytes or files of a disk, which is looked at rarely.
-
-    Args:
-        most_kept: so many are kept, at most.
-
-    Attributes:
-        found: how many were free at the last look.
-    """
+    """The free bytes or files of a disk, which is looked at rarely; ``most_kept`` are kept, at most."""
 
     def __init__(self, most_kept: int) -> None:
         self._most_kept, self._kept, self._known, self.found = most_kept, -1, 0, 0
@@ -41,19 +34,12 @@ class _Free:
 
 
 class DiskBudget:
-    """Byte budget of one process for arrays. Once it is exhausted, no more arrays are written.
-
-    Args:
-        most: the setting ``max_disk``, in bytes.
-
-    Attributes:
-        exhausted_reason: why nothing more may be written, or "".
-    """
+    """Byte budget, ``max_disk``, of one process for arrays. Once it is exhausted, no more arrays are written."""
 
     def __init__(self, most: int | None) -> None:
         self.most, self._used = most, 0
         self._bytes, self._files = _Free(_RESERVE), _Free(_FILES)
-        self.exhausted_reason = ""
+        self.exhausted_reason = ""  # why nothing more may be written, or ""
 
     def allow(self, most: int | None) -> None:
         """Change how much may be written in all."""
@@ -63,8 +49,7 @@ class DiskBudget:
     def allows_file(self, folder: str) -> bool:
         """Return whether a file may be made in this folder, or a further name of one, which is a file on some disks.
 
-        Raises:
-            OSError: when the folder cannot be looked at.
+        Raise OSError when the folder cannot be looked at.
         """
         if not self.exhausted_reason and not self._files.take(1, lambda: _free_files(folder)):
             self.exhausted_reason = f"the disk of {folder} has room for only {self._files.found} more files"
@@ -73,8 +58,7 @@ class DiskBudget:
     def reserve(self, folder: str, size: int) -> bool:
         """Return whether an array of this size may be written to this folder, and count it.
 
-        Raises:
-            OSError: when the folder cannot be looked at.
+        Raise OSError when the folder cannot be looked at.
         """
         if self.exhausted_reason:
             return False

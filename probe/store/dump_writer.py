@@ -16,18 +16,7 @@ from probe.store.error_log import ErrorLog
 
 
 class DumpWriter:
-    """Writes one rank folder.
-
-    Args:
-        documents: the documents, with or without a journal.
-        arrays: writes arrays.
-        errors: reports errors of the tool.
-
-    Attributes:
-        errors: see above.
-        folder: the rank folder.
-        journal: the journal of the documents.
-    """
+    """Writes one rank folder."""
 
     def __init__(self, documents: JsonDocuments, arrays: ArrayWriter, errors: ErrorLog) -> None:
         self._documents, self._arrays, self.errors = documents, arrays, errors
@@ -77,8 +66,7 @@ class DumpWriter:
     def open(self) -> None:
         """Begin the journal: from here on this process alone writes into the folder.
 
-        Raises:
-            UsageError: when another process does.
+        Raise UsageError when another process does.
         """
         if self._documents.has_journal:
             self._documents.journal.open()

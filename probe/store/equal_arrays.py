@@ -38,14 +38,7 @@ class EqualArrays:
         self._works = True
 
     def add(self, header: bytes, content: _Bytes, path: str, status: os.stat_result) -> None:
-        """Remember a file that was written to its end.
-
-        Args:
-            header: its first bytes.
-            content: the other bytes.
-            path: the file.
-            status: its state after the last byte.
-        """
+        """Remember a file that was written to its end: its first bytes, the others, and its state after the last."""
         self._files.setdefault(_key(header, content), []).append(_WrittenFile(path, _identity(status)))
 
     def link(self, header: bytes, content: _Bytes, path: str) -> bool:

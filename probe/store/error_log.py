@@ -19,9 +19,7 @@ _log = logging.getLogger("probe")
 class ErrorLog:
     """Reports errors of the tool in one step. Nothing here ever raises.
 
-    Args:
-        folder: the rank folder.
-        logged_kinds: the kinds that were on the log already; the steps of a run share it.
+    The steps of a run share the kinds that were on the log already.
     """
 
     def __init__(self, folder: str, logged_kinds: set[tuple[str, str]]) -> None:
@@ -31,10 +29,7 @@ class ErrorLog:
     def report(self, operation: str, error: BaseException, name: str = "") -> None:
         """Report an error once per kind. Kind = (operation, exception type); for OSError its errno.
 
-        Args:
-            operation: the action that failed, in words of the user.
-            error: the cause.
-            name: the entry that lacks something.
+        The operation is in words of the user; ``name`` is the entry that lacks something.
         """
         error_type = type(error).__name__
         kind = ("files", f"{error_type} {error.errno}") if isinstance(error, OSError) else (operation, error_type)
@@ -55,9 +50,7 @@ class ErrorLog:
     def guard(self, operation: str, name: str = "") -> ErrorGuard:
         """Return a context in which an error ends: it is reported.
 
-        Args:
-            operation: the action that may fail, in words of the user.
-            name: the entry that lacks something if it fails.
+        The operation is in words of the user; ``name`` is the entry that lacks something if it fails.
         """
         return ErrorGuard(self.report, operation, name)
 
@@ -84,10 +77,7 @@ class ErrorLog:
 class ErrorGuard:
     """A context in which an error of the tool ends: it is reported. An error that the tool raises on purpose passes.
 
-    Args:
-        report: takes the operation, the error and the further arguments; never raises.
-        operation: the work inside, in words for users.
-        *arguments: the further arguments.
+    ``report`` takes the operation, in words for users, the error and the further arguments. It never raises.
     """
 
     __slots__ = ("_arguments", "_operation", "_report")

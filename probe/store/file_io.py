@@ -18,8 +18,7 @@ _FOLDER_MODE, FILE_MODE = 0o750, 0o640
 def make_dirs(folder: str) -> str:
     """Create a folder and those above it, readable for owner and group only, and return it.
 
-    Raises:
-        OSError: when it cannot be made, or it or the one above it is a symbolic link, which may lead anywhere.
+    Raise OSError when it cannot be made. It or the one above it may be no symbolic link, which may lead anywhere.
     """
     above = os.path.dirname(folder)
     for path in (above, folder):

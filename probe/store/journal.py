@@ -26,16 +26,11 @@ FRAME = struct.Struct("<II")
 
 
 class Journal:
-    """Appends to the journal of one rank folder. One process writes it: others find it locked.
-
-    Args:
-        folder: the rank folder.
-        header: the text of the first record.
-    """
+    """Appends to the journal of one rank folder. One process writes it: others find it locked."""
 
     def __init__(self, folder: str, header: str) -> None:
         self._path = os.path.join(folder, layout.JOURNAL)
-        self._header = header
+        self._header = header  # the text of the first record
         self._file = -1
         self.size = 0
 
@@ -61,11 +56,7 @@ class Journal:
             cleanup.pop_all()
 
     def append(self, text: str) -> None:
-        """Append a record.
-
-        Raises:
-            OSError: when it cannot be written; half of it does not stay.
-        """
+        """Append a record; raise OSError when it cannot be written. Half of it does not stay."""
         if self._file < 0:
             self.open()
         payload = text.encode()

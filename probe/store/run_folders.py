@@ -16,16 +16,12 @@ from probe.store import journal, layout
 
 
 class RunFolders:
-    """Finds the folder of each step, and locks the first one while the process lives or until ``release``.
-
-    Attributes:
-        kernels: the kernel dump of this process, or None: MindSpore reads its dump configuration once.
-        snapshot: the snapshot of this process, or None: further sessions continue it.
-    """
+    """Finds the folder of each step, and locks the first one while the process lives or until ``release``."""
 
     def __init__(self) -> None:
+        #: the kernel dump of this process, or None: MindSpore reads its dump configuration once
         self.kernels: Any = None
-        self.snapshot: Any = None
+        self.snapshot: Any = None  # the snapshot of this process, or None: further sessions continue it
         self._roots: dict[tuple[str, str], str] = {}  # dump_path, name of the rank folder -> where this run writes
         self._written: set[str] = set()
         self._locks: list[int] = []

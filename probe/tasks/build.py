@@ -22,25 +22,15 @@ from probe.tasks.values import ValuesTask
 
 
 class StepParts(NamedTuple):
-    """The parts of a step from which its task is built.
-
-    Attributes:
-        settings: the settings.
-        measurers: the measurers of the run.
-        wait: waits for asynchronous work; raises a pending error of the training.
-        writer: the files of the step.
-        name_filter: selects calls by name.
-        stacks: the texts of call stacks.
-        hits: the number of findings in earlier steps.
-    """
+    """The parts of a step from which its task is built."""
 
     settings: Settings
-    measurers: Measurers
-    wait: Callable[[], None]
+    measurers: Measurers  # the measurers of the run
+    wait: Callable[[], None]  # waits for asynchronous work; raises a pending error of the training
     writer: DumpWriter
-    name_filter: NameFilter
+    name_filter: NameFilter  # selects calls by name
     stacks: CallStacks
-    hits: int
+    hits: int  # the number of findings in earlier steps
 
     def queue(self, accept: Callable[[Entry], None], complete_only: bool = False) -> MeasurementQueue:
         """Return a queue that passes entries on to ``accept``."""

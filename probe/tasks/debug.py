@@ -18,12 +18,7 @@ from probe.recording.task import GradientUse, Task
 
 
 class DebugTask(Task):
-    """Records named values; no call is recorded.
-
-    Args:
-        queue: measures tensors and takes the entries.
-        sink: writes arrays, or None where none are written.
-    """
+    """Records named values; no call is recorded. Without a sink no arrays are written."""
 
     def __init__(self, queue: MeasurementQueue, sink: ArraySink | None) -> None:
         super().__init__(frozenset(), GradientUse.NONE)

@@ -25,10 +25,7 @@ _NOT_NUMERIC = frozenset(("input_names", "output_names", "side_effect_mem", "sid
 class ValuesTask(Task):
     """Describes the inputs and outputs of every call.
 
-    Args:
-        queue: measures tensors.
-        sink_of: entry name -> the sink of its arrays, or None if they are not written.
-        modes: the setting ``data_mode``.
+    ``sink_of`` returns the sink of an entry's arrays, or None if they are not written.
     """
 
     has_values = True

@@ -20,6 +20,7 @@ import numpy as np
 from mindspore import Tensor, nn, ops
 
 from tests.support import nets
+from tests.support.training import bytes_of, steps_of
 
 #: name -> settings. The first few are recorded by ``make ascend``, the product of all by ``make ascend-all``.
 WAYS = {
@@ -127,18 +128,11 @@ TRAININGS = {
 
 def train(name, debugger=None):
     """Return the digests of all results of two steps, and the losses."""
-    net, step = TRAININGS[name]()
     digest, losses = hashlib.sha256(), []
-    for i in range(STEPS):
-        if debugger is not None:
-            debugger.start(net)
-        loss, gradients = step(i)
-        if debugger is not None:
-            debugger.stop()
-            debugger.step()
+    for loss, tensors in steps_of(TRAININGS[name](), STEPS, debugger):
         losses.append(float(loss.astype(ms.float32).asnumpy()))
-        for tensor in (loss, *gradients, *net.get_parameters()):
-            digest.update(tensor.asnumpy().tobytes())
+        for content in bytes_of(tensors):
+            digest.update(content)
     return digest.hexdigest(), losses
 
 

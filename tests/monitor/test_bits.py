@@ -15,6 +15,7 @@ from mindspore.dataset import GeneratorDataset
 import probe
 from probe.series.series import open_series
 from tests.support import nets
+from tests.support.training import bytes_of, train
 
 pytestmark = pytest.mark.slow
 
@@ -27,24 +28,6 @@ def debugger(tmp_path, debug):
     monitor = {"interval": 5, "list": ["Dense"]}
     config.write_text(json.dumps({"task": "monitor", "dump_path": str(tmp_path / "watched"), "monitor": monitor}))
     return lambda: probe.PrecisionDebugger(config_path=str(config))
-
-
-def bytes_of(tensors):
-    return [tensor.asnumpy().tobytes() for tensor in tensors]
-
-
-def own_loop(name, debugger=None):
-    net, train = nets.build(name)
-    seen = []
-    for step in range(STEPS):
-        if debugger is not None:
-            debugger.start(net)
-        loss, gradients = train(step)
-        if debugger is not None:
-            debugger.stop()
-            debugger.step()
-        seen.append(bytes_of([loss, *gradients, *net.get_parameters()]))
-    return seen
 
 
 def model_train(debugger=None):
@@ -68,8 +51,8 @@ def model_train(debugger=None):
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", ["lenet", "gpt"])
 def test_sixty_steps_of_an_own_loop_keep_their_bits(name, debugger, tmp_path):
-    bare = own_loop(name)
-    assert own_loop(name, debugger()) == bare
+    bare = train(nets.build(name), STEPS)
+    assert train(nets.build(name), STEPS, debugger()) == bare
     (series,) = open_series(str(tmp_path / "watched"))
     assert series.steps == list(range(STEPS))
 

@@ -49,3 +49,17 @@ def test_one_rank_alone_is_compared_with_nobody(tmp_path):
     files[0].write(*row(0, 1.0))
     assert list(Neighbour(folders[0]).compare(*row(0, 1.0))) == []
     assert list(Neighbour(str(tmp_path / "rank")).compare(*row(0, 1.0))) == []
+
+
+def test_a_rank_that_is_far_behind_is_compared_with_our_newest_rows(tmp_path):
+    """Only some rows wait for the other rank: the oldest go."""
+    folders, files = ranks(tmp_path)
+    files[1].write(*row(0, 2.0))
+    one, found = Neighbour(folders[0]), []
+    for step in range(20):
+        files[0].write(*row(step, 2.0))
+        found += one.compare(*row(step, 2.0))
+    for step in (11, 19):
+        files[1].write(*row(step, 2.0 if step < 12 else 3.0))
+    found += one.compare(*row(20, 2.0))
+    assert [(alarm.series, alarm.step) for alarm in found] == [("w.param", 19), ("shard.param", 19)]

@@ -39,23 +39,9 @@ if not arguments.asynchronous:
 
 from probe import PrecisionDebugger
 from tests.support import interference, nets
+from tests.support.training import train
 
 STEPS = arguments.steps
-
-
-def train(build, debugger=None):
-    """Return the bytes of every loss, gradient and parameter of every step."""
-    net, step = build()
-    seen = []
-    for i in range(STEPS):
-        if debugger is not None:
-            debugger.start(net)
-        loss, gradients = step(i)
-        if debugger is not None:
-            debugger.stop()
-            debugger.step()
-        seen += [tensor.asnumpy().tobytes() for tensor in (loss, *gradients, *net.get_parameters())]
-    return seen
 
 
 def main():
@@ -66,8 +52,8 @@ def main():
     chosen = [name for name in arguments.nets.split(",") if name] or list(builders)
     compared, numbers, different, unsteady, lost = 0, 0, [], [], []
     for name in chosen:
-        bare = train(builders[name])
-        if any(train(builders[name]) != bare for _ in range(max(1, arguments.repeats - 1))):
+        bare = train(builders[name](), STEPS)
+        if any(train(builders[name](), STEPS) != bare for _ in range(max(1, arguments.repeats - 1))):
             unsteady.append(name)
             continue
         for level in ("L0", "L1", "mix"):
@@ -77,11 +63,11 @@ def main():
                     config = Path(folder) / "config.json"
                     settings = {"dump_path": dump, "level": level, "task": task, "optimizer": arguments.optimizer}
                     config.write_text(json.dumps(settings))
-                    watched = train(builders[name], PrecisionDebugger(config_path=str(config)))
+                    watched = train(builders[name](), STEPS, PrecisionDebugger(config_path=str(config)))
                     steps = len(list(Path(dump).glob("step*/rank/dump.json")))
                     errors = [path.read_text() for path in Path(dump).rglob("dump_error_info.log")]
                 compared += 1
-                numbers += len(watched)
+                numbers += sum(map(len, watched))
                 if watched != bare:
                     different.append(f"{name}-{level}-{task}")
                 if errors or steps != STEPS:

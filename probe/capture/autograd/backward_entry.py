@@ -29,25 +29,15 @@ _Open = tuple[int, int, Callable[[], None]]
 
 
 class OpenBackwardEntries:
-    """Closes backward entries when they can receive nothing more.
-
-    Attributes:
-        orders: numbers the entries in the order of attaching.
-    """
+    """Closes backward entries when they can receive nothing more."""
 
     def __init__(self) -> None:
-        self.orders = itertools.count()
+        self.orders = itertools.count()  # numbers the entries in the order of attaching
         self._all: list[list[_Open]] = []
         self._thread = _ThreadEntries(self._all)
 
     def add(self, last_sequence_nr: int, order: int, close: Callable[[], None]) -> None:
-        """Add an entry of this thread.
-
-        Args:
-            last_sequence_nr: the sequence number of its last node.
-            order: of two entries that end at the same node, the inner call was attached first and ends first.
-            close: ends the entry.
-        """
+        """Add an entry of this thread; ``close`` ends it. Of two at one node, the inner call came and ends first."""
         bisect.insort(self._thread.entries, (last_sequence_nr, -order, close))
 
     def advance(self, sequence_nr: int) -> None:
@@ -82,13 +72,7 @@ class BackwardEntry:
     * A contribution that has several edges is summed.
     * An output that the call also uses itself: the contributions from inside are subtracted.
     * An output that is an input has null in both places: its users cannot be told from the users of the input.
-
-    Args:
-        recorder: the recorder of the step.
-        call: the call.
-        inputs: the places of its inputs in the graph.
-        outputs: its output tensors.
-        opened: closes the entry when nothing more can arrive.
+    * ``opened`` closes the entry when nothing more can arrive.
     """
 
     def __init__(
@@ -104,12 +88,7 @@ class BackwardEntry:
         self._state, self._passes = _State.WAITING, 0
 
     def attach(self, graph: CallGraph, compiled: CompiledNodes) -> None:
-        """Hook the call's part of the graph. The hooks live as long as the graph, and do not hold it.
-
-        Args:
-            graph: the call's part of the graph.
-            compiled: reads the edges of compiled functions' nodes.
-        """
+        """Hook the call's part of the graph. The hooks live as long as the graph, and do not hold it."""
         last = min(graph.inner, key=lambda inner: inner.sequence_nr, default=None)
         self._position = (LEAF if last is None else last.sequence_nr), self._position[1]
         met: Counter[int] = Counter()

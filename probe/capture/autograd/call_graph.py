@@ -14,17 +14,12 @@ from probe.pytree import TensorTree
 class GraphInputs:
     """The places of a call's inputs in the graph before it ran (an in-place call moves them).
 
-    Args:
-        tree: the tensors among the inputs.
-        nodes: access to the graph.
-        is_compiled: whether a compiled function is called.
-
     Attributes:
-        tree: see above.
+        tree: the tensors among the inputs.
         keys: place in the graph -> the input leaves at this place.
         non_differentiable: leaves of a dtype that has no gradient.
         made_before: the sequence number of a node that was made before the call, where that is needed.
-        is_compiled: see above.
+        is_compiled: whether a compiled function is called.
         begins_graph: the call itself begins the graph.
     """
 
@@ -51,41 +46,21 @@ class GraphInputs:
 
 
 class InnerNode(NamedTuple):
-    """One node of the call.
-
-    Attributes:
-        node: the node.
-        sequence_nr: its sequence number.
-        keys: the place in the graph that each edge leads to.
-    """
+    """One node of the call."""
 
     node: Node
     sequence_nr: int
-    keys: list[Key | None]
+    keys: list[Key | None]  # the place in the graph that each edge leads to
 
 
 class CallGraph:
-    """Walks from the results of a call to its inputs.
-
-    Args:
-        nodes: access to the graph.
-        inputs: the places of the inputs before the call.
-        results: the output tensors.
-        result_nodes: the node of each output tensor, or None.
-
-    Attributes:
-        inner: the nodes that the call has made.
-        arrivals: the nodes where gradients of its results arrive, with (index, output leaf) pairs.
-        inputs: place in the graph -> the input leaf whose gradients are read there. A result that is an input has none:
-            its users cannot be told apart.
-        results: place in the graph -> the output leaf.
-    """
+    """Walks from the results of a call to its inputs."""
 
     def __init__(
         self, nodes: AutogradNodes, inputs: GraphInputs, results: Sequence[Any], result_nodes: Sequence[Node | None]
     ) -> None:
-        self.inner: list[InnerNode] = []
-        self.results: dict[Key, int] = {}
+        self.inner: list[InnerNode] = []  # the nodes that the call has made
+        self.results: dict[Key, int] = {}  # place in the graph -> the output leaf
         shared: set[Key] = set()
         arrivals: dict[Any, tuple[Node, list[tuple[int, int]]]] = {}
         for leaf, node in enumerate(result_nodes):
@@ -97,12 +72,15 @@ class CallGraph:
             elif key not in self.results:  # returned twice: the whole gradient belongs to the first place
                 self.results[key] = leaf
                 arrivals.setdefault(key[0], (node, []))[1].append((key[1], leaf))
+        #: the nodes where gradients of its results arrive, with (index, output leaf) pairs
         self.arrivals = list(arrivals.values())
         if self.arrivals:
             self._walk(nodes, inputs)
         else:  # only inputs are returned: an empty entry still shows that a gradient came through
             self.arrivals = [(next(node for node in result_nodes if node is not None), [])]
         first = {key: leaves[0] for key, leaves in inputs.keys.items() if key not in shared}
+        #: place in the graph -> the input leaf whose gradients are read there. A result that is an input has none: its
+        #: users cannot be told apart.
         self.inputs = {key: leaf for key, leaf in first.items() if leaf not in inputs.non_differentiable}
 
     def _walk(self, nodes: AutogradNodes, inputs: GraphInputs) -> None:

@@ -39,9 +39,6 @@ class CompiledNodes:
     """Reads the edges of compiled functions' nodes.
 
     A hook that held its own node would keep it alive for ever, so the nodes are held here until their hooks run.
-
-    Args:
-        nodes: access to the graph.
     """
 
     def __init__(self, nodes: AutogradNodes) -> None:

@@ -15,11 +15,7 @@ from probe.tasks.debug import DebugTask
 
 
 class DebugValueHooks:
-    """Records values and their gradients, and inserts nothing into the graph.
-
-    Args:
-        nodes: access to the graph.
-    """
+    """Records values and their gradients, and inserts nothing into the graph."""
 
     def __init__(self, nodes: AutogradNodes) -> None:
         self._nodes, self._tensor = nodes, nodes.tensor

@@ -25,11 +25,7 @@ _CHANGES_ITS_GRADIENT = ("InplaceFillDiagonal",)
 
 
 class GradientHooks:
-    """Attaches hooks to the nodes of calls.
-
-    Args:
-        nodes: access to the graph.
-    """
+    """Attaches hooks to the nodes of calls."""
 
     def __init__(self, nodes: AutogradNodes) -> None:
         self._nodes, self._tensor = nodes, nodes.tensor

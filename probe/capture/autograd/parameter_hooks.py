@@ -19,13 +19,10 @@ class ParameterHooks:
     One hook serves any number of backward passes. MindSpore calls it only if the training computes that parameter's
     gradient. The hooks of one step are registered again at the begin of the next step, all at once. This is several
     times faster than one by one between a training's operations.
-
-    Args:
-        micro: returns the number of the micro-batch that runs, or None.
     """
 
     def __init__(self, micro: Callable[[], str | None]) -> None:
-        self._micro = micro
+        self._micro = micro  # returns the number of the micro-batch that runs, or None
         self._hooked: dict[tuple[str, str], Any] = {}
         self._registered: dict[tuple[str, str, int], Callable[[], Any]] = {}  # in this step, by weak references
         self._handles: list[Any] = []
@@ -38,14 +35,7 @@ class ParameterHooks:
             self._register(recorder, self._hooked, lasting=True)
 
     def watch(self, recorder: StepRecorder, key: str, parameters: Mapping[str, Any], lasting: bool = True) -> None:
-        """Record the gradients of a Cell's own parameters under its key.
-
-        Args:
-            recorder: the recorder of the step.
-            key: the key of the Cell.
-            parameters: its parameters.
-            lasting: whether the Cell keeps them; those that are gathered for one forward are not held.
-        """
+        """Record the gradients of a Cell's own parameters. If not ``lasting``, they are of one forward and not held."""
         self._called.add(key)
         known = self._registered
         new = {(key, n): p for n, p in parameters.items() if known.get((key, n, id(p)), type(None))() is not p}

@@ -45,25 +45,15 @@ def _serialized(method: _Method) -> _Method:
 
 
 class GraphCall:
-    """One run of a compiled Cell, from its begin to its last gradient.
-
-    Args:
-        recorder: the recorder of the step.
-        call: the call.
-        inputs: the plan of its inputs.
-
-    Attributes:
-        is_open: its backward entry has begun and not ended.
-        outputs: the plan of its outputs, once its forward has returned.
-        early: gradients that came before that: a graph may run both in any order.
-    """
+    """One run of a compiled Cell, from its begin to its last gradient."""
 
     def __init__(self, recorder: StepRecorder, call: Call, inputs: Plan) -> None:
         self.recorder, self.call = recorder, call
-        self.is_open = False
-        self.outputs: Plan | None = None
+        self.is_open = False  # its backward entry has begun and not ended
+        self.outputs: Plan | None = None  # the plan of its outputs, once its forward has returned
+        #: gradients that came before that: a graph may run both in any order
         self.early: list[tuple[bool, int, Array]] = []
-        self._inputs = inputs
+        self._inputs = inputs  # the plan of its inputs
         self._possible = inputs.returns  # the plans that its outputs may have
         self._awaited = set(inputs.differentiable)
         self._found: dict[tuple[bool, int], Any] = {}
@@ -106,13 +96,7 @@ class GraphCall:
             self._measured = {slot: record for slot, record in self._measured.items() if not slot[0]}
 
     def add_gradient(self, is_input: bool, place: int, array: Array) -> None:
-        """Record a gradient.
-
-        Args:
-            is_input: whether it is a gradient of an output: an input of the backward.
-            place: the number of the tensor among the outputs or inputs.
-            array: the gradient.
-        """
+        """Record a gradient of the output or input of this number; that of an output is an input of the backward."""
         plan = self.outputs if is_input else self._inputs
         if plan is None:
             return
@@ -158,13 +142,10 @@ class GraphCall:
 
 
 class GraphCalls:
-    """Receives the events of compiled graphs, in the order of their execution. It may be on any thread.
-
-    Attributes:
-        recorder: the recorder of the step, also between stop and step; None while no step is open.
-    """
+    """Receives the events of compiled graphs, in the order of their execution. It may be on any thread."""
 
     def __init__(self) -> None:
+        #: the recorder of the step, also between stop and step; None while no step is open
         self.recorder: StepRecorder | None = None
         self._records = False
         self._numbers = itertools.count(1)
@@ -251,12 +232,7 @@ class GraphCalls:
 
     @_serialized
     def parameter_gradient(self, owners: Iterable[tuple[str, str]], value: HostValue) -> None:
-        """Take a gradient that enters an optimizer.
-
-        Args:
-            owners: the keys of the parameter's Cells, and its names there.
-            value: the gradient.
-        """
+        """Take a gradient that enters an optimizer; owners are its parameter's keys of Cells, and names there."""
         if self.recorder is None:
             return
         self._end_backward()

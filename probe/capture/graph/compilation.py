@@ -22,11 +22,7 @@ _BEFORE = "_set_compile_cache_dep_files"
 
 
 class CompilationHooks(HookGroup):
-    """Patches MindSpore's two executors of compiled code.
-
-    Args:
-        constructs: the constructs of the watched Cells.
-    """
+    """Patches MindSpore's two executors of compiled code."""
 
     def __init__(self, constructs: Constructs) -> None:
         patches = []

@@ -25,15 +25,8 @@ _log = logging.getLogger("probe")
 class CompiledGraphs:
     """Watches compilations from the first ``start`` until ``close``, and passes the events of graphs on.
 
-    A graph that was compiled with reports keeps them. While nothing is recorded, they do nothing.
-
-    Args:
-        is_split: the training runs in PyNative mode: forward and backward of a Cell are two graphs.
-        dump_path: the setting: on Ascend, files of the graphs are written below it.
-        watches: whether gradients are watched.
-
-    Attributes:
-        calls: makes entries of events.
+    A graph that was compiled with reports keeps them. While nothing is recorded, they do nothing. In PyNative mode
+    (``is_split``), forward and backward of a Cell are two graphs. On Ascend, files are written below ``dump_path``.
     """
 
     def __init__(self, is_split: bool, dump_path: str, watches: bool) -> None:

@@ -24,12 +24,7 @@ _OWN = ("_compile_cache", "_phase_cache", "_create_time", "_id")
 
 
 def _description(describe: Callable[..., tuple[Any, ...]], fail: Callable[[BaseException], None]) -> Any:
-    """Return a Primitive that MindSpore evaluates while it compiles: it receives shapes, dtypes and constants.
-
-    Args:
-        describe: inferred values -> the plan of the place.
-        fail: takes an error of the tool.
-    """
+    """Return a Primitive that MindSpore evaluates while it compiles: it receives shapes, dtypes and constants."""
     from mindspore.ops import PrimitiveWithInfer
 
     class Description(PrimitiveWithInfer):  # type: ignore[misc]  # MindSpore has no types
@@ -54,12 +49,7 @@ def _description(describe: Callable[..., tuple[Any, ...]], fail: Callable[[BaseE
 class Constructs:
     """Makes the constructs of one set of Cells, once, and installs them while MindSpore compiles.
 
-    Args:
-        cells: the names of each Cell's entries without number and direction, and the Cell.
-        plans: the plans of all places.
-        operators: the operators that report tensors.
-        updates: receives, for the plan of an optimizer, the owners of each gradient: keys of Cells and names there.
-        fail: takes an error of the tool.
+    ``updates`` receives, for the plan of an optimizer, the owners of each gradient: keys of Cells and names there.
     """
 
     def __init__(

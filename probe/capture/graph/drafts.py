@@ -16,15 +16,7 @@ from probe.store.documents import encode
 def write_draft(
     recorder: StepRecorder, call: Call, parts: Mapping[str, Any], backward: bool = False, stack: Sequence[str] = ()
 ) -> None:
-    """Append an entry as it is now to the journal. The record of the finished entry replaces it.
-
-    Args:
-        recorder: the recorder of the step.
-        call: the call.
-        parts: the keys and values so far.
-        backward: whether it is the backward entry.
-        stack: the formatted stack of a forward entry.
-    """
+    """Append an entry as it is now to the journal. The record of the finished entry replaces it."""
     if recorder.closed or not (recorder.task.has_values and parts):
         return
     with recorder.writer.errors.guard("writing the journal", call.name(backward)), recorder.queue.lock:

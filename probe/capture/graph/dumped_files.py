@@ -33,30 +33,17 @@ _LONGEST = 160
 
 
 class DumpedFile(NamedTuple):
-    """A file of ops.TensorDump.
+    """A file of ops.TensorDump."""
 
-    Attributes:
-        id: its place in the order of arrival.
-        kind: see above.
-        plan: the number of its plan.
-        number: the number of the tensor in the plan.
-        dtype: the dtype on the device, in small letters: a file holds bfloat16 as float32.
-        path: the file.
-    """
-
-    id: int
+    id: int  # its place in the order of arrival
     kind: str
-    plan: int
-    number: int
-    dtype: str
+    plan: int  # the number of its plan
+    number: int  # the number of the tensor in the plan
+    dtype: str  # the dtype on the device, in small letters: a file holds bfloat16 as float32
     path: str
 
     def read(self) -> Array:
-        """Return the array.
-
-        Raises:
-            OSError, ValueError, EOFError: when it is gone, cut off or no array.
-        """
+        """Return the array; raise OSError, ValueError or EOFError when it is gone, cut off or no array."""
         return np.asarray(np.load(self.path, allow_pickle=False))
 
 
@@ -96,10 +83,7 @@ def list_files(folder: str) -> list[DumpedFile]:
 def wait_for_end(folder: str, patience: float, clock: Callable[[], float] = time.monotonic) -> DumpedFile | None:
     """Wait until the file of kind END is complete, and return it: then all files before it are complete.
 
-    Args:
-        folder: the folder.
-        patience: the seconds without any new file after which the wait ends without a result.
-        clock: the time in seconds.
+    The wait ends without a result after ``patience`` seconds without any new file.
     """
     count, since = -1, clock()
     while True:
@@ -125,9 +109,7 @@ def _is_complete(file: DumpedFile) -> bool:
 def arrived(files: list[DumpedFile], count: Callable[[int], int]) -> list[DumpedFile]:
     """Return the files of a running step that can be sent now: complete ones, of events that have all their files.
 
-    Args:
-        files: the files in the order of their arrival. All but the last are complete.
-        count: see ``events``.
+    All but the last in the order of arrival are complete; ``count`` is that of ``events``.
     """
     if files and not _is_complete(files[-1]):
         files = files[:-1]
@@ -148,11 +130,8 @@ def remove_files(files: Iterable[DumpedFile]) -> None:
 def events(files: Iterable[DumpedFile], count: Callable[[int], int]) -> Iterator[Event]:
     """Yield the events that files stand for, in the order of their arrival.
 
-    The files of one call's begin, or of its end, follow each other. Gradients may arrive between them.
-
-    Args:
-        files: the files in the order of their arrival.
-        count: plan -> how many files its event has; one for a marker.
+    The files of one call's begin, or of its end, follow each other. Gradients may arrive between them. ``count`` tells
+    how many files the event of a plan has; one for a marker.
     """
     current: Event | None = None
     for file in files:

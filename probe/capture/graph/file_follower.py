@@ -13,14 +13,10 @@ _PAUSE = 0.01
 
 
 class FileFollower:
-    """Calls a function again and again on a thread of its own. A forked child has no such thread.
-
-    Args:
-        send: sends the events of the files that have arrived.
-    """
+    """Calls a function again and again on a thread of its own. A forked child has no such thread."""
 
     def __init__(self, send: Callable[[], None]) -> None:
-        self._send = send
+        self._send = send  # sends the events of the files that have arrived
         self._thread: threading.Thread | None = None
         self._goes_on = False
 

@@ -50,17 +50,8 @@ _LATE = (
 class FileOperators:
     """Writes tensors into files, and sends the events that the files stand for: as they arrive, the last at ``replay``.
 
-    Args:
-        events: receives the events.
-        plans: the plans of all places.
-        operators: write the files.
-        is_split: the graphs belong to a training in PyNative mode.
-        dump_path: a folder for the files is made here, and removed at ``close``.
-        patience: the seconds without any new file after which the wait for files ends.
-
-    Attributes:
-        is_split: see above.
-        recomputes: of no use here; see ``CallbackOperators``.
+    A folder for the files is made in ``dump_path``, and removed at ``close``. The wait for files ends after
+    ``patience`` seconds without any new one. ``recomputes`` is of no use here; see ``CallbackOperators``.
     """
 
     def __init__(

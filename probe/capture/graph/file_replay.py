@@ -15,12 +15,7 @@ from probe.store.error_log import ErrorGuard
 
 
 class FileReplay:
-    """Sends the events of one step. A file that is missing, cut off or of another tensor leaves null.
-
-    Args:
-        receiver: receives the events.
-        plans: the plans of all places.
-    """
+    """Sends the events of one step. A file that is missing, cut off or of another tensor leaves null."""
 
     def __init__(self, receiver: GraphEvents, plans: Plans) -> None:
         self._receiver, self._plans = receiver, plans

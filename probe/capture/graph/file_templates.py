@@ -17,14 +17,10 @@ from probe.capture.graph.templates import accessors
 
 
 class DumpOperators(NamedTuple):
-    """The two operators that write files.
+    """The two operators that write files."""
 
-    Attributes:
-        dump: (path, tensor) -> writes the tensor.
-        watch: path -> an operator: (tensor, any tensor) -> the first, and writes the gradient that arrives there.
-    """
-
-    dump: Callable[..., Any]
+    dump: Callable[..., Any]  # (path, tensor) -> writes the tensor
+    #: path -> an operator: (tensor, any tensor) -> the first, and writes the gradient that arrives there
     watch: Callable[[str], Any]
 
 
@@ -47,12 +43,7 @@ def ascend_operators() -> DumpOperators:
 # The public operator for this is ops.DumpGradient. MindSpore cannot compile it in the backward of a loop that depends
 # on values, and a training in PyNative mode would raise that. So the gradient is watched as in ``gradient_watcher``.
 def gradient_link(path: str, bprop: Callable[..., Any]) -> Any:
-    """Return an operator (tensor, any tensor) that returns its first input, and has this backward.
-
-    Args:
-        path: the file of its gradient.
-        bprop: its backward.
-    """
+    """Return an operator (tensor, any tensor) -> the first; ``bprop`` writes the gradient that arrives to ``path``."""
     from mindspore import ops
 
     class Link(ops.Primitive):
@@ -93,13 +84,9 @@ def cell_construct(
 ) -> Callable[..., Any]:
     """Return the construct of a Cell whose calls are written.
 
-    Args:
-        inner: the original construct.
-        describe_inputs: (arguments, keyword arguments) -> number of the plan, paths of its tensors, writers of its
-            gradients, and the path of a marker, while MindSpore compiles.
-        describe_outputs: (result, parameters) -> the same.
-        parameters: the Cell's own parameters.
-        operators: write the files.
+    While MindSpore compiles, ``describe_inputs`` takes (arguments, keyword arguments). It returns the plan's number,
+    paths of its tensors, writers of its gradients, and a marker's path. ``describe_outputs`` does so for (result,
+    parameters).
     """
     import mindspore
 
@@ -128,13 +115,7 @@ def cell_construct(
 
 
 def optimizer_construct(inner: Any, describe: Any, operators: DumpOperators) -> Callable[..., Any]:
-    """Return the construct of an optimizer whose gradients are written.
-
-    Args:
-        inner: the original construct.
-        describe: (gradients,) -> the plan with its paths, while MindSpore compiles.
-        operators: write the files.
-    """
+    """Return the construct of an optimizer whose gradients are written; ``describe`` gives their plan and paths."""
     write, _ = _helpers(operators)
 
     def construct(self, *args, **kwargs):

@@ -16,22 +16,14 @@ from probe.recording.step_recorder import StepRecorder
 
 
 class GraphCapture:
-    """Records the Cells of compiled graphs between start and stop. The graphs report to it.
-
-    Args:
-        graphs: the compiled graphs of this process.
-
-    Attributes:
-        select_measurers: settings -> the measurers of its values.
-        companion: none.
-        wait: waits until the graphs have run; raises a pending error of the training.
-    """
+    """Records the Cells of compiled graphs between start and stop. The graphs report to it."""
 
     select_measurers = staticmethod(select_measurers)
     companion = None
 
     def __init__(self, graphs: CompiledGraphs) -> None:
-        self._graphs = graphs
+        self._graphs = graphs  # the compiled graphs of this process
+        #: waits until the graphs have run; raises a pending error of the training
         self.wait: Callable[[], None] = graphs.wait
 
     def add(self, api: SupportedApi) -> None:
@@ -95,22 +87,13 @@ class _Capture(Protocol):
 
 
 class MixedCapture:
-    """Records a training in PyNative mode, and its compiled Cells into a tree of their own.
-
-    Args:
-        pynative: records all that is not compiled.
-        companion: records the compiled Cells.
-
-    Attributes:
-        select_measurers: settings -> the measurers of its values.
-        companion: see above.
-        wait: waits for asynchronous work; raises a pending error of the training.
-    """
+    """Records a training in PyNative mode, and its compiled Cells into a tree of their own."""
 
     def __init__(self, pynative: _Capture, companion: GraphCapture) -> None:
         self._pynative, self.companion = pynative, companion
+        #: waits for asynchronous work; raises a pending error of the training
         self.wait: Callable[[], None] = pynative.wait
-        self.select_measurers = pynative.select_measurers
+        self.select_measurers = pynative.select_measurers  # settings -> the measurers of its values
         self.add, self.drop, self.watch = pynative.add, pynative.drop, pynative.watch
 
     def install(self, recorder: StepRecorder, model: Any = None, token_range: tuple[int, int] | None = None) -> None:

@@ -70,23 +70,13 @@ class GraphOperators(Protocol):
         """Whether events are sent on this thread."""
 
     def graph_plan(self, plan: GraphPlan, key: str, kind: str) -> tuple[Any, ...]:
-        """Return a plan as the graph has it.
-
-        Args:
-            plan: the plan.
-            key: the names of the Cell's entries without number and direction.
-            kind: "enter", "leave" or "update".
-        """
+        """Return a plan of a Cell as the graph has it; kind is "enter", "leave" or "update"."""
 
     def cell_construct(self, key: str, inner: Any, inputs: Any, outputs: Any, parameters: tuple[Any, ...]) -> Any:
         """Return the construct of a Cell whose calls are reported.
 
-        Args:
-            key: see above.
-            inner: the original construct.
-            inputs: (arguments, keyword arguments) -> the plan of the inputs, while MindSpore compiles.
-            outputs: (result, parameters) -> the plan of the outputs.
-            parameters: the Cell's own parameters.
+        While MindSpore compiles, ``inputs`` makes the plan of (arguments, keyword arguments), ``outputs`` that of
+        (result, parameters).
         """
 
     def optimizer_construct(self, inner: Any, describe: Any) -> Any:
@@ -108,16 +98,9 @@ class GraphOperators(Protocol):
 class CallbackOperators:
     """Calls Python with the values of tensors, on a thread of MindSpore's.
 
-    Args:
-        events: receives the values.
-        is_split: the graphs belong to a training in PyNative mode: forward and backward are two graphs.
-
-    Attributes:
-        is_split: see above.
-        recomputes: whether GRAPH_MODE compiles a Cell that is recomputed.
-        enter: operators that begin a call, by the number of tensors.
-        leave: operators that end it.
-        update: the operator that takes a gradient of an optimizer.
+    In PyNative mode (``is_split``), forward and backward of a Cell are two graphs. ``recomputes`` tells whether
+    GRAPH_MODE compiles a Cell that is recomputed. The operators that begin a call, ``enter``, and those that end it,
+    ``leave``, are numbered by their tensors. ``update`` takes a gradient of an optimizer.
     """
 
     def __init__(self, events: GraphEvents, is_split: bool) -> None:

@@ -37,9 +37,7 @@ def is_supported() -> bool:
 def check_cells(cells: Sequence[tuple[str, Any]], is_watched: bool) -> None:
     """Check that a graph of these Cells can still report, and that their shapes are fixed.
 
-    Args:
-        cells: the path of each Cell in the model, and the Cell.
-        is_watched: whether an earlier start has watched compilations.
+    ``is_watched`` tells that an earlier start has watched compilations.
     """
     dynamic = [path or "the model" for path, cell in cells if getattr(cell, "_dynamic_shape_inputs", None) is not None]
     if dynamic:

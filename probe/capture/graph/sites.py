@@ -34,19 +34,12 @@ _BRAIN = "BFloat16"
 
 @dataclass
 class Leaf:
-    """A tensor of a plan.
-
-    Attributes:
-        path: its place.
-        dtype: the name of its dtype.
-        shape: its shape.
-        position: its number among the reported tensors; -1 where it is not
-            reported: an empty tensor, or one without a fixed shape.
-    """
+    """A tensor of a plan."""
 
     path: Path
     dtype: str
     shape: tuple[int, ...]
+    #: its number among the reported tensors; -1 where it is not reported: an empty tensor, or one without a fixed shape
     position: int = -1
 
     def value(self, array: Array | None) -> HostValue:
@@ -81,28 +74,18 @@ def _numpy_dtype(name: str) -> Any:
 
 @dataclass
 class Plan:
-    """The values at one place.
+    """The values at one place."""
 
-    Attributes:
-        key: the names of the Cell's entries without number and direction.
-        values: the values, with a leaf in place of each tensor.
-        leaves: these leaves, in the order of the gradients' slots.
-        reported: the reported leaves, in their order.
-        layout: the places of the gradients in a backward entry.
-        differentiable: the numbers of the leaves whose gradients are watched.
-        stack: the lines of the user's code that made MindSpore compile.
-        names: the names of the parameters.
-        returns: the plans that its outputs may have: those of all calls of this Cell.
-    """
-
-    key: str
-    values: Any
-    leaves: list[Leaf] = field(default_factory=list)
-    reported: list[Leaf] = field(default_factory=list)
+    key: str  # the names of the Cell's entries without number and direction
+    values: Any  # the values, with a leaf in place of each tensor
+    leaves: list[Leaf] = field(default_factory=list)  # these leaves, in the order of the gradients' slots
+    reported: list[Leaf] = field(default_factory=list)  # the reported leaves, in their order
+    #: the places of the gradients in a backward entry
     layout: SlotLayout = field(default_factory=lambda: SlotLayout([], [], {}, True))
-    differentiable: list[int] = field(default_factory=list)
-    stack: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
+    differentiable: list[int] = field(default_factory=list)  # the numbers of the leaves whose gradients are watched
+    stack: tuple[str, ...] = ()  # the lines of the user's code that made MindSpore compile
+    names: tuple[str, ...] = ()  # the names of the parameters
+    #: the plans that its outputs may have: those of all calls of this Cell
     returns: list[Plan] = field(default_factory=list)
 
     def is_like(self, other: Plan) -> bool:
@@ -172,9 +155,7 @@ def _leaves(value: Any) -> Iterator[Leaf]:
 class Plans:
     """All plans of the compiled graphs, by number.
 
-    Args:
-        reported: the most tensors that one operator can report.
-        watched: the most tensors of a call whose gradients can be watched.
+    One operator can report ``reported`` tensors at most. The gradients of ``watched`` tensors of a call can be watched.
     """
 
     def __init__(self, reported: int, watched: int) -> None:
@@ -209,13 +190,7 @@ class Plans:
         return self._add(plan, TensorTree(Leaf, (), is_input=False), lambda path: None)
 
     def _add(self, plan: Plan, tree: TensorTree, place: Callable[[Path], Path | None]) -> GraphPlan:
-        """Number a plan and return it as the graph has it.
-
-        Args:
-            plan: the plan.
-            tree: its tensors that may have gradients.
-            place: path -> the path for ``watch``, or None where a tensor cannot be watched.
-        """
+        """Number a plan and return it as the graph has it; ``place`` returns None where a tensor cannot be watched."""
         plan.leaves, plan.layout = tree.tensors, tree.slot_layout
         for leaf in _leaves(plan.values):
             if all(size > 0 for size in leaf.shape) and (not plan.key or len(plan.reported) < self._most_reported):

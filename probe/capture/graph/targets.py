@@ -18,14 +18,7 @@ def device_target() -> str:
 
 
 def select_operators(events: GraphEvents, plans: Plans, is_split: bool, dump_path: str) -> GraphOperators:
-    """Return the operators for this device.
-
-    Args:
-        events: receives the values.
-        plans: the plans of all places.
-        is_split: the graphs belong to a training in PyNative mode.
-        dump_path: the setting: files are written below it.
-    """
+    """Return the operators for this device; those that write files write them below ``dump_path``."""
     if device_target() == "CPU":
         return CallbackOperators(events, is_split)
     return FileOperators(events, plans, ascend_operators(), is_split, dump_path)

@@ -20,27 +20,17 @@ CODES = range(4)
 
 
 class CellParts(NamedTuple):
-    """The parts of a Cell's construct.
+    """The parts of a Cell's construct."""
 
-    Attributes:
-        inner: the original construct.
-        describe_inputs: (arguments, keyword arguments) -> the plan of the inputs, while MindSpore compiles.
-        describe_outputs: (result, parameters) -> the plan of the outputs.
-        enter: operators that begin a call, by the number of tensors.
-        leave: operators that end it.
-        watch_inputs: objects that report the gradient of an input, by its code and its number.
-        watch_outputs: the same for outputs.
-        parameters: the Cell's own parameters.
-    """
-
-    inner: Any
-    describe_inputs: Any
-    describe_outputs: Any
-    enter: tuple[Any, ...]
-    leave: tuple[Any, ...]
+    inner: Any  # the original construct
+    describe_inputs: Any  # (arguments, keyword arguments) -> the plan of the inputs, while MindSpore compiles
+    describe_outputs: Any  # (result, parameters) -> the plan of the outputs
+    enter: tuple[Any, ...]  # operators that begin a call, by the number of tensors
+    leave: tuple[Any, ...]  # operators that end it
+    #: objects that report the gradient of an input, by its code and its number
     watch_inputs: tuple[tuple[Any, ...], ...]
-    watch_outputs: tuple[tuple[Any, ...], ...]
-    parameters: tuple[Any, ...]
+    watch_outputs: tuple[tuple[Any, ...], ...]  # the same for outputs
+    parameters: tuple[Any, ...]  # the Cell's own parameters
 
 
 def accessors() -> tuple[Callable[..., Any], Callable[..., Any]]:
@@ -127,10 +117,7 @@ def cell_construct(parts: CellParts) -> Callable[..., Any]:
 def optimizer_construct(inner: Any, describe: Any, report: Any) -> Callable[..., Any]:
     """Return the construct of an optimizer whose gradients are reported.
 
-    Args:
-        inner: the original construct.
-        describe: (gradients,) -> the plan of the gradients, while MindSpore compiles.
-        report: the operator that takes one of them.
+    While MindSpore compiles, ``describe`` makes the plan of (gradients,).
     """
     import mindspore
 
@@ -152,11 +139,8 @@ def optimizer_construct(inner: Any, describe: Any, report: Any) -> Callable[...,
 def watching_cell(report: Any, place: int) -> Any:
     """Return a Cell that returns its input, and reports the gradient that arrives there: for graphs that recompute.
 
-    MindSpore cannot sort a graph of GRAPH_MODE in which a recomputed Cell has the other watchers.
-
-    Args:
-        report: the operator that takes (number of the call, place, gradient).
-        place: the number of the tensor, with its direction.
+    MindSpore cannot sort a graph of GRAPH_MODE in which a recomputed Cell has the other watchers. ``report`` takes
+    (number of the call, place, gradient).
     """
     import mindspore
     from mindspore import nn, ops
@@ -188,10 +172,7 @@ def watching_cell(report: Any, place: int) -> Any:
 def gradient_watcher(report: Any, place: int, code: int) -> Any:
     """Return an operator that returns its input, and reports the gradient that arrives there.
 
-    Args:
-        report: the operator that takes (number of the call, place, gradient).
-        place: the number of the tensor, with its direction.
-        code: the changes that its gradient needs before it is reported.
+    ``report`` takes (number of the call, place, gradient). ``code`` tells the changes that the gradient needs before.
     """
     import mindspore
     from mindspore import ops

@@ -17,13 +17,9 @@ from probe.measure.tensor_reader import Array
 
 
 class HostValue:
-    """The values of one tensor, and the dtype that it has in the graph.
+    """The values of one tensor, and the dtype that it has in the graph: "Float32". A measurer takes it for a tensor.
 
-    Attributes:
-        is_tensor_value: a measurer takes it for a tensor.
-        array: the values, which are read at once and never kept; None where they are unknown.
-        dtype: the name of its dtype: "Float32".
-        shape: its shape.
+    The values are read at once and never kept; None where they are unknown.
     """
 
     __slots__ = ("array", "dtype", "shape")

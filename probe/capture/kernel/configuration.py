@@ -59,15 +59,10 @@ _E2E_DEFAULTS: Mapping[str, Any] = {
 
 
 class Configuration(NamedTuple):
-    """The content of a configuration file.
+    """The content of a configuration file."""
 
-    Attributes:
-        common: the object "common_dump_settings".
-        e2e: the object "e2e_dump_settings"; None for whole graphs on Ascend, which have none.
-    """
-
-    common: dict[str, Any]
-    e2e: dict[str, Any] | None
+    common: dict[str, Any]  # the object "common_dump_settings"
+    e2e: dict[str, Any] | None  # the object "e2e_dump_settings"; None for whole graphs on Ascend, which have none
 
     @property
     def file_name(self) -> str:
@@ -80,12 +75,7 @@ class Configuration(NamedTuple):
 
 
 def configuration(settings: Settings, platform: Platform, path: str) -> Configuration:
-    """Return the configuration that the settings mean on a platform.
-
-    Args:
-        settings: the settings, of level L2.
-        platform: where the kernels run.
-        path: the folder that MindSpore writes into.
+    """Return the configuration that the settings mean on a platform; MindSpore writes into ``path``.
 
     Raises:
         SettingsError: for a value or combination that the platform refuses, with the reason.
@@ -124,7 +114,6 @@ _Found = tuple[dict[str, Any], dict[str, tuple[str, Any]]]
 
 
 def _of_settings(settings: Settings, platform: Platform, path: str) -> _Found:
-    """Return the values that the settings mean."""
     task = settings.task
     for name in _WITHOUT_KEY:
         if getattr(settings, name):

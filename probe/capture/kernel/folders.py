@@ -16,11 +16,8 @@ from probe.store import file_io, journal, layout
 def choose_root(dump_path: str, first_step: int, overwrite: bool, steps_aside: bool) -> str:
     """Return the folder that a run writes in place of ``dump_path``.
 
-    Args:
-        dump_path: the setting.
-        first_step: the number of the first step; above every step on disk the run continues there.
-        overwrite: replace the dump of another run.
-        steps_aside: write beside the dump of another run, in ``{dump_path}-2``, ``-3``, …
+    The run continues there if its first step is above every step on disk. ``overwrite`` replaces the dump of another
+    run. ``steps_aside`` writes beside it, in ``{dump_path}-2``, ``-3``, …
 
     Raises:
         UsageError: when there is the dump of another run and neither is allowed.
@@ -44,8 +41,7 @@ def choose_root(dump_path: str, first_step: int, overwrite: bool, steps_aside: b
 def lock(folder: str) -> int:
     """Make a folder and lock it while this process lives; return the file that holds the lock.
 
-    Raises:
-        UsageError: when another process holds it, or the folder cannot be made.
+    Raise UsageError when another process holds it, or the folder cannot be made.
     """
     try:
         file = os.open(file_io.make_dirs(folder), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -75,10 +75,6 @@ class KernelDump:
     def configure(self, rank: int | None, step: int) -> None:
         """Write the configuration and let MindSpore read it, before it compiles anything.
 
-        Args:
-            rank: the rank of this process, or None.
-            step: the number of the first step.
-
         Raises:
             UsageError: when it is too late, or ``dump_path`` holds another run's dump.
             SettingsError: for settings that this platform refuses.
@@ -131,13 +127,7 @@ class KernelDump:
             del os.environ[VARIABLE]
 
     def describe(self, models: Any, rank: int | None, iter_cells: Callable[[Any], Iterable[tuple[str, Any]]]) -> None:
-        """Write the settings and the Cells of the model beside the dump: readers find the Cell of a kernel by them.
-
-        Args:
-            models: the model, or several, or None.
-            rank: the rank of this process, or None.
-            iter_cells: yields the path of each Cell and the Cell.
-        """
+        """Write the settings and the Cells of the model beside the dump: readers find the Cell of a kernel by them."""
         if not self.root or self._described is models:
             return
         self._described = models

@@ -47,21 +47,13 @@ def _list(check: Callable[[Any], bool], allowed: str) -> Validator:
 
 
 class Key(NamedTuple):
-    """One key of the configuration.
+    """One key of the configuration."""
 
-    Attributes:
-        section: the object it stands in.
-        kind: its type, as JSON has it.
-        check: its validator.
-        platforms: the platforms that know it.
-        levels: the jit levels that know it.
-    """
-
-    section: str
-    kind: str
+    section: str  # the object it stands in
+    kind: str  # its type, as JSON has it
     check: Validator
-    platforms: tuple[str, ...] = ALL
-    levels: tuple[str, ...] = LEVELS
+    platforms: tuple[str, ...] = ALL  # the platforms that know it
+    levels: tuple[str, ...] = LEVELS  # the jit levels that know it
 
 
 _STATISTIC_LIST = f"a list of some of {', '.join(map(repr, CATEGORIES))}"
@@ -93,15 +85,10 @@ KEYS: Mapping[str, Key] = {
 
 
 class Platform(NamedTuple):
-    """Where kernels run.
+    """Where kernels run."""
 
-    Attributes:
-        device: "CPU", "GPU" or "Ascend".
-        level: the jit level: "O0", "O1" or "O2".
-    """
-
-    device: str
-    level: str
+    device: str  # "CPU", "GPU" or "Ascend"
+    level: str  # the jit level: "O0", "O1" or "O2"
 
     @property
     def is_whole_graph(self) -> bool:
@@ -118,10 +105,7 @@ Values = Mapping[str, Any]
 def check_values(values: Values, platform: Platform, names: Mapping[str, tuple[str, Any]]) -> None:
     """Check the values of a configuration, and their combination on a platform.
 
-    Args:
-        values: key -> value, of both sections.
-        platform: where the kernels run.
-        names: key -> the setting that it comes from and its value there, for messages.
+    ``names`` has for each key the setting that it comes from and its value there, for messages.
 
     Raises:
         SettingsError: naming the setting, its value and the reason.

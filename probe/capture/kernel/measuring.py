@@ -31,14 +31,11 @@ _HASHES: dict[str, Callable[[bytes], Any]] = {"md5": hashlib.md5, "sha1": hashli
 
 
 class ArrayMeasurer:
-    """Turns arrays into rows of statistic.csv, in MindSpore's columns.
-
-    Args:
-        categories: the statistics, by MindSpore's names.
-    """
+    """Turns arrays into rows of statistic.csv, in MindSpore's columns."""
 
     def __init__(self, categories: Sequence[str]) -> None:
         renamed = {"hash": "sha1", "hash:sha1": "sha1", "hash:md5": "md5"}
+        #: the statistics, by MindSpore's names
         self._categories = list(dict.fromkeys(renamed.get(name, name) for name in categories))
         self._statistics = SelectedStatistics([name for name in self._categories if name in STATISTICS])
 

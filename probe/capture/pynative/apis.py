@@ -17,12 +17,7 @@ _CHANGES_FIRST = "Tensor.__setitem__"
 
 
 class ApiHooks:
-    """Records calls of functions: listed APIs, Primitives, compiled functions.
-
-    Args:
-        context: shared by the hooks of the capture.
-        **flags: of all these functions; see ``CaptureContext.begin``.
-    """
+    """Records calls of listed APIs, Primitives and compiled functions. For ``flags`` see ``CaptureContext.begin``."""
 
     def __init__(self, context: CaptureContext, **flags: bool) -> None:
         self._context, self._flags = context, flags
@@ -51,13 +46,7 @@ class ApiHooks:
     ) -> Any:  # fmt: skip
         """Run the original and record the call.
 
-        Args:
-            key: the names of its entries without number and direction.
-            original: the function to run.
-            args: its positional arguments.
-            kwargs: its keyword arguments.
-            inputs: the positional inputs, where they are not ``args`` (a Primitive's self is none).
-            primitive: the Primitive that is called, if it is one.
+        ``inputs`` are the positional inputs, where they are not ``args`` (a Primitive's self is none).
         """
         context, inputs = self._context, args if inputs is None else tuple(inputs)
         opened = context.begin(key, inputs, kwargs, **self._flags)

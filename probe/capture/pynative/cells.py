@@ -22,15 +22,10 @@ _LOSS = "loss_fn"
 
 
 class ModelAndLoss(NamedTuple):
-    """A model and the loss Cell that is called outside of it.
+    """A model and the loss Cell that is called outside of it."""
 
-    Attributes:
-        model: the model; its Cells have the same names as without a loss.
-        loss: the loss Cell, which is recorded too.
-    """
-
-    model: Any
-    loss: Any
+    model: Any  # the model; its Cells have the same names as without a loss
+    loss: Any  # the loss Cell, which is recorded too
 
 
 def with_loss(model: Any, loss: Any) -> Any:
@@ -96,11 +91,8 @@ class CellHooks(HookGroup):
     MindSpore's forward hooks would be one per Cell. They are not called after a call that raises (below 2.9), that is
     interrupted, or whose Cell defines its own bprop.
 
-    Args:
-        context: shared by the hooks of the capture.
-        parameters: watches the gradients of parameters.
-        models: a Cell, or a list or tuple of Cells; they themselves are not recorded, only the Cells below them.
-        cells: the Cells that ``iter_cells`` found in them; the models alone at a level without Cells.
+    The models themselves are not recorded, only the Cells below them. ``cells`` are those that ``iter_cells`` found in
+    them; the models alone at a level without Cells.
     """
 
     def __init__(

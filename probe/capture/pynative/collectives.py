@@ -31,15 +31,11 @@ class CollectiveHooks(ApiHooks):
 
     In-place collectives return no tensor; their output is their arguments after the call. The output of an asynchronous
     call is recorded when the training waits for its handle. The tool never waits for a handle itself.
-
-    Args:
-        context: shared by the hooks of the capture.
-        handles: follows the handles of asynchronous communication.
     """
 
     def __init__(self, context: CaptureContext, handles: CommHandleTracker) -> None:
         super().__init__(context)
-        self._handles = handles
+        self._handles = handles  # follows the handles of asynchronous communication
 
     def wrap(self, key: str, original: Callable[..., Any]) -> Callable[..., Any]:
         """Return a wrapper of the original; see ``ApiHooks``."""

@@ -31,11 +31,7 @@ _Tracked = tuple[Any, list[_AwaitedCall]]
 
 
 class CommHandleTracker(HookGroup):
-    """Tracks every handle of a step, also of calls that are not recorded. ``wait`` is patched while there are any.
-
-    Attributes:
-        recorder: the recorder of the step.
-    """
+    """Tracks every handle of a step, also of calls that are not recorded. ``wait`` is patched while there are any."""
 
     def __init__(self) -> None:
         import mindspore

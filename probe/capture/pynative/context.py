@@ -17,24 +17,14 @@ from probe.recording.step_recorder import StepRecorder
 
 
 class CaptureContext:
-    """Shared by all hooks of one capture.
-
-    Args:
-        gradients: attaches hooks to graph nodes.
-
-    Attributes:
-        recorder: records the calls; None while nothing is recorded.
-        state: the state of each thread.
-        hooks: the hooks that are suspended while MindSpore compiles.
-        codes: the functions whose code is replaced.
-        replay_logs: the logs of each recomputed Cell by its identity, the newest last.
-    """
+    """Shared by all hooks of one capture."""
 
     def __init__(self, gradients: GradientHooks) -> None:
-        self.recorder: StepRecorder | None = None
+        self.recorder: StepRecorder | None = None  # records the calls; None while nothing is recorded
         self.state = ThreadState()
-        self.hooks = HookGroup()
-        self.codes = CodePatches(self.state)
+        self.hooks = HookGroup()  # the hooks that are suspended while MindSpore compiles
+        self.codes = CodePatches(self.state)  # the functions whose code is replaced
+        #: the logs of each recomputed Cell by its identity, the newest last
         self.replay_logs: defaultdict[int, list[ReplayLog]] = defaultdict(list)
         self._gradients = gradients
 

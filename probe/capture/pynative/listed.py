@@ -22,14 +22,7 @@ class ListedFunctions:
 
     A function's code knows one key, that of the first API in the list. Another key of the same function, such as
     ``Mint.abs`` of ``ops.abs``, has a patch of the attribute. So have C methods of Tensor, which have no code, and the
-    user's functions in places of MindSpore's.
-
-    Args:
-        context: shared by the hooks of the capture.
-        handles: follows the handles of asynchronous communication.
-        listed: the functions.
-        by_code: whether code is replaced where that is possible; else all have patches of attributes.
-        **flags: of all these functions; see ``CaptureContext.begin``.
+    user's functions in places of MindSpore's. Without ``by_code``, all have patches of attributes.
     """
 
     def __init__(

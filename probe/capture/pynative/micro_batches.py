@@ -16,15 +16,11 @@ from probe.capture.pynative.thread_state import ThreadState
 
 
 class MicroBatchHooks(HookGroup):
-    """Notes the number of the micro-batch while a method of a stage runs. Nothing is patched without hyper_parallel.
-
-    Args:
-        state: the state of each thread, which receives the number.
-    """
+    """Notes the number of the micro-batch while a method of a stage runs. Nothing is patched without hyper_parallel."""
 
     def __init__(self, state: ThreadState) -> None:
         super().__init__()
-        self._state = state
+        self._state = state  # the state of each thread, which receives the number
 
     def install(self) -> None:
         """Patch the methods of stages."""

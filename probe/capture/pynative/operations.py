@@ -39,11 +39,7 @@ _PRIVATE_NAME = re.compile(r"^_Pyboost(.+?)_?Prim$")
 
 
 class OperationHooks:
-    """Records the operations that run outside of a recorded call.
-
-    Args:
-        context: shared by the hooks of the capture.
-    """
+    """Records the operations that run outside of a recorded call."""
 
     def __init__(self, context: CaptureContext) -> None:
         import mindspore

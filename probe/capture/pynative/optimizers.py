@@ -24,10 +24,7 @@ _COUNTED = ("global_step",)
 class OptimizerHooks(HookGroup):
     """Records the updates of all optimizers. Nothing inside an optimizer is recorded.
 
-    Args:
-        context: shared by the hooks of the capture.
-        mode: the setting ``optimizer``.
-        models: optimizers below them are named by their paths; () for none.
+    ``mode`` is the setting ``optimizer``. Optimizers below ``models`` are named by their paths.
     """
 
     def __init__(self, context: CaptureContext, mode: str, models: Any = ()) -> None:

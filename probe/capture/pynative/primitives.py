@@ -28,12 +28,7 @@ def find_primitives(cells: Iterable[Any]) -> list[tuple[str, Any]]:
 
 
 class PrimitiveHooks:
-    """Replaces the classes of Primitive instances, and restores them.
-
-    Args:
-        context: shared by the hooks of the capture.
-        held: the Primitives and the attributes that name them, from ``find_primitives``.
-    """
+    """Replaces the classes of Primitive instances, and restores them; ``held`` comes from ``find_primitives``."""
 
     def __init__(self, context: CaptureContext, held: Iterable[tuple[str, Any]]) -> None:
         self._apis, self._state = ApiHooks(context), context.state

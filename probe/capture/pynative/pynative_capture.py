@@ -37,16 +37,7 @@ _RARE_COLLECTIONS = (200_000, 20, 100)
 
 
 class PyNativeCapture:
-    """Installs hooks at ``start``, removes them at ``stop``. Parameter hooks stay until the end of the step.
-
-    Args:
-        settings: the settings.
-
-    Attributes:
-        select_measurers: settings -> the measurers of its values.
-        companion: none.
-        wait: waits for asynchronous work; raises a pending error of the training.
-    """
+    """Installs hooks at ``start``, removes them at ``stop``. Parameter hooks stay until the end of the step."""
 
     select_measurers = staticmethod(select_measurers)
     companion = None
@@ -54,6 +45,7 @@ class PyNativeCapture:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         nodes = AutogradNodes()
+        #: waits for asynchronous work; raises a pending error of the training
         self.wait: Callable[[], None] = nodes.synchronize
         self._gradients = GradientHooks(nodes)
         self._debug_values = DebugValueHooks(nodes)
@@ -113,10 +105,7 @@ class PyNativeCapture:
     def install(self, recorder: StepRecorder, model: Any = None, token_range: tuple[int, int] | None = None) -> None:
         """Begin to record. After an error, ``remove`` undoes a part of it.
 
-        Args:
-            recorder: the recorder of the step.
-            model: the Cell whose forwards ``token_range`` counts.
-            token_range: the first and the last forward to record; None for everything.
+        ``token_range`` has the first and the last forward of the model to record; None for everything.
         """
         self._uninstall()
         self._context.recorder = self._handles.recorder = recorder

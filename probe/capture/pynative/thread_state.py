@@ -20,23 +20,15 @@ from probe.recording.step_recorder import StepRecorder
 
 @dataclass
 class OpenCall:
-    """A recorded call that is running: of an API, a Primitive, a jit function, a collective or a Cell.
-
-    Attributes:
-        recorder: the recorder of the step.
-        call: the call.
-        is_repeated: it repeats a call that was recorded earlier, in a recomputed Cell.
-        cell: the Cell that runs, or None.
-        graph_inputs: the places of its inputs in the graph, or None if its gradients are not watched.
-        has_parameters: the parameters that the Cell has used are recorded.
-    """
+    """A recorded call that is running: of an API, a Primitive, a jit function, a collective or a Cell."""
 
     recorder: StepRecorder
     call: Call
-    is_repeated: bool
+    is_repeated: bool  # it repeats a call that was recorded earlier, in a recomputed Cell
     cell: Any = None
+    #: the places of its inputs in the graph, or None if its gradients are not watched
     graph_inputs: GraphInputs | None = None
-    has_parameters: bool = False
+    has_parameters: bool = False  # the parameters that the Cell has used are recorded
 
 
 class ReplayLog:
@@ -80,9 +72,7 @@ class ThreadState(threading.local):
     def leave(self, depth: int, cell: Any) -> OpenCall | None:
         """Remove and return the open call of a Cell. Calls inside it that an exception has left open are removed too.
 
-        Args:
-            depth: the number of open calls before it.
-            cell: the Cell.
+        ``depth`` is the number of open calls before it.
         """
         left = self.cells[depth:]
         _forget_frames(left)

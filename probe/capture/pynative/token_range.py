@@ -12,15 +12,9 @@ from probe.capture.pynative.context import CaptureContext
 
 
 class TokenRange(HookGroup):
-    """Starts the recording with one forward of the model, and stops it after another.
+    """Starts the recording with one forward of the model, counted from 0, and stops it after another.
 
     Its patch is installed after all others. Outside these forwards ``context.recorder`` is None.
-
-    Args:
-        context: shared by the hooks of the capture.
-        model: the Cell whose forwards are counted, from 0.
-        first: the first forward that is recorded.
-        last: the last one.
     """
 
     def __init__(self, context: CaptureContext, model: Any, first: int, last: int) -> None:

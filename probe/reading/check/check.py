@@ -177,13 +177,7 @@ def differences(a: RunSnapshot, b: RunSnapshot) -> list[Difference]:
 
 
 def first_lines(a: str, b: str, most: int = 2) -> list[Sentence]:
-    """Return the first differences of two rank folders that have a snapshot; nothing where one cannot be read.
-
-    Args:
-        a: a rank folder of A.
-        b: one of B.
-        most: how many lines.
-    """
+    """Return the first differences of two rank folders that have a snapshot; nothing where one cannot be read."""
     from probe.errors import UsageError
     from probe.store import layout
 

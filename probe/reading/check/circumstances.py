@@ -58,10 +58,7 @@ def check_cell_values(a: RunSnapshot, b: RunSnapshot) -> Iterator[Difference]:
 def check_optimizers(a: RunSnapshot, b: RunSnapshot, renamed: Mapping[str, str]) -> Iterator[Difference]:
     """Yield how the optimizers differ, in the order of their first update.
 
-    Args:
-        a: the snapshot of A.
-        b: that of B.
-        renamed: name of a parameter in A -> another one in B.
+    ``renamed`` has for names of parameters in A other ones in B.
     """
     if not a.optimizers or not b.optimizers:
         for side, mine in (("A", a.optimizers), ("B", b.optimizers)):
@@ -113,11 +110,7 @@ def _groups(item: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 class Texts:
-    """Texts of a run without its places: dump_path and the working folder.
-
-    Args:
-        run: the content of run.json.
-    """
+    """Texts of a run without its places: dump_path and the working folder, as run.json has them."""
 
     def __init__(self, run: Mapping[str, Any]) -> None:
         folder, dump = (str(run.get(key) or "") for key in ("folder", "dump_path"))

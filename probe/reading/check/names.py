@@ -12,31 +12,19 @@ from probe.reading.check.difference import both, listed
 
 
 class Key(NamedTuple):
-    """The things that tell which parameter is which.
+    """The things that tell which parameter is which."""
 
-    Attributes:
-        content: its shape and checksum; None where the checksum is not known, or is that of many.
-        shape: its shape.
-    """
-
-    content: Hashable | None
+    content: Hashable | None  # its shape and checksum; None where the checksum is not known, or is that of many
     shape: Hashable
 
 
 class Matched(NamedTuple):
-    """The partners of parameters.
+    """The partners of parameters."""
 
-    Attributes:
-        pairs: name in A -> name in B, in the order of A.
-        renamed: those of other names.
-        only: the names that only A has, and only B.
-        keys: name -> key, in A and in B.
-    """
-
-    pairs: dict[str, str]
-    renamed: dict[str, str]
-    only: tuple[list[str], list[str]]
-    keys: tuple[Mapping[str, Key], Mapping[str, Key]]
+    pairs: dict[str, str]  # name in A -> name in B, in the order of A
+    renamed: dict[str, str]  # those of other names
+    only: tuple[list[str], list[str]]  # the names that only A has, and only B
+    keys: tuple[Mapping[str, Key], Mapping[str, Key]]  # name -> key, in A and in B
 
     def exchanged(self, names: Sequence[str]) -> dict[str, str]:
         """Return those of some parameters that have the values of another one of them in B -> that one."""
@@ -48,12 +36,7 @@ class Matched(NamedTuple):
 
 
 def match_names(a: Mapping[str, Key], b: Mapping[str, Key]) -> Matched:
-    """Return the partners of all parameters: first by content, then by shape.
-
-    Args:
-        a: the parameters of A.
-        b: those of B.
-    """
+    """Return the partners of all parameters of A and B: first by content, then by shape."""
     left, right = [name for name in a if name not in b], [name for name in b if name not in a]
     renamed: dict[str, str] = {}
     for key in ("content", "shape"):

@@ -51,12 +51,7 @@ def _is_constant(item: dict[str, Any]) -> bool:
 
 
 class ParameterCheck:
-    """Compares the parameters of two runs.
-
-    Args:
-        a: the snapshot of A.
-        b: that of B.
-    """
+    """Compares the parameters of two runs."""
 
     def __init__(self, a: RunSnapshot, b: RunSnapshot) -> None:
         self._run_a, self._run_b = a, b
@@ -88,7 +83,6 @@ class ParameterCheck:
             yield _values(clauses(self._which(rest), later))
 
     def _which(self, names: list[str]) -> Sentence:
-        """Return which parameters differ."""
         shuffled = [name for name in names if self._a[name].get("sum") is not None
                     and self._a[name]["sum"] == self._b[self._matched.pairs[name]].get("sum")]  # fmt: skip
         if shuffled == names:

@@ -20,23 +20,15 @@ Described = dict[str, Any]
 
 @dataclass
 class RunSnapshot:
-    """The snapshot of one rank of one run.
-
-    Attributes:
-        path: its run.json.
-        run: the content of run.json.
-        notes: the user's own values: dotted name -> value.
-        optimizers: the first numbers of each optimizer, by the name of its entry, in the order of their updates.
-        inputs: step -> place -> the value that entered the model.
-        damage: a remark about lines that cannot be read, if there are such.
-    """
+    """The snapshot of one rank of one run."""
 
     path: str
-    run: dict[str, Any]
-    notes: dict[str, Any] = field(default_factory=dict)
+    run: dict[str, Any]  # the content of run.json
+    notes: dict[str, Any] = field(default_factory=dict)  # the user's own values: dotted name -> value
+    #: the first numbers of each optimizer, by the name of its entry, in the order of their updates
     optimizers: dict[str, dict[str, Any]] = field(default_factory=dict)
-    inputs: dict[int, Described] = field(default_factory=dict)
-    damage: Sentence = NOTHING
+    inputs: dict[int, Described] = field(default_factory=dict)  # step -> place -> the value that entered the model
+    damage: Sentence = NOTHING  # a remark about lines that cannot be read, if there are such
 
     @property
     def rank(self) -> int | None:
@@ -76,13 +68,9 @@ def mapping(value: Any) -> dict[str, Any]:
 
 
 def read_snapshots(path: str | os.PathLike[str]) -> list[RunSnapshot]:
-    """Return the snapshots of a run, one for each rank.
+    """Return the snapshots of a run, one for each rank, from a dump_path, a step or rank folder in it, or a run.json.
 
-    Args:
-        path: a dump_path, a step or rank folder in it, or a run.json.
-
-    Raises:
-        UsageError: when there is none, or one cannot be read.
+    Raise UsageError when there is none, or one cannot be read.
     """
     path = os.fspath(path)
     if os.path.isfile(path):

@@ -18,15 +18,7 @@ PATH = "a dump_path, or a step or rank folder in it"
 
 
 def add_parser(commands: Any, name: str, short: str, long: str, epilog: str = "") -> argparse.ArgumentParser:
-    """Add the parser of a command.
-
-    Args:
-        commands: the commands of the command line.
-        name: its name.
-        short: its line in the list of commands.
-        long: its description.
-        epilog: the text below its options.
-    """
+    """Add the parser of a command: its line in the list of commands, its description, and a text below the options."""
     made: argparse.ArgumentParser = commands.add_parser(name, help=short, description=long, epilog=epilog)
     return made
 
@@ -73,8 +65,7 @@ def add_only_summaries(parser: argparse.ArgumentParser) -> None:
 def wants_summaries(given: argparse.Namespace) -> bool:
     """Return whether the user asks for summaries.
 
-    Raises:
-        UsageError: when another output was given that needs the result, or a file for summaries that are not wanted.
+    Raise UsageError when another output was given that needs the result, or a file for summaries that are not wanted.
     """
     if not given.only_summaries:
         if given.output != "-":
@@ -92,12 +83,7 @@ def wants_summaries(given: argparse.Namespace) -> bool:
 def read_thresholds(path: str | None, rules: Iterable[str]) -> dict[str, float]:
     """Return the thresholds in a JSON file; none without a file.
 
-    Args:
-        path: the file.
-        rules: the names of the rules.
-
-    Raises:
-        UsageError: when it cannot be read, or names no rule.
+    Raise UsageError when it cannot be read, or names none of the rules.
     """
     from probe.reading.dumps.document import read_document
 

@@ -123,8 +123,7 @@ def _head(comparison: ComparisonResult, options: Options) -> Head:
 def read_map(path: str) -> dict[str, str]:
     """Return the names that a map file holds: flat, or in sections as msprobe's mapping files have them.
 
-    Raises:
-        UsageError: when it cannot be read, or holds no names.
+    Raise UsageError when it cannot be read, or holds no names.
     """
     import yaml
 

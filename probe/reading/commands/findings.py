@@ -82,13 +82,7 @@ def run_nan(given: argparse.Namespace) -> int:
 
 
 def show_nan(units: list[Found], as_json: bool, language: str) -> int:
-    """Print the calls that make NaN or Inf; return the exit status.
-
-    Args:
-        units: the findings of all steps and ranks.
-        as_json: whether they are written as JSON.
-        language: the language of the text.
-    """
+    """Print the calls that make NaN or Inf in all steps and ranks; return the exit status."""
     from probe.reading.one_run.nan import in_order, remarks
 
     origins = in_order(units)
@@ -140,13 +134,7 @@ def run_ranks(given: argparse.Namespace) -> int:
 
 
 def show_ranks(digests: list[Digest], as_json: bool, language: str) -> int:
-    """Print the values on which ranks disagree; return the exit status.
-
-    Args:
-        digests: the digests of all steps and ranks.
-        as_json: whether they are written as JSON.
-        language: the language of the text.
-    """
+    """Print the values on which ranks disagree in all steps; return the exit status."""
     from probe.reading.one_run.rank_checks import check_digests
 
     found = check_digests(digests)
@@ -193,12 +181,8 @@ def show_trend(
 ) -> int:
     """Print series; return the exit status.
 
-    Args:
-        samples: the numbers of all steps and ranks.
-        given: the arguments csv, rows and lang.
-        choice: the part of the names, and the statistic.
-        thresholds: rule -> another threshold.
-        monitored: series of the monitor, and what the rules say about them.
+    ``given`` has the arguments csv, rows and lang; ``choice`` the part of the names, and the statistic; ``monitored``
+    series of the monitor, and what the rules say about them.
     """
     from probe.reading.dumps.samples import no_tensor, series
     from probe.reading.dumps.tables import write_csv

@@ -28,10 +28,7 @@ def run_command(
 ) -> int:
     """Run a command and return its exit status: 0, 1 when it could not be done, 2 for wrong arguments.
 
-    Args:
-        version: the version of probe.
-        arguments: the words of the command line; None takes those of the process.
-        further: functions that add commands of other rooms.
+    ``arguments`` None takes those of the process. The functions in ``further`` add commands of other rooms.
     """
     parser = argparse.ArgumentParser(prog="probe", description="Read and compare dumps, and check this machine.")
     parser.add_argument("--version", action="version", version=f"probe {version}")

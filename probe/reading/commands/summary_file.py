@@ -33,31 +33,18 @@ _TUPLE, _DICT, _BYTES, _FORMAT = "tuple", "dict", "bytes", 1
 
 
 class Head(NamedTuple):
-    """The head of a file of summaries.
+    """The head of a file of summaries."""
 
-    Attributes:
-        command: the command that made them: "compare", "nan", "ranks" or "trend".
-        settings: its settings; files with others cannot be put together.
-        paths: the folders that it read.
-        alone: the dumps that only A has, and only B, of a comparison.
-    """
-
-    command: str
-    settings: dict[str, Any]
-    paths: list[str]
-    alone: Sequence[Sequence[str]] = ()
+    command: str  # the command that made them: "compare", "nan", "ranks" or "trend"
+    settings: dict[str, Any]  # its settings; files with others cannot be put together
+    paths: list[str]  # the folders that it read
+    alone: Sequence[Sequence[str]] = ()  # the dumps that only A has, and only B, of a comparison
 
 
 def write_summaries(output: str, head: Head, summaries: Sequence[Any]) -> None:
-    """Write summaries into a file; it appears when it is complete.
+    """Write the summaries of steps and ranks into a file, or to standard output for "-".
 
-    Args:
-        output: the file; "-" is standard output.
-        head: its head.
-        summaries: one for each step of each rank.
-
-    Raises:
-        UsageError: when the file cannot be written.
+    The file appears when it is complete. Raise UsageError when it cannot be written.
     """
     first = {"probe_summaries": _FORMAT, "count": len(summaries), **head._asdict()}
     lines = (json.dumps(item) + "\n" for item in (first, *map(encode, summaries)))
@@ -74,11 +61,8 @@ def write_summaries(output: str, head: Head, summaries: Sequence[Any]) -> None:
 def read_summaries(paths: Sequence[str]) -> tuple[Head, list[Any]]:
     """Return the head and the summaries of several files, by step and rank.
 
-    Args:
-        paths: the files.
-
-    Raises:
-        UsageError: when one cannot be read or is cut off, two do not belong together, or both have the same dump.
+    Raise UsageError when one cannot be read or is cut off. Two that do not belong together, or have the same dump, are
+    refused too.
     """
     heads: list[Head] = []
     found: list[Any] = []

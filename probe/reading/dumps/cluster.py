@@ -31,14 +31,8 @@ def run_on_cluster(
 ) -> Iterator[bytes]:
     """Yield the pickled result of a function for each unit, in their order, from the workers of a Dask cluster.
 
-    A unit of a worker that is lost goes to another one. If one unit loses many workers, the work ends.
-
-    Args:
-        run: does it for one unit.
-        function: of a module, so that the workers find it.
-        units: its arguments.
-        scheduler: the address of the scheduler, as tcp://10.0.0.1:8786.
-        label: the word of the progress line.
+    A unit of a worker that is lost goes to another one. If one unit loses many workers, the work ends. The function is
+    one of a module, so that the workers find it; ``run`` does it for one unit. The scheduler is as tcp://10.0.0.1:8786.
 
     Raises:
         UsageError: when the cluster cannot be reached, loses its workers, or does not see a dump.
@@ -63,11 +57,7 @@ def run_on_cluster(
 
 
 def run_there(run: Run, function: Callable[..., Any], unit: tuple[Any, ...]) -> bytes:
-    """Do one unit of the work on a worker, and return the pickled result.
-
-    Raises:
-        UsageError: when this worker does not see a folder of the unit.
-    """
+    """Do one unit on a worker, and return the pickled result; raise UsageError when it does not see a folder."""
     for folder in _folders(unit):
         if not os.path.isdir(folder):
             raise UsageError(
@@ -111,11 +101,7 @@ def _connect(scheduler: str) -> Any:
 
 
 def _count_threads(client: Any, scheduler: str) -> int:
-    """Return how many threads the workers have together.
-
-    Raises:
-        UsageError: when no worker comes.
-    """
+    """Return how many threads the workers have together; raise UsageError when no worker comes."""
     try:
         client.wait_for_workers(1, timeout=_WORKERS)
     except (OSError, TimeoutError, asyncio.TimeoutError):  # two classes below Python 3.11
@@ -143,11 +129,7 @@ def _check_installed(client: Any) -> None:
 
 
 def _wait(client: Any, future: Any, scheduler: str) -> Any:
-    """Return the result of a future.
-
-    Raises:
-        UsageError: when the cluster cannot give it.
-    """
+    """Return the result of a future; raise UsageError when the cluster cannot give it."""
     last_seen = time.monotonic()
     while True:
         if future.done() or client.nthreads():
@@ -161,8 +143,7 @@ def _wait(client: Any, future: Any, scheduler: str) -> Any:
 def _result(client: Any, future: Any, scheduler: str) -> Any:
     """Return the result of a future, or raise TimeoutError when it is not there yet.
 
-    Raises:
-        UsageError: when it will never be there.
+    Raise UsageError when it will never be there.
     """
     from distributed import KilledWorker
 

@@ -22,22 +22,14 @@ _DATA, _NEXT = '\n "data": {', ',\n  "'
 
 
 class Document(NamedTuple):
-    """One step of one rank: the header, the entries, and how the other documents are read.
+    """One step of one rank: the header, the entries, and how the other documents are read."""
 
-    Attributes:
-        header: task, level, framework and the other keys that stand beside "data".
-        data: entry name -> entry, in the order of the file.
-        stacks: reads the stacks: forward entry name -> frames.
-        construct: reads which Cell entry an entry happened in.
-        notes: sentences for the user, such as a journal that was not recovered.
-        array_path: file name of an array -> its path; None where arrays are in ``dump_tensor_data``.
-    """
-
-    header: dict[str, Any]
-    data: dict[str, Any]
-    stacks: Callable[[], dict[str, list[str]]]
-    construct: Callable[[], dict[str, str | None]]
-    notes: list[Sentence]
+    header: dict[str, Any]  # task, level, framework and the other keys that stand beside "data"
+    data: dict[str, Any]  # entry name -> entry, in the order of the file
+    stacks: Callable[[], dict[str, list[str]]]  # reads the stacks: forward entry name -> frames
+    construct: Callable[[], dict[str, str | None]]  # reads which Cell entry an entry happened in
+    notes: list[Sentence]  # sentences for the user, such as a journal that was not recovered
+    #: file name of an array -> its path; None where arrays are in ``dump_tensor_data``
     array_path: Callable[[str], str | None] | None = None
 
 
@@ -56,9 +48,7 @@ def paused_gc() -> Iterator[None]:
 def read_document(path: str, shares: bool = False) -> dict[str, Any]:
     """Return the object that a JSON file holds.
 
-    Args:
-        path: the file.
-        shares: whether equal records of tensors become one object: half of the memory of a dump.
+    If ``shares``, equal records of tensors become one object: half of the memory of a dump.
 
     Raises:
         UsageError: when the file cannot be read, is cut, is nested too deeply, or holds no object.
@@ -101,11 +91,7 @@ def _load_pieces(file: IO[str]) -> Any:
 
 
 def read_optional(folder: str, name: str) -> dict[str, Any]:
-    """Return the object of a document that may be absent, else {}.
-
-    Raises:
-        UsageError: when it is there and cannot be read.
-    """
+    """Return the object of a document that may be absent, else {}; raise UsageError when it cannot be read."""
     path = os.path.join(folder, name)
     return read_document(path) if os.path.lexists(path) else {}
 

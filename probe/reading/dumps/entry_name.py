@@ -13,25 +13,15 @@ _CELLS = ("Cell", "Module")
 
 
 class EntryName(NamedTuple):
-    """The parts of an entry's name.
+    """The parts of an entry's name."""
 
-    Attributes:
-        kind: "api", "cell", "parameters_grad", "debug" or "other".
-        prefix: the first word: "Functional", "Cell".
-        key: the name without number and direction: "Functional.relu", "Cell.fc.Dense".
-        path: a Cell's place in the model: "blocks.0.fc"; of others "".
-        api: the last word of the key: "relu", "Dense".
-        number: which call of this key it is; -1 where the name does not say.
-        direction: "forward" or "backward"; of gradients of parameters "backward".
-    """
-
-    kind: str
-    prefix: str
-    key: str
-    path: str
-    api: str
-    number: int
-    direction: str
+    kind: str  # "api", "cell", "parameters_grad", "debug" or "other"
+    prefix: str  # the first word: "Functional", "Cell"
+    key: str  # the name without number and direction: "Functional.relu", "Cell.fc.Dense"
+    path: str  # a Cell's place in the model: "blocks.0.fc"; of others ""
+    api: str  # the last word of the key: "relu", "Dense"
+    number: int  # which call of this key it is; -1 where the name does not say
+    direction: str  # "forward" or "backward"; of gradients of parameters "backward"
 
     @property
     def forward(self) -> str:

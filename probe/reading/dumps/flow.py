@@ -29,20 +29,13 @@ _Made = dict[tuple[Any, ...], list[tuple[int, Any]]]
 
 
 class Link(NamedTuple):
-    """One tensor that a call was given.
+    """One tensor that a call was given."""
 
-    Attributes:
-        place: where: "input.0", "kwargs.mask".
-        record: its record.
-        producer: the position of the call that made it; -1 where it comes from outside.
-        parameter: (Cell entry, parameter) where it is a parameter, else None.
-        root: the first call that made this content, from which views and identities pass it on; -1 for none.
-    """
-
-    place: str
+    place: str  # where: "input.0", "kwargs.mask"
     record: Record
-    producer: int
-    parameter: tuple[str, str] | None = None
+    producer: int  # the position of the call that made it; -1 where it comes from outside
+    parameter: tuple[str, str] | None = None  # (Cell entry, parameter) where it is a parameter, else None
+    #: the first call that made this content, from which views and identities pass it on; -1 for none
     root: int = _OUTSIDE
 
 
@@ -261,13 +254,7 @@ class Flow:
         return self._loose.get(_loose_key(link.record), _OUTSIDE)
 
     def producer(self, name: str, place: str, record: Record) -> str | None:
-        """Return the entry that made a tensor; an output is made by its own entry.
-
-        Args:
-            name: the entry that holds the tensor.
-            place: its place in the entry: "input.0".
-            record: its record.
-        """
+        """Return the entry that made a tensor at a place of an entry; an output is made by its own entry."""
         own = self.position[name]
         parts = self.parts[own]
         if place.startswith("output") or parts.kind == GRADIENT:

@@ -19,8 +19,7 @@ from probe.store.journal import FRAME, MAGIC, lock
 def read(path: str) -> tuple[list[Mapping[str, Any]], Sentence]:
     """Return the records of a journal, the header first, and a description of its damage, if it has any.
 
-    Raises:
-        UsageError: when the file is no journal, cannot be read, or a living process still writes it.
+    Raise UsageError when the file is no journal, cannot be read, or a living process still writes it.
     """
     try:
         with open(path, "rb+") as file:
@@ -64,8 +63,7 @@ def settled(records: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 def _records(data: bytes) -> Iterator[tuple[Mapping[str, Any], int]]:
     """Yield each record and the place where it ends.
 
-    Raises:
-        struct.error, ValueError, RecursionError: at a record that is damaged or cut off.
+    Raise struct.error, ValueError or RecursionError at a record that is damaged or cut off.
     """
     end = len(MAGIC)
     while end < len(data):

@@ -43,15 +43,10 @@ def load(path: str | os.PathLike[str]) -> np.ndarray[Any, Any]:
 
 
 def load_array(path: str, dtype: str, mapped: bool = False) -> np.ndarray[Any, Any]:
-    """Return an array whose record is known.
+    """Return an array whose record has this dtype.
 
-    Args:
-        path: the file.
-        dtype: the dtype of the record.
-        mapped: whether the file is mapped into memory in place of being read.
-
-    Raises:
-        UsageError: when it is no array, or cannot be read.
+    If ``mapped``, the file is mapped into memory in place of being read. Raise UsageError when it is no array, or
+    cannot be read.
     """
     return _as_dtype(_read(path, mapped), dtype)
 
@@ -59,8 +54,7 @@ def load_array(path: str, dtype: str, mapped: bool = False) -> np.ndarray[Any, A
 def read_array(path: str, mapped: bool = False) -> np.ndarray[Any, Any]:
     """Return the array in a file, also one of MindSpore's bfloat16 on CPU, whose dtype numpy does not know.
 
-    Raises:
-        OSError, ValueError, EOFError, SyntaxError: when it cannot be read.
+    Raise OSError, ValueError, EOFError or SyntaxError when it cannot be read.
     """
     try:
         found: np.ndarray[Any, Any] = np.load(path, allow_pickle=False, mmap_mode="r" if mapped else None)

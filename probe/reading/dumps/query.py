@@ -34,31 +34,19 @@ ROWS = 40
 
 @dataclasses.dataclass(frozen=True)
 class Query:
-    """Which tensors are asked for.
+    """Which tensors are asked for."""
 
-    Attributes:
-        like: a part of the name.
-        regex: a regular expression that is searched for in the name.
-        cell: a part of the path of the Cell.
-        steps: the steps, as "0,4-6"; "" for all.
-        ranks: the ranks, likewise.
-        nonfinite: only tensors that hold NaN or Inf.
-        raised: only calls that raised.
-        sort: "max", "min", "mean", "norm", "nan_count" or "inf_count": the greatest first; "" keeps the file's order.
-        rows: at most so many; 0 for all.
-        stack: with the frames of each call.
-    """
-
-    like: str = ""
-    regex: str = ""
-    cell: str = ""
-    steps: str = ""
-    ranks: str = ""
-    nonfinite: bool = False
-    raised: bool = False
+    like: str = ""  # a part of the name
+    regex: str = ""  # a regular expression that is searched for in the name
+    cell: str = ""  # a part of the path of the Cell
+    steps: str = ""  # the steps, as "0,4-6"; "" for all
+    ranks: str = ""  # the ranks, likewise
+    nonfinite: bool = False  # only tensors that hold NaN or Inf
+    raised: bool = False  # only calls that raised
+    #: "max", "min", "mean", "norm", "nan_count" or "inf_count": the greatest first; "" keeps the file's order
     sort: str = ""
-    rows: int = 0
-    stack: bool = False
+    rows: int = 0  # at most so many; 0 for all
+    stack: bool = False  # with the frames of each call
 
     @property
     def is_empty(self) -> bool:
@@ -67,13 +55,10 @@ class Query:
 
 
 def numbers(given: str, name: str) -> frozenset[int]:
-    """Return the numbers that a text like "0,4-6" means.
+    """Return the numbers that a text like "0,4-6" means; raise UsageError when it means none.
 
     >>> sorted(numbers("0,4-6", "--step"))
     [0, 4, 5, 6]
-
-    Raises:
-        UsageError: when it means none.
     """
     found: set[int] = set()
     for part in filter(None, given.replace(" ", "").split(",")):
@@ -85,11 +70,7 @@ def numbers(given: str, name: str) -> frozenset[int]:
 
 
 def folders(run: Run, steps: str, ranks: str) -> list[DumpFolder]:
-    """Return the folders of these steps and ranks.
-
-    Raises:
-        UsageError: when there is none.
-    """
+    """Return the folders of these steps and ranks; raise UsageError when there is none."""
     wanted_steps, wanted_ranks = numbers(steps, "--step"), numbers(ranks, "--rank")
     chosen = [
         folder
@@ -108,17 +89,7 @@ def _fits(rank: Rank, wanted: frozenset[int]) -> bool:
 
 
 class Answer:
-    """The rows of a query, made while they are iterated.
-
-    Args:
-        run: the run.
-        query: which tensors.
-
-    Attributes:
-        broken: the dumps that could not be read, and why.
-        notes: remarks on the dumps that were read.
-        total: how many tensors fit.
-    """
+    """The rows of a query, made while they are iterated."""
 
     def __init__(self, run: Run, query: Query) -> None:
         if query.sort and query.sort.lower() not in _KEYS:
@@ -127,11 +98,11 @@ class Answer:
             self._pattern = re.compile(query.regex) if query.regex else None
         except re.error as error:
             raise UsageError(f"--regex: {query.regex!r} is no regular expression: {error}") from error
-        self._query = query
+        self._query = query  # which tensors
         self._folders = folders(run, query.steps, query.ranks)
-        self.broken: list[str] = []
-        self.notes: list[Sentence] = []
-        self.total = 0
+        self.broken: list[str] = []  # the dumps that could not be read, and why
+        self.notes: list[Sentence] = []  # remarks on the dumps that were read
+        self.total = 0  # how many tensors fit
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         rows = self._all()

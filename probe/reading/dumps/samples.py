@@ -26,26 +26,18 @@ STATISTICS = {key.lower(): key for key in (*NUMBERS, "nan_count", "inf_count", "
 
 
 class Samples(NamedTuple):
-    """The numbers of one step of one rank.
+    """The numbers of one step of one rank."""
 
-    Attributes:
-        step: the step; None where the folder does not say, so that the numbers belong to no series.
-        rank: the rank.
-        values: tensor -> the statistic.
-        points: tensor -> further numbers.
-    """
-
-    step: int | None
+    step: int | None  # the step; None where the folder does not say, so that the numbers belong to no series
     rank: Rank
-    values: dict[str, float]
-    points: dict[str, Point]
+    values: dict[str, float]  # tensor -> the statistic
+    points: dict[str, Point]  # tensor -> further numbers
 
 
 def read_samples(folder: DumpFolder, like: str, key: str) -> Samples:
     """Return a statistic of the tensors of a dump whose names contain ``like``.
 
-    Raises:
-        UsageError: when the dump cannot be read.
+    Raise UsageError when the dump cannot be read.
     """
     values: dict[str, float] = {}
     points: dict[str, Point] = {}
@@ -97,16 +89,9 @@ def _of_updates(dump: Dump, like: str) -> dict[str, float]:
 
 
 def read_all(folders: Sequence[DumpFolder], like: str, stat: str = "norm", workers: Workers = HERE) -> list[Samples]:
-    """Return a statistic of the tensors of many dumps.
+    """Return a statistic of the tensors of many dumps whose names contain ``like``.
 
-    Args:
-        folders: the dumps.
-        like: a part of the names.
-        stat: the statistic.
-        workers: the processes that work.
-
-    Raises:
-        UsageError: when the statistic is unknown, or a dump cannot be read.
+    Raise UsageError when the statistic is unknown, or a dump cannot be read.
     """
     if stat.lower() not in STATISTICS:
         raise UsageError(f"trend: {stat!r} is not allowed. Allowed: {', '.join(STATISTICS)}.")
@@ -131,13 +116,7 @@ def series(samples: Sequence[Samples]) -> tuple[Trend, Points]:
 def collect(folders: Sequence[DumpFolder], like: str, stat: str = "norm") -> Trend:
     """Return a statistic of the tensors whose names contain ``like``: name -> rank -> step -> number.
 
-    Args:
-        folders: the dumps.
-        like: a part of the names.
-        stat: the statistic.
-
-    Raises:
-        UsageError: when the statistic is unknown, or no tensor fits.
+    Raise UsageError when the statistic is unknown, or no tensor fits.
     """
     found, _ = series(read_all(folders, like, stat))
     if not found:

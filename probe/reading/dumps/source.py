@@ -45,21 +45,13 @@ class Source(Protocol):
 
 
 class DumpFolder(NamedTuple):
-    """A folder that holds a dump of one step and rank.
-
-    Attributes:
-        path: the folder.
-        step: its step; None where the path does not say.
-        rank: its rank.
-        tree: "graph" or "pynative" where the run has both, else "".
-        source: how it is read.
-    """
+    """A folder that holds a dump of one step and rank."""
 
     path: str
-    step: int | None
+    step: int | None  # its step; None where the path does not say
     rank: Rank
-    tree: str
-    source: Source
+    tree: str  # "graph" or "pynative" where the run has both, else ""
+    source: Source  # how it is read
 
     @property
     def label(self) -> str:
@@ -151,8 +143,7 @@ def _document(folder: str, document: dict[str, Any], name: str, notes: list[Sent
 def read_stacks(folder: str) -> dict[str, list[str]]:
     """Return the frames of every forward entry that stack.json names, innermost first.
 
-    Raises:
-        UsageError: when stack.json cannot be read.
+    Raise UsageError when stack.json cannot be read.
     """
     found: dict[str, list[str]] = {}
     for key, item in read_optional(folder, layout.STACK).items():
@@ -167,12 +158,9 @@ def read_stacks(folder: str) -> dict[str, list[str]]:
 
 
 def read_construct(folder: str) -> dict[str, str | None]:
-    """Return the Cell entry around every entry that construct.json names.
+    """Return the Cell entry around every entry that construct.json names; raise UsageError when it cannot be read.
 
     msprobe for PyTorch writes [parent, micro step] in a training of Megatron.
-
-    Raises:
-        UsageError: when construct.json cannot be read.
     """
     found: dict[str, str | None] = {}
     for name, item in read_optional(folder, layout.CONSTRUCT).items():
@@ -185,13 +173,9 @@ def read_construct(folder: str) -> dict[str, str | None]:
 
 
 def find_folders(path: str) -> list[DumpFolder]:
-    """Return the folders below a path that hold a dump, by step and rank.
+    """Return the folders that hold a dump, by step and rank, below a dump_path, a folder in it, or of a dump.json.
 
-    Args:
-        path: a dump_path, a step or rank folder, or a dump.json.
-
-    Raises:
-        UsageError: when there is none.
+    Raise UsageError when there is none.
     """
     path = os.fspath(path)
     if os.path.isfile(path):

@@ -87,8 +87,7 @@ class Table:
 def extra(module: str, package: str = "") -> Any:
     """Import a package that probe does not need itself.
 
-    Raises:
-        UsageError: when it is not installed; the message says how to install it.
+    Raise UsageError when it is not installed; the message says how to install it.
     """
     try:
         return importlib.import_module(module)
@@ -140,8 +139,7 @@ def _cell(value: Any) -> Any:
 def write_xlsx(path: str | os.PathLike[str], sheets: dict[str, tuple[Sequence[str], Iterable[Iterable[Any]]]]) -> None:
     """Write sheets of rows; a sheet of too many rows goes on in a further one.
 
-    Raises:
-        UsageError: when XlsxWriter is not installed.
+    Raise UsageError when XlsxWriter is not installed.
     """
     xlsxwriter = extra("xlsxwriter", "XlsxWriter")
     options = {

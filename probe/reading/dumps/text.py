@@ -99,12 +99,10 @@ def shorten(text: str, width: int) -> str:
 
 
 def columns(lines: Sequence[Sequence[str]], width: int = 0, left: int = 1) -> str:
-    """Return lines of cells in columns.
+    """Return lines of cells in columns; the first line is the header.
 
-    Args:
-        lines: the cells; the first line is the header.
-        width: how many letters a line may have; the first column is cut. 0 cuts nothing.
-        left: how many columns stand at their left edge, the others at their right one.
+    A line has ``width`` letters at most; the first column is cut, 0 cuts nothing. The first ``left`` columns stand at
+    their left edge, the others at their right one.
 
     >>> print(columns([["name", "Max"], ["relu.0", "1.5"]]))
       name    Max

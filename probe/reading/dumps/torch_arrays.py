@@ -49,30 +49,19 @@ class Member(NamedTuple):
 
 
 class Archive(NamedTuple):
-    """An archive of ``torch.save``.
+    """An archive of ``torch.save``."""
 
-    Attributes:
-        description: the content of ``data.pkl``.
-        members: its members by name.
-        prefix: the folder of all members.
-        order: the order of bytes, as numpy writes it.
-    """
-
-    description: bytes
-    members: dict[str, Member]
-    prefix: str
-    order: str
+    description: bytes  # the content of ``data.pkl``
+    members: dict[str, Member]  # its members by name
+    prefix: str  # the folder of all members
+    order: str  # the order of bytes, as numpy writes it
 
 
 def read_tensor(path: str, mapped: bool = False) -> np.ndarray[Any, Any]:
     """Return the tensor that a file of ``torch.save`` holds, bfloat16 as ``ml_dtypes.bfloat16``.
 
-    Args:
-        path: the file.
-        mapped: whether the numbers are mapped into memory in place of being read.
-
-    Raises:
-        UsageError: when it cannot be read, or holds anything but one tensor.
+    If ``mapped``, the numbers are mapped into memory in place of being read. Raise UsageError when the file cannot be
+    read, or holds anything but one tensor.
     """
     try:
         with open(path, "rb") as file:
@@ -97,8 +86,7 @@ def _read(file: BinaryIO, path: str, mapped: bool) -> np.ndarray[Any, Any]:
 def open_archive(file: BinaryIO, most_members: int = _MOST_MEMBERS, most: int = _MOST_DESCRIPTION) -> Archive:
     """Return the parts of an archive of ``torch.save``.
 
-    Raises:
-        NotATensor: when it is none, or larger than the given limits.
+    Raise NotATensor when it is none, or larger than the given limits.
     """
     members = _members(file, most_members)
     heads = [name for name in members if name.count("/") == 1 and name.endswith("/data.pkl")]
@@ -112,20 +100,12 @@ def open_archive(file: BinaryIO, most_members: int = _MOST_MEMBERS, most: int = 
 def tensor_of(
     file: BinaryIO, path: str, layout: Layout, archive: Archive, mapped: bool = False
 ) -> np.ndarray[Any, Any]:
-    """Return a tensor of an archive.
-
-    Raises:
-        NotATensor: when it is not there, or does not fit its storage.
-    """
+    """Return a tensor of an archive; raise NotATensor when it is not there, or does not fit its storage."""
     return _tensor(file, path, layout, storage_of(layout, archive), archive.order, mapped)
 
 
 def storage_of(layout: Layout, archive: Archive) -> Member:
-    """Return the bytes of the storage of a tensor.
-
-    Raises:
-        NotATensor: when the archive lacks it.
-    """
+    """Return the bytes of the storage of a tensor; raise NotATensor when the archive lacks it."""
     member = archive.members.get(f"{archive.prefix}/data/{layout.storage.key}")
     if member is None:
         raise NotATensor(f"it has no member data/{layout.storage.key}")

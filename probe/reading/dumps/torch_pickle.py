@@ -47,35 +47,21 @@ class NotATensor(Exception):
 
 
 class Storage(NamedTuple):
-    """The place of the numbers of a tensor.
+    """The place of the numbers of a tensor."""
 
-    Attributes:
-        key: the member of the archive, below ``data/``.
-        dtype: the dtype of torch; None for a storage of bytes.
-        size: the number of elements; of a storage of bytes that of bytes.
-    """
-
-    key: str
-    dtype: str | None
-    size: int
+    key: str  # the member of the archive, below ``data/``
+    dtype: str | None  # the dtype of torch; None for a storage of bytes
+    size: int  # the number of elements; of a storage of bytes that of bytes
 
 
 class Layout(NamedTuple):
-    """How a tensor lies in its storage.
-
-    Attributes:
-        storage: the storage.
-        dtype: the dtype of torch, without "torch.".
-        offset: the place of the first element.
-        shape: the shape.
-        strides: how many elements lie between neighbours, for each dimension.
-    """
+    """How a tensor lies in its storage."""
 
     storage: Storage
-    dtype: str
-    offset: int
+    dtype: str  # the dtype of torch, without "torch."
+    offset: int  # the place of the first element
     shape: tuple[int, ...]
-    strides: tuple[int, ...]
+    strides: tuple[int, ...]  # how many elements lie between neighbours, for each dimension
 
 
 class _Name(NamedTuple):
@@ -99,13 +85,9 @@ _TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 
 
 def read_layout(description: bytes) -> Layout:
-    """Return how the tensor of a description lies in its storage.
+    """Return how the tensor of a description, the content of ``data.pkl``, lies in its storage.
 
-    Args:
-        description: the content of ``data.pkl``.
-
-    Raises:
-        NotATensor: when it describes anything else, or is broken.
+    Raise NotATensor when it describes anything else, or is broken.
     """
     machine = Machine()
     try:

@@ -19,15 +19,10 @@ _AHEAD = 4
 
 
 class Workers(NamedTuple):
-    """The processes that work.
+    """The processes that work."""
 
-    Attributes:
-        jobs: how many there are; 1 means this one, 0 as many as there are cores.
-        scheduler: the address of a Dask scheduler, whose workers do it instead; "" for none.
-    """
-
-    jobs: int = 1
-    scheduler: str = ""
+    jobs: int = 1  # how many there are; 1 means this one, 0 as many as there are cores
+    scheduler: str = ""  # the address of a Dask scheduler, whose workers do it instead; "" for none
 
 
 HERE = Workers()
@@ -49,11 +44,7 @@ def run_units(
 ) -> Iterator[Result]:
     """Yield the result of a function for each unit, in their order.
 
-    Args:
-        function: of a module, so that other processes find it.
-        units: its arguments.
-        workers: the processes that work.
-        label: the word of the progress line.
+    The function is one of a module, so that other processes find it.
 
     Raises:
         UsageError: when a process ended, as for want of memory, or the cluster cannot do it.

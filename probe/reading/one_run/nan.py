@@ -33,21 +33,13 @@ _INPUTS, _OUTPUTS = ("input_args", "input_kwargs", "input", "parameters"), ("out
 
 
 class Found(NamedTuple):
-    """The findings in one step of one rank.
-
-    Attributes:
-        step: the step.
-        rank: the rank.
-        origins: calls that make NaN or Inf, in order.
-        near: tensors close to the largest number of their dtype.
-        error: the reason why the dump could not be read.
-    """
+    """The findings in one step of one rank."""
 
     step: int | None
     rank: Any
-    origins: list[Origin]
-    near: list[Sentence]
-    error: str = ""
+    origins: list[Origin]  # calls that make NaN or Inf, in order
+    near: list[Sentence]  # tensors close to the largest number of their dtype
+    error: str = ""  # the reason why the dump could not be read
 
 
 def first_nan(run: Run, jobs: int = 1, scheduler: str = "") -> Origin | None:
@@ -108,28 +100,17 @@ def look_at(folder: DumpFolder) -> Found:
 
 
 def look_into(dump: Dump) -> Found:
-    """Return the calls that make NaN or Inf in a dump.
-
-    Raises:
-        UsageError: when it cannot be read.
-    """
+    """Return the calls that make NaN or Inf in a dump; raise UsageError when it cannot be read."""
     finder = Finder(dump)
     return Found(dump.step, dump.rank, list(finder.origins())[:20], finder.near)
 
 
 class Finder:
-    """Looks through one dump.
-
-    Args:
-        dump: the dump.
-
-    Attributes:
-        near: tensors close to the largest number of their dtype.
-    """
+    """Looks through one dump."""
 
     def __init__(self, dump: Dump) -> None:
         self._dump = dump
-        self.near: list[Sentence] = []
+        self.near: list[Sentence] = []  # tensors close to the largest number of their dtype
         self._strange = {
             name: [place for place, record in _records(entry) if has_nonfinite(record)]
             for name, entry in dump.data.items()

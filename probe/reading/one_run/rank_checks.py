@@ -34,29 +34,18 @@ ONE_RANK = "has one rank; there is nothing to compare it with"
 
 @dataclass
 class Digest:
-    """The part of one step of one rank that is compared with other ranks.
-
-    Attributes:
-        step: the step.
-        rank: the rank.
-        error: the reason why the dump could not be read, or "".
-        parameters: parameter -> a key of its content.
-        collectives: (members, API, name, keys of the outputs) of each.
-        batch: a key of the content of the first input.
-        batch_name: the call that is given it.
-        calls: the names of all calls, packed: equal bytes mean the same sequence.
-        norms: for each of these calls the norm of its first output as a float32, NaN where it has none.
-    """
+    """The part of one step of one rank that is compared with other ranks."""
 
     step: int | None
     rank: Any
-    error: str = ""
-    parameters: dict[str, Any] = field(default_factory=dict)
+    error: str = ""  # the reason why the dump could not be read, or ""
+    parameters: dict[str, Any] = field(default_factory=dict)  # parameter -> a key of its content
+    #: (members, API, name, keys of the outputs) of each
     collectives: list[tuple[str, str, str, Any]] = field(default_factory=list)
-    batch: Any = None
-    batch_name: str = ""
-    calls: bytes = b""
-    norms: bytes = b""
+    batch: Any = None  # a key of the content of the first input
+    batch_name: str = ""  # the call that is given it
+    calls: bytes = b""  # the names of all calls, packed: equal bytes mean the same sequence
+    norms: bytes = b""  # for each of these calls the norm of its first output as a float32, NaN where it has none
 
     def call_names(self) -> list[str]:
         """Return the names of all calls, in order."""
@@ -132,11 +121,7 @@ def digest(folder: DumpFolder) -> Digest:
 
 
 def digest_of(dump: Dump) -> Digest:
-    """Return the part of a dump that is compared with other ranks.
-
-    Raises:
-        UsageError: when it cannot be read.
-    """
+    """Return the part of a dump that is compared with other ranks; raise UsageError when it cannot be read."""
     made = Digest(dump.step, dump.rank)
     containers = {parent for parent in dump.construct.values() if parent}
     names: list[str] = []

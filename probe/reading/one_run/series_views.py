@@ -72,8 +72,7 @@ def lines_of(rank: RankSeries, name: str) -> list[list[Any]]:
 def write_tensorboard(ranks: Iterable[RankSeries], folder: str) -> int:
     """Write event files for TensorBoard, in one folder for each rank; return the number of series.
 
-    Raises:
-        UsageError: when tensorboard is not installed, or the folder cannot be written.
+    Raise UsageError when tensorboard is not installed, or the folder cannot be written.
     """
     writers = extra("tensorboard.summary", "tensorboard")
     count = 0
@@ -91,13 +90,9 @@ def write_tensorboard(ranks: Iterable[RankSeries], folder: str) -> int:
 
 
 def write_msprobe_csv(ranks: Iterable[RankSeries], folder: str) -> list[str]:
-    """Write csv files with the names and columns of msprobe's monitor, in one folder for each rank.
+    """Write csv files with the names and columns of msprobe's monitor, in one folder for each rank; return their paths.
 
-    Returns:
-        Their paths.
-
-    Raises:
-        UsageError: when one cannot be written.
+    Raise UsageError when one cannot be written.
     """
     written: list[str] = []
     for rank in ranks:

@@ -43,11 +43,7 @@ def findings(
 ) -> list[TrendFinding]:
     """Return the findings of the rules; most rules need five recorded steps.
 
-    Args:
-        trend: the series, of norms.
-        steps: the recorded steps.
-        thresholds: rule -> another threshold.
-        points: further numbers of the same tensors, which ``collect`` gives; some rules need them.
+    The series are of norms. ``points`` has further numbers of the same tensors, which some rules need.
     """
     limits = {name: (thresholds or {}).get(name, rule.threshold) for name, rule in IN_DUMPS.items()}
     hits = [

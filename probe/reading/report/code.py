@@ -20,18 +20,14 @@ _LONG = 500
 
 
 class Code:
-    """All frames of a report.
-
-    Args:
-        stacks: the stacks of all calls, each a JSON list of frames.
-        with_source: whether source lines and folders are kept.
-    """
+    """All frames of a report."""
 
     def __init__(self, stacks: Iterable[str], with_source: bool) -> None:
-        self._with_source = with_source
+        self._with_source = with_source  # whether source lines and folders are kept
         self._frames: dict[tuple[Any, ...], int] = {}
         parsed = [[frame for frame in map(parse, json.loads(stack)) if frame] for stack in stacks]
         self._base = common_folder([frame.file for frames in parsed for frame in frames])
+        #: the stacks of all calls, each a JSON list of frames
         self.stacks = [[self._number(frame) for frame in frames] for frames in parsed]
 
     def _number(self, frame: Frame) -> int:

@@ -82,12 +82,7 @@ def packed_text(value: Any) -> str:
 
 
 def packed(column: array[Any], base: array[Any] | None = None) -> str:
-    """Return a column, compressed, in letters.
-
-    Args:
-        column: the numbers.
-        base: a column that is nearly equal; only the bits that differ are kept.
-    """
+    """Return a column, compressed, in letters; of a nearly equal ``base`` only the bits that differ are kept."""
     content = _little(column)
     if base is not None and base.typecode == column.typecode and len(base) == len(column):
         other = int.from_bytes(_little(base), "little")

@@ -29,17 +29,11 @@ _MOST = 200
 
 @dataclass
 class Content:
-    """The content of a report.
+    """The content of a report."""
 
-    Attributes:
-        description: all that is no column: the runs, the origins, the findings, the tables of texts.
-        merged: the columns.
-        status: the exit status: 0 nothing found, 1 something found, 2 not comparable.
-    """
-
-    description: dict[str, Any]
-    merged: Merged
-    status: int
+    description: dict[str, Any]  # all that is no column: the runs, the origins, the findings, the tables of texts
+    merged: Merged  # the columns
+    status: int  # the exit status: 0 nothing found, 1 something found, 2 not comparable
 
 
 class ContentMaker:

@@ -18,28 +18,15 @@ _HARD = frozenset(kinds.VERDICTS.index(verdict) for verdict in ("differs", "shap
 
 
 class Merged:
-    """The columns of a whole report.
-
-    Args:
-        parts: the parts.
-        everything: whether all rows are kept, however many there are.
-
-    Attributes:
-        calls: the columns of all calls.
-        rows: the columns of all places.
-        texts: the tables of texts.
-        units: for each part where its calls and rows are: step, rank, calls, rows, and the unit that stands for it.
-        notes: call -> remark.
-        histograms: row -> histogram.
-        dropped: how many calls others stand for.
-    """
+    """The columns of a whole report."""
 
     def __init__(self, parts: list[Part], everything: bool = False) -> None:
-        self.texts = {table: Texts() for table in dict.fromkeys(TABLES.values())}
-        self.notes: dict[int, Sentence] = {}
-        self.histograms: dict[int, list[int]] = {}
+        self.texts = {table: Texts() for table in dict.fromkeys(TABLES.values())}  # the tables of texts
+        self.notes: dict[int, Sentence] = {}  # call -> remark
+        self.histograms: dict[int, list[int]] = {}  # row -> histogram
+        #: for each part where its calls and rows are: step, rank, calls, rows, and the unit that stands for it
         self.units: list[dict[str, Any]] = []
-        self.dropped = 0
+        self.dropped = 0  # how many calls others stand for
         rows = sum(len(part.rows.get("place", ())) for part in parts)
         stands_for = [-1] * len(parts) if everything or rows <= WHOLE else groups(parts)
         columns: dict[str, list[Column]] = {name: [] for name in (*CALL_COLUMNS, *ROW_COLUMNS, *ROW_NUMBERS)}
@@ -52,8 +39,8 @@ class Merged:
                 "rows": [first_row, first_row + kept[1]], "like": stands_for[number], "error": part.error,
             })  # fmt: skip
             first_call, first_row = first_call + kept[0], first_row + kept[1]
-        self.calls = {name: joined(columns[name]) for name in (*CALL_COLUMNS, "index")}
-        self.rows = {name: joined(columns[name]) for name in (*ROW_COLUMNS, *ROW_NUMBERS)}
+        self.calls = {name: joined(columns[name]) for name in (*CALL_COLUMNS, "index")}  # the columns of all calls
+        self.rows = {name: joined(columns[name]) for name in (*ROW_COLUMNS, *ROW_NUMBERS)}  # the columns of all places
 
     def _add(
         self, part: Part, columns: dict[str, list[Column]], first_call: int, first_row: int, like: int

@@ -33,11 +33,7 @@ def read(name: str) -> str:
 
 
 def script(language: str) -> str:
-    """Return the whole script of the page.
-
-    Args:
-        language: "en" or "zh"; "" leaves it to the browser.
-    """
+    """Return the whole script of the page; the language "" leaves it to the browser."""
     joined = "\n".join(read(name) for name in SCRIPTS[1:])
     constants = f"const TEXTS = {read('page/texts.json').strip()};\nconst LANGUAGE = {json.dumps(language)};\n"
     return f'{read(SCRIPTS[0])}\n(() => {{\n"use strict";\n{constants}{joined}\n}})();\n'.replace(
@@ -46,13 +42,7 @@ def script(language: str) -> str:
 
 
 def write(file: IO[str], content: Content, language: str = "") -> None:
-    """Write the page.
-
-    Args:
-        file: where it is written.
-        content: its content.
-        language: "en" or "zh"; "" leaves it to the browser.
-    """
+    """Write the page into a file; the language "" leaves it to the browser."""
     code, style = script(language), "\n".join(map(read, STYLES))
     description = content.description
     title = f"{description['a']} | {description['b']}" if description["two"] else description["b"]

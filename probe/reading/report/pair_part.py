@@ -33,13 +33,7 @@ _NOTES = {"raised": "report.raised", "pending": "report.pending", "error": "repo
 
 
 def pair_part(folder_a: DumpFolder, folder_b: DumpFolder, options: Options) -> Part:
-    """Compare one step of one rank, and return its part of the report.
-
-    Args:
-        folder_a: the folder of A.
-        folder_b: the folder of B.
-        options: the settings of the comparison.
-    """
+    """Compare one step of one rank, and return its part of the report."""
     part = Part(folder_b.step, folder_b.rank)
     part.summary = compare_unit(folder_a, folder_b, options, lambda comparing: _fill(part, comparing))
     return part
@@ -58,12 +52,7 @@ def _fill(part: Part, comparing: JudgedPairs) -> None:
 
 
 class PairReader:
-    """Turns a comparison into columns.
-
-    Args:
-        part: the part that gets them.
-        comparing: the comparison.
-    """
+    """Turns a comparison into columns."""
 
     def __init__(self, part: Part, comparing: JudgedPairs) -> None:
         self._maker = PartMaker(part)

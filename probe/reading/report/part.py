@@ -41,63 +41,41 @@ Column = Union["array[int]", "array[float]"]
 
 @dataclass
 class Extras:
-    """The rare parts of a step.
+    """The rare parts of a step."""
 
-    Attributes:
-        notes: call -> what else its entry says, as a sentence: that it raised, or is pending.
-        histograms: row -> counts of elements by the logarithm of their relative error.
-    """
-
+    #: call -> what else its entry says, as a sentence: that it raised, or is pending
     notes: dict[int, Sentence] = field(default_factory=dict)
+    #: row -> counts of elements by the logarithm of their relative error
     histograms: dict[int, list[int]] = field(default_factory=dict)
 
 
 @dataclass
 class StepNumbers:
-    """The numbers of one step that lines show.
+    """The numbers of one step that lines show."""
 
-    Attributes:
-        losses: side -> (name of the call, the number).
-        norms: side -> tensor -> norm, of the gradients of parameters.
-        updates: side -> number of the first update of an optimizer -> value: learning rate and global norm.
-    """
-
-    losses: dict[str, tuple[str, float]] = field(default_factory=dict)
+    losses: dict[str, tuple[str, float]] = field(default_factory=dict)  # side -> (name of the call, the number)
+    #: side -> tensor -> norm, of the gradients of parameters
     norms: dict[str, dict[str, float]] = field(default_factory=dict)
+    #: side -> number of the first update of an optimizer -> value: learning rate and global norm
     updates: dict[str, dict[str, float]] = field(default_factory=dict)
 
 
 @dataclass
 class Part:
-    """One step of one rank.
-
-    Attributes:
-        step: the step.
-        rank: the rank.
-        calls: the columns of its calls.
-        rows: the columns of their places.
-        tables: name of a table -> its texts.
-        parents: Cell -> the Cell around it.
-        extras: remarks on calls, and histograms of rows.
-        series: the numbers of this step that lines show.
-        summary: the summary of the comparison, of two runs.
-        found: where NaN or Inf is made, of one run.
-        digest: what must be equal on other ranks.
-        names_key: a key of the sequence of its calls.
-    """
+    """One step of one rank."""
 
     step: int | None
     rank: Any
     calls: dict[str, Column] = field(default_factory=dict)
-    rows: dict[str, Column] = field(default_factory=dict)
-    tables: dict[str, list[str]] = field(default_factory=dict)
-    parents: dict[str, str] = field(default_factory=dict)
-    extras: Extras = field(default_factory=Extras)
-    series: StepNumbers = field(default_factory=StepNumbers)
-    summary: UnitSummary | None = None
-    found: Found | None = None
-    digest: Digest | None = None
-    names_key: str = ""
+    rows: dict[str, Column] = field(default_factory=dict)  # the columns of their places
+    tables: dict[str, list[str]] = field(default_factory=dict)  # name of a table -> its texts
+    parents: dict[str, str] = field(default_factory=dict)  # Cell -> the Cell around it
+    extras: Extras = field(default_factory=Extras)  # remarks on calls, and histograms of rows
+    series: StepNumbers = field(default_factory=StepNumbers)  # the numbers of this step that lines show
+    summary: UnitSummary | None = None  # the summary of the comparison, of two runs
+    found: Found | None = None  # where NaN or Inf is made, of one run
+    digest: Digest | None = None  # what must be equal on other ranks
+    names_key: str = ""  # a key of the sequence of its calls
 
     @property
     def error(self) -> str:
@@ -110,14 +88,10 @@ class Part:
 
 
 class PartMaker:
-    """Collects the calls and rows of a part.
-
-    Args:
-        part: the part that gets them.
-    """
+    """Collects the calls and rows of a part."""
 
     def __init__(self, part: Part) -> None:
-        self.part = part
+        self.part = part  # the part that gets them
         self.texts = {table: Texts() for table in dict.fromkeys(TABLES.values())}
         self.calls: list[tuple[int, ...]] = []
         self.rows: list[tuple[Any, ...]] = []

@@ -24,19 +24,12 @@ LARGE = 30_000_000
 
 
 class Wishes(NamedTuple):
-    """The wishes of the user for a report.
+    """The wishes of the user for a report."""
 
-    Attributes:
-        request: which steps and ranks, the processes that work, and the settings of the comparison.
-        with_code: whether source lines and folders of the code are kept.
-        everything: whether all rows are kept, however many there are.
-        language: "en", "zh", or "" for that of the browser.
-    """
-
-    request: Request = Request()
-    with_code: bool = True
-    everything: bool = False
-    language: str = ""
+    request: Request = Request()  # which steps and ranks, the processes that work, and the settings of the comparison
+    with_code: bool = True  # whether source lines and folders of the code are kept
+    everything: bool = False  # whether all rows are kept, however many there are
+    language: str = ""  # "en", "zh", or "" for that of the browser
 
 
 class Outcome(NamedTuple):
@@ -91,8 +84,7 @@ def report(
 def make_content(path: str, golden: str = "", wishes: Wishes | None = None) -> Content:
     """Read one run or compare two, and return the content of the report.
 
-    Raises:
-        UsageError: when there is no dump, or nothing can be compared.
+    Raise UsageError when there is no dump, or nothing can be compared.
     """
     wishes = wishes or Wishes()
     step, rank, workers = wishes.request.step, wishes.request.rank, wishes.request.workers
@@ -114,13 +106,7 @@ def make_content(path: str, golden: str = "", wishes: Wishes | None = None) -> C
 
 
 def make_report(output: str | os.PathLike[str], path: str, golden: str = "", wishes: Wishes | None = None) -> Outcome:
-    """Write the report of one run, or of two.
-
-    Args:
-        output: the file that is written.
-        path: the run, B.
-        golden: A, the golden run; "" for one run alone.
-        wishes: the wishes of the user.
+    """Write the report of one run, ``path``, or of two: ``golden`` is A.
 
     Raises:
         UsageError: when there is no dump, nothing can be compared, or the file cannot be written.

@@ -33,11 +33,7 @@ _PLAIN = {"input_args": "input", "input_kwargs": "kwargs"}
 
 
 def run_part(folder: DumpFolder) -> Part:
-    """Read one step of one rank, and return its part of the report.
-
-    Args:
-        folder: the folder.
-    """
+    """Read one step of one rank, and return its part of the report."""
     part, dump = Part(folder.step, folder.rank), Dump(folder)
     try:
         with paused_gc():
@@ -55,12 +51,7 @@ def run_part(folder: DumpFolder) -> Part:
 
 
 class RunReader:
-    """Turns a dump into columns.
-
-    Args:
-        part: the part that gets them.
-        dump: the dump.
-    """
+    """Turns a dump into columns."""
 
     def __init__(self, part: Part, dump: Dump) -> None:
         self._maker = PartMaker(part)

@@ -9,8 +9,7 @@ import pytest
 
 import probe
 from probe.__main__ import main
-from tests.reading.builders import forward, value, write
-from tests.reading.compare.test_laws import record
+from tests.reading.builders import forward, record, value, write
 
 
 def tensor(seed=0, shape=(3, 4), scale=1.0, md5=False):

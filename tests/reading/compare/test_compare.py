@@ -7,7 +7,6 @@ from __future__ import annotations
 import copy
 import csv
 import json
-import math
 import re
 import sys
 import zipfile
@@ -18,9 +17,7 @@ import pytest
 import probe
 from probe import UsageError
 from probe.__main__ import main
-from probe.reading.compare.distances.bounds import distance
 from probe.reading.compare.distances.tolerance import Rule
-from probe.reading.compare.pairing.sequence import match
 from tests.reading.builders import forward, tensor, value, write
 
 
@@ -56,79 +53,6 @@ def pair(tmp_path):
         )
 
     return make
-
-
-@pytest.mark.parametrize(("norm", "least"), [(3.0, 0.0), (math.inf, 0.0)])
-def test_an_infinite_norm_of_finite_data_is_unknown(norm, least):
-    """A device adds in float32: beyond 1e19 the sum of squares leaves its range."""
-    device = {"dtype": "Float32", "shape": [4], "Max": 1e25, "Min": 0.0, "Mean": 5e24, "Norm": math.inf}
-    assert distance(device, {**device, "Norm": norm}).rel_l2 == least
-    assert distance({**device, "Norm": norm}, device).rel_l2 == least
-    assert distance(device, {**device, "Max": 2e25}).rel_l2 == 0.5
-    assert distance(device, {**device, "Max": math.inf}).rel_l2 == math.inf
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_the_bound_is_never_above_the_distance(seed):
-    rng = np.random.RandomState(seed)
-    a = (
-        rng.randn(*rng.randint(1, 9, rng.randint(1, 4))) * 10.0 ** rng.randint(-6, 6) + rng.choice([0, 0, 100])
-    ).astype("f")
-    b = (a + a * 10.0 ** rng.randint(-7, 1) * rng.randn(*a.shape) if seed % 3 else rng.permutation(a)).astype("f")
-    true = np.linalg.norm(a.astype("d") - b.astype("d")) / max(
-        np.linalg.norm(a.astype("d")), np.linalg.norm(b.astype("d"))
-    )
-    assert distance(record(a), record(b)).rel_l2 <= true * (1 + 1e-6) + 1e-12
-
-
-@pytest.mark.parametrize(
-    ("a", "b", "least"),
-    [
-        ({}, {"Mean": 0.6}, 0.1),
-        ({}, {"Norm": 4.0}, 0.5),
-        ({}, {"Max": math.nan, "Min": math.nan, "Mean": math.nan, "Norm": math.nan}, math.inf),
-        (
-            {"Max": math.inf, "Norm": math.inf, "Mean": math.inf},
-            {"Max": math.inf, "Norm": math.inf, "Mean": math.inf},
-            0.0,
-        ),
-        (
-            {"Min": -math.inf, "Norm": math.inf, "Mean": -math.inf, "Max": 1.0},
-            {"Min": -math.inf, "Norm": math.inf, "Mean": -math.inf, "Max": 3.0},
-            0.6,
-        ),
-        (
-            {"dtype": "Bool", "Max": True, "Min": False, "Mean": None, "Norm": None},
-            {"dtype": "Bool", "Max": True, "Min": True, "Mean": None, "Norm": None},
-            1.0,
-        ),
-    ],
-)
-def test_distances_of_statistics(a, b, least):
-    assert distance({**tensor(), **a}, {**tensor(), **b}).rel_l2 >= least
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [{"Max": "a"}, {"Norm": []}, {"Mean": {}}, {"shape": None}, {"shape": ["a"]}, {"Norm": None}, {"Max": 10**400}],
-)
-def test_records_of_wrong_types_have_some_distance_or_none(wrong):
-    for a, b in ((tensor(), {**tensor(), **wrong}), ({**tensor(), **wrong}, tensor())):
-        found = distance(a, b).rel_l2
-        assert found is None or found >= 0
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_inserted_items_shift_nothing(seed):
-    rng = np.random.RandomState(seed)
-    a = list(rng.randint(0, 30, 3500 if seed == 0 else 60))
-    b = list(a)
-    for _ in range(3):
-        b.insert(rng.randint(len(b)), 99)
-    pairs = match(a, b)
-    assert all(a[i] == b[j] for i, j in pairs)
-    assert all(x < y and u < v for (x, u), (y, v) in zip(pairs, pairs[1:]))
-    assert len(pairs) == len(a)
 
 
 def test_equal_dumps_agree(pair):

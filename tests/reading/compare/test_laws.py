@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import copy
 import tempfile
-import zlib
 from pathlib import Path
 
 import numpy as np
@@ -15,22 +14,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import probe
-from tests.reading.builders import forward, value, write
+from tests.reading.builders import forward, record, value, write
 
 pytestmark = pytest.mark.medium
 
 LAW = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 APIS = ("tanh", "add", "mul", "matmul", "softmax", "gelu", "transpose")
-
-
-def record(array, md5):
-    """Return the record of an array, with its checksum if it is wanted."""
-    wide = array.astype(np.float64)
-    found = {
-        "type": "mindspore.Tensor", "dtype": "Float32", "shape": list(array.shape), "Max": float(wide.max()),
-        "Min": float(wide.min()), "Mean": float(wide.mean()), "Norm": float(np.linalg.norm(wide)),
-    }  # fmt: skip
-    return {**found, "md5": f"{zlib.crc32(array.tobytes()):08x}"} if md5 else found
 
 
 class Graph:

@@ -29,11 +29,7 @@ _BROKEN = (OSError, ValueError, EOFError, KeyError, SyntaxError, NotImplementedE
 
 
 def read_safetensors(path: str) -> dict[str, Weight]:
-    """Return the parameters of a .safetensors by name.
-
-    Raises:
-        UsageError: when it is cut, or none.
-    """
+    """Return the parameters of a .safetensors by name; raise UsageError when it is cut, or none."""
     try:
         with open(path, "rb") as file:
             size = file.seek(0, os.SEEK_END)
@@ -65,11 +61,7 @@ def _in_safetensors(path: str, name: str, item: Any, base: int, size: int) -> We
 
 
 def read_npz(path: str) -> dict[str, Weight]:
-    """Return the arrays of an .npz by name.
-
-    Raises:
-        UsageError: when it is cut, none, or holds Python's objects.
-    """
+    """Return the arrays of an .npz by name; raise UsageError when it is cut, none, or holds Python's objects."""
     found = {}
     try:
         with zipfile.ZipFile(path) as archive:

@@ -53,8 +53,7 @@ def is_checkpoint(path: str) -> bool:
 def read_weights(path: str) -> Weights:
     """Return the parameters of a checkpoint, or those of a run: of its snapshot, or of its first dump without one.
 
-    Raises:
-        UsageError: when it cannot be read.
+    Raise UsageError when it cannot be read.
     """
     if is_checkpoint(path):
         if not os.path.exists(path):
@@ -93,21 +92,13 @@ def describe_weights(path: str, as_json: bool, language: str) -> str:
 
 
 class WeightCheck:
-    """Compares the parameters of two checkpoints.
-
-    Args:
-        a: the parameters of A.
-        b: those of B.
-
-    Attributes:
-        remarks: what the reader should know besides.
-    """
+    """Compares the parameters of two checkpoints."""
 
     def __init__(self, a: Weights, b: Weights) -> None:
         self._a, self._b = ({name: weight.digest() for name, weight in side.items()} for side in (a, b))
         self._matched = match_names(_keys(self._a), _keys(self._b))
         self._pairs = [(name, self._a[name], self._b[other]) for name, other in self._matched.pairs.items()]
-        self.remarks: list[Sentence] = []
+        self.remarks: list[Sentence] = []  # what the reader should know besides
         unknown = [name for name, x, y in self._pairs if not (x.crc and y.crc)]
         if unknown:
             self.remarks.append(say("check.unknown_values", names=listed(unknown)))

@@ -37,11 +37,7 @@ class _Value:
 
 
 def read_ckpt(path: str) -> dict[str, Weight]:
-    """Return the parameters of a .ckpt by name.
-
-    Raises:
-        UsageError: when it is cut, encrypted, or no checkpoint.
-    """
+    """Return the parameters of a .ckpt by name; raise UsageError when it is cut, encrypted, or no checkpoint."""
     found: dict[str, tuple[_Value, list[tuple[int, int]]]] = {}
     try:
         with open(path, "rb") as file:

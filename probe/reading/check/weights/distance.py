@@ -18,21 +18,13 @@ _WHOLE = 50_000_000
 
 
 class Distance(NamedTuple):
-    """The distance of two parameters of one shape.
+    """The distance of two parameters of one shape."""
 
-    Attributes:
-        others: how many elements differ.
-        first: the number of the first of them, in C order.
-        values: its values in A and B.
-        largest: the greatest difference; NaN where one side alone is NaN.
-        relative: norm of the difference by norm of A.
-    """
-
-    others: int
-    first: int
-    values: tuple[float | complex, float | complex]
-    largest: float
-    relative: float
+    others: int  # how many elements differ
+    first: int  # the number of the first of them, in C order
+    values: tuple[float | complex, float | complex]  # its values in A and B
+    largest: float  # the greatest difference; NaN where one side alone is NaN
+    relative: float  # norm of the difference by norm of A
 
 
 def aligned(a: Iterator[Array], b: Iterator[Array], most: int = -1) -> Iterator[tuple[Array, Array]]:
@@ -50,13 +42,7 @@ def aligned(a: Iterator[Array], b: Iterator[Array], most: int = -1) -> Iterator[
 
 
 def distance(a: Weight, b: Weight, most: int = -1) -> Distance:
-    """Return the distance of two parameters whose elements can be read.
-
-    Args:
-        a: the parameter of A.
-        b: that of B.
-        most: how many elements are compared; -1 for all.
-    """
+    """Return the distance of two parameters whose elements can be read, of the first ``most`` ones; -1 for all."""
     if a.pieces is None or b.pieces is None:
         raise ValueError("only the checksums of a parameter are known")
     others, first, place = 0, -1, 0
@@ -81,12 +67,7 @@ def distance(a: Weight, b: Weight, most: int = -1) -> Distance:
 
 
 def order(a: Weight, b: Weight) -> Sentence:
-    """Return how B has the elements of A in another order; nothing where it has others.
-
-    Args:
-        a: the parameter of A, with its checksums.
-        b: that of B, likewise.
-    """
+    """Return how B has the elements of A in another order; nothing where it has others. Both have checksums."""
     if a.sum < 0 or a.sum != b.sum or a.size != b.size:
         return NOTHING
     if a.crc == b.crc:

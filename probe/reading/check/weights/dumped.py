@@ -22,8 +22,7 @@ from probe.store import layout
 def read_dumped(path: str) -> dict[str, Weight]:
     """Return the parameters of the first step and rank of a dump: Cell and name -> parameter.
 
-    Raises:
-        UsageError: when there is no dump, or it has no parameters with arrays or checksums.
+    Raise UsageError when there is no dump, or it has no parameters with arrays or checksums.
     """
     folder = find_folders(path)[0]
     found: dict[str, Weight] = {}

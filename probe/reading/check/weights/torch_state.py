@@ -124,8 +124,7 @@ class StateMachine(torch_pickle.Machine):
 def read_torch(path: str) -> dict[str, Weight]:
     """Return the tensors of a checkpoint by their dotted places; a state dict alone gives its own names.
 
-    Raises:
-        UsageError: when it is cut, has the form of torch 1.5 and older, or holds no tensors.
+    Raise UsageError when it is cut, has the form of torch 1.5 and older, or holds no tensors.
     """
     try:
         with open(path, "rb") as file:

@@ -29,21 +29,14 @@ _NAMED = {"BFloat16": "bfloat16", "Float8E4M3FN": "float8_e4m3fn", "Float8E5M2":
 
 
 class Weight(NamedTuple):
-    """One parameter.
+    """One parameter."""
 
-    Attributes:
-        dtype: its dtype in MindSpore's words.
-        shape: its shape.
-        pieces: yields its elements in C order, as flat arrays; None where only checksums are known.
-        crc: the CRC-32 of its bytes, where it is known without reading.
-        sum: the sum of its bits, likewise.
-    """
-
-    dtype: str
+    dtype: str  # its dtype in MindSpore's words
     shape: tuple[int, ...]
+    #: yields its elements in C order, as flat arrays; None where only checksums are known
     pieces: Callable[[], Iterator[Array]] | None
-    crc: str = ""
-    sum: int = -1
+    crc: str = ""  # the CRC-32 of its bytes, where it is known without reading
+    sum: int = -1  # the sum of its bits, likewise
 
     @property
     def size(self) -> int:
@@ -73,11 +66,7 @@ class Weight(NamedTuple):
 
 
 def numpy_dtype(word: str) -> np.dtype[Any]:
-    """Return numpy's dtype.
-
-    Raises:
-        UsageError: for one that is not known.
-    """
+    """Return numpy's dtype; raise UsageError for one that is not known."""
     if word in _NAMED:
         import ml_dtypes
 
@@ -88,10 +77,7 @@ def numpy_dtype(word: str) -> np.dtype[Any]:
 
 
 def word_of(dtype: np.dtype[Any]) -> str:
-    """Return MindSpore's word for a dtype of numpy.
-
-    Raises:
-        UsageError: for one that is not known.
+    """Return MindSpore's word for a dtype of numpy; raise UsageError for one that is not known.
 
     >>> word_of(np.dtype("f4"))
     'Float32'
@@ -128,11 +114,7 @@ def in_file(path: str, parts: list[tuple[int, int]], dtype: np.dtype[Any]) -> Ca
 
 
 def checked(path: str, name: str, word: str, shape: Any, size: int) -> tuple[int, ...]:
-    """Return a shape; a parameter whose bytes do not fit its shape is refused.
-
-    Raises:
-        UsageError: when they do not.
-    """
+    """Return a shape; raise UsageError for a parameter whose bytes do not fit it."""
     is_shape = isinstance(shape, (list, tuple)) and len(shape) <= _MOST_DIMENSIONS
     if not is_shape or any(type(length) is not int or length < 0 for length in shape):
         raise UsageError(f"{path} cannot be read: {name[:80]!r} has no shape")

@@ -8,14 +8,10 @@ from collections.abc import Mapping
 
 
 class CellPaths:
-    """The Cells of a model, by the scope names that MindSpore gives their kernels.
-
-    Args:
-        classes: path of each Cell below the model -> its class: ``{"features.0": "Conv2d"}``.
-    """
+    """The Cells of a model, by the scope names that MindSpore gives their kernels."""
 
     def __init__(self, classes: Mapping[str, str]) -> None:
-        self._classes = dict(classes)
+        self._classes = dict(classes)  # path of each Cell below the model -> its class: ``{"features.0": "Conv2d"}``
         self._scopes: list[tuple[str, str]] = []
         self._plain: list[tuple[str, str]] = []
         for path in sorted(classes, key=lambda path: (path.count("."), len(path)), reverse=True):

@@ -18,25 +18,15 @@ _NUMBER, _TIME = re.compile(r"\d{1,18}"), re.compile(r"\d{14,20}")
 
 
 class Place(NamedTuple):
-    """The place of one folder in a kernel dump.
-
-    Attributes:
-        path: the folder.
-        rank_folder: the folder of its rank, which holds the execution order too; "" where the layout has none.
-        rank: its rank, or None.
-        step: its step, or None; of constants None.
-        run: tells runs of one step apart.
-        graph: the number of its graph, or "".
-        is_constants: whether it holds the constants of its graph.
-    """
+    """The place of one folder in a kernel dump."""
 
     path: str
-    rank_folder: str
+    rank_folder: str  # the folder of its rank, which holds the execution order too; "" where the layout has none
     rank: int | None
-    step: int | None
-    run: str
-    graph: str
-    is_constants: bool = False
+    step: int | None  # its step, or None; of constants None
+    run: str  # tells runs of one step apart
+    graph: str  # the number of its graph, or ""
+    is_constants: bool = False  # whether it holds the constants of its graph
 
 
 def is_kernel_folder(files: Iterable[str]) -> bool:

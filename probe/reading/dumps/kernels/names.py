@@ -42,29 +42,17 @@ _SPELLINGS = {"bfloat16": "BFloat16", "uint": "UInt32", "int": "Int32", "float":
 
 
 class ArrayName(NamedTuple):
-    """The parts of the name of an array's file.
+    """The parts of the name of an array's file."""
 
-    Attributes:
-        op_type: the type of the kernel: "Conv2D".
-        op_name: its name: "Conv2D-op12", with its scope for whole graphs on Ascend.
-        task: the task id.
-        stream: the stream id.
-        timestamp: when it was written, in microseconds.
-        io: "input" or "output".
-        slot: which input or output.
-        format: the data format: "DefaultFormat", "NCHW".
-        dtype: the dtype of the tensor, where the name has it, else "".
-    """
-
-    op_type: str
-    op_name: str
-    task: int
-    stream: int
-    timestamp: int
-    io: str
-    slot: int
-    format: str
-    dtype: str
+    op_type: str  # the type of the kernel: "Conv2D"
+    op_name: str  # its name: "Conv2D-op12", with its scope for whole graphs on Ascend
+    task: int  # the task id
+    stream: int  # the stream id
+    timestamp: int  # when it was written, in microseconds
+    io: str  # "input" or "output"
+    slot: int  # which input or output
+    format: str  # the data format: "DefaultFormat", "NCHW"
+    dtype: str  # the dtype of the tensor, where the name has it, else ""
 
     @property
     def key(self) -> tuple[str, str, int, int, int, str, int]:

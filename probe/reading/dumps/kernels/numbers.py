@@ -16,14 +16,9 @@ from probe.reading.dumps.values import NUMBERS, Record
 
 
 def record_of(path: str, dtype: str) -> Record:
-    """Return the record of the array in a file.
+    """Return the record of the array in a file; dtype is the one that its name has, or "".
 
-    Args:
-        path: the file.
-        dtype: the dtype that the file's name has, or "".
-
-    Raises:
-        OSError, ValueError: when it cannot be read.
+    Raise OSError or ValueError when it cannot be read.
     """
     array = read_array(path, mapped=os.path.getsize(path) > 1 << 20)
     name = dtype_name(dtype or array.dtype.name)

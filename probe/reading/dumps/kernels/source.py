@@ -24,26 +24,15 @@ _OP_NUMBER = re.compile(r"-op\d+$")
 
 
 class _Item(NamedTuple):
-    """One tensor of a kernel.
-
-    Attributes:
-        name: the parts of its file's name.
-        record: its record.
-        folder: the folder that it is in.
-    """
+    """One tensor of a kernel."""
 
     name: ArrayName
     record: Record
-    folder: str
+    folder: str  # the folder that it is in
 
 
 class KernelStep:
-    """The folders of one step of one rank.
-
-    Args:
-        places: the folders with kernels, by graph.
-        constants: the folders with the constants of these graphs.
-    """
+    """The folders of one step of one rank: by graph those with kernels, and those with the constants of the graph."""
 
     def __init__(self, places: list[Place], constants: list[Place]) -> None:
         self._places, self._constants = places, constants
@@ -53,11 +42,7 @@ class KernelStep:
         return False
 
     def read(self, folder: str) -> Document:
-        """Read the tables, and measure the arrays that no table has.
-
-        Raises:
-            UsageError: when nothing can be read.
-        """
+        """Read the tables, and measure the arrays that no table has; raise UsageError when nothing can be read."""
         rank_folder = self._places[0].rank_folder
         run = read_optional(rank_folder, RUN) if rank_folder else {}
         notes: list[Sentence] = []
@@ -95,11 +80,7 @@ def steps_of(folders: Iterable[str]) -> Iterator[tuple[Place, KernelStep]]:
 
 
 def unmeasured(path: str) -> Iterator[tuple[str, int]]:
-    """Yield the folders in which a run of task statistics has left arrays, and how many.
-
-    Args:
-        path: a dump_path, or a folder in it.
-    """
+    """Yield the folders below a path in which a run of task statistics has left arrays, and how many."""
     for folder, _, files in sorted(os.walk(path)):
         arrays = [file for file in files if file.endswith(".npy")]
         place = locate(folder)

@@ -25,12 +25,7 @@ def read_mapping(folder: str) -> dict[str, str]:
 
 
 def read_statistics(folder: str, notes: list[Sentence]) -> Iterator[tuple[ArrayName, Record]]:
-    """Yield the rows of statistic.csv, if the folder has one.
-
-    Args:
-        folder: the folder.
-        notes: gets a remark for each line that is cut or wrong.
-    """
+    """Yield the rows of statistic.csv, if the folder has one; notes get a remark for each line that is cut or wrong."""
     path = os.path.join(folder, STATISTICS)
     keys = {column: key for column, key in COLUMNS.values() if key}
     try:

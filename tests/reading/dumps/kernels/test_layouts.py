@@ -154,3 +154,16 @@ def test_a_dump_of_kernels_can_be_compared(tmp_path, capsys):
     capsys.readouterr()
     assert run_command("0", ["compare", str(tmp_path / "a"), str(tmp_path / "b")]) == 1
     assert "ReLU-op13" in capsys.readouterr().out
+
+
+def test_a_slot_that_was_not_dumped_keeps_its_place(tmp_path):
+    """An attribute of a kernel is an input, and no array."""
+    for slot in (0, 3):
+        layouts.save(
+            tmp_path / "rank_0" / "Net" / "0" / "0",
+            f"Add.Default_Add-op1.0.0.{1000 + slot}.input.{slot}.ND.Float32.npy",
+            np.full(2, float(slot), np.float32),
+        )
+    dump = probe.open(tmp_path)[0]
+    (entry,) = dump.data.values()
+    assert [record and record["Max"] for record in entry["input_args"]] == [0.0, None, None, 3.0]

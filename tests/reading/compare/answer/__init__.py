@@ -1,0 +1,3 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The last stage of compare: counts, summaries and tables."""

@@ -1,0 +1,61 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The arguments of a call of PyTorch where its partner of MindSpore has them."""
+
+from __future__ import annotations
+
+import pytest
+
+from probe.reading.compare.pairing.alignment import Alignment
+from probe.reading.compare.pairing.torch_arguments import fit, spell_dtypes
+from tests.reading.builders import dump, forward, named, value
+
+NAME = "Functional.linear.0.forward"
+
+
+def fitted(theirs, ours, name=("Functional.linear.0.forward", "Mint.linear.0.forward")):
+    """Return the entry of PyTorch after it was fitted to ours."""
+    dumps = dump({name[0]: theirs}, framework="pytorch"), dump({name[1]: ours})
+    spell_dtypes(dumps[0])
+    fit(Alignment(*dumps), *dumps)
+    return dumps[0].data[name[0]]
+
+
+def test_keywords_come_to_their_places():
+    theirs = forward([named("x")], [named("y")], weight=named("w:4x4"))
+    ours = forward([named("x"), named("w:4x4")], [named("y")])
+    assert fitted(theirs, ours)["input_args"] == ours["input_args"]
+
+
+def test_of_two_of_one_size_the_nearer_is_taken():
+    theirs = forward([named("b~"), named("a~")], [named("y")])
+    ours = forward([named("a"), named("b")], [named("y")])
+    assert fitted(theirs, ours)["input_args"] == [named("a~"), named("b~")]
+
+
+def test_a_plain_value_stays_where_it_is_or_goes():
+    theirs = forward([named("x"), value(2), value(3)], [named("y")])
+    ours = forward([named("x"), value(2)], [named("y")])
+    assert fitted(theirs, ours)["input_args"] == ours["input_args"]
+
+
+def test_a_tensor_of_another_size_stands_behind():
+    theirs = forward([named("x"), named("m:2x2")], [named("y")])
+    found = fitted(theirs, forward([named("x"), named("n:5x5")], [named("y")]))
+    assert found["input_args"] == [named("x"), None]
+    assert list(found["input_kwargs"].values()) == [named("m:2x2")]
+
+
+def test_parameters_get_the_names_of_the_cell():
+    theirs = {**forward([named("x")], [named("y")]), "parameters": {"weight": named("g:4"), "bias": named("b:4")}}
+    ours = {**forward([named("x")], [named("y")]), "parameters": {"gamma": named("g:4"), "beta": named("b:4")}}
+    found = fitted(theirs, ours, ("Module.norm.LayerNorm.forward.0", "Cell.norm.LayerNorm.forward.0"))
+    assert found["parameters"] == ours["parameters"]
+
+
+@pytest.mark.parametrize(("shape", "norm"), [([], 3.0), ([1], -3.0)])
+def test_the_norm_of_one_element_without_axes_is_none_of_a_sign(shape, norm):
+    made = dump({NAME: forward([{**named("x"), "shape": shape, "Norm": -3.0, "dtype": "torch.float32"}], [])})
+    spell_dtypes(made)
+    (record,) = made.data[NAME]["input_args"]
+    assert (record["Norm"], record["dtype"]) == (norm, "Float32")
