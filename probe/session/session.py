@@ -24,7 +24,7 @@ from probe.process.rank import is_scheduler
 from probe.process.signals import SigtermHandler, call_in_forked_child
 from probe.recording.step_recorder import StepRecorder
 from probe.session.arguments import check_init_step, check_save, check_start, custom_api
-from probe.session.run import Run
+from probe.session.step_opener import Run
 from probe.session.run_report import RunReport
 from probe.session.session_state import State, serialized
 from probe.session.window import StepWindow, wants_rank
@@ -52,7 +52,7 @@ class Session:
         continues = before is not None and before.state is not State.CLOSED
         self.custom: dict[tuple[int, str], SupportedApi] = dict(before.custom) if before and continues else {}
         self._report: RunReport = before._report if before and continues else RunReport()
-        self._run: Run = Run(settings, RunFolders() if before is None else before._run.folders)
+        self._run: Run = StepOpener(settings, RunFolders() if before is None else before._run.folders)
         self.state: State = State.DETACHED if is_scheduler() else State.IDLE
         self._window = StepWindow()
         self._models: Any = None

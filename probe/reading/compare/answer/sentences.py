@@ -39,8 +39,8 @@ from probe.reading.compare.origins.origin import (
     Origin,
     Site,
 )  # fmt: skip
-from probe.reading.compare.origins.rules import OTHER_CLASS
-from probe.reading.compare.origins.updates import other_classes
+from probe.reading.compare.origins.table import OTHER_CLASS
+from probe.reading.compare.origins.optimizer_facts import other_classes
 from probe.reading.compare.pairing.alignment import NONE
 from probe.reading.dumps import entry_name, text
 from probe.reading.dumps.dump import Dump

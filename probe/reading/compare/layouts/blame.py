@@ -18,7 +18,7 @@ from probe.reading.compare.layouts.named import fault
 from probe.reading.compare.layouts.placements import array_of, has_placements, piece, placements_of
 from probe.reading.compare.layouts.shards import WHOLE, Shards, agree, axis_between
 from probe.reading.compare.layouts.side import Place
-from probe.reading.compare.layouts.source import LayoutPair, LayoutSource
+from probe.reading.compare.layouts.layout_pair import LayoutPair, LayoutSource
 from probe.reading.compare.origins.origin import Origin
 from probe.reading.compare.pairing.alignment import NONE
 from probe.reading.dumps import entry_name

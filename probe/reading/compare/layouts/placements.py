@@ -14,9 +14,9 @@ from probe.errors import UsageError
 from probe.findings.sentence import Sentence, say
 from probe.reading.compare.judging.shard_arrays import Stored, joined_grid
 from probe.reading.compare.layouts.shards import ODD, WHOLE, Shards, agree
-from probe.reading.dumps.source import DumpFolder
+from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.values import Record
-from probe.store import layout as files
+from probe.store import file_names as files
 
 #: the axis of a tensor of which ranks have parts, or terms of a sum, as their layouts tell
 GRID = -4
@@ -43,7 +43,7 @@ def recorded_layout(folder: DumpFolder) -> dict[str, Any] | None:
             layout = json.loads(text)
         except ValueError:
             continue
-        mesh, placements = layout.get("mesh"), layout.get("placements")
+        mesh, placements = file_names.get("mesh"), file_names.get("placements")
         if isinstance(mesh, dict) and isinstance(placements, list) and len(mesh) == len(placements):
             axes.update(mesh)
             split.update(axis for axis, placement in zip(mesh, placements) if placement != "Replicate")
@@ -64,14 +64,14 @@ def has_placements(record: Mapping[str, Any]) -> bool:
     layout = record.get("layout")
     if not isinstance(layout, dict):
         return False
-    placements, place = layout.get("placements"), layout.get("coordinate")
+    placements, place = file_names.get("placements"), file_names.get("coordinate")
     return isinstance(placements, list) and isinstance(place, list) and 0 < len(placements) == len(place)
 
 
 def placements_of(record: Mapping[str, Any]) -> list[str | Sentence]:
     """Return how a tensor is laid out: "Shard(0) over dp", "Partial(sum) over tp"; none where that is not recorded."""
     layout = record.get("layout")
-    if not isinstance(layout, dict) or not has_placements(record) or not isinstance(layout.get("mesh"), dict):
+    if not isinstance(layout, dict) or not has_placements(record) or not isinstance(file_names.get("mesh"), dict):
         return []
     mesh = layout["mesh"]
     placed = [(axis, text) for axis, text in zip(mesh, layout["placements"]) if text != "Replicate"]
@@ -160,7 +160,7 @@ def piece(whole: Any, record: Record) -> Any:
     import numpy as np
 
     layout = record["layout"]
-    sizes = list(layout.get("mesh", {}).values())
+    sizes = list(file_names.get("mesh", {}).values())
     for index, placement, count in zip(layout["coordinate"], layout["placements"], sizes):
         if placement == "Replicate":
             continue

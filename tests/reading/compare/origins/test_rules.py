@@ -8,8 +8,8 @@ import itertools
 
 import pytest
 
-from probe.reading.compare.origins import rules
-from probe.reading.compare.origins.rules import CallFacts, GradientFacts, InputFacts, UpdateFacts, first_rule
+from probe.reading.compare.origins import table
+from probe.reading.compare.origins.table import CallFacts, GradientFacts, InputFacts, UpdateFacts, first_rule
 
 TABLES = [
     (rules.INPUT_RULES, InputFacts), (rules.CALL_RULES, CallFacts), (rules.GRADIENT_RULES, GradientFacts),
