@@ -86,7 +86,7 @@ class StepOpener:
         return run
 
     def __repr__(self) -> str:
-        return f"Run({self.settings.dump_path!r})"
+        return f"StepOpener({self.settings.dump_path!r})"
 
     def check_dump_path(self) -> None:
         """Make sure that ``dump_path`` can be written, if this rank records.

@@ -12,7 +12,7 @@ import shutil
 from typing import Any
 
 from probe.errors import UsageError
-from probe.store import journal, file_names
+from probe.store import file_names, journal
 
 
 class RunFolders:
@@ -136,7 +136,9 @@ def _is_locked(path: str) -> bool:
 
 
 def _dump_files(folder: str) -> list[str]:
-    return [name for name in os.listdir(folder) if name in file_names.DUMP_FILES or name.endswith(file_names.TEMP_SUFFIX)]
+    return [
+        name for name in os.listdir(folder) if name in file_names.DUMP_FILES or name.endswith(file_names.TEMP_SUFFIX)
+    ]
 
 
 def _remove_dump(folder: str) -> None:

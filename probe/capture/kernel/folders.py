@@ -10,7 +10,7 @@ import os
 import shutil
 
 from probe.errors import UsageError
-from probe.store import file_io, journal, file_names
+from probe.store import file_io, file_names, journal
 
 
 def choose_root(dump_path: str, first_step: int, overwrite: bool, steps_aside: bool) -> str:

@@ -18,9 +18,9 @@ from probe.findings.sentence import Sentence, say
 from probe.process.progress import progress
 from probe.reading.dumps import text
 from probe.reading.dumps.dump import Call, Dump, Tensor
+from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.run import Run
 from probe.reading.dumps.show import words
-from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.tables import write_csv
 from probe.reading.dumps.values import NUMBERS, real
 from probe.store.file_names import Rank

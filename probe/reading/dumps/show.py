@@ -14,8 +14,8 @@ from probe.process.progress import progress
 from probe.reading.dumps import entry_name, text
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import BACKWARD, GRADIENT
-from probe.reading.dumps.run import Run
 from probe.reading.dumps.folders import DumpFolder
+from probe.reading.dumps.run import Run
 from probe.reading.dumps.updates import global_norm, groups, is_update, parameter_names
 from probe.reading.dumps.values import NUMBERS, has_nonfinite
 from probe.store import file_names

@@ -80,7 +80,9 @@ def is_named(origin, change, truth, module):  # noqa: PLR0911, PLR0912 - a list 
             return True
         if "init" in edit.method and origin.kind == "parameter":
             return True  # another initial value
-        if edit.kind in ("call left out", "rotary left out") and any(f"{file}, line {edit.line}," in frame for frame in origin.stack):
+        if edit.kind in ("call left out", "rotary left out") and any(
+            f"{file}, line {edit.line}," in frame for frame in origin.stack
+        ):
             return True  # a call inside of the one that was left out
         if edit.kind in ("values exchanged", "names exchanged") and cell.endswith(f".{edit.owner}."):
             return True  # the values are exchanged in one line, and used in others

@@ -111,7 +111,7 @@ SPOTS = (
     Spot("fused projections", """gate = self.gate_proj(x)
         up = self.up_proj(x)""", """both = ops.matmul(x, ops.concat((self.gate_proj.weight, self.up_proj.weight), 0).T)
         gate, up = ops.split(both, both.shape[-1] // 2, -1)""", True),
-    Spot("einsum for matmul", "y = ops.matmul(weights, values)", 
+    Spot("einsum for matmul", "y = ops.matmul(weights, values)",
          """y = ops.bmm(weights.reshape(-1, length, length), values.reshape(-1, length, self.size))
         y = y.reshape(batch, self.heads, length, self.size)""", True),
     Spot("operands exchanged", "x = x + self.feed(self.post_norm(x))", "x = self.feed(self.post_norm(x)) + x", True),

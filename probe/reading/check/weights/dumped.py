@@ -14,8 +14,8 @@ from probe.reading.check.weights.weight import Array, Weight
 from probe.reading.dumps import entry_name
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import CELL, FORWARD
-from probe.reading.dumps.load import load_array
 from probe.reading.dumps.folders import find_folders
+from probe.reading.dumps.load import load_array
 from probe.store import file_names
 
 

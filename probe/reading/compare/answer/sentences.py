@@ -24,6 +24,7 @@ from probe.reading.compare.judging.verdicts import (
 )
 from probe.reading.compare.origins.finder import Finding
 from probe.reading.compare.origins.gradients import operand_of, side_without
+from probe.reading.compare.origins.optimizer_facts import other_classes
 from probe.reading.compare.origins.origin import (
     ARGUMENT,
     CALLS,
@@ -40,7 +41,6 @@ from probe.reading.compare.origins.origin import (
     Site,
 )  # fmt: skip
 from probe.reading.compare.origins.table import OTHER_CLASS
-from probe.reading.compare.origins.optimizer_facts import other_classes
 from probe.reading.compare.pairing.alignment import NONE
 from probe.reading.dumps import entry_name, text
 from probe.reading.dumps.dump import Dump

@@ -103,7 +103,9 @@ class Arrays:
             name, stored = record.get("data_name"), record.get("stored")
             if not isinstance(name, str) or not name or os.path.basename(name) != name:
                 return None
-            several = [os.path.join(above, file_names.ARRAYS) for above in stored.folders] if _is_stored(stored) else None
+            several = (
+                [os.path.join(above, file_names.ARRAYS) for above in stored.folders] if _is_stored(stored) else None
+            )
             found.append([os.path.join(above, name) for above in several or [folder]])
         return found[0], found[1]
 

@@ -116,19 +116,19 @@ def complete(layout: Layout, ranks: list[Rank], side: str) -> Layout:
     shown = ", ".join(map(str, ranks[:8])) + (", ..." if len(ranks) > 8 else "")
     if len(numbers) != len(ranks):
         raise UsageError(f"{side}: a layout needs folders rank0, rank1, ...; there are {shown}")
-    one = file_names.tp * file_names.pp
-    if not file_names.dp:
+    one = layout.tp * layout.pp
+    if not layout.dp:
         if len(numbers) % one:
             raise UsageError(
-                f"{side}: tp={file_names.tp} times pp={file_names.pp} is {one}, and {len(numbers)} ranks ({shown}) are no "
+                f"{side}: tp={layout.tp} times pp={layout.pp} is {one}, and {len(numbers)} ranks ({shown}) are no "
                 f"multiple of it. Allowed: sizes whose product is the number of ranks"
             )
-        layout = file_names._replace(dp=len(numbers) // one)
-    missing = [rank for rank in range(file_names.world) if rank not in numbers]
-    if missing or len(numbers) > file_names.world:
+        layout = layout._replace(dp=len(numbers) // one)
+    missing = [rank for rank in range(layout.world) if rank not in numbers]
+    if missing or len(numbers) > layout.world:
         reason = f"rank {missing[0]} is missing" if missing else f"there are {len(numbers)} ranks"
         raise UsageError(
-            f"{side}: {layout} needs the {file_names.world} ranks 0 to {file_names.world - 1}, and {reason} ({shown}). "
+            f"{side}: {layout} needs the {layout.world} ranks 0 to {layout.world - 1}, and {reason} ({shown}). "
             f"Allowed: sizes whose product is the number of ranks"
         )
     return layout

@@ -43,7 +43,7 @@ def recorded_layout(folder: DumpFolder) -> dict[str, Any] | None:
             layout = json.loads(text)
         except ValueError:
             continue
-        mesh, placements = file_names.get("mesh"), file_names.get("placements")
+        mesh, placements = layout.get("mesh"), layout.get("placements")
         if isinstance(mesh, dict) and isinstance(placements, list) and len(mesh) == len(placements):
             axes.update(mesh)
             split.update(axis for axis, placement in zip(mesh, placements) if placement != "Replicate")
@@ -64,14 +64,14 @@ def has_placements(record: Mapping[str, Any]) -> bool:
     layout = record.get("layout")
     if not isinstance(layout, dict):
         return False
-    placements, place = file_names.get("placements"), file_names.get("coordinate")
+    placements, place = layout.get("placements"), layout.get("coordinate")
     return isinstance(placements, list) and isinstance(place, list) and 0 < len(placements) == len(place)
 
 
 def placements_of(record: Mapping[str, Any]) -> list[str | Sentence]:
     """Return how a tensor is laid out: "Shard(0) over dp", "Partial(sum) over tp"; none where that is not recorded."""
     layout = record.get("layout")
-    if not isinstance(layout, dict) or not has_placements(record) or not isinstance(file_names.get("mesh"), dict):
+    if not isinstance(layout, dict) or not has_placements(record) or not isinstance(layout.get("mesh"), dict):
         return []
     mesh = layout["mesh"]
     placed = [(axis, text) for axis, text in zip(mesh, layout["placements"]) if text != "Replicate"]
@@ -160,7 +160,7 @@ def piece(whole: Any, record: Record) -> Any:
     import numpy as np
 
     layout = record["layout"]
-    sizes = list(file_names.get("mesh", {}).values())
+    sizes = list(layout.get("mesh", {}).values())
     for index, placement, count in zip(layout["coordinate"], layout["placements"], sizes):
         if placement == "Replicate":
             continue

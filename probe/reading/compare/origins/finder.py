@@ -12,6 +12,7 @@ from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.judging.verdicts import FAINT, HARD, Slot, is_permuted
 from probe.reading.compare.origins.exact import changed_calls, inserted_calls
 from probe.reading.compare.origins.gradients import end_of, side_without
+from probe.reading.compare.origins.optimizer_facts import call_between, first_of_kinds, lacking_update, update_facts
 from probe.reading.compare.origins.origin import (
     ARGUMENT,
     CALLS,
@@ -40,7 +41,6 @@ from probe.reading.compare.origins.table import (
     OriginRow,
     first_rule,
 )
-from probe.reading.compare.origins.optimizer_facts import call_between, first_of_kinds, lacking_update, update_facts
 from probe.reading.compare.pairing.alignment import NONE, REPLACED
 from probe.reading.dumps.entry_name import BACKWARD
 from probe.reading.dumps.flow import content_key

@@ -138,7 +138,9 @@ INPUT_RULES = (
     OriginRow("the input comes from two calls that are no partners", WIRING, lambda f: f.made_by_others),
     OriginRow("the input is another output of the same call", WIRING, lambda f: f.made_by_partners and f.other_output),
     OriginRow("an earlier change reaches this input", EARLIER, lambda f: f.made_by_partners and f.follows),
-    OriginRow("the call that made the input agrees, a view between them does not", WIRING, lambda f: f.made_by_partners),
+    OriginRow(
+        "the call that made the input agrees, a view between them does not", WIRING, lambda f: f.made_by_partners
+    ),
     OriginRow("the batch differs", DATA, lambda f: f.is_data),
     OriginRow("no recorded call made the input", OUTSIDE, lambda f: True),
 )
