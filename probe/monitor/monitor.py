@@ -21,7 +21,7 @@ from probe.monitor.training_hooks import TrainingHooks
 from probe.series.file import SeriesFile
 from probe.series.rules import Alarm
 from probe.store.error_log import ErrorLog
-from probe.store.layout import MONITOR
+from probe.store.file_names import MONITOR
 
 
 class Monitor:

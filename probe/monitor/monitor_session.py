@@ -20,7 +20,7 @@ from probe.recording.step_recorder import StepRecorder
 from probe.series.rules import Alarm
 from probe.session.session import Session
 from probe.session.session_state import State, serialized
-from probe.store.layout import rank_name
+from probe.store.file_names import rank_name
 
 _log = logging.getLogger("probe")
 

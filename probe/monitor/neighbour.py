@@ -11,7 +11,7 @@ from probe.findings.sentence import say
 from probe.series.file import SeriesTail
 from probe.series.rules import Alarm
 from probe.series.series_name import parse
-from probe.store.layout import SERIES, rank_of
+from probe.store.file_names import SERIES, rank_of
 
 RULE = "ranks apart"
 #: norms of equal parameters are equal on all ranks; this allows for other processors

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from probe.errors import UsageError
-from probe.store import file_io, layout
-from probe.store.layout import Rank
+from probe.store import file_io, file_names
+from probe.store.file_names import Rank
 
 _log = logging.getLogger("probe")
 
@@ -92,7 +92,7 @@ class SeriesFile:
     @property
     def path(self) -> str:
         """The path of the file."""
-        return os.path.join(self._folder, layout.SERIES)
+        return os.path.join(self._folder, file_names.SERIES)
 
     def write(self, step: int, values: Mapping[str, float]) -> None:
         """Append the row of a step. A value that is missing is written as not measured.

@@ -19,7 +19,7 @@ from probe.findings.sentence import Sentence, say
 from probe.series.looks import LEAST_STEPS, WINDOW, History, Look, Now, Point, is_far, missing
 from probe.series.series_name import entered, kind_of, kinds_of_tensor, layer_kind, state_kind
 from probe.series.table import IN_DUMPS, ONLINE
-from probe.store.layout import Rank
+from probe.store.file_names import Rank
 
 #: tensor -> rank -> step -> number
 Trend = dict[str, dict[Rank, dict[int, float]]]

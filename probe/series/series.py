@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from probe.errors import UsageError
-from probe.store.layout import MONITOR, SERIES, Rank, rank_name, rank_of
+from probe.store.file_names import MONITOR, SERIES, Rank, rank_name, rank_of
 
 if TYPE_CHECKING:
     from probe.series.file import RankSeries, SeriesTail

@@ -24,9 +24,9 @@ from probe.process.rank import is_scheduler
 from probe.process.signals import SigtermHandler, call_in_forked_child
 from probe.recording.step_recorder import StepRecorder
 from probe.session.arguments import check_init_step, check_save, check_start, custom_api
-from probe.session.run import Run
 from probe.session.run_report import RunReport
 from probe.session.session_state import State, serialized
+from probe.session.step_opener import StepOpener
 from probe.session.window import StepWindow, wants_rank
 from probe.store.run_folders import RunFolders
 from probe.tasks.debug import DebugTask
@@ -52,7 +52,7 @@ class Session:
         continues = before is not None and before.state is not State.CLOSED
         self.custom: dict[tuple[int, str], SupportedApi] = dict(before.custom) if before and continues else {}
         self._report: RunReport = before._report if before and continues else RunReport()
-        self._run: Run = Run(settings, RunFolders() if before is None else before._run.folders)
+        self._run: StepOpener = StepOpener(settings, RunFolders() if before is None else before._run.folders)
         self.state: State = State.DETACHED if is_scheduler() else State.IDLE
         self._window = StepWindow()
         self._models: Any = None

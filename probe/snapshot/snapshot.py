@@ -20,7 +20,7 @@ from probe.measure.tensor_reader import Array, to_number, to_numpy
 from probe.pytree import tree_map
 from probe.snapshot.secrets import to_json
 from probe.snapshot.surroundings import Surroundings
-from probe.store import file_io, layout
+from probe.store import file_io, file_names
 from probe.store.documents import encode
 from probe.store.error_log import ErrorGuard
 
@@ -59,7 +59,7 @@ class Snapshot:
             return
         self._queue, self._read, self._step, self.wants_inputs = weakref.ref(queue), read, step, True
         root = os.path.dirname(os.path.dirname(folder))
-        if self._folder.startswith(f"{root}{os.sep}") and os.path.exists(os.path.join(self._folder, layout.RUN)):
+        if self._folder.startswith(f"{root}{os.sep}") and os.path.exists(os.path.join(self._folder, file_names.RUN)):
             return
         self._folder, cells = "", list(cells)
         found = {
@@ -68,8 +68,8 @@ class Snapshot:
             "parameters": self._parameters(cells),
         }  # fmt: skip
         file_io.make_dirs(folder)
-        file_io.write(os.path.join(folder, layout.RUN_LINES))  # another run's lines go
-        with file_io.atomic_write(os.path.join(folder, layout.RUN)) as file:
+        file_io.write(os.path.join(folder, file_names.RUN_LINES))  # another run's lines go
+        with file_io.atomic_write(os.path.join(folder, file_names.RUN)) as file:
             file.write(self._text(found))
         self._folder = folder
         self._optimizers.clear()
@@ -153,7 +153,7 @@ class Snapshot:
 
     def _write(self, line: dict[str, Any]) -> None:
         text = "".join(map(str.strip, encode(line, "").split("\n")))
-        file_io.append(os.path.join(self._folder, layout.RUN_LINES), f"{text}\n")
+        file_io.append(os.path.join(self._folder, file_names.RUN_LINES), f"{text}\n")
 
 
 def _values(cells: NamedCells) -> dict[str, dict[str, Any]]:

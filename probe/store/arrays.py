@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from probe.naming import clean
-from probe.store import file_io, layout
+from probe.store import file_io, file_names
 from probe.store.disk_budget import DiskBudget
 from probe.store.equal_arrays import EqualArrays
 
@@ -31,7 +31,7 @@ class ArrayWriter:
     """
 
     def __init__(self, folder: str, budget: DiskBudget, link_equal: bool = True) -> None:
-        self.folder = os.path.join(folder, layout.ARRAYS)
+        self.folder = os.path.join(folder, file_names.ARRAYS)
         self.budget = budget
         self._equal = EqualArrays() if link_equal else None
         self._made, self._names = False, set[str]()
@@ -51,7 +51,7 @@ class ArrayWriter:
         if file_name != name:
             row = io.StringIO()
             csv.writer(row, lineterminator="\n").writerow([file_name, name])
-            file_io.append(os.path.join(self.folder, layout.MAPPING), row.getvalue())
+            file_io.append(os.path.join(self.folder, file_names.MAPPING), row.getvalue())
         return file_name
 
     def _unused(self, name: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 from probe.entry import Parent
 from probe.process.progress import progress
-from probe.store import file_io, layout
+from probe.store import file_io, file_names
 from probe.store.journal import Journal
 
 #: indentation in dump.json: of an entry, its keys, and the items of their values
@@ -116,7 +116,9 @@ class JsonDocuments:
 
     def _write(self) -> None:
         file_io.make_dirs(self.folder)
-        with file_io.atomic_write(os.path.join(self.folder, layout.DEBUG if self._debug else layout.DUMP)) as file:
+        with file_io.atomic_write(
+            os.path.join(self.folder, file_names.DEBUG if self._debug else file_names.DUMP)
+        ) as file:
             head = "".join(f" {_quote(key)}: {encode(value, ' ')},\n" for key, value in self._header.items())
             file.write("{\n" + head + ' "data": ')
             items = progress(list(self._entries.items()), "writing")
@@ -125,7 +127,10 @@ class JsonDocuments:
             file.write("\n}")
         if self._extra:
             stacks = [[names, self._stack_texts[number]] for number, names in sorted(self._stacks.items())]
-            for name, content in ((layout.STACK, dict(enumerate(stacks))), (layout.CONSTRUCT, dict(self._construct))):
+            for name, content in (
+                (file_names.STACK, dict(enumerate(stacks))),
+                (file_names.CONSTRUCT, dict(self._construct)),
+            ):
                 with file_io.atomic_write(os.path.join(self.folder, name)) as file:
                     file.write(encode(content, ""))
 

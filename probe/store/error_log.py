@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from probe.errors import ProbeError
-from probe.store import file_io, layout
+from probe.store import file_io, file_names
 
 _log = logging.getLogger("probe")
 
@@ -43,7 +43,7 @@ class ErrorLog:
             self._logged_kinds.add(kind)
             _log.error(
                 "%s failed; the dump is incomplete, training continues. Details: %s: %s: %s",
-                *(operation, layout.ERRORS, error_type, error),
+                *(operation, file_names.ERRORS, error_type, error),
             )
         self._append(f"{operation}\n{trace}", log_failure=first)
 
@@ -68,7 +68,7 @@ class ErrorLog:
     def _append(self, text: str, log_failure: bool) -> None:
         try:
             file_io.make_dirs(self._folder)
-            file_io.append(os.path.join(self._folder, layout.ERRORS), f"{text}\n")
+            file_io.append(os.path.join(self._folder, file_names.ERRORS), f"{text}\n")
         except Exception:
             if log_failure:
                 _log.error("%s", text)

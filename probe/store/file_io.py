@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from typing import IO
 
-from probe.store.layout import TEMP_SUFFIX
+from probe.store.file_names import TEMP_SUFFIX
 
 _FOLDER_MODE, FILE_MODE = 0o750, 0o640
 

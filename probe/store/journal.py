@@ -18,7 +18,7 @@ import struct
 import zlib
 
 from probe.errors import UsageError
-from probe.store import file_io, layout
+from probe.store import file_io, file_names
 
 MAGIC = b"probe journal 1\n"
 #: stands before each record: its length and CRC-32
@@ -29,7 +29,7 @@ class Journal:
     """Appends to the journal of one rank folder. One process writes it: others find it locked."""
 
     def __init__(self, folder: str, header: str) -> None:
-        self._path = os.path.join(folder, layout.JOURNAL)
+        self._path = os.path.join(folder, file_names.JOURNAL)
         self._header = header  # the text of the first record
         self._file = -1
         self.size = 0

@@ -39,9 +39,9 @@ def check(folder):
     [
         ("errors.py", "from probe.session.session import Session", "probe.errors -> probe.session.session"),
         (
-            "store/layout.py",
+            "store/file_names.py",
             "def late():\n    import probe.recording.call",
-            "probe.store.layout -> probe.recording.call",
+            "probe.store.file_names -> probe.recording.call",
         ),
         (
             "naming.py",

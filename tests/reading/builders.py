@@ -13,7 +13,7 @@ import numpy as np
 
 from probe.reading.dumps.document import Document
 from probe.reading.dumps.dump import Dump
-from probe.reading.dumps.source import DumpFolder
+from probe.reading.dumps.folders import DumpFolder
 
 
 def tensor(**numbers):

@@ -10,7 +10,7 @@ import os
 import shutil
 
 from probe.errors import UsageError
-from probe.store import file_io, journal, layout
+from probe.store import file_io, file_names, journal
 
 
 def choose_root(dump_path: str, first_step: int, overwrite: bool, steps_aside: bool) -> str:
@@ -61,11 +61,11 @@ def _kernel_folders(root: str) -> list[str]:
 
 def _steps(root: str) -> list[int]:
     """Return the steps that are in a folder, of kernels and of other levels."""
-    found = glob.glob(layout.rank_folder(glob.escape(root), "*", "*"))
+    found = glob.glob(file_names.rank_folder(glob.escape(root), "*", "*"))
     names = [os.path.basename(os.path.dirname(folder)) for folder in found]
     for folder in _kernel_folders(root):
         names += map(os.path.basename, glob.glob(os.path.join(glob.escape(folder), "*", "[0-9]*", "[0-9]*")))
-    return [step for name in names if (step := layout.number_of(name, "step", "")) is not None]
+    return [step for name in names if (step := file_names.number_of(name, "step", "")) is not None]
 
 
 def _remove(root: str) -> None:

@@ -179,9 +179,9 @@ def differences(a: RunSnapshot, b: RunSnapshot) -> list[Difference]:
 def first_lines(a: str, b: str, most: int = 2) -> list[Sentence]:
     """Return the first differences of two rank folders that have a snapshot; nothing where one cannot be read."""
     from probe.errors import UsageError
-    from probe.store import layout
+    from probe.store import file_names
 
-    files = [os.path.join(folder, layout.RUN) for folder in (a, b)]
+    files = [os.path.join(folder, file_names.RUN) for folder in (a, b)]
     try:
         found = check_snapshots((a, b), read_snapshots(files[0]), read_snapshots(files[1])).differences
     except UsageError:

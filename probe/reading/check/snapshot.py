@@ -12,7 +12,7 @@ from typing import Any
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Sentence, say
 from probe.reading.dumps.document import read_document
-from probe.store import layout
+from probe.store import file_names
 
 #: the value of a place: dtype, shape and checksums of a tensor, or a plain value
 Described = dict[str, Any]
@@ -82,7 +82,7 @@ def read_snapshots(path: str | os.PathLike[str]) -> list[RunSnapshot]:
         is_inside = root == path or os.path.basename(os.path.abspath(path)).startswith(("step", "rank"))
         files = files or (_find(root) if is_inside else [])
     if not files:
-        raise UsageError(f'{path}: no {layout.RUN} in it. Recorded with "snapshot": false, or by another tool?')
+        raise UsageError(f'{path}: no {file_names.RUN} in it. Recorded with "snapshot": false, or by another tool?')
     found: dict[int | None, RunSnapshot] = {}
     for file in files:
         snapshot = _read(file)
@@ -91,7 +91,7 @@ def read_snapshots(path: str | os.PathLike[str]) -> list[RunSnapshot]:
             found[snapshot.rank] = snapshot
     wanted = os.path.basename(os.path.abspath(path))
     ranks = sorted(found, key=lambda rank: -1 if rank is None else rank)
-    return [found[rank] for rank in [rank for rank in ranks if layout.rank_name(rank) == wanted] or ranks]
+    return [found[rank] for rank in [rank for rank in ranks if file_names.rank_name(rank) == wanted] or ranks]
 
 
 def _first_step(snapshot: RunSnapshot) -> int:
@@ -102,18 +102,18 @@ def _first_step(snapshot: RunSnapshot) -> int:
 def _find(root: str) -> list[str]:
     found = []
     for folder, folders, files in os.walk(root):
-        folders[:] = sorted(name for name in folders if name != layout.ARRAYS)
-        if layout.RUN in files:
-            found.append(os.path.join(folder, layout.RUN))
+        folders[:] = sorted(name for name in folders if name != file_names.ARRAYS)
+        if file_names.RUN in files:
+            found.append(os.path.join(folder, file_names.RUN))
     return found
 
 
 def _read(path: str) -> RunSnapshot:
     run = read_document(path)
     if not isinstance(run.get("parameters"), dict):
-        raise UsageError(f"{path} is no {layout.RUN} of probe: it has no parameters")
+        raise UsageError(f"{path} is no {file_names.RUN} of probe: it has no parameters")
     snapshot = RunSnapshot(path, run)
-    lines = os.path.join(os.path.dirname(path), layout.RUN_LINES)
+    lines = os.path.join(os.path.dirname(path), file_names.RUN_LINES)
     try:
         with open(lines, encoding="utf-8", errors="replace") as file:
             if False in [_take(snapshot, line) for line in file]:

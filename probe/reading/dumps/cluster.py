@@ -16,7 +16,7 @@ from typing import Any
 
 from probe.errors import UsageError
 from probe.process.progress import progress
-from probe.reading.dumps.source import DumpFolder
+from probe.reading.dumps.folders import DumpFolder
 
 #: does a function for a unit, and returns the pickled result
 Run = Callable[[Callable[..., Any], tuple[Any, ...]], bytes]
@@ -114,7 +114,7 @@ def _check_installed(client: Any) -> None:
 
     def has_probe() -> bool:  # a function in a function travels by its content, so that it runs where probe is missing
         try:
-            import probe.reading.dumps.source  # noqa: F401
+            import probe.reading.dumps.folders  # noqa: F401
         except ImportError:
             return False
         return True

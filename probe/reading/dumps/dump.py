@@ -15,12 +15,12 @@ from probe.reading.dumps import entry_name, text, values
 from probe.reading.dumps.document import Document
 from probe.reading.dumps.entry_view import INPUTS, OUTPUTS, WORDS, EntryView
 from probe.reading.dumps.flow import Flow
-from probe.reading.dumps.source import DumpFolder
+from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.tensor import TensorNumbers
 from probe.reading.dumps.text import safe
 from probe.reading.dumps.tree import Cell, build
 from probe.reading.dumps.values import NUMBERS, Record
-from probe.store import layout
+from probe.store import file_names
 
 if TYPE_CHECKING:
     import numpy as np
@@ -147,7 +147,7 @@ class Tensor(TensorNumbers):
         if not isinstance(name, str) or not name or os.path.basename(name) != name:
             return None
         find = self.call.dump.document.array_path
-        return find(name) if find else os.path.join(self.call.dump.path, layout.ARRAYS, name)
+        return find(name) if find else os.path.join(self.call.dump.path, file_names.ARRAYS, name)
 
     def array(self) -> np.ndarray[Any, Any]:
         """Return its array, bfloat16 as ``ml_dtypes.bfloat16``.

@@ -9,7 +9,7 @@ import os
 from probe.reading.dumps.flow import content_key
 from probe.reading.dumps.run import open as open_run
 from probe.reading.dumps.values import Record, element_count
-from probe.store import layout
+from probe.store import file_names
 
 #: the size of numpy's header, and of the key in dump.json that names the file
 _HEADER, _KEY = 128, len(',\n      "data_name": ".npy"')
@@ -51,5 +51,5 @@ def _tells_content(record: Record) -> bool:
 
 def documents(folder: str) -> int:
     """Return how many bytes the documents of a rank folder have."""
-    paths = (os.path.join(folder, name) for name in (layout.DUMP, layout.STACK, layout.CONSTRUCT))
+    paths = (os.path.join(folder, name) for name in (file_names.DUMP, file_names.STACK, file_names.CONSTRUCT))
     return sum(os.path.getsize(path) for path in paths if os.path.exists(path))

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from probe.reading.dumps import entry_name
 from probe.reading.dumps.entry_name import BACKWARD, CELL, FORWARD, GRADIENT, EntryName
-from probe.reading.dumps.source import Contents
+from probe.reading.dumps.folders import Contents
 from probe.reading.dumps.updates import is_update
 from probe.reading.dumps.values import TENSORS, Record, element_count, is_tensor, leaves
 

@@ -14,7 +14,7 @@ import numpy as np
 from probe.errors import UsageError
 from probe.reading.dumps import document, torch_arrays
 from probe.reading.dumps.values import tensors
-from probe.store import layout
+from probe.store import file_names
 
 _BFLOAT16 = "BFloat16"
 #: the dtype in the files of MindSpore's kernel dump on CPU
@@ -94,7 +94,7 @@ def _as_dtype(array: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
 def _bfloat16_names(path: str) -> frozenset[str]:
     """Return the files beside this one whose tensors were bfloat16, by the documents above."""
     above = os.path.dirname(os.path.dirname(os.path.abspath(path)))
-    for name in (layout.DUMP, layout.DEBUG):
+    for name in (file_names.DUMP, file_names.DEBUG):
         beside = os.path.join(above, name)
         try:
             state = os.stat(beside)

@@ -18,12 +18,12 @@ from probe.findings.sentence import Sentence, say
 from probe.process.progress import progress
 from probe.reading.dumps import text
 from probe.reading.dumps.dump import Call, Dump, Tensor
+from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.run import Run
 from probe.reading.dumps.show import words
-from probe.reading.dumps.source import DumpFolder
 from probe.reading.dumps.tables import write_csv
 from probe.reading.dumps.values import NUMBERS, real
-from probe.store.layout import Rank
+from probe.store.file_names import Rank
 
 _KEYS = {key.lower(): key for key in (*NUMBERS, "nan_count", "inf_count")}
 COLUMNS = ("step", "rank", "cell", "tensor", "dtype", "shape", *NUMBERS, "nan_count", "inf_count", "raised", "line")

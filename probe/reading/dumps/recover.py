@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from probe.errors import UsageError
 from probe.process.progress import progress
 from probe.reading.dumps import journal_reader
-from probe.reading.dumps.kernels.source import unmeasured
-from probe.store import layout
+from probe.reading.dumps.kernels.step import unmeasured
+from probe.store import file_names
 from probe.store.documents import JsonDocuments
 
 
@@ -34,7 +34,7 @@ def recover(path: str) -> list[RecoveryResult]:
     """
     if not os.path.isdir(path):
         raise UsageError(f"{path}: no such folder")
-    found = sorted(folder for folder, _, files in os.walk(path) if layout.JOURNAL in files)
+    found = sorted(folder for folder, _, files in os.walk(path) if file_names.JOURNAL in files)
     outcomes = [_outcome(folder) for folder in found]
     outcomes += [
         RecoveryResult(f"{folder}: {count} arrays were not measured; they are measured when they are read", True)
@@ -51,7 +51,7 @@ def _outcome(folder: str) -> RecoveryResult:
 
 
 def _recover(folder: str) -> str:
-    source = os.path.join(folder, layout.JOURNAL)
+    source = os.path.join(folder, file_names.JOURNAL)
     records, damage = journal_reader.read(source)
     notes = [str(damage)] if damage else []
     entries = journal_reader.settled(records[1:])
@@ -65,7 +65,7 @@ def _recover(folder: str) -> str:
             raise UsageError(f"{source}: nothing in it can be read: {damage}")
         os.remove(source)
         for name in os.listdir(folder):  # files that were not yet in place when the process died
-            if name.endswith(layout.TEMP_SUFFIX):
+            if name.endswith(file_names.TEMP_SUFFIX):
                 os.remove(os.path.join(folder, name))
     except (OSError, RecursionError, TypeError, ValueError, KeyError, AttributeError) as error:
         raise UsageError(f"{source} cannot be recovered, it is kept: {type(error).__name__}: {error}") from error
@@ -85,12 +85,12 @@ class _MergedDocuments:
         header = dict(first["header"])
         self._debug = header.get("level") == "debug"
         self.documents = JsonDocuments(folder, header, self._lines, bool(first["extra_info"]), False)
-        for name, entry in self._standing(layout.DEBUG if self._debug else layout.DUMP).get("data", {}).items():
+        for name, entry in self._standing(file_names.DEBUG if self._debug else file_names.DUMP).get("data", {}).items():
             self.documents.entry(name, entry)
-        for names, lines in self._standing(layout.STACK).values():
+        for names, lines in self._standing(file_names.STACK).values():
             for name in names:
                 self._stack(name, self._number(lines))
-        self.documents.construct(self._standing(layout.CONSTRUCT).items())
+        self.documents.construct(self._standing(file_names.CONSTRUCT).items())
 
     def add(self, record: Mapping[str, Any]) -> None:
         """Add one record of the journal."""

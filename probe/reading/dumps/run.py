@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from probe.errors import UsageError
 from probe.reading.dumps.dump import Dump
-from probe.reading.dumps.source import DumpFolder, find_folders
-from probe.store.layout import Rank
+from probe.reading.dumps.folders import DumpFolder, find_folders
+from probe.store.file_names import Rank
 
 if TYPE_CHECKING:
     from probe.reading.dumps.tables import Table

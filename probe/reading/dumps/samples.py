@@ -10,14 +10,14 @@ from typing import NamedTuple
 from probe.errors import UsageError
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import parse
-from probe.reading.dumps.source import DumpFolder
+from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.updates import is_update
 from probe.reading.dumps.updates import series as series_of
 from probe.reading.dumps.values import NUMBERS, Record, element_count, real
 from probe.reading.dumps.work import HERE, Workers, run_units
 from probe.series.looks import Point
 from probe.series.rules import Points, Trend
-from probe.store.layout import Rank
+from probe.store.file_names import Rank
 
 _LARGEST = {"Float16": 65504.0, "BFloat16": 3.3895313892515355e38}
 #: the tensors that are shown unless others are asked for

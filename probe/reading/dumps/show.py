@@ -14,11 +14,11 @@ from probe.process.progress import progress
 from probe.reading.dumps import entry_name, text
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import BACKWARD, GRADIENT
+from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.run import Run
-from probe.reading.dumps.source import DumpFolder
 from probe.reading.dumps.updates import global_norm, groups, is_update, parameter_names
 from probe.reading.dumps.values import NUMBERS, has_nonfinite
-from probe.store import layout
+from probe.store import file_names
 
 _UPDATES = 8
 
@@ -73,12 +73,12 @@ def _files(folder: DumpFolder, count: Sentence) -> Iterator[tuple[str, int, Sent
         if name in arrays:
             continue
         full = os.path.join(folder.path, name)
-        if name == layout.ARRAYS and os.path.isdir(full):
+        if name == file_names.ARRAYS and os.path.isdir(full):
             sizes = [entry.stat().st_size for entry in os.scandir(full)]
             yield f"{name}/", sum(sizes), say("show.files", count=len(sizes))
         elif os.path.isfile(full):
-            note = count if name in (layout.DUMP, layout.DEBUG) else NOTHING
-            if name in (layout.STACK, layout.CONSTRUCT):
+            note = count if name in (file_names.DUMP, file_names.DEBUG) else NOTHING
+            if name in (file_names.STACK, file_names.CONSTRUCT):
                 note = _damage(full)
             yield text.safe(name), os.path.getsize(full), note
 

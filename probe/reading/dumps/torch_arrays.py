@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from probe.errors import UsageError
-from probe.reading.dumps.torch_pickle import Layout, NotATensor, Storage, read_layout
+from probe.reading.dumps.torch_pickle import MemoryOrder, NotATensor, Storage, read_layout
 
 SUFFIX = ".pt"
 #: how torch 1.5 and older wrote: a pickle without an archive
@@ -98,13 +98,13 @@ def open_archive(file: BinaryIO, most_members: int = _MOST_MEMBERS, most: int = 
 
 
 def tensor_of(
-    file: BinaryIO, path: str, layout: Layout, archive: Archive, mapped: bool = False
+    file: BinaryIO, path: str, layout: MemoryOrder, archive: Archive, mapped: bool = False
 ) -> np.ndarray[Any, Any]:
     """Return a tensor of an archive; raise NotATensor when it is not there, or does not fit its storage."""
     return _tensor(file, path, layout, storage_of(layout, archive), archive.order, mapped)
 
 
-def storage_of(layout: Layout, archive: Archive) -> Member:
+def storage_of(layout: MemoryOrder, archive: Archive) -> Member:
     """Return the bytes of the storage of a tensor; raise NotATensor when the archive lacks it."""
     member = archive.members.get(f"{archive.prefix}/data/{layout.storage.key}")
     if member is None:
@@ -160,7 +160,7 @@ def _order(file: BinaryIO, member: Member | None) -> str:
 
 
 def _tensor(
-    file: BinaryIO, path: str, layout: Layout, member: Member, order: str, mapped: bool
+    file: BinaryIO, path: str, layout: MemoryOrder, member: Member, order: str, mapped: bool
 ) -> np.ndarray[Any, Any]:
     base = np.dtype(order + _base(layout.dtype))
     stored = _stored(layout.storage, member, base.itemsize)
@@ -202,7 +202,7 @@ def _stored(storage: Storage, member: Member, itemsize: int) -> int:
     return member.size // itemsize
 
 
-def _check(layout: Layout, stored: int) -> None:
+def _check(layout: MemoryOrder, stored: int) -> None:
     """Refuse a tensor that reaches outside of its storage, or would be much larger than it."""
     if len(layout.shape) != len(layout.strides) or len(layout.shape) > _MOST_DIMENSIONS:
         raise NotATensor(f"it has {len(layout.shape)} dimensions and {len(layout.strides)} strides")

@@ -54,7 +54,7 @@ class Storage(NamedTuple):
     size: int  # the number of elements; of a storage of bytes that of bytes
 
 
-class Layout(NamedTuple):
+class MemoryOrder(NamedTuple):
     """How a tensor lies in its storage."""
 
     storage: Storage
@@ -84,7 +84,7 @@ _CONSTANTS: dict[str, Any] = {"NEWTRUE": True, "NEWFALSE": False, "NONE": None, 
 _TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 
 
-def read_layout(description: bytes) -> Layout:
+def read_layout(description: bytes) -> MemoryOrder:
     """Return how the tensor of a description, the content of ``data.pkl``, lies in its storage.
 
     Raise NotATensor when it describes anything else, or is broken.
@@ -144,9 +144,9 @@ class Machine:
         else:
             raise NotATensor(f"its data.pkl has the opcode {opcode}, which no tensor needs")
 
-    def result(self) -> Layout:
+    def result(self) -> MemoryOrder:
         """Return the one value that is left."""
-        if len(self._stack) != 1 or type(self._stack[0]) is not Layout:
+        if len(self._stack) != 1 or type(self._stack[0]) is not MemoryOrder:
             kinds = [type(item).__name__ for item in self._stack]
             shown = "several values" if len(kinds) > 1 else "".join(kinds) or "nothing"
             raise NotATensor(f"its data.pkl describes {shown}, not one tensor")
@@ -201,7 +201,7 @@ class Machine:
             self._stack.append(_layout(arguments, None))
         elif name.text == _TYPED_TENSOR and len(arguments) == 7:
             self._stack.append(_layout(arguments[:6], arguments[6]))
-        elif name.text == _PARAMETER and _kinds(arguments) == (Layout, bool, _Hooks):
+        elif name.text == _PARAMETER and _kinds(arguments) == (MemoryOrder, bool, _Hooks):
             self._stack.append(arguments[0])
         else:
             raise NotATensor(f"its data.pkl gives {name.text.rpartition(' ')[2]} arguments that no tensor has")
@@ -215,7 +215,7 @@ def _kinds(values: Any) -> tuple[type, ...]:
     return tuple(map(type, values)) if type(values) is tuple else ()
 
 
-def _layout(arguments: tuple[Any, ...], kind: Any) -> Layout:
+def _layout(arguments: tuple[Any, ...], kind: Any) -> MemoryOrder:
     """Return the layout that (storage, offset, shape, strides, requires_grad, hooks) describe, with a dtype perhaps."""
     if _kinds(arguments) != (Storage, int, tuple, tuple, bool, _Hooks):
         raise NotATensor("its data.pkl gives a tensor arguments that no tensor has")
@@ -227,4 +227,4 @@ def _layout(arguments: tuple[Any, ...], kind: Any) -> Layout:
         raise NotATensor("its data.pkl gives a tensor no dtype")
     if any(type(item) is not int for item in (*shape, *strides)):
         raise NotATensor("its shape or strides are no whole numbers")
-    return Layout(storage, dtype, offset, shape, strides)
+    return MemoryOrder(storage, dtype, offset, shape, strides)

@@ -9,7 +9,7 @@ from typing import Generic, Protocol, TypeVar
 
 from probe.reading.dumps import entry_name
 from probe.reading.dumps.entry_name import CELL, GRADIENT
-from probe.reading.dumps.source import Contents
+from probe.reading.dumps.folders import Contents
 
 CallT = TypeVar("CallT")
 CallT_co = TypeVar("CallT_co", covariant=True)

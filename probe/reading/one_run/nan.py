@@ -16,9 +16,9 @@ from probe.reading.dumps.document import paused_gc
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import API, BACKWARD, GRADIENT
 from probe.reading.dumps.flow import Flow
+from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.frames import user_frame
 from probe.reading.dumps.run import Run
-from probe.reading.dumps.source import DumpFolder
 from probe.reading.dumps.values import Record, has_nan, has_nonfinite, is_tensor, leaves, plain, real
 from probe.reading.dumps.work import HERE, Workers, run_units
 

@@ -21,8 +21,8 @@ from probe.reading.dumps.document import paused_gc
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import FORWARD, GRADIENT
 from probe.reading.dumps.flow import content_key
+from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.run import Run
-from probe.reading.dumps.source import DumpFolder
 from probe.reading.dumps.values import is_tensor, leaves, real
 from probe.reading.dumps.work import HERE, Workers, run_units
 

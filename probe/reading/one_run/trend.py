@@ -13,7 +13,7 @@ from probe.findings.sentence import Sentence, say
 from probe.series.looks import LEAST_STEPS
 from probe.series.rules import Points, Trend, layer_hits, series_hits
 from probe.series.table import IN_DUMPS, RULES
-from probe.store.layout import Rank
+from probe.store.file_names import Rank
 
 
 @dataclass(frozen=True)

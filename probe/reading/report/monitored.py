@@ -9,7 +9,7 @@ from typing import Any
 
 from probe.reading.one_run.trend import TrendFinding
 from probe.series.series import find_series
-from probe.store.layout import Rank
+from probe.store.file_names import Rank
 
 #: the lines of the page, and the series that they show
 _LINES = {"loss": "loss", "norm": "optimizer.global_norm", "learning_rate": "optimizer.learning_rate",

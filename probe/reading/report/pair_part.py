@@ -16,7 +16,7 @@ from probe.reading.compare.judging.verdicts import HARD, Slot
 from probe.reading.compare.pairing.alignment import NONE, Pair
 from probe.reading.dumps import entry_name
 from probe.reading.dumps.flow import Flow
-from probe.reading.dumps.source import DumpFolder
+from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.text import safe, shape, shorten
 from probe.reading.dumps.values import is_tensor, plain, real
 from probe.reading.report import part as kinds

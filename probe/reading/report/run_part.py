@@ -9,7 +9,7 @@ from typing import Any
 from probe.errors import UsageError
 from probe.reading.dumps.document import paused_gc
 from probe.reading.dumps.dump import Call, Dump
-from probe.reading.dumps.source import DumpFolder
+from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.text import safe
 from probe.reading.dumps.values import Record, has_nonfinite, is_tensor, leaves, real
 from probe.reading.one_run.nan import LARGEST, NEAR, Found, look_into

@@ -15,7 +15,7 @@ import pytest
 
 from probe.capture.graph.compiled_graphs import CompiledGraphs
 from probe.capture.graph.operators import OUTPUT
-from probe.reading.dumps.source import JournalSource
+from probe.reading.dumps.folders import JournalSource
 from tests.capture.graph.test_own_loop import build
 from tests.support import processes
 from tests.support.dumps import Dump

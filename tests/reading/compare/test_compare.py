@@ -17,7 +17,7 @@ import pytest
 import probe
 from probe import UsageError
 from probe.__main__ import main
-from probe.reading.compare.distances.tolerance import Rule
+from probe.reading.compare.distances.tolerance import ToleranceRule
 from tests.reading.builders import forward, tensor, value, write
 
 
@@ -123,7 +123,7 @@ def test_rules_of_the_user(pair):
 )
 def test_a_wrong_condition_is_told(condition):
     with pytest.raises(UsageError, match="is not allowed"):
-        Rule("a", condition)
+        ToleranceRule("a", condition)
 
 
 def test_a_second_golden_run_tells_the_noise(tmp_path):

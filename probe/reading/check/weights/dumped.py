@@ -14,9 +14,9 @@ from probe.reading.check.weights.weight import Array, Weight
 from probe.reading.dumps import entry_name
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import CELL, FORWARD
+from probe.reading.dumps.folders import find_folders
 from probe.reading.dumps.load import load_array
-from probe.reading.dumps.source import find_folders
-from probe.store import layout
+from probe.store import file_names
 
 
 def read_dumped(path: str) -> dict[str, Weight]:
@@ -37,7 +37,7 @@ def read_dumped(path: str) -> dict[str, Weight]:
                     found.setdefault(f"{cell}.{key}" if cell else key, weight)
     if not found:
         raise UsageError(
-            f'{path}: no {layout.RUN}, and no parameters with arrays (task "tensor") or "summary_mode": "md5"'
+            f'{path}: no {file_names.RUN}, and no parameters with arrays (task "tensor") or "summary_mode": "md5"'
         )
     return found
 
@@ -47,7 +47,7 @@ def _weight(folder: str, record: Any) -> Weight | None:
         return None
     dtype, shape, name = str(record.get("dtype")), tuple(record["shape"]), record.get("data_name")
     if isinstance(name, str) and os.path.basename(name) == name:
-        return Weight(dtype, shape, partial(_pieces, os.path.join(folder, layout.ARRAYS, name), dtype))
+        return Weight(dtype, shape, partial(_pieces, os.path.join(folder, file_names.ARRAYS, name), dtype))
     crc = record.get("md5")
     return Weight(dtype, shape, None, crc) if isinstance(crc, str) and dtype != "BFloat16" else None
 

@@ -18,7 +18,7 @@ from probe.errors import UsageError
 from probe.reading.check.weights.weight import Array, Weight, in_file, numpy_dtype
 from probe.reading.dumps import torch_pickle
 from probe.reading.dumps.torch_arrays import _BROKEN, Archive, open_archive, storage_of, tensor_of
-from probe.reading.dumps.torch_pickle import Layout, NotATensor
+from probe.reading.dumps.torch_pickle import MemoryOrder, NotATensor
 
 _MOST_MEMBERS, _MOST_DESCRIPTION, _MOST_DEPTH = 1 << 20, 1 << 28, 100
 #: dtype of torch -> MindSpore's word
@@ -157,9 +157,9 @@ def _follow(description: bytes) -> Any:
     raise NotATensor("its data.pkl is broken")
 
 
-def _tensors(value: Any, place: str, seen: set[int]) -> Iterator[tuple[str, Layout]]:
+def _tensors(value: Any, place: str, seen: set[int]) -> Iterator[tuple[str, MemoryOrder]]:
     """Yield the tensors of nested containers; one that is inside of itself, or stands twice, is looked into once."""
-    if type(value) is Layout:
+    if type(value) is MemoryOrder:
         yield place or "tensor", value
     elif isinstance(value, (dict, list, tuple)) and id(value) not in seen and place.count(".") < _MOST_DEPTH:
         seen.add(id(value))
@@ -175,7 +175,7 @@ def _without_wrapper(found: dict[str, Weight]) -> dict[str, Weight]:
     return found
 
 
-def _weight(file: BinaryIO, path: str, layout: Layout, archive: Archive) -> Weight:
+def _weight(file: BinaryIO, path: str, layout: MemoryOrder, archive: Archive) -> Weight:
     """Return one tensor; one that lies in order in its storage is read piece by piece."""
     word = _WORDS.get(layout.dtype, layout.dtype)
     dtype = numpy_dtype(word)
@@ -193,7 +193,7 @@ def _weight(file: BinaryIO, path: str, layout: Layout, archive: Archive) -> Weig
     return Weight(word, layout.shape, in_file(path, [(member.start + start, size)], dtype))
 
 
-def _loaded(path: str, layout: Layout, archive: Archive) -> Iterator[Array]:
+def _loaded(path: str, layout: MemoryOrder, archive: Archive) -> Iterator[Array]:
     try:
         with open(path, "rb") as file:
             yield cast("Array", np.ascontiguousarray(tensor_of(file, path, layout, archive))).reshape(-1)

@@ -14,15 +14,15 @@ from probe.errors import UsageError
 from probe.reading.compare.answer.result import ComparisonResult
 from probe.reading.compare.answer.summary import one_line, summary_text
 from probe.reading.compare.answer.unit import compare_unit, noise_unit, part_path
-from probe.reading.compare.distances.tolerance import Rule
+from probe.reading.compare.distances.tolerance import ToleranceRule
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
 from probe.reading.compare.layouts.groups import layout_pairs
 from probe.reading.compare.origins.unit_summary import UnitSummary
 from probe.reading.dumps.dump import Dump
+from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.query import folders
 from probe.reading.dumps.run import Run
 from probe.reading.dumps.run import open as open_run
-from probe.reading.dumps.source import DumpFolder
 from probe.reading.dumps.work import HERE, Workers, run_units
 
 #: one side of a comparison: a path, a run or one dump
@@ -180,7 +180,7 @@ def compare_runs(a: Side, b: Side, request: Request) -> Comparison:
 def _check(rules: Sequence[tuple[str, str]], arrays: str) -> None:
     """Raise UsageError when a rule cannot be read, or there is no such choice of arrays."""
     for rule in rules:
-        Rule(*rule)
+        ToleranceRule(*rule)
     if arrays not in ("all", "differs", "none"):
         raise UsageError(f"--arrays: {arrays!r} is not allowed. Allowed: all, differs, none.")
 

@@ -32,8 +32,8 @@ from probe.reading.dumps import entry_name
 from probe.reading.dumps.document import paused_gc
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import API, BACKWARD
-from probe.reading.dumps.source import DumpFolder, DumpSource
-from probe.store import layout
+from probe.reading.dumps.folders import DumpFolder, DumpSource
+from probe.store import file_names
 
 _MOST_ORIGINS, _MOST_NAMES, _MOST_CELLS = 50, 50, 200
 #: so few roots within the tolerance explain a difference that has grown, if they are of these kinds: the rest is equal
@@ -240,7 +240,7 @@ _PLACES = frozenset(("rank", "tool", "format", "host", "time", "pid"))
 def _snapshot_lines(a: Dump, b: Dump) -> Sequence[Sentence | str]:
     """Return the first lines of ``probe check``, which is imported only where both runs have a snapshot."""
     folders = a.folder.path, b.folder.path
-    if not all(os.path.isfile(os.path.join(folder, layout.RUN)) for folder in folders):
+    if not all(os.path.isfile(os.path.join(folder, file_names.RUN)) for folder in folders):
         return []
     from probe.reading.check.check import first_lines
 

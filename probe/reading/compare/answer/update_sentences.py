@@ -9,7 +9,7 @@ import math
 from probe.findings.sentence import NOTHING, Sentence, clauses, say
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.judging.verdicts import HARD, Slot
-from probe.reading.compare.origins.updates import is_missing, number_name
+from probe.reading.compare.origins.optimizer_facts import is_missing, number_name
 from probe.reading.dumps import text
 from probe.reading.dumps.entry_name import API, GRADIENT
 from probe.reading.dumps.updates import GRADIENTS, NUMBERS, STATES, number

@@ -55,7 +55,7 @@ def of_dtype(dtype: object) -> float:
     return _of_name(dtype) if type(dtype) is str else 0.0
 
 
-class Rule:
+class ToleranceRule:
     """A rule of the user: a condition for some tensors.
 
     Args:
@@ -65,7 +65,7 @@ class Rule:
     Attributes:
         used: how many tensors it was applied to.
 
-    >>> Rule("softmax", "rel_l2 <= 0.02 or max_abs <= 1e-3").holds(Distance(0.5, 1e-4))
+    >>> ToleranceRule("softmax", "rel_l2 <= 0.02 or max_abs <= 1e-3").holds(Distance(0.5, 1e-4))
     True
     """
 
@@ -132,7 +132,7 @@ class Tolerances:
     def __init__(
         self, rules: list[tuple[str, str]] | None = None, noise: Mapping[str, float] | None = None, factor: float = 1.0
     ) -> None:
-        self._rules = [Rule(*rule) for rule in rules or ()]
+        self._rules = [ToleranceRule(*rule) for rule in rules or ()]
         self._noise = noise or {}
         self.factor = factor
         self.has_noise = bool(self._noise)

@@ -15,7 +15,7 @@ from probe.reading.compare.distances.bounds import APART, Distance
 from probe.reading.compare.distances.tolerance import of_dtype
 from probe.reading.compare.judging.judge import SAME_BITS
 from probe.reading.compare.judging.shard_arrays import Stored, best_order, joined, joined_grid
-from probe.store import layout
+from probe.store import file_names
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,7 +37,7 @@ class Arrays:
     """
 
     def __init__(self, folder_a: str, folder_b: str, which: str = "all") -> None:
-        self._folders = os.path.join(folder_a, layout.ARRAYS), os.path.join(folder_b, layout.ARRAYS)
+        self._folders = os.path.join(folder_a, file_names.ARRAYS), os.path.join(folder_b, file_names.ARRAYS)
         self._which = which
 
     def refine(self, a: Any, b: Any, found: Distance) -> Distance:
@@ -103,7 +103,9 @@ class Arrays:
             name, stored = record.get("data_name"), record.get("stored")
             if not isinstance(name, str) or not name or os.path.basename(name) != name:
                 return None
-            several = [os.path.join(above, layout.ARRAYS) for above in stored.folders] if _is_stored(stored) else None
+            several = (
+                [os.path.join(above, file_names.ARRAYS) for above in stored.folders] if _is_stored(stored) else None
+            )
             found.append([os.path.join(above, name) for above in several or [folder]])
         return found[0], found[1]
 

@@ -13,15 +13,15 @@ from probe.reading.compare.distances.tolerance import Tolerances, of_dtype
 from probe.reading.compare.frameworks.words import PYTORCH, are_two
 from probe.reading.compare.judging.arrays import Arrays
 from probe.reading.compare.judging.judge import Judge
-from probe.reading.compare.judging.updates import batches, enters_equal, judge_numbers, of_other_batch
+from probe.reading.compare.judging.optimizer_numbers import batches, enters_equal, judge_numbers, of_other_batch
 from probe.reading.compare.judging.verdicts import HARD, Slot
 from probe.reading.compare.pairing.alignment import NONE, Alignment, Pair
 from probe.reading.compare.pairing.levels import leave_out_unrecorded
 from probe.reading.compare.pairing.operands import order_operands
+from probe.reading.compare.pairing.optimizer_entries import fit_updates
 from probe.reading.compare.pairing.reductions import pair_reductions
 from probe.reading.compare.pairing.rewiring import Rewiring
 from probe.reading.compare.pairing.torch_arguments import fit, spell_dtypes
-from probe.reading.compare.pairing.updates import fit_updates
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import FORWARD
 from probe.reading.dumps.flow import Flow

@@ -14,11 +14,11 @@ from probe.reading.compare.distances.tolerance import of_dtype
 from probe.reading.compare.judging.arrays import exact_distance
 from probe.reading.compare.judging.shard_arrays import best_order, joined, like_parts
 from probe.reading.compare.judging.verdicts import HARD, Slot
+from probe.reading.compare.layouts.layout_pair import LayoutPair, LayoutSource
 from probe.reading.compare.layouts.named import fault
 from probe.reading.compare.layouts.placements import array_of, has_placements, piece, placements_of
 from probe.reading.compare.layouts.shards import WHOLE, Shards, agree, axis_between
 from probe.reading.compare.layouts.side import Place
-from probe.reading.compare.layouts.source import LayoutPair, LayoutSource
 from probe.reading.compare.origins.origin import Origin
 from probe.reading.compare.pairing.alignment import NONE
 from probe.reading.dumps import entry_name

@@ -25,7 +25,7 @@ from probe.reading.dumps import entry_name
 from probe.reading.dumps.document import Document
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import CELL
-from probe.reading.dumps.source import DumpFolder
+from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.values import is_tensor, plain
 
 #: Cells that communicate and compute nothing

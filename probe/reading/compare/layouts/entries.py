@@ -12,8 +12,8 @@ from typing import Any
 
 from probe.errors import UsageError
 from probe.findings.sentence import Sentence
-from probe.reading.dumps.source import DumpFolder, DumpSource
-from probe.store import layout
+from probe.reading.dumps.folders import DumpFolder, DumpSource
+from probe.store import file_names
 
 #: entries begin at lines that are indented by two, as recorders write them
 _ENTRY = re.compile(r'^  ("(?:[^"\\\n]|\\.)*"): ', re.MULTILINE)
@@ -51,16 +51,16 @@ def read_entries(
                 continue
             entry = json.loads(text[match.end() : stop].rstrip().rstrip(","))
         except (ValueError, RecursionError):
-            raise UsageError(f"{os.path.join(folder.path, layout.DUMP)} cannot be read: at {match[1]}") from None
+            raise UsageError(f"{os.path.join(folder.path, file_names.DUMP)} cannot be read: at {match[1]}") from None
         yield name, entry
 
 
 def _text(folder: DumpFolder) -> str:
     """Return the text of dump.json; "" where the dump is read as a whole."""
-    if not isinstance(folder.source, DumpSource) or os.path.exists(os.path.join(folder.path, layout.JOURNAL)):
+    if not isinstance(folder.source, DumpSource) or os.path.exists(os.path.join(folder.path, file_names.JOURNAL)):
         return ""
     try:
-        with open(os.path.join(folder.path, layout.DUMP), encoding="utf-8-sig") as file:
+        with open(os.path.join(folder.path, file_names.DUMP), encoding="utf-8-sig") as file:
             return file.read()
     except (OSError, ValueError):
         return ""

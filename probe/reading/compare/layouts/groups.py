@@ -12,13 +12,13 @@ from typing import Any
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, say
 from probe.reading.compare.layouts.layout import Layout, complete, header_layout, parse_layout, rank_numbers
+from probe.reading.compare.layouts.layout_pair import LayoutPair, LayoutSource
 from probe.reading.compare.layouts.placements import recorded_layout
 from probe.reading.compare.layouts.side import Group
-from probe.reading.compare.layouts.source import LayoutPair, LayoutSource
+from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.query import folders
 from probe.reading.dumps.run import Run
-from probe.reading.dumps.source import DumpFolder
-from probe.store.layout import Rank
+from probe.store.file_names import Rank
 
 #: pairs of folders, and the labels of those that only one run has
 Pairs = tuple[list[tuple[DumpFolder, DumpFolder]], tuple[list[Any], list[Any]]]

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from probe.errors import UsageError
-from probe.reading.dumps.source import DumpFolder
-from probe.store import layout as files
-from probe.store.layout import Rank
+from probe.reading.dumps.folders import DumpFolder
+from probe.store import file_names as files
+from probe.store.file_names import Rank
 
 ALLOWED = "Allowed: tp, pp, dp, vpp with a number from 1, and order, as tp=8,pp=2,order=tp-cp-ep-dp-pp."
 _SIZES = ("tp", "pp", "dp", "vpp")

@@ -14,9 +14,9 @@ from probe.errors import UsageError
 from probe.findings.sentence import Sentence, say
 from probe.reading.compare.judging.shard_arrays import Stored, joined_grid
 from probe.reading.compare.layouts.shards import ODD, WHOLE, Shards, agree
-from probe.reading.dumps.source import DumpFolder
+from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.values import Record
-from probe.store import layout as files
+from probe.store import file_names as files
 
 #: the axis of a tensor of which ranks have parts, or terms of a sum, as their layouts tell
 GRID = -4

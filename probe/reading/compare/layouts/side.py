@@ -19,7 +19,7 @@ from probe.reading.dumps import entry_name
 from probe.reading.dumps.document import Document
 from probe.reading.dumps.entry_name import API, BACKWARD, CELL, FORWARD, GRADIENT
 from probe.reading.dumps.flow import Flow, content_key, is_constant
-from probe.reading.dumps.source import DumpFolder
+from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.values import is_tensor, plain
 
 #: parameters that the forward changes, on each rank by its own data

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.judging.verdicts import FAINT, HARD, Slot, is_permuted
 from probe.reading.compare.origins.gradients import end_of, side_without
+from probe.reading.compare.origins.optimizer_facts import call_between, first_of_kinds, lacking_update, update_facts
 from probe.reading.compare.origins.origin import (
     ARGUMENT,
     CALLS,
@@ -24,7 +25,7 @@ from probe.reading.compare.origins.origin import (
     is_collective,
     is_random,
 )
-from probe.reading.compare.origins.rules import (
+from probe.reading.compare.origins.table import (
     CALL_RULES,
     EARLIER,
     FROZEN,
@@ -36,10 +37,9 @@ from probe.reading.compare.origins.rules import (
     CallFacts,
     GradientFacts,
     InputFacts,
-    Rule,
+    OriginRow,
     first_rule,
 )
-from probe.reading.compare.origins.updates import call_between, first_of_kinds, lacking_update, update_facts
 from probe.reading.compare.pairing.alignment import NONE, REPLACED
 from probe.reading.dumps.entry_name import BACKWARD
 from probe.reading.dumps.flow import content_key
@@ -206,7 +206,7 @@ class OriginFinder:
         else:
             yield from self._by_rule(rule, node, slot.place if slot else "")
 
-    def _by_rule(self, rule: Rule, node: int, place: str) -> Iterator[Finding]:
+    def _by_rule(self, rule: OriginRow, node: int, place: str) -> Iterator[Finding]:
         if rule.kind == EARLIER:
             change = self._soft_finding(self._graph.soft[node])
             why = rule.why if change.node != node else _OWN.get(change.kind, f"its own {change.kind} differs")

@@ -9,7 +9,7 @@ import math
 import pytest
 
 from probe.reading.compare.distances.bounds import UNKNOWN, Distance
-from probe.reading.compare.distances.tolerance import NOISE_FACTOR, Rule, Tolerances
+from probe.reading.compare.distances.tolerance import NOISE_FACTOR, ToleranceRule, Tolerances
 
 FAR = Distance(1e-3, 1e-3)
 
@@ -52,9 +52,9 @@ def test_the_first_rule_that_fits_decides():
     ],
 )  # fmt: skip
 def test_the_condition_of_a_rule(condition, holds):
-    assert Rule("x", condition).holds(FAR) is holds
+    assert ToleranceRule("x", condition).holds(FAR) is holds
 
 
 def test_of_an_unknown_distance_every_condition_holds():
-    assert Rule("x", "rel_l2 <= 0").holds(UNKNOWN)
-    assert not Rule("x", "rel_l2 <= 1e9").holds(Distance(math.inf, math.inf))
+    assert ToleranceRule("x", "rel_l2 <= 0").holds(UNKNOWN)
+    assert not ToleranceRule("x", "rel_l2 <= 1e9").holds(Distance(math.inf, math.inf))

@@ -8,12 +8,12 @@ import itertools
 
 import pytest
 
-from probe.reading.compare.origins import rules
-from probe.reading.compare.origins.rules import CallFacts, GradientFacts, InputFacts, UpdateFacts, first_rule
+from probe.reading.compare.origins import table
+from probe.reading.compare.origins.table import CallFacts, GradientFacts, InputFacts, UpdateFacts, first_rule
 
 TABLES = [
-    (rules.INPUT_RULES, InputFacts), (rules.CALL_RULES, CallFacts), (rules.GRADIENT_RULES, GradientFacts),
-    (rules.UPDATE_RULES, UpdateFacts),
+    (table.INPUT_RULES, InputFacts), (table.CALL_RULES, CallFacts), (table.GRADIENT_RULES, GradientFacts),
+    (table.UPDATE_RULES, UpdateFacts),
 ]  # fmt: skip
 #: the facts that hold -> the kind
 INPUTS = [
@@ -72,4 +72,4 @@ def test_every_rule_can_decide_and_has_a_name_of_its_own(table, facts):
     ],
 )  # fmt: skip
 def test_the_rules_of_updates_differ_in_their_names(given, why):
-    assert first_rule(rules.UPDATE_RULES, UpdateFacts(**dict.fromkeys(given.split(), True))).why == why
+    assert first_rule(table.UPDATE_RULES, UpdateFacts(**dict.fromkeys(given.split(), True))).why == why

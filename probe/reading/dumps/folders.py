@@ -16,10 +16,10 @@ from probe.errors import UsageError
 from probe.findings.sentence import Sentence, say
 from probe.reading.dumps import journal_reader
 from probe.reading.dumps.document import Document, read_document, read_optional
-from probe.reading.dumps.kernels.layouts import is_kernel_folder
-from probe.reading.dumps.kernels.source import steps_of
-from probe.store import layout
-from probe.store.layout import Rank
+from probe.reading.dumps.kernels.folders import is_kernel_folder
+from probe.reading.dumps.kernels.step import steps_of
+from probe.store import file_names
+from probe.store.file_names import Rank
 
 
 class Contents(Protocol):
@@ -34,7 +34,7 @@ class Contents(Protocol):
         """Entry name -> the entry of the Cell around it."""
 
 
-class Source(Protocol):
+class FolderKind(Protocol):
     """One kind of folder that holds a dump."""
 
     def claims(self, files: set[str]) -> bool:
@@ -51,7 +51,7 @@ class DumpFolder(NamedTuple):
     step: int | None  # its step; None where the path does not say
     rank: Rank
     tree: str  # "graph" or "pynative" where the run has both, else ""
-    source: Source  # how it is read
+    source: FolderKind  # how it is read
 
     @property
     def label(self) -> str:
@@ -66,12 +66,12 @@ class DumpSource:
 
     def claims(self, files: set[str]) -> bool:
         """Return whether there is a dump.json."""
-        return layout.DUMP in files
+        return file_names.DUMP in files
 
     def read(self, folder: str) -> Document:
         """Read dump.json now, stack.json and construct.json when they are asked for."""
-        document = read_document(os.path.join(folder, layout.DUMP), shares=True)
-        return _document(folder, document, layout.DUMP, _journal_notes(folder))
+        document = read_document(os.path.join(folder, file_names.DUMP), shares=True)
+        return _document(folder, document, file_names.DUMP, _journal_notes(folder))
 
 
 class DebugSource:
@@ -79,12 +79,12 @@ class DebugSource:
 
     def claims(self, files: set[str]) -> bool:
         """Return whether there is a debug.json."""
-        return layout.DEBUG in files
+        return file_names.DEBUG in files
 
     def read(self, folder: str) -> Document:
         """Read debug.json."""
-        document = read_document(os.path.join(folder, layout.DEBUG), shares=True)
-        return _document(folder, document, layout.DEBUG, _journal_notes(folder))
+        document = read_document(os.path.join(folder, file_names.DEBUG), shares=True)
+        return _document(folder, document, file_names.DEBUG, _journal_notes(folder))
 
 
 class JournalSource:
@@ -92,11 +92,11 @@ class JournalSource:
 
     def claims(self, files: set[str]) -> bool:
         """Return whether there is a journal."""
-        return layout.JOURNAL in files
+        return file_names.JOURNAL in files
 
     def read(self, folder: str) -> Document:
         """Read the journal as it is; nothing on disk is changed."""
-        records, damage = journal_reader.read(os.path.join(folder, layout.JOURNAL))
+        records, damage = journal_reader.read(os.path.join(folder, file_names.JOURNAL))
         notes = [*_journal_notes(folder), *([damage] if damage else [])]
         header = records[0].get("header") if records else None
         data: dict[str, Any] = {}
@@ -122,11 +122,11 @@ class JournalSource:
 
 
 #: in this order; the first that claims a folder reads it
-SOURCES: tuple[Source, ...] = (DumpSource(), DebugSource(), JournalSource())
+SOURCES: tuple[FolderKind, ...] = (DumpSource(), DebugSource(), JournalSource())
 
 
 def _journal_notes(folder: str) -> list[Sentence]:
-    path = os.path.join(folder, layout.JOURNAL)
+    path = os.path.join(folder, file_names.JOURNAL)
     if not os.path.exists(path):
         return []
     return [say("dump.not_recovered", path=path, folder=folder)]
@@ -146,7 +146,7 @@ def read_stacks(folder: str) -> dict[str, list[str]]:
     Raise UsageError when stack.json cannot be read.
     """
     found: dict[str, list[str]] = {}
-    for key, item in read_optional(folder, layout.STACK).items():
+    for key, item in read_optional(folder, file_names.STACK).items():
         if not isinstance(item, list):
             continue
         if len(item) == 2 and isinstance(item[0], list) and isinstance(item[1], list):
@@ -163,7 +163,7 @@ def read_construct(folder: str) -> dict[str, str | None]:
     msprobe for PyTorch writes [parent, micro step] in a training of Megatron.
     """
     found: dict[str, str | None] = {}
-    for name, item in read_optional(folder, layout.CONSTRUCT).items():
+    for name, item in read_optional(folder, file_names.CONSTRUCT).items():
         parent = item[0] if isinstance(item, list) and item else item
         if isinstance(parent, str):
             found[sys.intern(name)] = sys.intern(parent)
@@ -179,14 +179,14 @@ def find_folders(path: str) -> list[DumpFolder]:
     """
     path = os.fspath(path)
     if os.path.isfile(path):
-        if os.path.basename(path) not in layout.DUMP_FILES:
+        if os.path.basename(path) not in file_names.DUMP_FILES:
             raise UsageError(
-                f"{path} is no dump. Allowed: a dump_path, a step or rank folder in it, or a {layout.DUMP}."
+                f"{path} is no dump. Allowed: a dump_path, a step or rank folder in it, or a {file_names.DUMP}."
             )
         path = os.path.dirname(path) or "."
     found, kernels = [], []
     for folder, folders, files in os.walk(path):
-        folders[:] = [name for name in folders if name != layout.ARRAYS]
+        folders[:] = [name for name in folders if name != file_names.ARRAYS]
         names = set(files)
         source = next((source for source in SOURCES if source.claims(names)), None)
         if source is not None:
@@ -195,20 +195,20 @@ def find_folders(path: str) -> list[DumpFolder]:
             kernels.append(folder)
     steps = [DumpFolder(place.path, place.step, place.rank, "", step) for place, step in steps_of(kernels)]
     if not found and not steps:
-        reason = "no such folder" if not os.path.exists(path) else f"no {layout.DUMP} in it or below it"
+        reason = "no such folder" if not os.path.exists(path) else f"no {file_names.DUMP} in it or below it"
         raise UsageError(f"{path}: {reason}")
     steps.sort(key=lambda item: (item.step or 0, str(item.rank).zfill(9), _order(item.path)))
     return _numbered([*sorted(found, key=lambda item: _order(item.path)), *steps])
 
 
-def _folder(path: str, source: Source) -> DumpFolder:
+def _folder(path: str, source: FolderKind) -> DumpFolder:
     parts = os.path.abspath(path).split(os.sep)
     step, tree = None, ""
     for place, part in enumerate(parts):
-        if (found := layout.step_of(part)) is not None:
+        if (found := file_names.step_of(part)) is not None:
             step = found
             tree = parts[place - 1] if place and parts[place - 1] in ("graph", "pynative") else ""
-    return DumpFolder(path, step, layout.number_of(parts[-1], "rank", "rank_"), tree, source)
+    return DumpFolder(path, step, file_names.number_of(parts[-1], "rank", "rank_"), tree, source)
 
 
 def _numbered(found: list[DumpFolder]) -> list[DumpFolder]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from probe.reading.dumps.kernels.names import CONSTANTS, MAPPING, STATISTICS, parse
-from probe.store.layout import number_of, rank_of, step_of
+from probe.store.file_names import number_of, rank_of, step_of
 
 #: MindSpore's words before the numbers of ranks and steps
 _RANK, _STEP = "rank_", "step_"

@@ -114,7 +114,7 @@ class GradientFacts(NamedTuple):
     not_updated: bool = False
 
 
-class Rule(NamedTuple):
+class OriginRow(NamedTuple):
     """A row of a table.
 
     Attributes:
@@ -129,49 +129,51 @@ class Rule(NamedTuple):
 
 
 INPUT_RULES = (
-    Rule("a Cell's parameter is named by the calls in it", NOTHING, lambda f: f.of_container),
-    Rule("a moving statistic differs before its use", PARAMETER, lambda f: f.is_state),
-    Rule("a parameter differs before its first use", PARAMETER, lambda f: f.is_parameter),
-    Rule("the input comes from a call that one side lacks", CALLS, lambda f: f.made_alone),
-    Rule("the input comes from two calls that are no partners", WIRING, lambda f: f.made_by_others),
-    Rule("the input is another output of the same call", WIRING, lambda f: f.made_by_partners and f.other_output),
-    Rule("an earlier change reaches this input", EARLIER, lambda f: f.made_by_partners and f.follows),
-    Rule("the call that made the input agrees, a view between them does not", WIRING, lambda f: f.made_by_partners),
-    Rule("the batch differs", DATA, lambda f: f.is_data),
-    Rule("no recorded call made the input", OUTSIDE, lambda f: True),
+    OriginRow("a Cell's parameter is named by the calls in it", NOTHING, lambda f: f.of_container),
+    OriginRow("a moving statistic differs before its use", PARAMETER, lambda f: f.is_state),
+    OriginRow("a parameter differs before its first use", PARAMETER, lambda f: f.is_parameter),
+    OriginRow("the input comes from a call that one side lacks", CALLS, lambda f: f.made_alone),
+    OriginRow("the input comes from two calls that are no partners", WIRING, lambda f: f.made_by_others),
+    OriginRow("the input is another output of the same call", WIRING, lambda f: f.made_by_partners and f.other_output),
+    OriginRow("an earlier change reaches this input", EARLIER, lambda f: f.made_by_partners and f.follows),
+    OriginRow(
+        "the call that made the input agrees, a view between them does not", WIRING, lambda f: f.made_by_partners
+    ),
+    OriginRow("the batch differs", DATA, lambda f: f.is_data),
+    OriginRow("no recorded call made the input", OUTSIDE, lambda f: True),
 )
 CALL_RULES = (
-    Rule("an earlier change that alone changes no value", EARLIER, lambda f: f.follows),
-    Rule("the outputs differ by no more than the inputs do", NOTHING, lambda f: f.carried),
-    Rule("an argument differs", ARGUMENT, lambda f: f.argument),
-    Rule("a random call", RANDOM, lambda f: f.is_random),
-    Rule("a collective gives another result", COMMUNICATION, lambda f: f.is_collective),
-    Rule("the inputs agree, the output does not", COMPUTATION, lambda f: True),
+    OriginRow("an earlier change that alone changes no value", EARLIER, lambda f: f.follows),
+    OriginRow("the outputs differ by no more than the inputs do", NOTHING, lambda f: f.carried),
+    OriginRow("an argument differs", ARGUMENT, lambda f: f.argument),
+    OriginRow("a random call", RANDOM, lambda f: f.is_random),
+    OriginRow("a collective gives another result", COMMUNICATION, lambda f: f.is_collective),
+    OriginRow("the inputs agree, the output does not", COMPUTATION, lambda f: True),
 )
-FROZEN = Rule("a parameter has no gradient on one side", GRADIENT_KIND, lambda f: f.missing and f.at_parameter)
-LACKING = Rule("the optimizer lacks the parameter", OPTIMIZER, lambda f: f.missing and f.not_updated)
+FROZEN = OriginRow("a parameter has no gradient on one side", GRADIENT_KIND, lambda f: f.missing and f.at_parameter)
+LACKING = OriginRow("the optimizer lacks the parameter", OPTIMIZER, lambda f: f.missing and f.not_updated)
 GRADIENT_RULES = (
     LACKING,
-    Rule("the gradient ends at a call that one side lacks", CALLS, lambda f: f.missing and f.ended_alone),
+    OriginRow("the gradient ends at a call that one side lacks", CALLS, lambda f: f.missing and f.ended_alone),
     FROZEN,
-    Rule("an earlier change that alone changes no value", EARLIER, lambda f: f.follows),
-    Rule("one side has no gradient", GRADIENT_KIND, lambda f: f.missing),
-    Rule("the gradient differs by no more than those that arrive", NOTHING, lambda f: f.carried),
-    Rule("the forward agrees, the gradient does not", GRADIENT_KIND, lambda f: True),
+    OriginRow("an earlier change that alone changes no value", EARLIER, lambda f: f.follows),
+    OriginRow("one side has no gradient", GRADIENT_KIND, lambda f: f.missing),
+    OriginRow("the gradient differs by no more than those that arrive", NOTHING, lambda f: f.carried),
+    OriginRow("the forward agrees, the gradient does not", GRADIENT_KIND, lambda f: True),
 )
-BETWEEN = Rule("a call between gradients and optimizer that one side lacks", OPTIMIZER, lambda f: f.made_alone)
+BETWEEN = OriginRow("a call between gradients and optimizer that one side lacks", OPTIMIZER, lambda f: f.made_alone)
 UPDATE_RULES = (
-    Rule("a number of the update differs", OPTIMIZER, lambda f: f.is_number),
-    Rule("a parameter is missing in the optimizer", OPTIMIZER, lambda f: f.missing),
+    OriginRow("a number of the update differs", OPTIMIZER, lambda f: f.is_number),
+    OriginRow("a parameter is missing in the optimizer", OPTIMIZER, lambda f: f.missing),
     BETWEEN,
-    Rule("an earlier change that alone changes no value", EARLIER, lambda f: f.follows),
-    Rule("the gradients agree, those that enter do not", OPTIMIZER, lambda f: f.is_gradient),
-    Rule("a state differs before the update", OPTIMIZER, lambda f: f.is_state),
-    Rule("all that enters agrees, the results do not", OPTIMIZER, lambda f: True),
+    OriginRow("an earlier change that alone changes no value", EARLIER, lambda f: f.follows),
+    OriginRow("the gradients agree, those that enter do not", OPTIMIZER, lambda f: f.is_gradient),
+    OriginRow("a state differs before the update", OPTIMIZER, lambda f: f.is_state),
+    OriginRow("all that enters agrees, the results do not", OPTIMIZER, lambda f: True),
 )
 
 
-def first_rule(rules: Sequence[Rule], facts: InputFacts | CallFacts | GradientFacts | UpdateFacts) -> Rule:
+def first_rule(rules: Sequence[OriginRow], facts: InputFacts | CallFacts | GradientFacts | UpdateFacts) -> OriginRow:
     """Return the first rule of a table whose condition holds; the last of each table always does.
 
     >>> first_rule(CALL_RULES, CallFacts(is_random=True)).kind, first_rule(CALL_RULES, CallFacts()).kind

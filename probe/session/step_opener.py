@@ -20,7 +20,7 @@ from probe.recording.name_filter import NameFilter
 from probe.recording.step_recorder import StepRecorder
 from probe.session.window import wants_rank
 from probe.snapshot.snapshot import NamedCells, Snapshot
-from probe.store import file_io, layout
+from probe.store import file_io, file_names
 from probe.store.arrays import ArrayWriter
 from probe.store.disk_budget import DiskBudget
 from probe.store.documents import JsonDocuments
@@ -52,7 +52,7 @@ class Watcher(Protocol):
         """See above."""
 
 
-class Run:
+class StepOpener:
     """Shares stacks, measurers, folders and disk budget among the steps of one run.
 
     Args:
@@ -79,14 +79,14 @@ class Run:
         self._logged_kinds: set[tuple[str, str]] = set()
         self._measurers: dict[Callable[[Settings], Measurers], Measurers] = {}
 
-    def with_settings(self, settings: Settings) -> Run:
+    def with_settings(self, settings: Settings) -> StepOpener:
         """Return the run that continues this one under other settings."""
         run = copy.copy(self)
         run.settings, run.finished, run._measurers, run._hits = settings, False, {}, 0
         return run
 
     def __repr__(self) -> str:
-        return f"Run({self.settings.dump_path!r})"
+        return f"StepOpener({self.settings.dump_path!r})"
 
     def check_dump_path(self) -> None:
         """Make sure that ``dump_path`` can be written, if this rank records.
@@ -102,7 +102,7 @@ class Run:
         if problem:
             raise SettingsError(f"dump_path: {path!r} cannot be written: {problem}. Choose another folder.")
         if has_siblings() and not self.settings.overwrite:
-            self.folders.refuse_other_runs(path, layout.rank_name(rank))
+            self.folders.refuse_other_runs(path, file_names.rank_name(rank))
 
     def open_step(self, step: int, first_step: int, capture: Watcher) -> StepRecorder | None:
         """Return the recorder of a step, with its journal; None if the step cannot be recorded.
@@ -110,7 +110,7 @@ class Run:
         ``first_step`` is the number that set_init_step() gave, or -1. Raise UsageError when ``dump_path`` holds another
         run's dump, or another process writes there.
         """
-        settings, name = self.settings, layout.rank_name(self.ranks.rank())
+        settings, name = self.settings, file_names.rank_name(self.ranks.rank())
         self.root, is_new = self.folders.root(
             settings.dump_path, name, step, first_step, settings.overwrite, steps_aside=not has_siblings()
         )
@@ -121,7 +121,7 @@ class Run:
         companion = capture.companion
         if companion is not None:
             folder, graph = (
-                self.folders.step_folder(os.path.join(self.root, tree), step, name) for tree in layout.TREES
+                self.folders.step_folder(os.path.join(self.root, tree), step, name) for tree in file_names.TREES
             )
         recorder = self._new_recorder(folder, capture)
         if companion is not None:

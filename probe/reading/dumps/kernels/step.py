@@ -15,7 +15,7 @@ from probe.naming import clean
 from probe.process.progress import progress
 from probe.reading.dumps.document import Document, read_optional
 from probe.reading.dumps.kernels.cells import CellPaths
-from probe.reading.dumps.kernels.layouts import Place, is_kernel_folder, locate
+from probe.reading.dumps.kernels.folders import Place, is_kernel_folder, locate
 from probe.reading.dumps.kernels.names import MAPPING, ORDER, RUN, ArrayName, parse
 from probe.reading.dumps.kernels.tables import read_mapping, read_statistics
 from probe.reading.dumps.values import Record
