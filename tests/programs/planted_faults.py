@@ -121,7 +121,7 @@ FAULTS = tuple(Fault(*row) for row in (
     ("reading/compare/answer/msprobe_table.py", "gaps.append(right - left)",
      "gaps.append(left - right)", "reading/compare/answer"),
     ("reading/compare/answer/result.py", "least = min(", "least = max(", "reading/compare/answer"),
-    ("reading/compare/dataflow/graph.py", "and not found[0] & found[1]", "and found[0] != found[1]",
+    ("reading/compare/dataflow/nodes.py", "and not found[0] & found[1]", "and found[0] != found[1]",
      "reading/compare/dataflow"),
     ("reading/compare/distances/tolerance.py", "tolerance = max(tolerance, NOISE_FACTOR",
      "tolerance = min(tolerance, NOISE_FACTOR", "reading/compare/distances"),

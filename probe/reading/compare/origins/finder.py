@@ -191,7 +191,8 @@ class OriginFinder:
             is_random=is_random(parts),
             is_collective=is_collective(parts),
         )
-        yield from self._by_rule(first_rule(CALL_RULES, facts), node, outputs[0].place if outputs else "")
+        told = next((slot for slot in outputs if not self._is_carried(node, [slot])), outputs[0] if outputs else None)
+        yield from self._by_rule(first_rule(CALL_RULES, facts), node, told.place if told else "")
 
     def _gradient(self, node: int, hard: list[Slot]) -> Iterator[Finding]:
         """Yield the origin of gradients that differ though no gradient before them does."""

@@ -86,8 +86,8 @@ def test_inputs_that_come_from_no_partners_are_other_wiring():
     a = calls("relu x -> a", "exp x -> b", "tanh a -> c")
     b = calls("relu x -> a", "exp x -> b", "tanh b -> c'")
     graph = graph_of(a, b)
-    assert graph.wirings(2) == ["input.0"]
-    assert graph.wirings(1) == []
+    assert graph.structure.wirings(2) == ["input.0"]
+    assert graph.structure.wirings(1) == []
     assert graph.soft[2] == 2
 
 

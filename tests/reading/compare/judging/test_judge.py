@@ -107,9 +107,12 @@ def test_the_outputs_of_a_call_that_is_pending_or_raised_are_not_compared():
 # -- rounding --------------------------------------------------------------------------------------------------------
 
 
-def followed(a, b, judge=None):
+SUM = "Functional.sum.0.forward"
+
+
+def followed(a, b, judge=None, name=SUM):
     judge = judge or Judge(Tolerances())
-    return {slot.place: slot.verdict for slot in judge.follow(CALL, slots(a, b, judge=judge))}
+    return {slot.place: slot.verdict for slot in judge.follow(name, slots(a, b, name, judge=judge))}
 
 
 def small(factor, **numbers):
@@ -127,6 +130,19 @@ def test_the_rounding_of_a_sum_that_is_zero_is_near_zero():
 def test_rounding_has_no_more_elements_than_what_it_is_the_rounding_of(shape, said):
     a, b = (forward([tensor()], [small(factor, shape=shape)]) for factor in (1.0, 3.0))
     assert followed(a, b)["output.0"] == said
+
+
+def test_the_result_of_a_call_that_does_not_add_is_no_rounding():
+    a, b = forward([tensor()], [tensor(), small(1.0)]), forward([tensor()], [tensor(), small(3.0)])
+    assert followed(a, b, name="Functional.cos.0.forward")["output.1"] == "differs"
+
+
+def test_rounding_is_as_far_apart_as_it_is_beside_the_terms_of_its_sum():
+    judge = Judge(Tolerances())
+    a, b = forward([tensor()], [small(1.0)]), forward([tensor()], [small(3.0)])
+    (slot,) = (slot for slot in judge.follow(SUM, slots(a, b, SUM, judge)) if not slot.is_input)
+    assert slot.verdict == "near zero"
+    assert 0.0 < slot.distance.rel_l2 < 1e-5
 
 
 def test_a_small_tensor_that_is_no_rounding_differs():

@@ -58,11 +58,18 @@ def test_repeated_calls_are_told_apart_by_their_plain_arguments():
 
 def test_calls_of_one_line_are_partners_though_their_numbers_and_arguments_tell_another():
     a = calls("add x 1 -> a", "tanh a -> b")
-    b = calls("add x 1 -> p", "add x 9 -> a", "tanh a -> b")
+    b = calls("add x 2 -> p", "add x 9 -> a", "tanh a -> b")
     stacks = (
         {"Functional.add.0.forward": frames("y = x + bias")},
         {"Functional.add.0.forward": frames("new = x + 1"), "Functional.add.1.forward": frames("y = x + bias")},
     )
+    assert short(aligned(a, b, stacks=stacks))["add.0", "add.1"] == "counted"
+
+
+def test_calls_with_equal_inputs_are_partners_whatever_their_lines_tell():
+    a = calls("add x 1 -> a", "tanh a -> b")
+    b = calls("add y 1 -> p", "add x 1 -> a", "tanh a -> b")
+    stacks = {"Functional.add.0.forward": frames("y = x + 1")}, {"Functional.add.0.forward": frames("y = x + 1")}
     assert short(aligned(a, b, stacks=stacks))["add.0", "add.1"] == "counted"
 
 
