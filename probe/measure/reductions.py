@@ -89,6 +89,10 @@ class Reductions:
         """Return a copy of a tensor."""
         return self._ops.Add(tensor, 0)
 
+    def absolute(self, tensor: Any) -> Any:
+        """Return the absolute values of a tensor."""
+        return self._ops.Abs(tensor)
+
     def subtract(self, tensor: Any, other: Any) -> Any:
         """Return the difference of two tensors of one shape and dtype."""
         return self._ops.Sub(tensor, other)

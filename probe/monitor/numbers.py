@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Union
 
 import numpy as np
 
+from probe.capture.autograd.nodes import AutogradNodes
 from probe.executor import OwnOperations
 from probe.measure.reductions import Reductions
 from probe.measure.shells import local_tensor
@@ -19,16 +20,27 @@ from probe.measure.tensor_reader import SINGLE, TensorReader
 from probe.recording.measurement_queue import TrainingWork
 
 
+#: msprobe's names of numbers, in the order of ``Reductions.four``, and the keys of ``statistics``
+FOUR = {"max": "Max", "min": "Min", "mean": "Mean", "norm": "Norm"}
+
+
 class Later(NamedTuple):
     """A number that is still on the device.
 
     Attributes:
         place: its place among the numbers of the step.
         is_square: whether it is the square of the number.
+        size: its divisor: the number of elements, where it is a count and a part is wanted.
     """
 
     place: int
     is_square: bool
+    size: int = 1
+
+    def of(self, fetched: Sequence[float]) -> float:
+        """Return the number, by those of the step."""
+        number = fetched[self.place]
+        return math.sqrt(number) if self.is_square else number / self.size
 
 
 Number = Union[float, Later]
@@ -67,14 +79,16 @@ class HostNumbers:
 
     Args:
         wait: waits for asynchronous work; raises a pending error of the training.
+        on_cpu: whether the device is the CPU.
 
     Attributes:
         ready: waits before a tensor is read.
         fetcher: fetches from the device.
+        on_cpu: see above.
     """
 
-    def __init__(self, wait: Callable[[], None]) -> None:
-        reader, self.ready, self.fetcher = TensorReader(), wait, Fetcher(wait)
+    def __init__(self, wait: Callable[[], None], on_cpu: bool) -> None:
+        reader, self.ready, self.fetcher, self.on_cpu = TensorReader(), wait, Fetcher(wait), on_cpu
         self._flat = reader.flat
         self._read: Callable[[Any], Any] = lambda tensor: reader(local_tensor(tensor))
 
@@ -93,6 +107,23 @@ class HostNumbers:
         """Return Max and Min of a tensor or an array."""
         numbers = statistics(tensor if isinstance(tensor, np.ndarray) else self._read(tensor))
         return {"max": _number(numbers.get("Max")), "min": _number(numbers.get("Min"))}
+
+    def several(self, tensor: Any, names: Sequence[str], eps: float) -> dict[str, Number]:
+        """Return the numbers of ``FOUR`` as float32 holds them, and perhaps others, of a tensor or an array.
+
+        Args:
+            tensor: the tensor.
+            names: may have "nans", the number of NaN, and "zeros", the part of the elements below ``eps``.
+            eps: see above.
+        """
+        array = tensor if isinstance(tensor, np.ndarray) else self._read(tensor)
+        numbers = statistics(array)
+        found: dict[str, Number] = {name: single(_number(numbers.get(key))) for name, key in FOUR.items()}
+        found["nans"] = float(numbers.get("nan_count") or 0)
+        if "zeros" in names:
+            values = array.astype(np.float32, copy=False)
+            found["zeros"] = float((np.abs(values) < eps).mean()) if array.size else math.nan
+        return found
 
     def number(self, tensor: Any) -> Number:
         """Return the value of a tensor of one element."""
@@ -125,7 +156,7 @@ class DeviceNumbers(HostNumbers):
     """
 
     def __init__(self, wait: Callable[[], None], on_cpu: bool) -> None:
-        super().__init__(wait)
+        super().__init__(wait, on_cpu)
         self.ready = lambda: None
         self._reductions, self._own = Reductions(on_cpu, scaled=False), OwnOperations()
         self._scalars: list[Any] = []
@@ -140,6 +171,28 @@ class DeviceNumbers(HostNumbers):
     def ends(self, tensor: Any) -> dict[str, Number]:
         """Return nothing: Max and Min would be two more operations."""
         return {}
+
+    def several(self, tensor: Any, names: Sequence[str], eps: float) -> dict[str, Number]:
+        """Return the numbers of ``FOUR`` and others; see ``HostNumbers``. Where the norm is NaN, so are the four."""
+        if isinstance(tensor, np.ndarray) or not tensor.size:
+            return super().several(tensor, names, eps)
+        scalars = self._own.run(self._reduce, local_tensor(tensor), names, eps)
+        squares = {"norm"} if self._reductions.norm_is_square else set()
+        found = {name: self._later(scalar, name in squares) for name, scalar in scalars.items()}
+        found.update({"zeros": found["zeros"]._replace(size=tensor.size)} if "zeros" in found else {})
+        return {**found}
+
+    def _reduce(self, tensor: Any, names: Sequence[str], eps: float) -> dict[str, Any]:
+        reductions, kind = self._reductions, "float" if "loat" in str(tensor.dtype) else "int"
+        values = reductions.values(tensor, kind)
+        source = values if str(tensor.dtype) == "Bool" else tensor
+        floats, whole = reductions.four(source, values, "float" if source is values else kind)
+        found = dict(zip(FOUR, [*whole, *floats]))
+        if "nans" in names:
+            found["nans"] = reductions.count(values, "NotEqual")
+        if "zeros" in names:
+            found["zeros"] = reductions.count(reductions.absolute(values), "Less", eps)
+        return found
 
     def number(self, tensor: Any) -> Number:
         """Return the value of a tensor of one element, from a copy."""
@@ -166,6 +219,21 @@ class DeviceNumbers(HostNumbers):
         with self._lock:
             self._scalars.append(scalar)
             return Later(len(self._scalars) - 1, is_square)
+
+
+def new_numbers(measure: str = "auto") -> HostNumbers:
+    """Return what reads the tensors of this process; ``measure`` is the setting."""
+    from mindspore import get_context
+
+    on_cpu = get_context("device_target") == "CPU"
+    on_host = measure == "host" or (measure == "auto" and on_cpu)
+    return (HostNumbers if on_host else DeviceNumbers)(AutogradNodes().synchronize, on_cpu)
+
+
+def single(number: float) -> float:
+    """Return a number as float32 holds it, as it is in msprobe's file."""
+    with np.errstate(over="ignore"):
+        return float(np.float32(number))
 
 
 def _number(value: float | None) -> float:

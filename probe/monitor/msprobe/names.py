@@ -6,29 +6,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from probe.naming import CELL, clean
+from probe.series.msprobe_csv import Name
 
 #: a name begins at the last of these parts that has a part before it; the first that fits counts
 _BEGINNINGS = tuple(
     re.compile(rf".*\.(?={part})", re.DOTALL) for part in (r"layers?\.", r"embeddings?\.", "final", "output", "norm")
 )
-
-
-class Name(NamedTuple):
-    """A name in a csv file.
-
-    Attributes:
-        stage: the number of the model, where several were given.
-        name: the name of a parameter or Cell.
-    """
-
-    stage: int
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.stage}:{self.name}"
 
 
 def shortened(name: str) -> str:
