@@ -13,8 +13,7 @@ from probe.capture.pynative.cells import ModelAndLoss
 from probe.config.settings import Settings
 from probe.monitor.alarms import Alarms
 from probe.monitor.cell_values import CellValues
-from probe.monitor.numbers import new_numbers
-from probe.monitor.rows import Rows
+from probe.monitor.numbers import Rows, new_numbers
 from probe.monitor.step_values import StepValues
 from probe.monitor.training_hooks import TrainingHooks
 from probe.series.file import SeriesFile
@@ -50,7 +49,7 @@ class Monitor:
         if settings.list:
             of_cells = replace(settings, task="statistics", level="L0", extra_info=False, keep_steps=0)
             note = self._values.note
-            self._cells = CellValues(of_cells, self.folder, self._errors, lambda slot, tensor: note(str(slot), tensor))
+            self._cells = CellValues(of_cells, self._errors, lambda slot, tensor: note(str(slot), tensor))
         self._models: Any = None
         self._is_open = False
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Union
 
 import numpy as np
@@ -18,7 +19,7 @@ from probe.measure.shells import local_tensor
 from probe.measure.statistics import statistics
 from probe.measure.tensor_reader import SINGLE, TensorReader
 from probe.recording.measurement_queue import TrainingWork
-
+from probe.store.error_log import ErrorLog
 
 #: msprobe's names of numbers, in the order of ``Reductions.four``, and the keys of ``statistics``
 FOUR = {"max": "Max", "min": "Min", "mean": "Mean", "norm": "Norm"}
@@ -191,20 +192,20 @@ class DeviceNumbers(HostNumbers):
         if "nans" in names:
             found["nans"] = reductions.count(values, "NotEqual")
         if "zeros" in names:
-            found["zeros"] = reductions.count(reductions.absolute(values), "Less", eps)
+            found["zeros"] = reductions.count(reductions.run("Abs", values), "Less", eps)
         return found
 
     def number(self, tensor: Any) -> Number:
         """Return the value of a tensor of one element, from a copy."""
-        return self._later(self._own.run(self._reductions.copy, local_tensor(tensor)), False)
+        return self._later(self.copy(tensor), False)
 
     def copy(self, tensor: Any) -> Any:
         """Return a copy of a tensor on the device."""
-        return self._own.run(self._reductions.copy, local_tensor(tensor))
+        return self._own.run(self._reductions.run, "Add", local_tensor(tensor), 0)
 
     def change(self, tensor: Any, before: Any) -> Number:
         """Return the norm of the difference of a tensor and its copy."""
-        return self.norm(self._own.run(self._reductions.subtract, local_tensor(tensor), before))
+        return self.norm(self._own.run(self._reductions.run, "Sub", local_tensor(tensor), before))
 
     def take(self) -> list[Any]:
         """Return the numbers of the step; see ``HostNumbers``."""
@@ -219,6 +220,35 @@ class DeviceNumbers(HostNumbers):
         with self._lock:
             self._scalars.append(scalar)
             return Later(len(self._scalars) - 1, is_square)
+
+
+class Rows:
+    """Gives the row of each step that has ended, when its numbers have been fetched: nothing waits within a step.
+
+    A row has ``scalars``, the numbers on the device, and ``finish``, which takes their values and returns all numbers.
+
+    Args:
+        numbers: fetches them.
+        errors: reports errors of the tool.
+    """
+
+    def __init__(self, numbers: HostNumbers, errors: ErrorLog) -> None:
+        self._numbers, self._errors = numbers, errors
+        self._rows: deque[tuple[int, Any]] = deque()
+
+    def add(self, step: int, row: Any) -> Iterator[tuple[int, Any]]:
+        """Add a step; yield those that are complete: numbers on the device are fetched when the next step ends."""
+        self._rows.append((step, row))
+        yield from self.finish(keep=bool(row.scalars))
+
+    def finish(self, keep: bool = False) -> Iterator[tuple[int, Any]]:
+        """Yield the steps with their numbers; ``keep`` leaves out the last one."""
+        while len(self._rows) > keep:
+            step, row = self._rows.popleft()
+            values: Any = {}
+            with self._errors.guard("reading the numbers of a step"):
+                values = row.finish(self._numbers.fetch(row.scalars))
+            yield step, values
 
 
 def new_numbers(measure: str = "auto") -> HostNumbers:

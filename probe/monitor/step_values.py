@@ -34,7 +34,7 @@ class Row(NamedTuple):
     scalars: list[Any]
 
     def finish(self, fetched: list[float]) -> dict[str, float]:
-        """Return all numbers with those that follow from them; see ``rows.Row``."""
+        """Return all numbers with those that follow from them; see ``numbers.Rows``."""
         found = {name: _known(value, fetched) for name, value in self.values.items()}
         for optimizer, gradients in self.entered.items():
             total = 0.0

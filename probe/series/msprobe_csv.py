@@ -151,7 +151,7 @@ def _write(folder: str, kind: str, table: Mapping[Place, dict[int, dict[str, flo
     steps = sorted({step for rows in table.values() for step in rows})
     known = {column for rows in table.values() for row in rows.values() for column in row}
     columns = [column for column in ("norm", "max", "min") if column in known]
-    rows = {
+    rows: dict[int, Rows] = {
         step: {
             place: {column: own[step].get(column) for column in columns} for place, own in table.items() if step in own
         }

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from probe.findings.sentence import say
-from probe.monitor.msprobe.config import AlertRule
 from probe.series.msprobe_csv import Tables
 from probe.series.table import MSPROBE
 from probe.store import file_io
@@ -30,12 +29,12 @@ class Alerts:
     """Compares each number with the running mean of its series.
 
     Args:
-        rules: the rules; of several that hold, the first counts.
+        rules: the rules with their thresholds; of several that hold, the first counts.
         folder: the folder of anomaly.json; "" where it is not written.
         rank: the rank.
     """
 
-    def __init__(self, rules: Sequence[AlertRule], folder: str, rank: int) -> None:
+    def __init__(self, rules: Sequence[tuple[str, float | None]], folder: str, rank: int) -> None:
         self._rules, self._folder, self._rank = rules, folder, rank
         self._means: dict[tuple[str, str], float] = {}
         self._found: dict[str, dict[str, Any]] = {}
@@ -57,14 +56,14 @@ class Alerts:
             self._write()
 
     def _judge(self, tag: str, op: str, value: float, step: int) -> str:
-        """Return what the first rule that holds says, after it was told; else "" """
+        """Return what the first rule that holds says, after it was told; "" where none does."""
         mean = self._means.setdefault((tag, op), abs(value))
         self._means[tag, op] = _KEPT * mean + (1 - _KEPT) * abs(value)
-        for rule in self._rules:
-            ops, holds = MSPROBE[rule.name]
-            if (not ops or op in ops) and holds(value, mean, rule.threshold):
+        for rule, threshold in self._rules:
+            ops, holds = MSPROBE[rule]
+            if (not ops or op in ops) and holds(value, mean, threshold):
                 facts = {"op": op, "value": value, "mean": mean, "step": step}
-                text = str(say("alarm.msprobe", rule=rule.name, tag=tag, **facts))
+                text = str(say("alarm.msprobe", rule=rule, tag=tag, **facts))
                 _log.warning("alarm: %s", text)
                 return text
         return ""

@@ -76,8 +76,8 @@ class TrainerMon:
         Raises:
             UsageError: when an argument is wrong, or this object watches a training already.
         """
+        from probe.monitor.msprobe.parts import watched
         from probe.monitor.msprobe.training import Training  # imports MindSpore
-        from probe.monitor.msprobe.watched import watched
 
         parts = watched(model, optimizer, grad_acc_steps, tp_group, dp_group)
         if type(start_iteration) is not int or start_iteration < 0:

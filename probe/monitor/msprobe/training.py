@@ -13,11 +13,9 @@ from probe.config.settings import Settings
 from probe.monitor.cell_values import CellValues
 from probe.monitor.msprobe.alerts import Alerts
 from probe.monitor.msprobe.config import ConfigSource, TrainerConfig
-from probe.monitor.msprobe.names import Models, chosen_cells, chosen_parameters
+from probe.monitor.msprobe.parts import Models, Watched, chosen_cells, chosen_parameters
 from probe.monitor.msprobe.values import TrainerValues
-from probe.monitor.msprobe.watched import Watched
-from probe.monitor.numbers import new_numbers
-from probe.monitor.rows import Rows
+from probe.monitor.numbers import Rows, new_numbers
 from probe.monitor.training_hooks import TrainingHooks
 from probe.process.signals import call_in_forked_child
 from probe.series.msprobe_csv import CsvFiles, Tables
@@ -121,7 +119,7 @@ class _Measuring:
         cells = chosen_cells(watched.models, config.targets, every) if has_cells else {}
         self.values = TrainerValues(config, watched, parameters, cells, numbers, errors)
         self.hooks = TrainingHooks(self.values, numbers.on_cpu, errors)
-        self._cells = CellValues(_settings(config, cells), folder, errors, self.values.note_cell) if cells else None
+        self._cells = CellValues(_settings(config, cells), errors, self.values.note_cell) if cells else None
         rules, is_written = config.alert
         alarms = os.path.join(os.path.dirname(folder), "anomaly_detected") if is_written else ""
         files = CsvFiles(folder, config.ndigits, config.step_count_per_record)

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple, Union
 
 from probe.capture.optimizer_values import OptimizerValues
 from probe.monitor.msprobe.config import TrainerConfig
-from probe.monitor.msprobe.watched import Watched
+from probe.monitor.msprobe.parts import Watched
 from probe.monitor.numbers import FOUR, HostNumbers, Later, Number, single
-from probe.monitor.training_hooks import Observer
 from probe.naming import ADAM_STATES
 from probe.pytree import leaves
 from probe.series.msprobe_csv import Cell, Name, Place, Tables, without_lone_numbers
@@ -27,7 +26,7 @@ Named = Mapping[str, tuple[Name, Any]]
 
 
 class StepTables(NamedTuple):
-    """The numbers of a step that has ended; see ``rows.Row``.
+    """The numbers of a step that has ended; see ``numbers.Rows``.
 
     Attributes:
         tables: the beginning of the file's name -> its rows.
@@ -40,20 +39,22 @@ class StepTables(NamedTuple):
     ops: Sequence[str]
 
     def finish(self, fetched: list[float]) -> Tables:
-        """Return the rows; see ``rows.Row``."""
+        """Return the rows; see ``numbers.Rows``."""
         return {
             kind: {place: self._row(found, fetched) for place, found in without_lone_numbers(kind, rows).items()}
             for kind, rows in self.tables.items()
         }
 
     def _row(self, found: Measured, fetched: list[float]) -> dict[str, Cell]:
-        row = {op: single(cell.of(fetched)) if isinstance(cell, Later) else cell for op, cell in found.items()}
-        if isinstance(found["norm"], Later) and math.isnan(row["norm"]):  # the extrema of a device may leave NaN out
+        row: dict[str, Cell] = {
+            op: single(cell.of(fetched)) if isinstance(cell, Later) else cell for op, cell in found.items()
+        }
+        if isinstance(found["norm"], Later) and row["norm"] != row["norm"]:  # the others of a device may leave NaN out
             row.update(dict.fromkeys(FOUR, math.nan))
         return {op: row[op] for op in self.ops}
 
 
-class TrainerValues(Observer):
+class TrainerValues:
     """The numbers of the step that is open; see ``training_hooks.Observer``. The loss and its scale are in no file.
 
     Args:
@@ -106,6 +107,12 @@ class TrainerValues(Observer):
             part = calls.setdefault(slot.call, len(calls)) % self._watched.accumulated
             kind = "actv_grad" if slot.is_backward else "actv"
             self._note(kind, Name(name.stage, f"{name.name}.{slot.in_cell}"), tensor, str(part))
+
+    def differentiated(self, output: Any) -> None:
+        """Note nothing; see ``Observer``."""
+
+    def scaled(self, scale: Any) -> None:
+        """Note nothing; see ``Observer``."""
 
     def gradients(self, arrived: Sequence[tuple[str, Any]]) -> None:
         """Measure gradients that arrived: the last one of the step, or each."""
