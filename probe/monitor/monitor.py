@@ -87,7 +87,7 @@ class Monitor:
 
     def raise_pending(self) -> None:
         """Raise an error of the training that the monitor has met first."""
-        self._numbers.fetcher.raise_pending()
+        self._numbers.raise_pending()
 
     def end_step(self, step: int) -> list[Alarm]:
         """End the step: write its row, and return its alarms."""

@@ -8,7 +8,7 @@ import math
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, Union
+from typing import Any, NamedTuple, Union, cast
 
 import numpy as np
 
@@ -47,34 +47,6 @@ class Later(NamedTuple):
 Number = Union[float, Later]
 
 
-class Fetcher:
-    """Fetches numbers from the device. A fetch may be the first to meet an error of the training.
-
-    Args:
-        wait: waits for asynchronous work; raises a pending error of the training.
-    """
-
-    def __init__(self, wait: Callable[[], None]) -> None:
-        self._own, self._work = OwnOperations(), TrainingWork(wait)
-        self._pending: Exception | None = None
-
-    def fetch(self, reductions: Reductions, scalars: list[Any]) -> list[Any]:
-        """Return the numbers, by one fetch. Only an error of our own is raised."""
-        try:
-            return self._own.run(reductions.fetch, scalars, "float")
-        except RuntimeError as error:
-            self._pending = self._work.failure()  # a device that has failed tells it every time
-            found = self._own.run(reductions.fetch, scalars, "float")
-            self._pending = self._pending or error
-            return found
-
-    def raise_pending(self) -> None:
-        """Raise an error of the training that a fetch has met."""
-        error, self._pending = self._pending, None
-        if error is not None:
-            raise error
-
-
 class HostNumbers:
     """Reads tensors at once. On CPU they are read straight from their memory.
 
@@ -84,12 +56,12 @@ class HostNumbers:
 
     Attributes:
         ready: waits before a tensor is read.
-        fetcher: fetches from the device.
         on_cpu: see above.
     """
 
     def __init__(self, wait: Callable[[], None], on_cpu: bool) -> None:
-        reader, self.ready, self.fetcher, self.on_cpu = TensorReader(), wait, Fetcher(wait), on_cpu
+        reader, self.ready, self.on_cpu = TensorReader(), wait, on_cpu
+        self._scalars: list[Any] = []
         self._flat = reader.flat
         self._read: Callable[[Any], Any] = lambda tensor: reader(local_tensor(tensor))
 
@@ -141,11 +113,15 @@ class HostNumbers:
 
     def take(self) -> list[Any]:
         """Return the numbers of the step that are still on the device."""
-        return []
+        scalars, self._scalars = self._scalars, []
+        return scalars
 
     def fetch(self, scalars: list[Any]) -> list[float]:
         """Return their values."""
         return []
+
+    def raise_pending(self) -> None:
+        """Raise an error of the training that a fetch has met first."""
 
 
 class DeviceNumbers(HostNumbers):
@@ -160,7 +136,7 @@ class DeviceNumbers(HostNumbers):
         super().__init__(wait, on_cpu)
         self.ready = lambda: None
         self._reductions, self._own = Reductions(on_cpu, scaled=False), OwnOperations()
-        self._scalars: list[Any] = []
+        self._work, self._pending = TrainingWork(wait), cast("Exception | None", None)
         self._lock = threading.Lock()  # optimizers may run in several threads
 
     def norm(self, tensor: Any) -> Number:
@@ -207,14 +183,21 @@ class DeviceNumbers(HostNumbers):
         """Return the norm of the difference of a tensor and its copy."""
         return self.norm(self._own.run(self._reductions.run, "Sub", local_tensor(tensor), before))
 
-    def take(self) -> list[Any]:
-        """Return the numbers of the step; see ``HostNumbers``."""
-        scalars, self._scalars = self._scalars, []
-        return scalars
-
     def fetch(self, scalars: list[Any]) -> list[float]:
-        """Return their values, by one fetch."""
-        return [float(found.reshape(-1)[0]) for found in self.fetcher.fetch(self._reductions, scalars)]
+        """Return their values, by one fetch. Only an error of our own is raised."""
+        try:
+            found = self._own.run(self._reductions.fetch, scalars, "float")
+        except RuntimeError as error:
+            self._pending = self._work.failure()  # a device that has failed tells it every time
+            found = self._own.run(self._reductions.fetch, scalars, "float")
+            self._pending = self._pending or error
+        return [float(number.reshape(-1)[0]) for number in found]
+
+    def raise_pending(self) -> None:
+        """Raise an error of the training that a fetch has met first."""
+        error, self._pending = self._pending, None
+        if error is not None:
+            raise error
 
     def _later(self, scalar: Any, is_square: bool) -> Later:
         with self._lock:

@@ -70,11 +70,6 @@ def _whole(least: int, most: int) -> validators.Validator:
     return validators.rule(lambda value: type(value) is int and least <= value <= most, allowed)
 
 
-def _targets(key: str, value: Any) -> tuple[str, ...]:
-    names = validators.mapping(key, value)
-    return tuple(name for name in names if name)
-
-
 def _ops(key: str, value: Any) -> tuple[str, ...]:
     given = validators.list_of(validators.rule(lambda item: isinstance(item, str), "a list of names"))(key, value)
     for name in given:
@@ -111,7 +106,8 @@ def _format(key: str, value: Any) -> str:
 
 _ROWS: Mapping[str, Callable[[str, Any], Any]] = {
     **{key: validators.boolean for key, value in TrainerConfig._field_defaults.items() if value is False},
-    "targets": _targets, "ops": _ops, "start_step": _whole(0, 10**9), "step_interval": _whole(1, 10**9),
+    "targets": lambda key, value: tuple(filter(None, validators.mapping(key, value))),
+    "ops": _ops, "start_step": _whole(0, 10**9), "step_interval": _whole(1, 10**9),
     "collect_times": _whole(0, 10**9), "step_count_per_record": _whole(1, 10**6),
     "module_ranks": validators.list_of(_whole(0, 10**6), "a list of numbers"), "eps": _number,
     "ndigits": _whole(1, 20), "alert": _alert, "format": _format,
@@ -130,21 +126,17 @@ def load(path: str) -> TrainerConfig:
             if key in _ROWS:
                 if value is not None:
                     values[key] = _ROWS[key](key, value)
-            elif _NOT_SERVED.get(key) != "" and _is_wanted(value):
+            elif value.get("enable", True) if isinstance(value, Mapping) and value else value:
                 _warn(key)
     return TrainerConfig(**values)
 
 
-def _is_wanted(value: Any) -> bool:
-    return bool(value.get("enable", True) if isinstance(value, Mapping) and value else value)
-
-
 def _warn(key: Any) -> None:
-    if key in _NOT_SERVED:
-        _log.warning("TrainerMon: %s has no effect: %s", key, _NOT_SERVED[key])
-    else:
-        guess = nearest(key, _ROWS)
+    guess = nearest(key, _ROWS)
+    if key not in _NOT_SERVED:
         _log.warning("TrainerMon: there is no key %s%s", printable(str(key)), f"; is it {guess}?" if guess else "")
+    elif _NOT_SERVED[key]:
+        _log.warning("TrainerMon: %s has no effect: %s", key, _NOT_SERVED[key])
 
 
 class ConfigSource:

@@ -40,16 +40,11 @@ class Watched(NamedTuple):
 
     def is_duplicate(self, parameter: Any) -> bool:
         """Return whether another rank writes the gradient that enters the optimizer for this parameter."""
+        from mindspore.communication import get_rank
+
         is_split = getattr(parameter, "tensor_model_parallel", False)
-        return _is_later(self.data_group) or (not is_split and _is_later(self.tensor_group))
-
-
-def _is_later(group: Any) -> bool:
-    if not group:
-        return False
-    from mindspore.communication import get_rank
-
-    return bool(get_rank(group) != 0)
+        groups = (self.data_group, None if is_split else self.tensor_group)
+        return any(group and get_rank(group) != 0 for group in groups)
 
 
 def watched(model: Any, optimizer: Any, accumulated: Any, tensor_group: Any, data_group: Any) -> Watched:

@@ -88,7 +88,6 @@ class TrainerMon:
         began, own = self._names
         folder = os.path.join(self._base, f"{began}-rank{rank}-{own}")
         self._training = Training(self._source, parts, rank, folder, start_iteration)
-        self._training.begin()
         atexit.register(self.close)
 
     def close(self) -> None:

@@ -39,12 +39,9 @@ class Training:
         self._config = TrainerConfig()
         self._step, self._first, self._left = first, first, 0
         self._measuring: _Measuring | None = None
-
-    def begin(self) -> None:
-        """Begin with the first step."""
         call_in_forked_child(weakref.WeakMethod(self.detach))
-        first = self._source.first
-        self._use(first or TrainerConfig(collect_times=0), first.start_step if first else self._step)
+        begin = source.first
+        self._use(begin or TrainerConfig(collect_times=0), begin.start_step if begin else first)
 
     def _use(self, config: TrainerConfig, first: int) -> None:
         """Use these settings from this step on."""

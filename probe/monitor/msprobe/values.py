@@ -152,7 +152,7 @@ class TrainerValues:
         if optimizer.is_of(self._watched.optimizers[-1]):
             with self._errors.guard("ending a step"):
                 self.ended()
-            self._numbers.fetcher.raise_pending()
+            self._numbers.raise_pending()
 
     def _is_watched(self, optimizer: OptimizerValues) -> bool:
         return any(optimizer.is_of(known) for known in self._watched.optimizers)
