@@ -82,8 +82,7 @@ class CellValues:
     def __init__(self, settings: Settings, errors: ErrorLog, note: Note) -> None:
         from mindspore import Tensor
 
-        self._settings, self._errors, self._note = settings, errors, note
-        self._tensor = Tensor
+        self._settings, self._errors, self._note, self._tensor = settings, errors, note, Tensor
         self._capture = PyNativeCapture(settings)
         self._measurers = select_measurers(settings)
         self._recorder: StepRecorder | None = None

@@ -150,7 +150,7 @@ class DeviceNumbers(HostNumbers):
         return {}
 
     def several(self, tensor: Any, names: Sequence[str], eps: float) -> dict[str, Number]:
-        """Return the numbers of ``FOUR`` and others; see ``HostNumbers``. Where the norm is NaN, so are the four."""
+        """Return the numbers of ``FOUR`` and others; see ``HostNumbers``. Max and Min may leave NaN out."""
         if isinstance(tensor, np.ndarray) or not tensor.size:
             return super().several(tensor, names, eps)
         scalars = self._own.run(self._reduce, local_tensor(tensor), names, eps)

@@ -14,7 +14,7 @@ import pytest
 from mindspore import nn, ops
 
 from probe import SettingsError, TrainerMon, UsageError
-from probe.monitor.numbers import DeviceNumbers
+from probe.monitor.numbers import DeviceNumbers, HostNumbers
 
 pytestmark = pytest.mark.medium
 
@@ -234,6 +234,16 @@ def test_on_a_device_the_rows_have_the_same_numbers(loop, tmp_path, monkeypatch)
         for row, other in zip(rows, found):
             for op in OPS:
                 assert float(other[op]) == pytest.approx(float(row[op]), rel=1e-3, abs=2e-4), (kind, row, other)
+
+
+@pytest.mark.parametrize(("eps", "zeros"), [(0.0, 0.0), (0.5, 0.25), (1.5, 0.5)])
+def test_on_a_device_the_elements_below_eps_are_those_of_the_host(eps, zeros):
+    tensor = ms.Tensor(np.array([0, 1, -2, np.nan], np.float32))
+    numbers = DeviceNumbers(lambda: None, on_cpu=True)
+    found = numbers.several(tensor, ["zeros", "nans"], eps)
+    fetched = numbers.fetch(numbers.take())
+    assert {name: found[name].of(fetched) for name in ("zeros", "nans")} == {"zeros": zeros, "nans": 1}
+    assert HostNumbers(lambda: None, on_cpu=True).several(tensor, ["zeros"], eps)["zeros"] == zeros
 
 
 def test_alarms_are_on_the_log_and_in_anomaly_json(loop, tmp_path, caplog):
