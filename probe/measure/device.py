@@ -79,7 +79,7 @@ class DeviceMeasurer(DeferredMeasurer):
         terms = total.take_copies()
         if not terms:
             return super().sum_later(total, name, sink)
-        added = functools.reduce(partial(self.own_operations.run, self._reductions.add), terms)
+        added = functools.reduce(partial(self.own_operations.run, self._reductions.run, "Add"), terms)
         return self.tensor(added, name, sink, Role.OUTPUT)
 
     def complete(self, guard: Guard) -> None:

@@ -76,17 +76,9 @@ class Reductions:
             return self._sum(self._ops.Square(values), self._ms.float32)
         return self._ops.LinalgVectorNorm(values, 2.0, None, False, self._ms.float32)
 
-    def copy(self, tensor: Any) -> Any:
-        """Return a copy of a tensor."""
-        return self._ops.Add(tensor, 0)
-
-    def subtract(self, tensor: Any, other: Any) -> Any:
-        """Return the difference of two tensors of one shape and dtype."""
-        return self._ops.Sub(tensor, other)
-
-    def add(self, tensor: Any, other: Any) -> Any:
-        """Return the sum of two tensors of one shape and dtype."""
-        return self._ops.Add(tensor, other)
+    def run(self, name: str, *operands: Any) -> Any:
+        """Return the result of one of the operations: "Add", "Sub" or "Abs"; ``Add`` of a tensor and 0 copies it."""
+        return getattr(self._ops, name)(*operands)
 
     def fetch(self, tensors: list[Any], kind: str) -> list[Array]:
         """Return the values of small tensors, all of "float", "int" or "bool", with one fetch."""

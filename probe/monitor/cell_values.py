@@ -75,16 +75,14 @@ class CellValues:
 
     Args:
         settings: the settings; ``list`` names the Cells.
-        folder: the folder of the log of errors.
         errors: reports errors of the tool.
         note: receives the tensors.
     """
 
-    def __init__(self, settings: Settings, folder: str, errors: ErrorLog, note: Note) -> None:
+    def __init__(self, settings: Settings, errors: ErrorLog, note: Note) -> None:
         from mindspore import Tensor
 
-        self._settings, self._folder, self._errors, self._note = settings, folder, errors, note
-        self._tensor, self._stacks = Tensor, CallStacks()
+        self._settings, self._errors, self._note, self._tensor = settings, errors, note, Tensor
         self._capture = PyNativeCapture(settings)
         self._measurers = select_measurers(settings)
         self._recorder: StepRecorder | None = None
@@ -107,8 +105,8 @@ class CellValues:
         return [] if recorder is None else recorder.close()
 
     def _new_recorder(self) -> StepRecorder:
-        documents = JsonDocuments(self._folder, {}, (), extra=False, journal=False)
-        writer = DumpWriter(documents, ArrayWriter(self._folder, DiskBudget(None), False), self._errors)
+        documents = JsonDocuments("", {}, (), extra=False, journal=False)
+        writer = DumpWriter(documents, ArrayWriter("", DiskBudget(None), False), self._errors)
         queue = MeasurementQueue(*self._measurers, self._capture.wait, lambda entry: None, self._errors.guard, False)
         task = CellTask(self._settings.data_mode, self._tensor, self._note)
-        return StepRecorder(self._settings, task, queue, writer, self._stacks, NameFilter(self._settings))
+        return StepRecorder(self._settings, task, queue, writer, CallStacks(), NameFilter(self._settings))

@@ -5,18 +5,16 @@
 from __future__ import annotations
 
 import os
-from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from probe.capture.autograd.nodes import AutogradNodes
 from probe.capture.pynative.cells import ModelAndLoss
 from probe.config.settings import Settings
 from probe.monitor.alarms import Alarms
 from probe.monitor.cell_values import CellValues
-from probe.monitor.numbers import DeviceNumbers, HostNumbers
-from probe.monitor.step_values import Row, StepValues
+from probe.monitor.numbers import Rows, new_numbers
+from probe.monitor.step_values import StepValues
 from probe.monitor.training_hooks import TrainingHooks
 from probe.series.file import SeriesFile
 from probe.series.rules import Alarm
@@ -38,24 +36,20 @@ class Monitor:
     """
 
     def __init__(self, dump_path: str, rank: str, settings: Settings) -> None:
-        from mindspore import get_context
-
         self.folder = os.path.join(dump_path, MONITOR, rank)
         self._errors = ErrorLog(self.folder, set())
         self._file = SeriesFile(self.folder)
         self.alarms = Alarms(self.folder, self._errors)
-        on_cpu, wait = get_context("device_target") == "CPU", AutogradNodes().synchronize
-        on_host = settings.measure == "host" or (settings.measure == "auto" and on_cpu)
-        self._numbers = HostNumbers(wait) if on_host else DeviceNumbers(wait, on_cpu)
+        self._numbers = new_numbers(settings.measure)
         self._values = StepValues(self._numbers, self._errors)
-        self._hooks = TrainingHooks(self._values, on_cpu, self._errors)
-        self._rows: deque[tuple[int, Row]] = deque()  # those whose numbers are still on the device
+        self._hooks = TrainingHooks(self._values, self._numbers.on_cpu, self._errors)
+        self._rows = Rows(self._numbers, self._errors)
         self._interval = settings.interval
         self._cells: CellValues | None = None
         if settings.list:
             of_cells = replace(settings, task="statistics", level="L0", extra_info=False, keep_steps=0)
             note = self._values.note
-            self._cells = CellValues(of_cells, self.folder, self._errors, lambda slot, tensor: note(str(slot), tensor))
+            self._cells = CellValues(of_cells, self._errors, lambda slot, tensor: note(str(slot), tensor))
         self._models: Any = None
         self._is_open = False
 
@@ -93,7 +87,7 @@ class Monitor:
 
     def raise_pending(self) -> None:
         """Raise an error of the training that the monitor has met first."""
-        self._numbers.fetcher.raise_pending()
+        self._numbers.raise_pending()
 
     def end_step(self, step: int) -> list[Alarm]:
         """End the step: write its row, and return its alarms."""
@@ -104,21 +98,13 @@ class Monitor:
         if not self._is_open:
             return []
         self._is_open = False
-        self._rows.append((step, self._values.end()))
-        return self._write(keep=bool(self._rows[-1][1].scalars))
+        return self._write(self._rows.add(step, self._values.end()))
 
-    def _write(self, keep: bool) -> list[Alarm]:
-        """Write the rows; return their alarms.
-
-        Args:
-            keep: leave the last one: its numbers are fetched when the next step has ended, so that nothing waits.
-        """
+    def _write(self, rows: Iterator[tuple[int, dict[str, float]]]) -> list[Alarm]:
+        """Write rows; return their alarms."""
         found: list[Alarm] = []
-        while len(self._rows) > keep:
-            step, row = self._rows.popleft()
-            values: dict[str, float] = {}
+        for step, values in rows:
             with self._errors.guard("writing the row of a step"):
-                values = row.finish(self._numbers)
                 self._file.write(step, values)
             found += self.alarms.look(step, values)
         return found
@@ -127,7 +113,7 @@ class Monitor:
         """Release everything."""
         with self._errors.guard("removing the hooks"):
             self._hooks.end_step()
-        self._write(keep=False)
+        self._write(self._rows.finish())
         with self._errors.guard("closing the file"):
             self._file.close()
         self._models = None

@@ -6,17 +6,23 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable
-from typing import Any, NamedTuple, Union
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, Union, cast
 
 import numpy as np
 
+from probe.capture.autograd.nodes import AutogradNodes
 from probe.executor import OwnOperations
 from probe.measure.reductions import Reductions
 from probe.measure.shells import local_tensor
 from probe.measure.statistics import statistics
 from probe.measure.tensor_reader import SINGLE, TensorReader
 from probe.recording.measurement_queue import TrainingWork
+from probe.store.error_log import ErrorLog
+
+#: msprobe's names of numbers, in the order of ``Reductions.four``, and the keys of ``statistics``
+FOUR = {"max": "Max", "min": "Min", "mean": "Mean", "norm": "Norm"}
 
 
 class Later(NamedTuple):
@@ -25,41 +31,20 @@ class Later(NamedTuple):
     Attributes:
         place: its place among the numbers of the step.
         is_square: whether it is the square of the number.
+        size: its divisor: the number of elements, where it is a count and a part is wanted.
     """
 
     place: int
     is_square: bool
+    size: int = 1
+
+    def of(self, fetched: Sequence[float]) -> float:
+        """Return the number, by those of the step."""
+        number = fetched[self.place]
+        return math.sqrt(number) if self.is_square else number / self.size
 
 
 Number = Union[float, Later]
-
-
-class Fetcher:
-    """Fetches numbers from the device. A fetch may be the first to meet an error of the training.
-
-    Args:
-        wait: waits for asynchronous work; raises a pending error of the training.
-    """
-
-    def __init__(self, wait: Callable[[], None]) -> None:
-        self._own, self._work = OwnOperations(), TrainingWork(wait)
-        self._pending: Exception | None = None
-
-    def fetch(self, reductions: Reductions, scalars: list[Any]) -> list[Any]:
-        """Return the numbers, by one fetch. Only an error of our own is raised."""
-        try:
-            return self._own.run(reductions.fetch, scalars, "float")
-        except RuntimeError as error:
-            self._pending = self._work.failure()  # a device that has failed tells it every time
-            found = self._own.run(reductions.fetch, scalars, "float")
-            self._pending = self._pending or error
-            return found
-
-    def raise_pending(self) -> None:
-        """Raise an error of the training that a fetch has met."""
-        error, self._pending = self._pending, None
-        if error is not None:
-            raise error
 
 
 class HostNumbers:
@@ -67,14 +52,16 @@ class HostNumbers:
 
     Args:
         wait: waits for asynchronous work; raises a pending error of the training.
+        on_cpu: whether the device is the CPU.
 
     Attributes:
         ready: waits before a tensor is read.
-        fetcher: fetches from the device.
+        on_cpu: see above.
     """
 
-    def __init__(self, wait: Callable[[], None]) -> None:
-        reader, self.ready, self.fetcher = TensorReader(), wait, Fetcher(wait)
+    def __init__(self, wait: Callable[[], None], on_cpu: bool) -> None:
+        reader, self.ready, self.on_cpu = TensorReader(), wait, on_cpu
+        self._scalars: list[Any] = []
         self._flat = reader.flat
         self._read: Callable[[Any], Any] = lambda tensor: reader(local_tensor(tensor))
 
@@ -94,6 +81,23 @@ class HostNumbers:
         numbers = statistics(tensor if isinstance(tensor, np.ndarray) else self._read(tensor))
         return {"max": _number(numbers.get("Max")), "min": _number(numbers.get("Min"))}
 
+    def several(self, tensor: Any, names: Sequence[str], eps: float) -> dict[str, Number]:
+        """Return the numbers of ``FOUR`` as float32 holds them, and perhaps others, of a tensor or an array.
+
+        Args:
+            tensor: the tensor.
+            names: may have "nans", the number of NaN, and "zeros", the part of the elements below ``eps``.
+            eps: see above.
+        """
+        array = tensor if isinstance(tensor, np.ndarray) else self._read(tensor)
+        numbers = statistics(array)
+        found: dict[str, Number] = {name: single(_number(numbers.get(key))) for name, key in FOUR.items()}
+        found["nans"] = float(numbers.get("nan_count") or 0)
+        if "zeros" in names:
+            values = array.astype(np.float32, copy=False)
+            found["zeros"] = float((np.abs(values) < eps).mean()) if array.size else math.nan
+        return found
+
     def number(self, tensor: Any) -> Number:
         """Return the value of a tensor of one element."""
         return float(self._read(tensor).reshape(-1)[0])
@@ -109,11 +113,15 @@ class HostNumbers:
 
     def take(self) -> list[Any]:
         """Return the numbers of the step that are still on the device."""
-        return []
+        scalars, self._scalars = self._scalars, []
+        return scalars
 
     def fetch(self, scalars: list[Any]) -> list[float]:
         """Return their values."""
         return []
+
+    def raise_pending(self) -> None:
+        """Raise an error of the training that a fetch has met first."""
 
 
 class DeviceNumbers(HostNumbers):
@@ -125,10 +133,10 @@ class DeviceNumbers(HostNumbers):
     """
 
     def __init__(self, wait: Callable[[], None], on_cpu: bool) -> None:
-        super().__init__(wait)
+        super().__init__(wait, on_cpu)
         self.ready = lambda: None
         self._reductions, self._own = Reductions(on_cpu, scaled=False), OwnOperations()
-        self._scalars: list[Any] = []
+        self._work, self._pending = TrainingWork(wait), cast("Exception | None", None)
         self._lock = threading.Lock()  # optimizers may run in several threads
 
     def norm(self, tensor: Any) -> Number:
@@ -141,31 +149,104 @@ class DeviceNumbers(HostNumbers):
         """Return nothing: Max and Min would be two more operations."""
         return {}
 
+    def several(self, tensor: Any, names: Sequence[str], eps: float) -> dict[str, Number]:
+        """Return the numbers of ``FOUR`` and others; see ``HostNumbers``. Max and Min may leave NaN out."""
+        if isinstance(tensor, np.ndarray) or not tensor.size:
+            return super().several(tensor, names, eps)
+        scalars = self._own.run(self._reduce, local_tensor(tensor), names, eps)
+        squares = {"norm"} if self._reductions.norm_is_square else set()
+        found = {name: self._later(scalar, name in squares) for name, scalar in scalars.items()}
+        found.update({"zeros": found["zeros"]._replace(size=tensor.size)} if "zeros" in found else {})
+        return {**found}
+
+    def _reduce(self, tensor: Any, names: Sequence[str], eps: float) -> dict[str, Any]:
+        reductions, kind = self._reductions, "float" if "loat" in str(tensor.dtype) else "int"
+        values = reductions.values(tensor, kind)
+        source = values if str(tensor.dtype) == "Bool" else tensor
+        floats, whole = reductions.four(source, values, "float" if source is values else kind)
+        found = dict(zip(FOUR, [*whole, *floats]))
+        if "nans" in names:
+            found["nans"] = reductions.count(values, "NotEqual")
+        if "zeros" in names:
+            found["zeros"] = reductions.count(reductions.run("Abs", values), "Less", eps)
+        return found
+
     def number(self, tensor: Any) -> Number:
         """Return the value of a tensor of one element, from a copy."""
-        return self._later(self._own.run(self._reductions.copy, local_tensor(tensor)), False)
+        return self._later(self.copy(tensor), False)
 
     def copy(self, tensor: Any) -> Any:
         """Return a copy of a tensor on the device."""
-        return self._own.run(self._reductions.copy, local_tensor(tensor))
+        return self._own.run(self._reductions.run, "Add", local_tensor(tensor), 0)
 
     def change(self, tensor: Any, before: Any) -> Number:
         """Return the norm of the difference of a tensor and its copy."""
-        return self.norm(self._own.run(self._reductions.subtract, local_tensor(tensor), before))
-
-    def take(self) -> list[Any]:
-        """Return the numbers of the step; see ``HostNumbers``."""
-        scalars, self._scalars = self._scalars, []
-        return scalars
+        return self.norm(self._own.run(self._reductions.run, "Sub", local_tensor(tensor), before))
 
     def fetch(self, scalars: list[Any]) -> list[float]:
-        """Return their values, by one fetch."""
-        return [float(found.reshape(-1)[0]) for found in self.fetcher.fetch(self._reductions, scalars)]
+        """Return their values, by one fetch. Only an error of our own is raised."""
+        try:
+            found = self._own.run(self._reductions.fetch, scalars, "float")
+        except RuntimeError as error:
+            self._pending = self._work.failure()  # a device that has failed tells it every time
+            found = self._own.run(self._reductions.fetch, scalars, "float")
+            self._pending = self._pending or error
+        return [float(number.reshape(-1)[0]) for number in found]
+
+    def raise_pending(self) -> None:
+        """Raise an error of the training that a fetch has met first."""
+        error, self._pending = self._pending, None
+        if error is not None:
+            raise error
 
     def _later(self, scalar: Any, is_square: bool) -> Later:
         with self._lock:
             self._scalars.append(scalar)
             return Later(len(self._scalars) - 1, is_square)
+
+
+class Rows:
+    """Gives the row of each step that has ended, when its numbers have been fetched: nothing waits within a step.
+
+    A row has ``scalars``, the numbers on the device, and ``finish``, which takes their values and returns all numbers.
+
+    Args:
+        numbers: fetches them.
+        errors: reports errors of the tool.
+    """
+
+    def __init__(self, numbers: HostNumbers, errors: ErrorLog) -> None:
+        self._numbers, self._errors = numbers, errors
+        self._rows: deque[tuple[int, Any]] = deque()
+
+    def add(self, step: int, row: Any) -> Iterator[tuple[int, Any]]:
+        """Add a step; yield those that are complete: numbers on the device are fetched when the next step ends."""
+        self._rows.append((step, row))
+        yield from self.finish(keep=bool(row.scalars))
+
+    def finish(self, keep: bool = False) -> Iterator[tuple[int, Any]]:
+        """Yield the steps with their numbers; ``keep`` leaves out the last one."""
+        while len(self._rows) > keep:
+            step, row = self._rows.popleft()
+            values: Any = {}
+            with self._errors.guard("reading the numbers of a step"):
+                values = row.finish(self._numbers.fetch(row.scalars))
+            yield step, values
+
+
+def new_numbers(measure: str = "auto") -> HostNumbers:
+    """Return what reads the tensors of this process; ``measure`` is the setting."""
+    from mindspore import get_context
+
+    on_cpu = get_context("device_target") == "CPU"
+    on_host = measure == "host" or (measure == "auto" and on_cpu)
+    return (HostNumbers if on_host else DeviceNumbers)(AutogradNodes().synchronize, on_cpu)
+
+
+def single(number: float) -> float:
+    """Return a number as float32 holds it, as it is in msprobe's file."""
+    with np.errstate(over="ignore"):
+        return float(np.float32(number))
 
 
 def _number(value: float | None) -> float:

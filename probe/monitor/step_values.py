@@ -33,9 +33,8 @@ class Row(NamedTuple):
     entered: dict[str, dict[str, Number]]
     scalars: list[Any]
 
-    def finish(self, numbers: HostNumbers) -> dict[str, float]:
-        """Fetch the numbers, and return all with those that follow from them."""
-        fetched = numbers.fetch(self.scalars)
+    def finish(self, fetched: list[float]) -> dict[str, float]:
+        """Return all numbers with those that follow from them; see ``numbers.Rows``."""
         found = {name: _known(value, fetched) for name, value in self.values.items()}
         for optimizer, gradients in self.entered.items():
             total = 0.0
@@ -51,10 +50,7 @@ class Row(NamedTuple):
 
 
 def _known(value: Number, fetched: list[float]) -> float:
-    if not isinstance(value, Later):
-        return value
-    number = fetched[value.place]
-    return math.sqrt(number) if value.is_square else number
+    return value.of(fetched) if isinstance(value, Later) else value
 
 
 class StepValues:

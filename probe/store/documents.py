@@ -13,7 +13,8 @@ from typing import Any
 
 from probe.entry import Parent
 from probe.process.progress import progress
-from probe.store import file_io, file_names
+from probe.store import file_io
+from probe.store import file_names as names
 from probe.store.journal import Journal
 
 #: indentation in dump.json: of an entry, its keys, and the items of their values
@@ -116,9 +117,7 @@ class JsonDocuments:
 
     def _write(self) -> None:
         file_io.make_dirs(self.folder)
-        with file_io.atomic_write(
-            os.path.join(self.folder, file_names.DEBUG if self._debug else file_names.DUMP)
-        ) as file:
+        with file_io.atomic_write(os.path.join(self.folder, names.DEBUG if self._debug else names.DUMP)) as file:
             head = "".join(f" {_quote(key)}: {encode(value, ' ')},\n" for key, value in self._header.items())
             file.write("{\n" + head + ' "data": ')
             items = progress(list(self._entries.items()), "writing")
@@ -126,11 +125,8 @@ class JsonDocuments:
             file.write("{\n" + ",\n".join(entries) + "\n }" if entries else "{}")
             file.write("\n}")
         if self._extra:
-            stacks = [[names, self._stack_texts[number]] for number, names in sorted(self._stacks.items())]
-            for name, content in (
-                (file_names.STACK, dict(enumerate(stacks))),
-                (file_names.CONSTRUCT, dict(self._construct)),
-            ):
+            stacks = [[calls, self._stack_texts[number]] for number, calls in sorted(self._stacks.items())]
+            for name, content in ((names.STACK, dict(enumerate(stacks))), (names.CONSTRUCT, dict(self._construct))):
                 with file_io.atomic_write(os.path.join(self.folder, name)) as file:
                     file.write(encode(content, ""))
 

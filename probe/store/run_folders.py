@@ -12,7 +12,7 @@ import shutil
 from typing import Any
 
 from probe.errors import UsageError
-from probe.store import file_names, journal
+from probe.store import journal
 
 
 class RunFolders:
@@ -43,7 +43,7 @@ class RunFolders:
             UsageError: when there is the dump of another run and neither is allowed, or its process lives.
         """
         known = self._roots.get((dump_path, name))
-        if known is not None and not self._is_of_other_run(file_names.rank_folder(known, step, name)):
+        if known is not None and not self._is_of_other_run(names.rank_folder(known, step, name)):
             return known, False
         for number in itertools.count(1):
             root = dump_path if number == 1 else f"{dump_path}-{number}"
@@ -67,7 +67,7 @@ class RunFolders:
 
     def step_folder(self, root: str, step: int, name: str) -> str:
         """Return the rank folder of a step; one that this process has written before is replaced."""
-        folder = file_names.rank_folder(root, step, name)
+        folder = names.rank_folder(root, step, name)
         if folder in self._written and os.path.isdir(folder):
             _remove_dump(folder)
         self._written.add(folder)
@@ -101,13 +101,13 @@ class RunFolders:
     def _of_other_runs(self, root: str, name: str) -> dict[str, int]:
         """Return the rank folders with dumps that this process has not written, and their steps."""
         found = {}
-        roots = [os.path.join(glob.escape(root), tree) for tree in ("", *file_names.TREES)]
-        for folder in itertools.chain(*(glob.glob(file_names.rank_folder(root, "*", name)) for root in roots)):
-            step = file_names.step_of(os.path.basename(os.path.dirname(folder)))
+        roots = [os.path.join(glob.escape(root), tree) for tree in ("", *names.TREES)]
+        for folder in itertools.chain(*(glob.glob(names.rank_folder(root, "*", name)) for root in roots)):
+            step = names.step_of(os.path.basename(os.path.dirname(folder)))
             is_link = os.path.islink(folder) or os.path.islink(os.path.dirname(folder))  # it may lead anywhere
             if step is None or is_link or folder in self._written or not os.path.isdir(folder):
                 continue  # a locked folder may still be empty
-            if _is_locked(folder) or _is_locked(os.path.join(folder, file_names.JOURNAL)):
+            if _is_locked(folder) or _is_locked(os.path.join(folder, names.JOURNAL)):
                 raise UsageError(journal.another_process(folder))
             if self._is_of_other_run(folder):
                 found[folder] = step
@@ -115,7 +115,7 @@ class RunFolders:
 
 
 def _refusal(folder: str) -> str:
-    crashed = os.path.exists(os.path.join(folder, file_names.JOURNAL))
+    crashed = os.path.exists(os.path.join(folder, names.JOURNAL))
     return (
         f"{folder} holds the dump of another run. Choose another dump_path, remove the folder, or set "
         '"overwrite": true: it replaces the dump, or with set_init_step() above its last step continues it.'
@@ -136,9 +136,7 @@ def _is_locked(path: str) -> bool:
 
 
 def _dump_files(folder: str) -> list[str]:
-    return [
-        name for name in os.listdir(folder) if name in file_names.DUMP_FILES or name.endswith(file_names.TEMP_SUFFIX)
-    ]
+    return [name for name in os.listdir(folder) if name in names.DUMP_FILES or name.endswith(names.TEMP_SUFFIX)]
 
 
 def _remove_dump(folder: str) -> None:

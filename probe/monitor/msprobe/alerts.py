@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from probe.findings.sentence import say
-from probe.monitor.msprobe.config import AlertRule
-from probe.monitor.msprobe.names import Name
+from probe.series.msprobe_csv import Tables
 from probe.series.table import MSPROBE
 from probe.store import file_io
 
@@ -30,49 +29,46 @@ class Alerts:
     """Compares each number with the running mean of its series.
 
     Args:
-        rules: the rules; of several that hold, the first counts.
+        rules: the rules with their thresholds; of several that hold, the first counts.
         folder: the folder of anomaly.json; "" where it is not written.
         rank: the rank.
     """
 
-    def __init__(self, rules: Sequence[AlertRule], folder: str, rank: int) -> None:
+    def __init__(self, rules: Sequence[tuple[str, float | None]], folder: str, rank: int) -> None:
         self._rules, self._folder, self._rank = rules, folder, rank
         self._means: dict[tuple[str, str], float] = {}
         self._found: dict[str, dict[str, Any]] = {}
 
-    def look(self, kind: str, name: Name, micro: str, numbers: dict[str, float], step: int, call: int) -> None:
-        """Look at the numbers of one tensor.
-
-        Args:
-            kind: the beginning of the file's name.
-            name: the name of the tensor.
-            micro: the number of the part of the step, or "".
-            numbers: the numbers by the names of ``ops``.
-            step: the step.
-            call: the place of the tensor in the step.
-        """
-        tag = f"{name}{':' if micro else ''}{micro}/rank{self._rank}/{_TAGS.get(kind, kind)}"
-        for op, value in numbers.items():
-            mean = self._means.setdefault((tag, op), abs(value))
-            self._means[tag, op] = _KEPT * mean + (1 - _KEPT) * abs(value)
-            rule = next((rule for rule in self._rules if _holds(rule, op, value, mean)), None)
-            if rule is not None:
-                facts = {"op": op, "value": value, "mean": mean, "step": step}
-                text = str(say("alarm.msprobe", rule=rule.name, tag=tag, **facts))
-                _log.warning("alarm: %s", text)
-                if self._folder and len(self._found) < _MOST:
-                    self._found["_".join((tag, "step", str(step), "call", str(call)))] = {
+    def look(self, step: int, tables: Tables) -> None:
+        """Look at the numbers of a step."""
+        found = len(self._found)
+        places = ((kind, place, row) for kind, rows in tables.items() for place, row in rows.items())
+        for call, (kind, (name, part), row) in enumerate(places if self._rules else ()):
+            tag = f"{name}{':' if part else ''}{part}/rank{self._rank}/{_TAGS.get(kind, kind)}"
+            for op, value in row.items():
+                text = self._judge(tag, op, value, step) if isinstance(value, float) else ""
+                if text and self._folder and len(self._found) < _MOST:
+                    self._found[f"{tag}_step_{step}_call_{call}"] = {
                         "rank": self._rank, "step": step, "micro_step": 0, "pp_stage": 0, "vpp_stage": name.stage,
                         "call_id": call, "tag_name": tag, "message": text, "group_mates": [self._rank],
                     }  # fmt: skip
-                    self._write()
+        if len(self._found) > found:
+            self._write()
+
+    def _judge(self, tag: str, op: str, value: float, step: int) -> str:
+        """Return what the first rule that holds says, after it was told; "" where none does."""
+        mean = self._means.setdefault((tag, op), abs(value))
+        self._means[tag, op] = _KEPT * mean + (1 - _KEPT) * abs(value)
+        for rule, threshold in self._rules:
+            ops, holds = MSPROBE[rule]
+            if (not ops or op in ops) and holds(value, mean, threshold):
+                facts = {"op": op, "value": value, "mean": mean, "step": step}
+                text = str(say("alarm.msprobe", rule=rule, tag=tag, **facts))
+                _log.warning("alarm: %s", text)
+                return text
+        return ""
 
     def _write(self) -> None:
         folder = file_io.make_dirs(os.path.join(self._folder, f"rank{self._rank}"))
         with file_io.atomic_write(os.path.join(folder, "anomaly.json")) as file:
             json.dump(self._found, file, indent=1)
-
-
-def _holds(rule: AlertRule, op: str, value: float, mean: float) -> bool:
-    ops, holds = MSPROBE[rule.name]
-    return (not ops or op in ops) and holds(value, mean, rule.threshold)

@@ -8,7 +8,7 @@ import json
 import logging
 import os
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Optional
 
 from probe.config import file_reader, validators
 from probe.config.messages import errors_about, nearest, printable, refuse
@@ -19,7 +19,8 @@ _log = logging.getLogger("probe")
 
 #: the numbers of a tensor that ``ops`` may name
 OPS = ("norm", "min", "max", "mean", "zeros", "nans", "shape", "dtype")
-RULES = tuple(MSPROBE)
+#: rules of the key ``alert``, with their thresholds
+Rules = tuple[tuple[str, Optional[float]], ...]
 #: keys of msprobe that have no effect here, and the place of the same in probe
 _NOT_SERVED = {
     "ur_distribution": "msprobe writes nothing for it on MindSpore",
@@ -32,47 +33,14 @@ _NOT_SERVED = {
     "l2_targets": "no csv has them",
     "sa_order": "no csv has them",
     "append_output": "each run has a folder of its own",
+    "squash_name": "",  # needs none: names are always shortened, as msprobe does on MindSpore
 }
-#: keys that need no effect: names are always shortened, as msprobe does on MindSpore
-_SILENT = ("squash_name",)
-
-
-class AlertRule(NamedTuple):
-    """A rule of the key ``alert``.
-
-    Attributes:
-        name: "AnomalyTurbulence" or "AnomalyNan".
-        threshold: its threshold; None where it has none.
-    """
-
-    name: str
-    threshold: float | None
 
 
 class TrainerConfig(NamedTuple):
-    """The settings of TrainerMon.
+    """The settings of TrainerMon by their keys, which docs/monitor.md describes.
 
-    Attributes:
-        targets: names of Cells and parameters, or their beginnings; empty means all.
-        ops: the numbers of each tensor, in the order of the columns.
-        wg_distribution: whether gradients are measured, as they arrive and as they enter the optimizer.
-        mv_distribution: whether the optimizer's states are.
-        param_distribution: whether parameters are, before and after the update.
-        xy_distribution: whether inputs and outputs of Cells and their gradients are.
-        all_xy: whether those of all Cells are.
-        forward_only: leaves out the gradients of Cells.
-        backward_only: leaves out their inputs and outputs.
-        monitor_mbs_grad: whether each gradient that arrives within a step has a row.
-        start_step: the first step.
-        step_interval: the distance of the steps.
-        collect_times: the number of steps, after which nothing is measured.
-        step_count_per_record: the number of steps of one csv file.
-        module_ranks: the ranks; empty means all.
-        eps: elements below it count as zeros.
-        ndigits: the decimals of a number.
-        alert: the rules, and whether anomaly.json is written.
-        dynamic_on: with the variable DYNAMIC_MONITOR: whether measuring begins.
-        format: "csv".
+    Empty ``targets`` and ``module_ranks`` mean all. ``alert`` has the rules, and whether anomaly.json is written.
     """
 
     targets: tuple[str, ...] = ()
@@ -92,7 +60,7 @@ class TrainerConfig(NamedTuple):
     module_ranks: tuple[int, ...] = ()
     eps: float = 1e-8
     ndigits: int = 6
-    alert: tuple[tuple[AlertRule, ...], bool] = ((), False)
+    alert: tuple[Rules, bool] = ((), False)
     dynamic_on: bool = False
     format: str = "csv"
 
@@ -100,11 +68,6 @@ class TrainerConfig(NamedTuple):
 def _whole(least: int, most: int) -> validators.Validator:
     allowed = f"a whole number from {least} to {most}"
     return validators.rule(lambda value: type(value) is int and least <= value <= most, allowed)
-
-
-def _targets(key: str, value: Any) -> tuple[str, ...]:
-    names = validators.mapping(key, value)
-    return tuple(name for name in names if name)
 
 
 def _ops(key: str, value: Any) -> tuple[str, ...]:
@@ -121,17 +84,17 @@ def _number(key: str, value: Any) -> float:
     return float(check(key, value))
 
 
-def _alert(key: str, value: Any) -> tuple[tuple[AlertRule, ...], bool]:
+def _alert(key: str, value: Any) -> tuple[Rules, bool]:
     content = validators.mapping(key, value)
     rules = []
     for rule in content.get("rules") or ():
         given = validators.mapping(f"{key}.rules", rule)
         arguments = validators.mapping(f"{key}.rules.args", given.get("args") or {})
-        name = validators.choice(*RULES)(f"{key}.rules.rule_name", given.get("rule_name"))
+        name = validators.choice(*MSPROBE)(f"{key}.rules.rule_name", given.get("rule_name"))
         threshold = arguments.get("threshold")
-        if threshold is None and name == RULES[0]:
+        if threshold is None and name == "AnomalyTurbulence":
             refuse(f"{key}.rules.args.threshold", threshold, "a number from 0")
-        rules.append(AlertRule(name, None if threshold is None else _number(f"{key}.rules.args.threshold", threshold)))
+        rules.append((name, None if threshold is None else _number(f"{key}.rules.args.threshold", threshold)))
     return tuple(rules), bool(validators.boolean(f"{key}.dump", content.get("dump", False)))
 
 
@@ -141,13 +104,10 @@ def _format(key: str, value: Any) -> str:
     return "csv"
 
 
-_FLAGS = (
-    "wg_distribution mv_distribution param_distribution xy_distribution all_xy forward_only backward_only "
-    "monitor_mbs_grad dynamic_on"
-)
 _ROWS: Mapping[str, Callable[[str, Any], Any]] = {
-    **dict.fromkeys(_FLAGS.split(), validators.boolean),
-    "targets": _targets, "ops": _ops, "start_step": _whole(0, 10**9), "step_interval": _whole(1, 10**9),
+    **{key: validators.boolean for key, value in TrainerConfig._field_defaults.items() if value is False},
+    "targets": lambda key, value: tuple(filter(None, validators.mapping(key, value))),
+    "ops": _ops, "start_step": _whole(0, 10**9), "step_interval": _whole(1, 10**9),
     "collect_times": _whole(0, 10**9), "step_count_per_record": _whole(1, 10**6),
     "module_ranks": validators.list_of(_whole(0, 10**6), "a list of numbers"), "eps": _number,
     "ndigits": _whole(1, 20), "alert": _alert, "format": _format,
@@ -166,21 +126,17 @@ def load(path: str) -> TrainerConfig:
             if key in _ROWS:
                 if value is not None:
                     values[key] = _ROWS[key](key, value)
-            elif key not in _SILENT and _is_wanted(value):
+            elif value.get("enable", True) if isinstance(value, Mapping) and value else value:
                 _warn(key)
     return TrainerConfig(**values)
 
 
-def _is_wanted(value: Any) -> bool:
-    return bool(value.get("enable", True) if isinstance(value, Mapping) and value else value)
-
-
 def _warn(key: Any) -> None:
-    if key in _NOT_SERVED:
-        _log.warning("TrainerMon: %s has no effect: %s", key, _NOT_SERVED[key])
-    else:
-        guess = nearest(key, _ROWS)
+    guess = nearest(key, _ROWS)
+    if key not in _NOT_SERVED:
         _log.warning("TrainerMon: there is no key %s%s", printable(str(key)), f"; is it {guess}?" if guess else "")
+    elif _NOT_SERVED[key]:
+        _log.warning("TrainerMon: %s has no effect: %s", key, _NOT_SERVED[key])
 
 
 class ConfigSource:

@@ -76,8 +76,8 @@ class TrainerMon:
         Raises:
             UsageError: when an argument is wrong, or this object watches a training already.
         """
+        from probe.monitor.msprobe.parts import watched
         from probe.monitor.msprobe.training import Training  # imports MindSpore
-        from probe.monitor.msprobe.watched import watched
 
         parts = watched(model, optimizer, grad_acc_steps, tp_group, dp_group)
         if type(start_iteration) is not int or start_iteration < 0:
@@ -88,7 +88,6 @@ class TrainerMon:
         began, own = self._names
         folder = os.path.join(self._base, f"{began}-rank{rank}-{own}")
         self._training = Training(self._source, parts, rank, folder, start_iteration)
-        self._training.begin()
         atexit.register(self.close)
 
     def close(self) -> None:

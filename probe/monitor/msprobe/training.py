@@ -6,18 +6,19 @@ from __future__ import annotations
 
 import os
 import weakref
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from probe.capture.autograd.nodes import AutogradNodes
+from probe.config.settings import Settings
+from probe.monitor.cell_values import CellValues
 from probe.monitor.msprobe.alerts import Alerts
-from probe.monitor.msprobe.cell_rows import CellRows
-from probe.monitor.msprobe.collector import Collector
 from probe.monitor.msprobe.config import ConfigSource, TrainerConfig
-from probe.monitor.msprobe.csv_files import CsvFiles
-from probe.monitor.msprobe.measuring import DeviceOps, HostOps
-from probe.monitor.msprobe.names import chosen_cells, chosen_parameters
-from probe.monitor.msprobe.watched import Watched
+from probe.monitor.msprobe.parts import Models, Watched, chosen_cells, chosen_parameters
+from probe.monitor.msprobe.values import TrainerValues
+from probe.monitor.numbers import Rows, new_numbers
 from probe.monitor.training_hooks import TrainingHooks
 from probe.process.signals import call_in_forked_child
+from probe.series.msprobe_csv import CsvFiles, Tables
 from probe.store.error_log import ErrorLog
 
 
@@ -37,52 +38,20 @@ class Training:
         self._errors = ErrorLog(folder, set())
         self._config = TrainerConfig()
         self._step, self._first, self._left = first, first, 0
-        self._hooks: TrainingHooks | None = None
-        self._collector: Collector | None = None
-
-    def begin(self) -> None:
-        """Begin with the first step."""
+        self._measuring: _Measuring | None = None
         call_in_forked_child(weakref.WeakMethod(self.detach))
-        if self._source.first is None:
-            self._use(TrainerConfig(collect_times=0), self._step)
-        else:
-            self._use(self._source.first, self._source.first.start_step)
+        begin = source.first
+        self._use(begin or TrainerConfig(collect_times=0), begin.start_step if begin else first)
 
     def _use(self, config: TrainerConfig, first: int) -> None:
         """Use these settings from this step on."""
-        self._release()
+        self.close()
         if config.module_ranks and self._rank not in config.module_ranks:
             config = TrainerConfig(collect_times=0)
         self._config, self._first, self._left = config, first, config.collect_times
-        self._collector = self._new_collector(config)
-        self._collector.begin(self._wants)
-
-    def _new_collector(self, config: TrainerConfig) -> Collector:
-        from mindspore import get_context
-
-        parameters = chosen_parameters(self._watched.models, config.targets)
-        if not config.collect_times:
-            parameters = {}
-        on_cpu, wait = get_context("device_target") == "CPU", AutogradNodes().synchronize
-        ops = HostOps(config.ops, config.eps, wait) if on_cpu else DeviceOps(config.ops, config.eps, wait, on_cpu)
-        files = CsvFiles(self._folder, config.ops, config.ndigits, config.step_count_per_record)
-        rules, is_written = config.alert
-        alarms = os.path.join(os.path.dirname(self._folder), "anomaly_detected") if is_written else ""
-        output = files, Alerts(rules, alarms, self._rank)
-        collector = Collector(config, self._watched, parameters, self._cells(config), ops, output, self._errors)
-        collector.ended = self._ended
-        self._hooks = TrainingHooks(collector, on_cpu, self._errors)
-        if config.wg_distribution:
-            self._hooks.watch({text: parameter for text, (_, parameter) in parameters.items()})
-        self._hooks.install()
-        return collector
-
-    def _cells(self, config: TrainerConfig) -> CellRows | None:
-        both = config.forward_only and config.backward_only
-        if not config.xy_distribution or not config.collect_times or both:
-            return None
-        cells = chosen_cells(self._watched.models, config.targets, config.all_xy or not config.targets)
-        return CellRows(config, self._watched, cells, self._errors, self._folder) if cells else None
+        self._measuring = _Measuring(config, self._watched, self._rank, self._folder, self._errors)
+        self._measuring.values.ended = self._ended
+        self._measuring.begin(self._wants)
 
     @property
     def _wants(self) -> bool:
@@ -91,12 +60,12 @@ class Training:
 
     def _ended(self) -> None:
         """End the step: the optimizer was called."""
-        collector = self._collector
-        if collector is None:
+        measuring = self._measuring
+        if measuring is None:
             return
-        if collector.is_on:
+        if measuring.values.is_on:
             self._left -= 1
-            collector.end(self._step)
+            measuring.end(self._step)
         self._step += 1
         edited = self._source.changed()
         if edited is not None:
@@ -106,25 +75,94 @@ class Training:
             if self._source.first is None:
                 self._use(TrainerConfig(collect_times=0), self._step)
             else:
-                self._release()
+                self.close()
         else:
-            collector.begin(self._wants)
-
-    def _release(self) -> None:
-        hooks, self._hooks = self._hooks, None
-        collector, self._collector = self._collector, None
-        if hooks is not None and collector is not None:
-            with self._errors.guard("writing the last step"):
-                collector.stop()  # first: the hooks of Cells lie above the others
-            with self._errors.guard("removing the hooks"):
-                hooks.end_step()
+            measuring.begin(self._wants)
 
     def close(self) -> None:
         """Watch no more, and write everything."""
-        self._release()
+        measuring, self._measuring = self._measuring, None
+        if measuring is not None:
+            measuring.close()
 
     def detach(self) -> None:
         """Watch no more in a forked child: the files are the parent's."""
-        hooks, self._hooks, self._collector = self._hooks, None, None
-        if hooks is not None:
-            hooks.end_step()
+        measuring, self._measuring = self._measuring, None
+        if measuring is not None:
+            measuring.hooks.end_step()
+
+
+class _Measuring:
+    """Measures the steps of a training with the same settings.
+
+    Args:
+        config: the settings.
+        watched: the parts of the training.
+        rank: the rank.
+        folder: the folder of the csv files.
+        errors: reports errors of the tool.
+
+    Attributes:
+        values: collects the numbers of a step.
+        hooks: watch the training.
+    """
+
+    def __init__(self, config: TrainerConfig, watched: Watched, rank: int, folder: str, errors: ErrorLog) -> None:
+        self._errors, self._models, numbers = errors, Models(watched.models), new_numbers()
+        is_used = bool(config.collect_times)
+        parameters = chosen_parameters(watched.models, config.targets) if is_used else {}
+        has_cells = is_used and config.xy_distribution and not (config.forward_only and config.backward_only)
+        every = config.all_xy or not config.targets
+        cells = chosen_cells(watched.models, config.targets, every) if has_cells else {}
+        self.values = TrainerValues(config, watched, parameters, cells, numbers, errors)
+        self.hooks = TrainingHooks(self.values, numbers.on_cpu, errors)
+        self._cells = CellValues(_settings(config, cells), errors, self.values.note_cell) if cells else None
+        rules, is_written = config.alert
+        alarms = os.path.join(os.path.dirname(folder), "anomaly_detected") if is_written else ""
+        files = CsvFiles(folder, config.ndigits, config.step_count_per_record)
+        self._rows, self._output = Rows(numbers, errors), (files.write, Alerts(rules, alarms, rank).look)
+        if config.wg_distribution:
+            self.hooks.watch({text: parameter for text, (_, parameter) in parameters.items()})
+        self.hooks.install()
+
+    def begin(self, is_on: bool) -> None:
+        """Begin a step, and measure it or not."""
+        self.values.is_on = is_on
+        if is_on and self._cells is not None:
+            with self._errors.guard("watching Cells"):
+                self._cells.install(self._models)
+
+    def end(self, step: int) -> None:
+        """End a step that was measured."""
+        row = self.values.end()
+        self._end_cells()
+        self._write(self._rows.add(step, row))
+
+    def _write(self, rows: Iterator[tuple[int, Tables]]) -> None:
+        for step, tables in rows:
+            for take in self._output:
+                with self._errors.guard("writing a step"):
+                    take(step, tables)
+
+    def _end_cells(self) -> None:
+        if self._cells is not None:
+            with self._errors.guard("removing the hooks of Cells"):
+                self._cells.end_step()
+
+    def close(self) -> None:
+        """Watch no more, and write everything."""
+        self.values.is_on = False
+        self._end_cells()  # first: these hooks lie above the others
+        self._write(self._rows.finish())
+        with self._errors.guard("removing the hooks"):
+            self.hooks.end_step()
+
+
+def _settings(config: TrainerConfig, cells: Mapping[str, Any]) -> Settings:
+    """Return the settings by which Cells are watched; without targets, all are."""
+    modes = {"input", "output", "forward", "backward"}
+    modes -= {"backward"} if config.forward_only else {"forward"} if config.backward_only else set()
+    wanted = () if config.all_xy or not config.targets else tuple(f"{key}." for key in cells)
+    return Settings(
+        level="L0", extra_info=False, optimizer="off", snapshot=False, list=wanted, data_mode=frozenset(modes)
+    )

@@ -131,7 +131,8 @@ def _follow(given: argparse.Namespace, followers: dict[str, Follower], threshold
 
 
 def _export(ranks: list[RankSeries], given: argparse.Namespace) -> int:
-    from probe.reading.one_run.series_views import write_msprobe_csv, write_tensorboard
+    from probe.reading.one_run.series_views import write_tensorboard
+    from probe.series.msprobe_csv import write_msprobe_csv
 
     if given.msprobe_csv:
         files = write_msprobe_csv(ranks, given.msprobe_csv)

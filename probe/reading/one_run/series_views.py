@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""The series of the monitor for other programs: ``probe trend``, the report, msprobe's csv files, TensorBoard."""
+"""The series of the monitor for other programs: ``probe trend``, the report, TensorBoard."""
 
 from __future__ import annotations
 
@@ -11,17 +11,13 @@ from typing import Any
 
 from probe.errors import UsageError
 from probe.findings.sentence import say
-from probe.naming import ADAM_STATES
 from probe.reading.dumps.samples import LIKE
-from probe.reading.dumps.tables import extra, write_csv
+from probe.reading.dumps.tables import extra
 from probe.reading.one_run.trend import TrendFinding
 from probe.series.file import RankSeries
 from probe.series.rules import Trend
 from probe.series.series import alarms_of
-from probe.series.series_name import kind_of, parse, slot_of
-
-#: kind, name, part of the step -> step -> column -> number
-_Tables = dict[str, dict[tuple[str, str], dict[int, dict[str, float]]]]
+from probe.series.series_name import kind_of, parse
 
 
 def is_wanted(name: str, like: str, stat: str) -> bool:
@@ -87,82 +83,3 @@ def write_tensorboard(ranks: Iterable[RankSeries], folder: str) -> int:
     except OSError as error:
         raise UsageError(f"{folder} cannot be written: {error.strerror or error}") from error
     return count
-
-
-def write_msprobe_csv(ranks: Iterable[RankSeries], folder: str) -> list[str]:
-    """Write csv files with the names and columns of msprobe's monitor, in one folder for each rank; return their paths.
-
-    Raise UsageError when one cannot be written.
-    """
-    written: list[str] = []
-    for rank in ranks:
-        own = os.path.join(folder, f"rank{rank.rank or 0}")
-        tables: _Tables = {}
-        for name in sorted(rank.names, key=lambda name: ".grad_in" in name):  # it replaces the one that arrived
-            _put(tables, rank, name)
-        try:
-            os.makedirs(own, exist_ok=True)
-            written += [_write(own, kind, table) for kind, table in tables.items()]
-        except OSError as error:
-            raise UsageError(f"{own} cannot be written: {error.strerror or error}") from error
-    return written
-
-
-def _put(tables: _Tables, rank: RankSeries, name: str) -> None:
-    for kind, own, part, column in _places(name):
-        rows = tables.setdefault(kind, {}).setdefault((own, part), {})
-        for step, value in zip(*(values.tolist() for values in rank[name])):
-            rows.setdefault(step, {})[column] = value
-
-
-def _places(name: str) -> list[tuple[str, str, str, str]]:
-    """Return the places of a series in msprobe's files: kind, name, part of the step, column."""
-    series, slot = parse(name), slot_of(name)
-    column, owner = series.statistic, series.owner
-    if slot is not None:
-        kind = "actv_grad" if slot.is_backward else "actv"
-        return [(kind, f"{slot.path}.{slot.in_cell}", slot.call, column)]
-    if series.kind == "grad":
-        both = [("grad_unreduced", owner, "", column)]
-        return both if column != "norm" else [*both, ("grad_reduced", owner, "", column)]
-    kinds = {"grad_in": "grad_reduced", "param": "param_updated", "bias": "param_updated"}
-    kind = kinds.get(series.kind) or ADAM_STATES.get(series.state, "")
-    return [(kind, owner, "", column)] if kind else []
-
-
-def _write(folder: str, kind: str, table: dict[tuple[str, str], dict[int, dict[str, float]]]) -> str:
-    steps = [step for rows in table.values() for step in rows]
-    columns = [
-        column
-        for column in ("norm", "max", "min")
-        if any(column in row for rows in table.values() for row in rows.values())
-    ]
-    parted = any(part for _, part in table)
-    header = ["vpp_stage", "name", "step", *(["micro_step"] if parted else []), *columns]
-    path = os.path.join(folder, f"{kind}_{min(steps, default=0)}-{max(steps, default=0)}.csv")
-    rows = (
-        [
-            0,
-            _alone(name, part, table),
-            step,
-            *([part] if parted else []),
-            *(_shown(row.get(column)) for column in columns),
-        ]
-        for step in sorted(set(steps))
-        for (name, part), found in table.items()
-        for row in [found.get(step)]
-        if row is not None
-    )
-    with open(path, "w", encoding="utf-8", newline="") as file:
-        write_csv(file, header, rows)
-    return path
-
-
-def _alone(name: str, part: str, table: Mapping[tuple[str, str], object]) -> str:
-    """Return a name without its number where the tensor is alone on its side of the Cell."""
-    own, _, number = name.rpartition("_")
-    return own if part and number == "0" and (f"{own}_1", part) not in table else name
-
-
-def _shown(value: float | None) -> float | str | None:
-    return "nan" if value is not None and math.isnan(value) else value

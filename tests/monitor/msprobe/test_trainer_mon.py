@@ -14,8 +14,7 @@ import pytest
 from mindspore import nn, ops
 
 from probe import SettingsError, TrainerMon, UsageError
-from probe.monitor.msprobe import training as training_module
-from probe.monitor.msprobe.measuring import DeviceOps
+from probe.monitor.numbers import DeviceNumbers, HostNumbers
 
 pytestmark = pytest.mark.medium
 
@@ -224,7 +223,7 @@ def test_on_a_device_the_rows_have_the_same_numbers(loop, tmp_path, monkeypatch)
     expected = {kind: on_host.rows(kind) for kind in kinds}
     on_host.monitor.close()
     monkeypatch.setenv("MONITOR_OUTPUT_DIR", str(tmp_path / "device"))
-    monkeypatch.setattr(training_module, "HostOps", lambda ops, eps, wait: DeviceOps(ops, eps, wait, on_cpu=True))
+    monkeypatch.setattr("probe.monitor.numbers.HostNumbers", DeviceNumbers)
     ran = loop({**ALL, "ops": OPS, "ndigits": 4}).run(3)
     ran.monitor.close()
     ran.files = lambda: sorted(tmp_path.glob("device/*-rank0-*/*.csv"))
@@ -235,6 +234,16 @@ def test_on_a_device_the_rows_have_the_same_numbers(loop, tmp_path, monkeypatch)
         for row, other in zip(rows, found):
             for op in OPS:
                 assert float(other[op]) == pytest.approx(float(row[op]), rel=1e-3, abs=2e-4), (kind, row, other)
+
+
+@pytest.mark.parametrize(("eps", "zeros"), [(0.0, 0.0), (0.5, 0.25), (1.5, 0.5)])
+def test_on_a_device_the_elements_below_eps_are_those_of_the_host(eps, zeros):
+    tensor = ms.Tensor(np.array([0, 1, -2, np.nan], np.float32))
+    numbers = DeviceNumbers(lambda: None, on_cpu=True)
+    found = numbers.several(tensor, ["zeros", "nans"], eps)
+    fetched = numbers.fetch(numbers.take())
+    assert {name: found[name].of(fetched) for name in ("zeros", "nans")} == {"zeros": zeros, "nans": 1}
+    assert HostNumbers(lambda: None, on_cpu=True).several(tensor, ["zeros"], eps)["zeros"] == zeros
 
 
 def test_alarms_are_on_the_log_and_in_anomaly_json(loop, tmp_path, caplog):
@@ -377,7 +386,7 @@ def test_an_error_of_ours_never_reaches_the_training(loop, monkeypatch):
     def fail(*args, **kwargs):
         raise ZeroDivisionError("ours")
 
-    monkeypatch.setattr("probe.monitor.msprobe.measuring.HostOps.measure", fail)
+    monkeypatch.setattr("probe.monitor.numbers.HostNumbers.several", fail)
     watched = loop(ALL).run(2)
     assert watched.losses == bare.losses
     (log,) = watched.folder.rglob("dump_error_info.log")

@@ -14,17 +14,17 @@ from typing import Any, NamedTuple
 from probe.reading.compare.distances.bounds import Distance
 from probe.reading.compare.distances.tolerance import of_dtype
 from probe.reading.compare.judging.verdicts import DIFFERS, HARD, NEAR_ZERO, Slot
+from probe.reading.dumps.entry_name import API, BACKWARD, parse
 from probe.reading.dumps.flow import content_key
 from probe.reading.dumps.values import element_count, is_tensor, real
 
 _SMALL, _HUGE = 1e-3, 1e300
 #: statistics give the least distance of an input, which may be so many times larger
 _GROWN = 10.0
-#: calls that add: their result may cancel. All backwards do
+#: APIs that add: their result may cancel. All backwards do
 _SUMS = re.compile(
-    r"[._](_*[ri]?(add|sub|matmul)_*|\w*(sum|mean|reduce|conv|matmul|dense|linear|einsum|norm|pool|average)\w*|bmm|mm|"
-    r"addn|accumulate_n|dot|inner|outer|tensoradd|biasadd|bias_add|lerp)\.\d+\.|backward|"
-    r"parameters_grad|^Cell\.|^[^.]*$",
+    r"_*[ri]?(add|sub|matmul)_*|\w*(sum|mean|reduce|conv|matmul|dense|linear|einsum|norm|pool|average)\w*|bmm|mm|"
+    r"addn|accumulate_n|dot|inner|outer|tensoradd|biasadd|bias_add|lerp",
     re.IGNORECASE,
 )
 
@@ -54,7 +54,8 @@ class Rounding:
             name: the entry's name in A.
             slots: the places with their verdicts.
         """
-        if _SUMS.search(name):
+        parts = parse(name)
+        if parts.kind != API or parts.direction == BACKWARD or _SUMS.fullmatch(parts.api):
             slots = self._without_carried(self._without_rounding(slots))
         return self._after_rounding(slots) if self._known else slots
 

@@ -1,0 +1,163 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The csv files of msprobe's monitor: TrainerMon appends each step, ``probe watch`` writes the series of a file."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import os
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, TypeVar, Union
+
+from probe.errors import UsageError
+from probe.naming import ADAM_STATES, escape_formula
+from probe.series.file import RankSeries
+from probe.series.series_name import parse, slot_of
+from probe.store import file_io
+
+
+class Name(NamedTuple):
+    """A name in a csv file.
+
+    Attributes:
+        stage: the number of the model, where several were given.
+        name: the name of a parameter or Cell.
+    """
+
+    stage: int
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.stage}:{self.name}"
+
+
+#: a number, a text, or None where there is no number
+Cell = Union[float, str, None]
+#: a name, and the number of the part of the step: "" where there is none
+Place = tuple[Name, str]
+#: of one step: place -> column -> number
+Rows = Mapping[Place, Mapping[str, Cell]]
+#: of one step: the beginning of the file's name -> its rows
+Tables = dict[str, Rows]
+Item = TypeVar("Item")
+#: the kinds of Cells
+_OF_CELLS = ("actv", "actv_grad")
+
+
+class CsvFiles:
+    """Appends the rows of steps to the files of one rank.
+
+    Args:
+        folder: their folder, which is made with the first row.
+        digits: the decimals of a number.
+        steps: the number of steps of one file.
+    """
+
+    def __init__(self, folder: str, digits: int, steps: int) -> None:
+        self._folder, self._digits, self._steps = folder, digits, steps
+
+    def write(self, step: int, tables: Tables) -> None:
+        """Append the rows of one step."""
+        first = step - step % self._steps
+        for kind, rows in tables.items():
+            path = os.path.join(file_io.make_dirs(self._folder), f"{kind}_{first}-{first + self._steps - 1}.csv")
+            file_io.append(path, _text({step: rows}, not os.path.exists(path), self._digits))
+
+
+def _text(steps: Mapping[int, Rows], has_header: bool, digits: int | None = None) -> str:
+    """Return the rows of one file or of a part of it, all with the same columns."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    parted = any(part for rows in steps.values() for _, part in rows)
+    for step, rows in steps.items():
+        for (name, part), numbers in rows.items():
+            if has_header:
+                writer.writerow(["vpp_stage", "name", "step", *(["micro_step"] if parted else []), *numbers])
+                has_header = False
+            place = [name.stage, escape_formula(name.name), step, *([part] if parted else [])]
+            writer.writerow([*place, *(_shown(number, digits) for number in numbers.values())])
+    return text.getvalue()
+
+
+def _shown(number: Cell, digits: int | None) -> Cell:
+    if not isinstance(number, float):
+        return number
+    return "nan" if math.isnan(number) else number if digits is None else round(number, digits)
+
+
+def without_lone_numbers(kind: str, rows: Mapping[Place, Item]) -> Mapping[Place, Item]:
+    """Return the rows of a kind; the number of a Cell's tensor that is alone on its side is no part of its name.
+
+    >>> list(without_lone_numbers("actv", {(Name(0, "fc.input_0"), "0"): 1}))
+    [(Name(stage=0, name='fc.input'), '0')]
+    """
+    found = {}
+    for (name, part), row in rows.items():
+        beginning, _, number = name.name.rpartition("_")
+        is_alone = number == "0" and (name._replace(name=f"{beginning}_1"), part) not in rows
+        found[name._replace(name=beginning) if is_alone else name, part] = row
+    return found if kind in _OF_CELLS else rows
+
+
+# -- the series of the monitor ----------------------------------------------------------------------------------------
+
+#: kind -> place -> step -> column -> number
+_Series = dict[str, dict[Place, dict[int, dict[str, float]]]]
+
+
+def write_msprobe_csv(ranks: Iterable[RankSeries], folder: str) -> list[str]:
+    """Write csv files with the names and columns of msprobe's monitor, in one folder for each rank.
+
+    Returns:
+        Their paths.
+
+    Raises:
+        UsageError: when one cannot be written.
+    """
+    written: list[str] = []
+    for rank in ranks:
+        own = os.path.join(folder, f"rank{rank.rank or 0}")
+        tables: _Series = {}
+        for name in sorted(rank.names, key=lambda name: ".grad_in" in name):  # it replaces the one that arrived
+            for kind, place, column in _places(name):
+                steps = tables.setdefault(kind, {}).setdefault(place, {})
+                for step, value in zip(*(values.tolist() for values in rank[name])):
+                    steps.setdefault(step, {})[column] = value
+        try:
+            os.makedirs(own, exist_ok=True)
+            written += [_write(own, kind, without_lone_numbers(kind, table)) for kind, table in tables.items()]
+        except OSError as error:
+            raise UsageError(f"{own} cannot be written: {error.strerror or error}") from error
+    return written
+
+
+def _places(name: str) -> list[tuple[str, Place, str]]:
+    """Return the places of a series in msprobe's files: kind, place, column."""
+    series, slot = parse(name), slot_of(name)
+    column, place = series.statistic, (Name(0, series.owner), "")
+    if slot is not None:
+        return [(_OF_CELLS[slot.is_backward], (Name(0, f"{slot.path}.{slot.in_cell}"), slot.call), column)]
+    if series.kind == "grad":
+        both = [("grad_unreduced", place, column)]
+        return both if column != "norm" else [*both, ("grad_reduced", place, column)]
+    kinds = {"grad_in": "grad_reduced", "param": "param_updated", "bias": "param_updated"}
+    kind = kinds.get(series.kind) or ADAM_STATES.get(series.state, "")
+    return [(kind, place, column)] if kind else []
+
+
+def _write(folder: str, kind: str, table: Mapping[Place, dict[int, dict[str, float]]]) -> str:
+    steps = sorted({step for rows in table.values() for step in rows})
+    known = {column for rows in table.values() for row in rows.values() for column in row}
+    columns = [column for column in ("norm", "max", "min") if column in known]
+    rows: dict[int, Rows] = {
+        step: {
+            place: {column: own[step].get(column) for column in columns} for place, own in table.items() if step in own
+        }
+        for step in steps
+    }
+    path = os.path.join(folder, f"{kind}_{min(steps, default=0)}-{max(steps, default=0)}.csv")
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        file.write(_text(rows, has_header=True))
+    return path
