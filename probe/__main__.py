@@ -9,8 +9,7 @@ from collections.abc import Sequence
 
 from probe import __version__
 from probe.doctor.command import add_doctor
-from probe.launch.command import add_run
-from probe.launch.command import main as run_program
+from probe.launch.command import add_run, main as run_program
 from probe.reading.commands.main import run_command
 from probe.replaying.command import add_replay
 

@@ -10,8 +10,7 @@ from collections import OrderedDict, namedtuple
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from probe.pytree import TensorTree, as_outputs, is_mapping, items_of, leaves, prune, tree_map, unflatten
 from tests.support.examples import EXAMPLES, MANY

@@ -14,8 +14,7 @@ import re
 import tempfile
 
 from probe.doctor.bench import FAILED, OK, WARNING, Bench, CheckResult
-from probe.private_names import PRIVATE_PARTS, is_between, missing_names
-from probe.private_names import TESTED as MINDSPORE
+from probe.private_names import PRIVATE_PARTS, TESTED as MINDSPORE, is_between, missing_names
 
 #: package: the first version that was tested, and the first that was not; as in pyproject.toml
 TESTED = {

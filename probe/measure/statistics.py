@@ -18,8 +18,10 @@ try:
 except ImportError:
     from zlib import crc32 as _crc32
 try:
-    from numkong import minmax as _ends  # the extra "fast": one pass, in float64
-    from numkong import moments as _moments
+    from numkong import (
+        minmax as _ends,  # the extra "fast": one pass, in float64
+        moments as _moments,
+    )
 except ImportError:
     _moments = _ends = None  # type: ignore[assignment]
 

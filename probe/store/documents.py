@@ -13,8 +13,7 @@ from typing import Any
 
 from probe.entry import Parent
 from probe.process.progress import progress
-from probe.store import file_io
-from probe.store import file_names as names
+from probe.store import file_io, file_names as names
 from probe.store.journal import Journal
 
 #: indentation in dump.json: of an entry, its keys, and the items of their values

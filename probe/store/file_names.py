@@ -9,15 +9,12 @@ from typing import Union
 
 DUMP, DEBUG, STACK, CONSTRUCT = "dump.json", "debug.json", "stack.json", "construct.json"
 ARRAYS, MAPPING, JOURNAL, ERRORS = "dump_tensor_data", "mapping.csv", "dump.journal", "dump_error_info.log"
-#: the snapshot of the run, in the folder of its first step
-RUN, RUN_LINES = "run.json", "run.jsonl"
+#: the snapshot of the run, in the folder of its first step; the folder of task monitor, and its file of each rank
+RUN, RUN_LINES, MONITOR, SERIES = "run.json", "run.jsonl", "monitor", "series.bin"
 DUMP_FILES = (DUMP, DEBUG, STACK, CONSTRUCT, ERRORS, ARRAYS, JOURNAL, RUN, RUN_LINES)
 
 #: a rank's number; None where communication was not initialised; the folder's name where it has no number
 Rank = Union[int, str, None]
-
-#: the folder of task monitor beside those of the steps, and its file of each rank
-MONITOR, SERIES = "monitor", "series.bin"
 
 #: folders above those of the steps, where a training in PyNative mode has compiled Cells
 PYNATIVE, GRAPH = TREES = ("pynative", "graph")
@@ -50,8 +47,8 @@ def number_of(name: str, *words: str) -> int | None:
     >>> number_of("step12", "step"), number_of("rank_3", "rank", "rank_"), number_of("rank", "rank")
     (12, 3, None)
     """
-    numbers = (name[len(word) :] for word in words if name.startswith(word))
-    return next((int(text) for text in numbers if text.isascii() and text.isdigit() and len(text) < 19), None)
+    ends = (name[len(word) :] for word in words if name.startswith(word))
+    return next((int(end) for end in ends if end.isascii() and end.isdigit() and len(end) < 19), None)
 
 
 def step_of(name: str) -> int | None:

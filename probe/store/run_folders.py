@@ -12,7 +12,7 @@ import shutil
 from typing import Any
 
 from probe.errors import UsageError
-from probe.store import journal
+from probe.store import file_names as names, journal
 
 
 class RunFolders:

@@ -20,8 +20,7 @@ import mindspore as ms
 import numpy as np
 import pytest
 from mindspore import Tensor, jit, mint, nn, ops
-from mindspore.ops import relu as early_relu
-from mindspore.ops import tanh as early_tanh
+from mindspore.ops import relu as early_relu, tanh as early_tanh
 
 import probe
 from probe import PrecisionDebugger

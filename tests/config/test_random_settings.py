@@ -7,8 +7,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from probe import SettingsError
 from probe.config.settings import _FOREIGN, TASK_ROWS, TOP_ROWS, Settings, load

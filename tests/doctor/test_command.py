@@ -22,8 +22,7 @@ from probe.doctor.checks import CHECKS
 from probe.doctor.runner import scrub
 from probe.private_names import PRIVATE_PARTS, TESTED
 from tests.support.pages import page
-from tests.support.paths import ROOT
-from tests.support.paths import environment as variables
+from tests.support.paths import ROOT, environment as variables
 
 NAMES = [check.name for check in CHECKS]
 

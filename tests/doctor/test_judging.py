@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from probe.doctor import counting, numbers, sharing
-from probe.doctor.bench import FAILED, OK, read_error, told
-from probe.doctor.bench import RecordedDump as Dump
+from probe.doctor.bench import FAILED, OK, RecordedDump as Dump, read_error, told
 from probe.doctor.calls import _same
 from probe.doctor.environment import is_between
 

@@ -14,9 +14,7 @@ import pytest
 from mindspore import Tensor, nn, ops
 
 from probe.launch.imports import AwaitedImport, ServedMsprobe
-from probe.launch.models import CellRole as Role
-from probe.launch.models import ModelFinder as Models
-from probe.launch.models import reached
+from probe.launch.models import CellRole as Role, ModelFinder as Models, reached
 from probe.launch.program import TOOL, _show, _trimmed
 from probe.launch.rounds import Rounds
 from probe.launch.steps import Steps

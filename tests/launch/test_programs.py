@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.launched import RUN, check, differences, dump, own, place, start
-from tests.support.launched import under_msrun as msrun
+from tests.support.launched import RUN, check, differences, dump, own, place, start, under_msrun as msrun
 from tests.support.paths import ROOT, environment
 
 pytestmark = pytest.mark.slow

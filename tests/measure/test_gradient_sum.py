@@ -9,8 +9,7 @@ import itertools
 import ml_dtypes
 import numpy as np
 import pytest
-from mindspore import Tensor, ops
-from mindspore import dtype as mstype
+from mindspore import Tensor, dtype as mstype, ops
 
 from probe.measure.gradient_sum import GradientSum
 from probe.measure.tensor_reader import TensorReader, to_numpy

@@ -8,8 +8,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from probe.measure.describe import ValueDescriber
 from probe.measure.host import HostMeasurer

@@ -8,8 +8,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from probe.errors import UsageError
 from probe.series.file import MARK, RankSeries, SeriesFile, SeriesTail, sections

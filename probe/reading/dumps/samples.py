@@ -11,8 +11,7 @@ from probe.errors import UsageError
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import parse
 from probe.reading.dumps.folders import DumpFolder
-from probe.reading.dumps.updates import is_update
-from probe.reading.dumps.updates import series as series_of
+from probe.reading.dumps.updates import is_update, series as series_of
 from probe.reading.dumps.values import NUMBERS, Record, element_count, real
 from probe.reading.dumps.work import HERE, Workers, run_units
 from probe.series.looks import Point

@@ -10,8 +10,7 @@ from typing import NamedTuple
 from probe.errors import UsageError
 from probe.reading.compare.answer.comparison import Request, pair_folders
 from probe.reading.dumps.query import folders
-from probe.reading.dumps.run import Run
-from probe.reading.dumps.run import open as open_run
+from probe.reading.dumps.run import Run, open as open_run
 from probe.reading.dumps.work import Workers, run_units
 from probe.reading.report.content import Content, ContentMaker
 from probe.reading.report.page import write

@@ -12,13 +12,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from mindspore import Tensor, nn
-
-from probe.monitor.msprobe.alerts import Alerts
 from probe.monitor.msprobe.cell_rows import CellRows
-from probe.monitor.msprobe.config import AlertRule, TrainerConfig
 from probe.monitor.msprobe.csv_files import CsvFiles
 from probe.monitor.msprobe.measuring import HostOps
 from probe.monitor.msprobe.names import Name, chosen_cells, chosen_parameters, shortened
+
+from probe.monitor.msprobe.alerts import Alerts
+from probe.monitor.msprobe.config import AlertRule, TrainerConfig
 from probe.store.error_log import ErrorLog
 
 TURBULENCE, NAN = AlertRule("AnomalyTurbulence", 0.5), AlertRule("AnomalyNan", None)

@@ -9,8 +9,7 @@ import struct
 import zlib
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING

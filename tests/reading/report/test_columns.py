@@ -12,16 +12,14 @@ import re
 from array import array
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from probe.findings.sentence import say
 from probe.reading.compare.distances.bounds import Distance
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
 from probe.reading.compare.judging.verdicts import Slot
 from probe.reading.compare.pairing.alignment import Pair
-from probe.reading.report import merge
-from probe.reading.report import part as kinds
+from probe.reading.report import merge, part as kinds
 from probe.reading.report.columns import MISSING_DOUBLE, MISSING_SINGLE, doubled, joined, packed, single
 from probe.reading.report.content import ContentMaker
 from probe.reading.report.merge import Merged

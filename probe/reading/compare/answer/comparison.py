@@ -21,8 +21,7 @@ from probe.reading.compare.origins.unit_summary import UnitSummary
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.query import folders
-from probe.reading.dumps.run import Run
-from probe.reading.dumps.run import open as open_run
+from probe.reading.dumps.run import Run, open as open_run
 from probe.reading.dumps.work import HERE, Workers, run_units
 
 #: one side of a comparison: a path, a run or one dump

@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import copy
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from probe.reading.compare.pairing.alignment import NONE, Alignment
 from tests.reading.builders import calls, dump, named
