@@ -7,7 +7,8 @@ from __future__ import annotations
 import os
 from typing import Union
 
-DUMP, DEBUG, STACK, CONSTRUCT = "dump.json", "debug.json", "stack.json", "construct.json"
+#: the documents, and the end of the name of a file that is being written beside its place
+DUMP, DEBUG, STACK, CONSTRUCT, TEMP_SUFFIX = "dump.json", "debug.json", "stack.json", "construct.json", ".tmp"
 ARRAYS, MAPPING, JOURNAL, ERRORS = "dump_tensor_data", "mapping.csv", "dump.journal", "dump_error_info.log"
 #: the snapshot of the run, in the folder of its first step; the folder of task monitor, and its file of each rank
 RUN, RUN_LINES, MONITOR, SERIES = "run.json", "run.jsonl", "monitor", "series.bin"
@@ -18,9 +19,6 @@ Rank = Union[int, str, None]
 
 #: folders above those of the steps, where a training in PyNative mode has compiled Cells
 PYNATIVE, GRAPH = TREES = ("pynative", "graph")
-
-#: how the name of a file ends that is being written beside its place
-TEMP_SUFFIX = ".tmp"
 
 
 def rank_name(rank: int | None) -> str:
