@@ -16,12 +16,15 @@ from probe.monitor.step_values import Row
 from probe.monitor.training_hooks import TrainingHooks
 from probe.store.error_log import ErrorLog
 
-KINDS = {"host": lambda: HostNumbers(lambda: None), "device": lambda: DeviceNumbers(lambda: None, on_cpu=True)}
+KINDS = {
+    "host": lambda: HostNumbers(lambda: None, on_cpu=True),
+    "device": lambda: DeviceNumbers(lambda: None, on_cpu=True),
+}
 
 
 def number(numbers, value):
     """Return a number, which may still have to be fetched."""
-    return Row({"x": value}, {}, numbers.take()).finish(numbers)["x"]
+    return Row({"x": value}, {}, []).finish(numbers.fetch(numbers.take()))["x"]
 
 
 @pytest.mark.parametrize("size", [1e-30, 1e-22, 1.0, 1e18, 1e25])
@@ -62,23 +65,19 @@ NAN = math.nan
 )  # fmt: skip
 def test_a_gradient_that_enters_changed_has_a_series_of_its_own(arrived, entered, told):
     values = {} if arrived is None else {"w.grad": arrived}
-    found = Row(values, {"optimizer": {"w": entered}}, []).finish(KINDS["host"]())
+    found = Row(values, {"optimizer": {"w": entered}}, []).finish([])
     assert ("w.grad_in" in found) is told
     assert found["w.grad"] == pytest.approx(entered if arrived is None else arrived, nan_ok=True)
 
 
 def test_the_global_norm_is_that_of_each_optimizer():
-    found = Row({}, {"one": {"a": 3.0, "b": 4.0}, "two": {"c": 2.0}}, []).finish(KINDS["host"]())
+    found = Row({}, {"one": {"a": 3.0, "b": 4.0}, "two": {"c": 2.0}}, []).finish([])
     assert (found["one.global_norm"], found["two.global_norm"]) == (5.0, 2.0)
 
 
 def test_numbers_on_the_device_are_taken_by_their_places():
-    class Fetched(HostNumbers):
-        def fetch(self, scalars):
-            return [9.0, 2.0]
-
     row = Row({"a": Later(1, False), "b": Later(0, True)}, {}, [object(), object()])
-    assert row.finish(Fetched(lambda: None)) == {"a": 2.0, "b": 3.0}
+    assert row.finish([9.0, 2.0]) == {"a": 2.0, "b": 3.0}
 
 
 @pytest.fixture

@@ -12,16 +12,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from mindspore import Tensor, nn
-from probe.monitor.msprobe.cell_rows import CellRows
-from probe.monitor.msprobe.csv_files import CsvFiles
-from probe.monitor.msprobe.measuring import HostOps
-from probe.monitor.msprobe.names import Name, chosen_cells, chosen_parameters, shortened
 
 from probe.monitor.msprobe.alerts import Alerts
-from probe.monitor.msprobe.config import AlertRule, TrainerConfig
+from probe.monitor.msprobe.config import TrainerConfig
+from probe.monitor.msprobe.parts import chosen_cells, chosen_parameters, shortened
+from probe.monitor.msprobe.values import TrainerValues
+from probe.monitor.numbers import HostNumbers
+from probe.series.msprobe_csv import CsvFiles, Name
+from probe.series.series_name import slot_of
 from probe.store.error_log import ErrorLog
 
-TURBULENCE, NAN = AlertRule("AnomalyTurbulence", 0.5), AlertRule("AnomalyNan", None)
+TURBULENCE = "AnomalyTurbulence", 0.5
 NAME = Name(0, "layers.0.weight")
 
 
@@ -29,7 +30,7 @@ def alarms(folder, values, op="mean", rules=(TURBULENCE,)):
     """Return the steps in which numbers of one series gave an alarm."""
     alerts = Alerts(rules, str(folder), 3)
     for step, value in enumerate(values):
-        alerts.look("grad_reduced", NAME, "", {op: value}, step, 0)
+        alerts.look(step, {"grad_reduced": {(NAME, ""): {op: value}}})
     path = folder / "rank3" / "anomaly.json"
     return [item["step"] for item in json.loads(path.read_text()).values()] if path.exists() else []
 
@@ -51,7 +52,7 @@ def test_a_number_far_above_its_mean_of_before_is_an_alarm(tmp_path, values, op,
     [(None, [1.0, math.nan, 1e30], [1]), (10.0, [1.0, -11.0, 10.0, math.nan], [1, 3])],
 )
 def test_nan_and_numbers_beyond_a_threshold_are_an_alarm(tmp_path, threshold, values, steps):
-    assert alarms(tmp_path, values, "max", (AlertRule("AnomalyNan", threshold),)) == steps
+    assert alarms(tmp_path, values, "max", (("AnomalyNan", threshold),)) == steps
 
 
 class Block(nn.Cell):
@@ -122,31 +123,26 @@ def test_a_name_without_what_wraps_the_model(name, short):
     ("accumulated", "parts"), [(1, ["0", "0", "0", "0"]), (2, ["0", "1", "0", "1"]), (4, ["0", "1", "2", "3"])]
 )
 def test_calls_of_a_cell_belong_to_the_parts_of_a_step(tmp_path, accumulated, parts):
-    net, seen = nn.Dense(2, 2), []
+    net = nn.Dense(2, 2)
     net.set_train()
     watched = SimpleNamespace(models=[net], accumulated=accumulated)
-    rows = CellRows(
-        TrainerConfig(xy_distribution=True),
-        watched,
-        chosen_cells([net], [], True),
-        ErrorLog(str(tmp_path), set()),
-        str(tmp_path),
+    numbers, errors = HostNumbers(lambda: None, on_cpu=True), ErrorLog(str(tmp_path), set())
+    values = TrainerValues(
+        TrainerConfig(ops=["norm"]), watched, {}, {"Cell.Dense": (Name(0, "fc"), net)}, numbers, errors
     )
     for _ in range(2):
-        rows.begin(lambda kind, name, tensor, part: seen.append((kind, name.name.rpartition(".")[2], part)))
-        for _ in range(4):
-            net(Tensor(np.ones((1, 2), np.float32)))
-        rows.end()
-    assert [part for kind, side, part in seen if side.startswith("input")] == parts * 2
-    assert {kind for kind, *_ in seen} == {"actv"}
+        values.is_on, seen = True, []
+        for call in range(4):
+            values.note_cell(slot_of(f"Cell.Dense.forward.{call}.input.0"), Tensor(np.ones((1, 2), np.float32)))
+            seen += [part for (_, part) in values._tables["actv"]][len(seen) :]
+        assert sorted({part for _, part in values.end().tables["actv"]}) == sorted(set(parts))
 
 
 def test_rows_of_several_steps_are_in_one_file(tmp_path):
-    files = CsvFiles(str(tmp_path / "made"), ["norm"], 3, 2)
+    files = CsvFiles(str(tmp_path / "made"), 3, 2)
     for step in range(3):
-        files.write(
-            "grad", step, {(NAME, ""): [1.23456 + step], (NAME, "1"): [math.nan]} if step else {(NAME, ""): [1.0]}
-        )
+        rows = {(NAME, ""): {"norm": 1.23456 + step}, (NAME, "1"): {"norm": math.nan}}
+        files.write(step, {"grad": rows if step else {(NAME, ""): {"norm": 1.0}}})
     assert sorted(path.name for path in (tmp_path / "made").iterdir()) == ["grad_0-1.csv", "grad_2-3.csv"]
     with open(tmp_path / "made" / "grad_2-3.csv") as file:
         found = list(csv.reader(file))
@@ -155,6 +151,7 @@ def test_rows_of_several_steps_are_in_one_file(tmp_path):
 
 
 def test_zeros_are_the_part_of_the_elements_below_eps():
-    ops = HostOps(["zeros", "nans", "max", "shape"], 1e-3, lambda: None)
-    found = ops.measure(Tensor(np.array([[0.0, 1e-4], [-1e-4, 2.0]], np.float32)))
-    assert found == [0.75, 0.0, 2.0, "(2, 2)"]
+    numbers = HostNumbers(lambda: None, on_cpu=True)
+    tensor = Tensor(np.array([[0.0, 1e-4], [-1e-4, 2.0]], np.float32))
+    found = numbers.several(tensor, ["zeros", "nans", "max"], 1e-3)
+    assert (found["zeros"], found["nans"], found["max"]) == (0.75, 0.0, 2.0)
