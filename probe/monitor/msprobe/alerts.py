@@ -48,7 +48,7 @@ class Alerts:
             for op, value in row.items():
                 text = self._judge(tag, op, value, step) if isinstance(value, float) else ""
                 if text and self._folder and len(self._found) < _MOST:
-                    self._found[f"{tag}_step_{step}_call_{call}"] = {
+                    self._found["_".join((tag, "step", str(step), "call", str(call)))] = {
                         "rank": self._rank, "step": step, "micro_step": 0, "pp_stage": 0, "vpp_stage": name.stage,
                         "call_id": call, "tag_name": tag, "message": text, "group_mates": [self._rank],
                     }  # fmt: skip
