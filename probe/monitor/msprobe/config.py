@@ -105,7 +105,7 @@ def _format(key: str, value: Any) -> str:
 
 
 _ROWS: Mapping[str, Callable[[str, Any], Any]] = {
-    **{key: validators.boolean for key, value in TrainerConfig._field_defaults.items() if value is False},
+    **{key: validators.boolean for key, value in zip(TrainerConfig._fields, TrainerConfig()) if value is False},
     "targets": lambda key, value: tuple(filter(None, validators.mapping(key, value))),
     "ops": _ops, "start_step": _whole(0, 10**9), "step_interval": _whole(1, 10**9),
     "collect_times": _whole(0, 10**9), "step_count_per_record": _whole(1, 10**6),
