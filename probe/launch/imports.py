@@ -91,7 +91,9 @@ class ServedMsprobe:
                 has no such name.
         """
         top, _, below = name.partition(".")
-        if top != _TOP or (below and getattr(sys.modules[top].__spec__, "loader", None) is not self):
+        if top != _TOP or (
+            below and getattr(getattr(sys.modules.get(top), "__spec__", None), "loader", None) is not self
+        ):
             return None  # of another package, or of an msprobe that is installed
         if not any(f"{home}.".startswith(f"{name}.") for home in _HOMES):
             raise ImportError(_refusal(*name.rsplit(".", 1)))

@@ -7,6 +7,7 @@ from __future__ import annotations
 import gc
 import sys
 import types
+from types import SimpleNamespace
 
 import mindspore as ms
 import numpy as np
@@ -292,8 +293,13 @@ def test_an_msprobe_that_is_installed_is_hidden_only_on_demand(monkeypatch, is_f
     served = ServedMsprobe(lambda: int, is_forced)
     served.install()
     assert sys.meta_path == ([served, "Python's"] if is_forced else ["Python's", served])
-    assert served.find_spec("msprobe.other") is None
+    assert served.find_spec("other.mindspore") is None
+    monkeypatch.setitem(sys.modules, "msprobe", SimpleNamespace(__spec__=served.find_spec("msprobe")))
     assert served.find_spec("msprobe.mindspore").loader is served
+    with pytest.raises(ImportError, match="has no other"):
+        served.find_spec("msprobe.other")
+    monkeypatch.setitem(sys.modules, "msprobe", SimpleNamespace(__spec__=None))
+    assert served.find_spec("msprobe.other") is None
 
 
 def failing(path):

@@ -75,7 +75,7 @@ def test_packages_are_told_by_the_names_of_folders(tmp_path, monkeypatch):
 
 
 def test_a_secret_is_cut_wherever_its_name_stands_above_it():
-    given = {"secret": {"deep": [1, 2]}, "tokens": {"max_tokens": 512}, "auth": {"password": 7, "name": "x"}}
+    given = {"secret": {"deep": [1, 2]}, "tokens": {"max_tokens": 512}, "login": {"password": 7, "name": "x"}}
     assert to_json(given) == {
-        "secret": {"deep": [CUT, CUT]}, "tokens": {"max_tokens": 512}, "auth": {"password": CUT, "name": "x"},
+        "secret": {"deep": [CUT, CUT]}, "tokens": {"max_tokens": 512}, "login": {"password": CUT, "name": "x"},
     }  # fmt: skip
