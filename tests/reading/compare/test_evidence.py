@@ -1,0 +1,214 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Exact evidence comes before any tolerance: real trainings with one change, and what is told of it."""
+
+from __future__ import annotations
+
+import json
+
+import mindspore as ms
+import numpy as np
+import pytest
+from mindspore import nn, ops
+
+import probe
+from tests.reading.builders import forward, tensor, write
+
+pytestmark = pytest.mark.medium
+MODES = ("statistics", "md5", "tensor")
+
+
+@pytest.fixture
+def both(tmp_path):
+    """Record run(False, debugger) and run(True, debugger), and compare them."""
+
+    def compare(run, mode="md5", **more):
+        task = "tensor" if mode == "tensor" else "statistics"
+        settings = {"task": task, "level": "mix", "dump_path": "x", "quiet": True, **more}
+        settings[task] = {"summary_mode": "md5"} if mode == "md5" else {}
+        (tmp_path / "config.json").write_text(json.dumps(settings))
+        for bad in (False, True):
+            probe.seed_all(1)
+            folder = str(tmp_path / ("bad" if bad else "good"))
+            run(bad, probe.PrecisionDebugger(config_path=str(tmp_path / "config.json"), dump_path=folder))
+        return probe.compare(tmp_path / "good", tmp_path / "bad")
+
+    return compare
+
+
+def once(net, debugger, *inputs):
+    debugger.start(net)
+    net(*inputs)
+    debugger.stop()
+    debugger.step()
+
+
+class Positions(nn.Cell):
+    def __init__(self, kind):
+        super().__init__()
+        self.kind, self.weight = kind, ms.Parameter(ms.Tensor(np.ones((8, 3), np.float32)), name="weight")
+
+    def construct(self, place):
+        place = place.astype(self.kind)
+        rates = ms.Tensor(np.linspace(0.1, 1, 8).astype(np.float32))
+        return ops.matmul(ops.cos(ops.outer(place.astype(ms.float32), rates)), self.weight)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_cast_is_named_and_not_its_consumer(both, mode):
+    def run(bad, debugger):
+        once(Positions(ms.float16 if bad else ms.float32), debugger, ms.Tensor(np.arange(2100, 2124), ms.int32))
+
+    found = both(run, mode)
+    assert (found.first.kind, found.first.name, found.first.place) == ("argument", "Tensor.to.0.forward", "input.1")
+
+
+class Missing(nn.Cell):
+    def construct(self, a, b, bad):
+        if not bad:
+            b = b.reshape(-1, 1)
+        return (a - b).mean()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_missing_reshape_is_named_in_every_mode(both, mode):
+    def run(bad, debugger):
+        a, b = np.arange(4, dtype=np.float32)[:, None], np.array([3, 1, 0, 2], np.float32)
+        once(Missing(), debugger, ms.Tensor(a), ms.Tensor(b), bad)
+
+    found = both(run, mode)
+    assert (found.first.kind, found.first.name) == ("calls", "Tensor.reshape.0.forward")
+    assert "only A has" in found.first.sentence
+
+
+class Tiny(nn.Cell):
+    def __init__(self, epsilon):
+        super().__init__()
+        self.epsilon = epsilon
+
+    def construct(self, x):
+        return ops.mul(ops.rsqrt(ops.square(x) + self.epsilon), 3.0)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_argument_counts_however_small_its_effect(both, mode):
+    def run(bad, debugger):
+        once(Tiny(2e-6 if bad else 1e-6), debugger, ms.Tensor(np.linspace(1, 2, 8).astype(np.float32)))
+
+    found = both(run, mode)
+    assert found.status == 1
+    assert (found.first.kind, found.first.name) == ("argument", "Tensor.__add__.0.forward")
+
+
+class Amplified(nn.Cell):
+    def construct(self, x, y):
+        return ops.cos(x), ops.softmax(y)
+
+
+def test_a_difference_that_a_call_has_made_large_is_no_rounding(both):
+    def run(bad, debugger):
+        rng = np.random.default_rng(0)
+        x, y = np.arange(100000, 100024).astype(np.float32), rng.uniform(1e5, 100030, (4, 8)).astype(np.float32)
+        half = np.float32(0.5)
+        if bad:
+            x, y = x + half, y + (rng.random((4, 8)) > 0.5).astype(np.float32) * half
+        once(Amplified(), debugger, ms.Tensor(x), ms.Tensor(y))
+
+    found = both(run, "tensor")
+    assert found.status == 1
+    far = [row for row in found.table() if row["rel_l2"] and row["rel_l2"] > 0.1]
+    assert far and {row["verdict"] for row in far} == {"differs"}
+    assert found.first.kind == "data"
+
+
+def train(net, optimizer, debugger, between=lambda step: None):
+    gradient = ms.value_and_grad(lambda x: (net(x) ** 2).mean(), None, optimizer.parameters)
+    for step in range(2):
+        debugger.start(net)
+        optimizer(gradient(ms.Tensor(np.random.default_rng(step).normal(size=(8, 4)).astype(np.float32)))[1])
+        debugger.stop()
+        debugger.step()
+        between(step)
+
+
+def test_where_recorded_results_agree_a_parameter_has_changed_after_them(both):
+    def run(bad, debugger):
+        net = Summed()
+
+        def between(step):
+            if bad and step == 0:
+                net.fc.weight.set_data(net.fc.weight.value() * 0.5)
+
+        train(net, nn.Adam(net.trainable_params(), 0.01), debugger, between)
+
+    first = both(run, optimizer="states").first
+    assert (first.kind, first.step) == ("parameter", 1)
+    assert "it changed between the optimizer and the next forward" in first.sentence
+    assert "was its state reset" not in first.sentence
+
+
+def test_another_class_of_optimizer_is_named_as_such(both):
+    def run(bad, debugger):
+        net = nn.Dense(4, 4)
+        kind = nn.Adam if bad else nn.AdamWeightDecay
+        train(net, kind(net.trainable_params(), 0.01, eps=1e-8), debugger)
+
+    first = both(run, optimizer="states").first
+    assert first.kind == "optimizer"
+    assert first.sentence.startswith("the optimizer is AdamWeightDecay in A, Adam in B")
+
+
+class Summed(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Dense(4, 3)
+
+    def construct(self, x):
+        return self.fc(x)
+
+
+def test_a_second_output_that_is_differentiated_is_told_by_what_it_adds(both):
+    def run(bad, debugger):
+        net = Summed()
+        labels = ms.Tensor([0, 1], ms.int32)
+
+        def forward(x):
+            logits = net(x)
+            loss = ops.cross_entropy(logits, labels)
+            return (loss, logits) if bad else (loss, ops.stop_gradient(logits))
+
+        gradient = ms.grad(forward, None, net.trainable_params())
+        debugger.start(net)
+        gradient(ms.Tensor(np.ones((2, 4), np.float32)))
+        debugger.stop()
+        debugger.step()
+
+    found = both(run)
+    said = " ".join(origin.sentence for origin in found.origins)
+    assert "has 1 more in B: is a second output differentiated?" in said or "stop_gradient" in said
+
+
+def module(name, weight, number):
+    given, made = tensor(norm=1.0), tensor(norm=2.0)
+    gradient = f"{name}.parameters_grad{number}"
+    return {
+        f"{name}.forward.0": {**forward([given], [made]), "parameters": {"weight": tensor(norm=3.0)}},
+        gradient: {"weight": [weight]},
+        f"{name}.backward.0": {"input": [tensor(norm=5.0)], "output": [tensor(norm=6.0)]},
+    }
+
+
+@pytest.mark.parametrize(("left", "right"), [("", ".0"), (".2", ".0"), (".0", "")])
+def test_gradients_of_parameters_are_paired_whatever_number_their_recorder_writes(tmp_path, left, right):
+    for side, number in (("a", left), ("b", right)):
+        write(tmp_path / side / "step2" / "rank0", module("Cell.fc.Dense", tensor(norm=4.0), number))
+    found = probe.compare(tmp_path / "a", tmp_path / "b")
+    assert found.ok, found
+    assert found.only_a == found.only_b == []
+
+
+def test_a_gradient_that_differs_is_named_whatever_its_number(tmp_path):
+    for side, number, weight in (("a", "", tensor(norm=4.0)), ("b", ".7", tensor(norm=9.0))):
+        write(tmp_path / side / "step2" / "rank0", module("Cell.fc.Dense", weight, number))
+    first = probe.compare(tmp_path / "a", tmp_path / "b").first
+    assert (first.kind, first.name) == ("gradient", "Cell.fc.Dense.parameters_grad.7")
