@@ -202,12 +202,7 @@ def gradient_watcher(report: Any, place: int, code: int) -> Any:
 
 
 def gradient_link(mark: Any, bprop: Callable[..., Any]) -> Any:
-    """Return an operator (tensor, any tensor) that returns its first input, and has this backward.
-
-    Args:
-        mark: tells it from others: MindSpore shares what it derives from equal operators.
-        bprop: its backward.
-    """
+    """Return an operator (tensor, any tensor) -> the first; ``bprop`` is its backward, ``mark`` tells it from others."""
     from mindspore import ops
 
     class Link(ops.Primitive):
@@ -215,7 +210,7 @@ def gradient_link(mark: Any, bprop: Callable[..., Any]) -> Any:
 
         def __init__(self):
             super().__init__("Depend")
-            self.add_prim_attr("probe_mark", mark)
+            self.add_prim_attr("probe_mark", mark)  # MindSpore shares what it derives from equal operators
 
         def get_bprop(self):
             return bprop
