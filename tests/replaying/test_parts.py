@@ -108,7 +108,7 @@ class Calls:
         return CallDescription(key, args, **{**known, **more})
 
     def evaluate(self, function, *arguments, **more):
-        return Evaluation(function, None, self.call(*arguments, **more), self.load).judge()
+        return Evaluation(Maker(function, None, self.call(*arguments, **more), self.load, "")).judge()
 
 
 @pytest.mark.parametrize(("key", "said"), [("Functional.abs", "worse than expected"), ("Functional.own", "ok")])
