@@ -202,7 +202,7 @@ def gradient_watcher(report: Any, place: int, code: int) -> Any:
 
 
 def gradient_link(mark: Any, bprop: Callable[..., Any]) -> Any:
-    """Return an operator (tensor, any tensor) -> the first, with the backward ``bprop``; ``mark`` tells it from others."""
+    """Return an operator (tensor, any tensor) -> the first, with the backward ``bprop``; ``mark`` is its own."""
     from mindspore import ops
 
     class Link(ops.Primitive):
