@@ -94,10 +94,11 @@ class Watch(HookGroup):
         else:
             if self._rounds.has_several and model.training and not steps.is_open:
                 steps.begin()
+                is_new = True
             if steps.is_open:
-                is_new = steps.adopt(model)
+                is_new |= steps.adopt(model)
         here.in_model = True
-        try:  # a model that is new to the debugger goes through its hooks
+        try:  # a model goes through hooks that were not there when its call began
             result = type(model).__call__(model, *args, **kwargs) if is_new else original(model, *args, **kwargs)
         finally:
             here.in_model = False

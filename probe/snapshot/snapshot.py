@@ -50,6 +50,9 @@ class Snapshot:
         self._waiting: list[dict[str, Any]] = []
         self._optimizers: set[int] = set()
         self._surroundings: Surroundings | None = None
+        #: what run.json says, and the Cells in it, until the first step ends
+        self._found: dict[str, Any] = {}
+        self._cells: set[int] = set()
 
     def prepare(self) -> None:
         """Read what no training changes, before the training. If it fails, ``begin`` reports it."""
@@ -68,37 +71,56 @@ class Snapshot:
         """
         queue, folder = recorder.queue, recorder.writer.folder
         if queue is self._queue():
+            if self._found:
+                self._complete(list(cells))
             return
         self._queue, self._read, self._step, self.wants_inputs = weakref.ref(queue), read, step, True
         root = os.path.dirname(os.path.dirname(folder))
         if self._folder.startswith(f"{root}{os.sep}") and os.path.exists(os.path.join(self._folder, layout.RUN)):
             return
-        self._folder, cells = "", list(cells)
-        found = {
-            **header(), **(self._surroundings or Surroundings()).now(), "first_step": step, "dump_path": root,
-            "cells": [[path, type(cell).__name__] for path, cell in cells], "cell_values": _values(cells),
-            "parameters": self._parameters(cells),
-        }  # fmt: skip
+        self._folder = ""
+        found = {**header(), **(self._surroundings or Surroundings()).now(), "first_step": step, "dump_path": root}
         file_io.make_dirs(folder)
         file_io.write(os.path.join(folder, layout.RUN_LINES))  # another run's lines go
-        with file_io.atomic_write(os.path.join(folder, layout.RUN)) as file:
-            file.write(self._text(found))
-        self._folder = folder
+        self._write_run(folder, found, list(cells))
+        self._folder, self._found = folder, found
         self._optimizers.clear()
         for note in self._notes:
             self._append({"note": note})
 
-    def _parameters(self, cells: Cells) -> dict[str, Any]:
-        """Return a description of each parameter, by its name in a checkpoint."""
+    def _complete(self, cells: list[tuple[str, Any]]) -> None:
+        """Write run.json again if the model was not known, or not all of it: `probe run` finds it by its call."""
+        if self._cells < {id(cell) for _, cell in cells} or not self._found["parameters"]:
+            self._write_run(self._folder, self._found, cells)
+
+    def _write_run(self, folder: str, found: dict[str, Any], cells: list[tuple[str, Any]]) -> None:
+        """Write run.json. Parameters that it has already keep the values that they had then."""
+        found["cells"] = [[path, type(cell).__name__] for path, cell in cells]
+        found["cell_values"] = _values(cells)
+        found["parameters"] = self._parameters(cells, found.get("parameters", {}))
+        with file_io.atomic_write(os.path.join(folder, layout.RUN)) as file:
+            file.write(self._text(found))
+        self._cells = {id(cell) for _, cell in cells}
+
+    def _parameters(self, cells: Cells, known: dict[str, Any]) -> dict[str, Any]:
+        """Return a description of each parameter, by its name in a checkpoint.
+
+        Args:
+            cells: the Cells with their paths.
+            known: an earlier answer, whose values are kept.
+        """
         found: dict[str, Any] = {}
         for path, cell in cells:
             for parameter in cell._params.values():
                 if parameter is not None and parameter.name not in found:
-                    is_made = not getattr(parameter, "has_init", False)
-                    values = self._tensor(parameter, parameter.name) if is_made else {"shape": list(parameter.shape)}
-                    known = {"cell": path, "trainable": bool(parameter.requires_grad), "values": values}
-                    found[parameter.name] = known
-        return found
+                    name, trainable = parameter.name, bool(parameter.requires_grad)
+                    values = known[name]["values"] if name in known else self._described(parameter)
+                    found[name] = {"cell": path, "trainable": trainable, "values": values}
+        return {**known, **found}
+
+    def _described(self, parameter: Any) -> Any:
+        is_made = not getattr(parameter, "has_init", False)
+        return self._tensor(parameter, parameter.name) if is_made else {"shape": list(parameter.shape)}
 
     def _tensor(self, tensor: Any, place: str) -> Any:
         """Return dtype, shape and checksums of a tensor; where it cannot be read now, its record."""
@@ -156,6 +178,7 @@ class Snapshot:
 
     def end_step(self) -> None:
         """Write what waited for the device."""
+        self._found = {}
         waiting, self._waiting = self._waiting, []
         for line in waiting:
             self._write(line)

@@ -64,6 +64,17 @@ def dump(folder):
     return found
 
 
+def circumstances(folder):
+    """Return model, parameters and lines of each snapshot of a dump by its folder."""
+    found = {}
+    for path in sorted(Path(folder, "dump").rglob("run.json")):
+        document = json.loads(path.read_text("utf-8"))
+        kept = {key: document[key] for key in ("first_step", "cells", "cell_values", "parameters")}
+        lines = path.with_name("run.jsonl").read_text("utf-8").splitlines()
+        found[path.parent.relative_to(folder).as_posix()] = (kept, lines)
+    return found
+
+
 def differences(expected, found):
     """Return in words how two dumps differ."""
     told = [f"{path}: only one dump has it" for path in sorted(expected.keys() ^ found.keys())]
@@ -91,6 +102,7 @@ def check(words, folder, options=()):
     assert launched == bare
     expected, found = dump(lines), dump(run)
     assert differences(expected, found) == []
+    assert circumstances(run) == circumstances(lines)
     return found
 
 
