@@ -11,12 +11,11 @@ from collections.abc import Callable, Mapping
 
 from probe.monitor.neighbour import Neighbour
 from probe.series.online_rules import Alarm, OnlineRules
-from probe.store import file_io
+from probe.store import file_io, layout
 from probe.store.error_log import ErrorLog
 
 _log = logging.getLogger("probe")
 
-NAME = "alarms.jsonl"
 #: takes an alarm
 AlarmFunction = Callable[[Alarm], object]
 
@@ -48,7 +47,7 @@ class Alarms:
         for alarm in found:
             with self._errors.guard("writing an alarm"):
                 file_io.make_dirs(self._folder)
-                file_io.append(os.path.join(self._folder, NAME), json.dumps(alarm.to_dict()) + "\n")
+                file_io.append(os.path.join(self._folder, layout.ALARMS), json.dumps(alarm.to_dict()) + "\n")
             if self.function is not None:
                 with self._errors.guard("the function given to on_alarm()"):
                     self.function(alarm)

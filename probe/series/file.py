@@ -168,6 +168,17 @@ def table(content: bytes, section: Section) -> Any:
     return np.frombuffer(content, "<f4", section.rows * count, section.start).reshape(section.rows, count)
 
 
+def last_step(path: str) -> int:
+    """Return the highest step of a file; -1 if it has none, or cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            content = file.read()
+        found = [table(content, section)[:, 0] for section in sections(content) if section.rows]
+    except (OSError, ValueError):
+        return -1
+    return max((int(steps[np.isfinite(steps)].max(initial=-1)) for steps in found), default=-1)
+
+
 class SeriesTail:
     """Follows a file that another process writes: each call returns the rows that came since the last.
 

@@ -16,8 +16,12 @@ DUMP_FILES = (DUMP, DEBUG, STACK, CONSTRUCT, ERRORS, ARRAYS, JOURNAL, RUN, RUN_L
 #: a rank's number; None where communication was not initialised; the folder's name where it has no number
 Rank = Union[int, str, None]
 
-#: the folder of task monitor beside those of the steps, and its file of each rank
-MONITOR, SERIES = "monitor", "series.bin"
+#: the folder of task monitor beside those of the steps, and its files of each rank
+MONITOR, SERIES, ALARMS = "monitor", "series.bin", "alarms.jsonl"
+MONITOR_FILES = (SERIES, ALARMS, ERRORS)
+
+#: describes a kernel dump of this tool, in the folder of its rank
+KERNEL_RUN = "kernel_run.json"
 
 #: folders above those of the steps, where a training in PyNative mode has compiled Cells
 PYNATIVE, GRAPH = TREES = ("pynative", "graph")
@@ -42,3 +46,14 @@ def rank_folder(dump_path: str, step: int | str, name: str) -> str:
     '/d/step3/rank0'
     """
     return os.path.join(dump_path, f"step{step}", name)
+
+
+def kernel_folders(dump_path: str, name: str) -> list[str]:
+    """Return the folders in which MindSpore writes the kernels of a rank: on CPU it gives every rank the number 0.
+
+    >>> kernel_folders("/d", "rank3"), kernel_folders("/d", "rank")
+    (['/d/rank_3', '/d/rank3/rank_0'], ['/d/rank_0'])
+    """
+    number = name[len("rank") :]
+    own = [os.path.join(dump_path, name, "rank_0")] if number else []
+    return [os.path.join(dump_path, f"rank_{number or 0}"), *own]

@@ -50,7 +50,11 @@ def check(folder):
         ),
         ("reading/dumps/load.py", "import mindspore", "probe.reading is not allowed to import mindspore"),
         ("store/arrays.py", "from probe.config import settings", "probe.store.arrays -> probe.config.settings"),
-        ("reading/dumps/load.py", "import probe.replaying.judging", "probe.reading.dumps.load -> probe.replaying.judging"),
+        (
+            "reading/dumps/load.py",
+            "import probe.replaying.judging",
+            "probe.reading.dumps.load -> probe.replaying.judging",
+        ),
         (
             "capture/patches.py",
             "import probe.capture.autograd.nodes",
