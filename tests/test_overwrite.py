@@ -163,7 +163,7 @@ def test_trainer_mon_writes_into_a_folder_of_each_run_and_has_nothing_to_replace
         optimizer = nn.SGD(net.trainable_params(), 0.01)
         monitor = TrainerMon(str(config))
         monitor.set_monitor(net, optimizer)
-        _, gradients = ms.value_and_grad(lambda x: net(x).sum(), None, optimizer.parameters)(Tensor(X))
+        _, gradients = ms.value_and_grad(net, None, optimizer.parameters)(Tensor(X))
         optimizer(gradients)
         PrecisionDebugger.close()
     assert "torch" not in sys.modules

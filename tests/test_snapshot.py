@@ -340,6 +340,53 @@ def test_texts_that_are_no_secrets_stay(text):
     assert without_secrets(text) == text
 
 
+#: words of a command that are secrets, and the part that must never be written
+SECRET_WORDS = [
+    (["--token", "-abcdefgh"], "abcdefgh"),
+    (["--token", "-x"], "-x"),
+    (["--pwd", "letmein"], "letmein"),
+    (["--db-pwd=letmein"], "letmein"),
+    (["--auth", "me:letmein"], "letmein"),
+    (["--auth", "1234"], "1234"),
+    (["--cred", "letmein"], "letmein"),
+    (["--creds=letmein"], "letmein"),
+    (["--cookie", "session-1"], "session-1"),
+    (["--sas", "letmein"], "letmein"),
+    (["--jwt", "letmein"], "letmein"),
+    (["DB_PASS=letmein"], "letmein"),
+    (["a.pass=letmein"], "letmein"),
+    (["--pass", "1234"], "1234"),
+    (["--api-key", "1234"], "1234"),
+    (["--password=-letmein"], "letmein"),
+    (["https://h/x?a=1&X-Amz-Signature=0a1b"], "0a1b"),
+    (["https://h/x?signature=0a1b"], "0a1b"),
+    (["https://abcdef@host/x"], "abcdef"),
+    (["http://abcdef@host"], "abcdef"),
+]
+
+
+@pytest.mark.parametrize(("words", "part"), SECRET_WORDS)
+def test_options_that_name_a_secret_lose_their_value(words, part):
+    cut = words_without_secrets(["train.py", *words, "--lr", "0.1"])
+    assert cut[0] == "train.py" and cut[-2:] == ["--lr", "0.1"] and len(cut) == len(words) + 3
+    assert part not in "\n".join(cut)
+    assert CUT in "\n".join(cut)
+
+
+PLAIN_WORDS = [
+    ["--passes", "3"], ["--num_passes=3"], ["--bypass", "x"], ["--author", "x"], ["--authors=a,b"], ["--tokenizer", "path"],
+    ["--max_tokens", "100"], ["--max-tokens=4096"], ["--num_key_value_heads", "8"], ["--compass", "n"], ["--sasl", "x"],
+    ["--credit", "5"], ["--cookiecutter", "t"], ["--use-auth-token", "--lr"], ["--use_auth_token=True"], ["--auth", "none"],
+    ["--signature", "f(x)"], ["ssh://git@github.com/a/b.git"], ["me@host:/data"], ["-p", "8080"], ["--path", "x"],
+    ["--max-tokens", "-1"], ["--key_padding", "1e-4"], ["--skip-tokens", "-v"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", PLAIN_WORDS)
+def test_harmless_options_keep_their_values(words):
+    assert words_without_secrets(["train.py", *words]) == ["train.py", *words]
+
+
 @pytest.mark.parametrize("part", ["1,", "a", "aB3", ":", "://a:", "key", "-", "a b=", "sk-", "\0--key"])
 def test_long_texts_are_searched_once(part):
     assert without_secrets(part * 100_000)  # with a search for each place it would take hours

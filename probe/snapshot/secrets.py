@@ -12,11 +12,18 @@ from typing import Any
 from probe.pytree import MAX_ITEMS, is_mapping, items_of
 
 CUT = "***"
+#: short names of secrets are words of their own: "passes" and "author" are no secrets
+_WORD = r"(?<![A-Za-z])(?:PWD|PASS|AUTH|CREDS?|COOKIES?|SAS|JWT|(?:AMZ|GOOG)[-_]SIGNATURE)(?![A-Za-z])"
 #: names of secrets that may be numbers, and of those that are texts: "tokenizer" is no secret, nor are 512 tokens
-_STRICT = "SECRET|PASSW|PASSPHRASE|CREDENTIAL"
+_STRICT = rf"SECRET|PASSW|PASSPHRASE|CREDENTIAL|{_WORD}"
 _NAME = re.compile(rf"{_STRICT}|KEY|TOKEN(?!IZER)", re.IGNORECASE)
+#: names whose values are secrets if they look harmless too
+_ALWAYS = re.compile(rf"{_STRICT}|(?:KEY|TOKEN)[\s\"'=:\0]*$", re.IGNORECASE)
+_HARMLESS = re.compile(r"[+-]?\d[\d.e+-]*", re.IGNORECASE)
+_SWITCH = re.compile(r"true|false|none|yes|no|on|off", re.IGNORECASE)
 _IN_TEXTS = re.compile(
     r"(?<=://)[^/\s@:]*:[^/\s]*@"  # user:password@ in an address
+    r"|(?:(?<=https://)|(?<=http://))[^/\s@:]+@"  # token@ in an address
     r"|(?i:(?<=bearer )|(?<=basic ))\S{6,}"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*"
     # the beginnings that well-known services give to their tokens
@@ -28,11 +35,11 @@ _IN_TEXTS = re.compile(
 )  # fmt: skip
 #: name=value and name: value inside of a text, as in an option or the query of an address
 _NAMED = re.compile(
-    rf"""((?<![\w.-])[\w.-]{{0,60}}(?:{_NAME.pattern}|(?<=[?&])sig)[\w.-]{{0,60}}\s{{0,3}}["']?[=:]\s*["']?)([^\s&"',;\0]+)""",
+    rf"""((?<![\w.-])[\w.-]{{0,60}}(?:{_NAME.pattern}|(?<=[?&])sig(?:nature)?)[\w.-]{{0,60}}\s{{0,3}}["']?[=:]\s*["']?)([^\s&"',;\0]+)""",
     re.IGNORECASE,
 )
 #: an option and its value, in words that are joined by null
-_OPTION = re.compile(rf"((?:^|\0)-[^\0=]*(?:{_NAME.pattern})[^\0=]*[=\0])(?!-)[^\0]+", re.IGNORECASE)
+_OPTION = re.compile(rf"((?:^|\0)-[^\0=]*(?:{_NAME.pattern})[^\0=]*[=\0])((?!--)[^\0]+)", re.IGNORECASE)
 _MOST_DEPTH = 20
 _NUMBERS = (bool, int, float)
 
@@ -40,6 +47,15 @@ _NUMBERS = (bool, int, float)
 @functools.lru_cache(4096)
 def _is_strict(name: str) -> bool:
     return re.search(_STRICT, name, re.IGNORECASE) is not None
+
+
+def _cut(match: re.Match[str]) -> str:
+    """Return a name with its value cut, unless the value is harmless under this name."""
+    name, value = match[1], match[2]
+    is_switch = _SWITCH.fullmatch(value)
+    if is_switch or (not _ALWAYS.search(name) and (_HARMLESS.fullmatch(value) or value.startswith("-"))):
+        return match[0]
+    return f"{name}{CUT}"
 
 
 def is_secret(name: str) -> bool:
@@ -57,7 +73,7 @@ def without_secrets(text: str) -> str:
     >>> without_secrets("http://me:1234@host/x"), without_secrets("--lr=0.1 --api-key=abc")
     ('http://***host/x', '--lr=0.1 --api-key=***')
     """
-    return _NAMED.sub(rf"\1{CUT}", _IN_TEXTS.sub(CUT, text))
+    return _NAMED.sub(_cut, _IN_TEXTS.sub(CUT, text))
 
 
 def words_without_secrets(words: list[str]) -> list[str]:
@@ -66,7 +82,7 @@ def words_without_secrets(words: list[str]) -> list[str]:
     >>> words_without_secrets(["train.py", "--token", "abc", "--lr", "1"])
     ['train.py', '--token', '***', '--lr', '1']
     """
-    return _OPTION.sub(rf"\1{CUT}", "\0".join(map(without_secrets, words))).split("\0")
+    return _OPTION.sub(_cut, "\0".join(map(without_secrets, words))).split("\0")
 
 
 def to_json(value: Any, name: str = "", depth: int = 0) -> Any:
@@ -75,6 +91,8 @@ def to_json(value: Any, name: str = "", depth: int = 0) -> Any:
     >>> to_json({"lr": 0.1, "password": 7, "max_tokens": 512, "betas": (0.9, 0.99)})
     {'lr': 0.1, 'password': '***', 'max_tokens': 512, 'betas': [0.9, 0.99]}
     """
+    if value is True or value is False:
+        return value
     if type(value) in _NUMBERS:
         return CUT if _is_strict(name) else value
     if type(value).__module__ == "numpy" and getattr(value, "size", 0) == 1:
