@@ -1,9 +1,10 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Two things about the program's imports: some are waited for, and ``msprobe.mindspore`` is served."""
+"""Two things about the program's imports: some are waited for, and those of msprobe are served."""
 
 from __future__ import annotations
 
+import functools
 import importlib.machinery
 import importlib.util
 import sys
@@ -11,9 +12,16 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
-#: the names of ``msprobe.mindspore`` that probe serves
-_SERVED = ("MsprobeInitStep", "MsprobeStep", "TrainerMon", "seed_all")
-_MISSING = ("save", "save_grad", "step")
+_TOP, _HOME = "msprobe", "msprobe.mindspore"
+_DEBUGGER, _STEPS = "PrecisionDebugger", ("MsprobeInitStep", "MsprobeStep", "seed_all")
+#: modules of msprobe -> the names in them that probe serves
+_HOMES = {
+    _HOME: (_DEBUGGER, "TrainerMon", *_STEPS),
+    f"{_HOME}.common.utils": _STEPS,
+    f"{_HOME}.debugger.precision_debugger": (_DEBUGGER,),
+    f"{_HOME}.dump.debugger.precision_debugger": (_DEBUGGER,),
+    f"{_HOME}.monitor.module_hook": ("TrainerMon",),
+}
 
 
 class AwaitedImport:
@@ -64,15 +72,15 @@ class AwaitedImport:
 
 
 class ServedMsprobe:
-    """Imports probe in place of ``msprobe`` and ``msprobe.mindspore``.
+    """Imports probe in place of ``msprobe`` and those of its modules that hold names which probe has.
 
     Args:
-        debugger: returns the class PrecisionDebugger of the module.
+        own: returns the classes that probe serves in place of its own, by name.
         is_forced: whether an installed msprobe is hidden.
     """
 
-    def __init__(self, debugger: Callable[[], type], is_forced: bool) -> None:
-        self._debugger, self._is_forced = debugger, is_forced
+    def __init__(self, own: Callable[[], dict[str, type]], is_forced: bool) -> None:
+        self._own, self._is_forced = own, is_forced
 
     def install(self) -> None:
         """Begin to serve."""
@@ -80,26 +88,37 @@ class ServedMsprobe:
         sys.meta_path.insert(at, self)
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> Any:
-        """Return the spec of one of the two modules."""
-        if name not in ("msprobe", "msprobe.mindspore"):
-            return None
-        return importlib.machinery.ModuleSpec(name, self, is_package=name == "msprobe")  # type: ignore[arg-type]
+        """Return the spec of a module.
+
+        Raises:
+            ImportError: for a module, or a name of one, that probe lacks. Python asks for a module where a package
+                has no such name.
+        """
+        top, _, below = name.partition(".")
+        if top != _TOP or (below and getattr(sys.modules[top].__spec__, "loader", None) is not self):
+            return None  # of another package, or of an msprobe that is installed
+        if not any(f"{home}.".startswith(f"{name}.") for home in _HOMES):
+            raise ImportError(_refusal(*name.rsplit(".", 1)))
+        return importlib.machinery.ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]
 
     def create_module(self, spec: Any) -> None:
         """Let Python make the module."""
 
     def exec_module(self, module: ModuleType) -> None:
         """Fill the module."""
-        if module.__name__ == "msprobe":
-            return
-        import probe
+        name = module.__name__
+        if name == _HOME:
+            import probe
 
-        module.__dict__.update({name: getattr(probe, name) for name in _SERVED}, PrecisionDebugger=self._debugger())
-        module.__dict__["__getattr__"] = _refuse
+            module.__dict__.update({served: getattr(probe, served) for served in _HOMES[_HOME]}, **self._own())
+        elif name in _HOMES:
+            module.__dict__.update({served: getattr(sys.modules[_HOME], served) for served in _HOMES[name]})
+        module.__dict__["__getattr__"] = functools.partial(_refuse, name)
 
 
-def _refuse(name: str) -> Any:
-    """Tell a name of msprobe that probe lacks."""
-    if name in _MISSING:
-        raise ImportError(f"probe serves msprobe.mindspore here, and has no {name}: see docs/from-msprobe.md")
-    raise AttributeError(f"module 'msprobe.mindspore', which probe serves, has no attribute {name!r}")
+def _refuse(module: str, name: str) -> Any:
+    raise AttributeError(_refusal(module, name))
+
+
+def _refusal(module: str, name: str) -> str:
+    return f"probe serves {module} here, and has no {name}: see docs/from-msprobe.md"

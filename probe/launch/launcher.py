@@ -48,7 +48,7 @@ class Launcher:
             as_msprobe: import probe in place of msprobe, also where msprobe is installed.
             joining: the code by which a spawned process is watched too.
         """
-        ServedMsprobe(self._served_debugger, as_msprobe).install()
+        ServedMsprobe(self._served_classes, as_msprobe).install()
         self._hooks.add(AwaitedImport("mindspore", self._watch))
         self._hooks.add(AwaitedImport("msprobe.mindspore", self._refuse_installed))
         # not imported before MindSpore: its Cells would then end later than the modules that they need
@@ -81,9 +81,11 @@ class Launcher:
 
     # -- a debugger of the program's own ------------------------------------------------------------------------------
 
-    def _served_debugger(self) -> type:
-        """Return the debugger of the served module: a program that was written for msprobe records itself."""
-        stand_back = self._stand_back
+    def _served_classes(self) -> dict[str, type]:
+        """Return the classes of the served module: a program that was written for msprobe records itself."""
+        from probe.monitor.msprobe.trainer_mon import TrainerMon
+
+        stand_back, has_settings = self._stand_back, self._has_settings
 
         class Debugger(PrecisionDebugger):
             @raised_at_caller
@@ -93,7 +95,17 @@ class Launcher:
 
         Debugger.__name__ = Debugger.__qualname__ = PrecisionDebugger.__name__
         Debugger.__doc__ = PrecisionDebugger.__doc__
-        return Debugger
+
+        class Monitor(TrainerMon):
+            @raised_at_caller
+            def __init__(self, *arguments: Any, **named: Any) -> None:
+                if not has_settings:  # the program wants the files of its monitor, and nobody wants a dump
+                    stand_back()
+                super().__init__(*arguments, **named)
+
+        Monitor.__name__ = Monitor.__qualname__ = TrainerMon.__name__
+        Monitor.__doc__ = TrainerMon.__doc__
+        return {PrecisionDebugger.__name__: Debugger, TrainerMon.__name__: Monitor}
 
     def _stand_back(self) -> None:
         if not self._is_own and self._has_settings:

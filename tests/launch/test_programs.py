@@ -188,11 +188,51 @@ def test_an_installed_msprobe_is_refused_or_replaced(folder):
     assert sorted(path for path in dump(folder) if "dump.json" in path) == ["dump/step1/rank/dump.json"]
 
 
-def test_names_of_msprobe_that_probe_lacks_are_told(folder):
-    (folder / "monitors.py").write_text("from msprobe.mindspore import save_grad\n")
+def test_without_settings_a_program_under_msprobes_monitor_has_no_dump(tmp_path):
+    folder = place(tmp_path / "here", recorded=False)
+    done = start(folder, *RUN, "trainer_mon.py")
+    assert done.returncode == 0, done.stderr
+    assert list(folder.glob("monitor_output/*/*.csv"))
+    assert not list(folder.rglob("dump.json"))
+    assert "nothing was recorded" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "place", "name"),
+    [
+        ("from msprobe.mindspore import save_grad", "msprobe.mindspore", "save_grad"),
+        ("from msprobe.mindspore.common.utils import Other", "msprobe.mindspore.common.utils", "Other"),
+        ("import msprobe.pytorch", "msprobe", "pytorch"),
+        ("from msprobe.core.common.const import Const", "msprobe", "core"),
+    ],
+)
+def test_names_of_msprobe_that_probe_lacks_are_told(line, place, name, folder):
+    (folder / "monitors.py").write_text(f"{line}\n")
     done = start(folder, *RUN, "monitors.py")
     assert done.returncode == 1
-    assert "ImportError: probe serves msprobe.mindspore here, and has no save_grad" in done.stderr
+    assert f"ImportError: probe serves {place} here, and has no {name}: see docs/from-msprobe.md" in done.stderr
+
+
+def test_names_of_msprobe_are_served_where_msprobe_has_them(folder):
+    (folder / "homes.py").write_text(
+        """
+import msprobe.mindspore
+from msprobe.mindspore.common.utils import MsprobeInitStep, MsprobeStep, seed_all
+from msprobe.mindspore.debugger.precision_debugger import PrecisionDebugger
+from msprobe.mindspore.monitor.module_hook import TrainerMon
+assert PrecisionDebugger is msprobe.mindspore.PrecisionDebugger
+assert (MsprobeStep, TrainerMon) == (msprobe.mindspore.MsprobeStep, msprobe.mindspore.TrainerMon)
+assert not hasattr(msprobe.mindspore, "save")
+debugger = PrecisionDebugger(dump_path="homes", level="L1")
+debugger.start()
+import mindspore
+mindspore.ops.exp(mindspore.Tensor([1.0]))
+debugger.stop()
+"""
+    )
+    done = start(folder, *RUN, "homes.py")
+    assert done.returncode == 0, done.stderr
+    assert (folder / "homes" / "step0" / "rank" / "dump.json").exists()
 
 
 def test_a_program_with_a_debugger_of_its_own_is_refused_with_the_line(folder):
