@@ -12,7 +12,7 @@ from typing import Any, Union
 
 from probe.config import file_reader, validators
 from probe.config.messages import errors_about, nearest, printable, refuse
-from probe.config.validators import DATA_MODES, TASKS, ArrayCondition, DimSlice, StepSelection
+from probe.config.validators import DATA_MODES, HASHES, TASKS, ArrayCondition, DimSlice, StepSelection
 from probe.errors import SettingsError
 from probe.naming import is_full_name
 
@@ -29,7 +29,7 @@ _FOREIGN = frozenset(_MSPROBE_TASKS + KERNEL_TASKS).union(
     "seed is_deterministic enable_dataloader acl_config backward_input file_format risk_level custom_op_namespaces "
     "load check_mode error_data_path white_list black_list fuzz_stage fuzz_device fuzz_level pert_mode handler_type "
     "if_preheat preheat_step max_sample pert_type overflow_nums param_list bounds nfs_path request_id diff_nums device "
-    "op_debug_mode online_run_ut host port jit_level output_path".split()
+    "op_debug_mode online_run_ut host port jit_level output_path bench_path".split()
 )
 
 
@@ -194,7 +194,7 @@ def load(config_path: PathLike | None = None, **arguments: Any) -> Settings:
         refuse("config_path", file, "a .json, .yaml or .yml file")
     content = file_reader.read(file) if file else {}
     with errors_about(file):
-        values = _section(content, TOP_ROWS)
+        values = _section(content, TOP_ROWS, task=given.get("task") or content.get("task"))
         sections = {task: _section(content.get(task), rows, f"{task}.") for task, rows in TASK_ROWS.items()}
         _warn_of_foreign_keys(content, file)
     values.update(_section({key: value for key, value in given.items() if key in TOP_ROWS}, TOP_ROWS))
@@ -208,8 +208,15 @@ def load(config_path: PathLike | None = None, **arguments: Any) -> Settings:
         return _combined(Settings(**values))
 
 
-def _section(given: Any, rows: _Rows, prefix: str = "") -> dict[str, Any]:
-    """Return the checked values of one section; ``prefix`` is "tensor." under a task's name, or empty at the top."""
+def _section(given: Any, rows: _Rows, prefix: str = "", task: Any = None) -> dict[str, Any]:
+    """Return the checked values of one section.
+
+    Args:
+        given: the section.
+        rows: the validators of its keys.
+        prefix: "tensor." under a task's name, or empty at the top.
+        task: the task of the file, for examples in messages.
+    """
     if not isinstance(given, (Mapping, type(None))):
         refuse(prefix[:-1], given, "an object with the keys " + ", ".join(rows))
     values = {}
@@ -218,7 +225,7 @@ def _section(given: Any, rows: _Rows, prefix: str = "") -> dict[str, Any]:
             if value is not None:  # msprobe's users write null for the default
                 values[key] = rows[key](prefix + key, value)
         elif key not in _FOREIGN and (prefix or key not in TASKS):
-            _refuse_key(key, rows, prefix)
+            _refuse_key(key, rows, prefix, task)
     return values
 
 
@@ -230,10 +237,12 @@ def _warn_of_foreign_keys(content: Mapping[Any, Any], file: str) -> None:
         _log.warning("%s: these keys of msprobe have no effect in probe: %s", printable(file), ", ".join(sorted(names)))
 
 
-def _refuse_key(key: Any, rows: _Rows, prefix: str) -> None:
+def _refuse_key(key: Any, rows: _Rows, prefix: str, task: Any) -> None:
     """Raise for a key that is unknown, or in the wrong place."""
     here = rows if prefix else {**rows, **TASK_ROWS}
-    places = {name: _place(name) for name in {**TOP_ROWS, **TASK_ROWS, **TASK_ROWS["nan_check"]} if name not in here}
+    places = {
+        name: _place(name, task) for name in {**TOP_ROWS, **TASK_ROWS, **TASK_ROWS["nan_check"]} if name not in here
+    }
     if key in places:
         raise SettingsError(f"{prefix}{key}: wrong place. The key {key!r} belongs {places[key]}.")
     guess = nearest(key, [*here, *places])
@@ -241,13 +250,13 @@ def _refuse_key(key: Any, rows: _Rows, prefix: str) -> None:
     raise SettingsError(f"unknown key {printable(f'{prefix}{key}')!r}. Allowed: {', '.join(here)}.{hint}")
 
 
-def _place(key: str) -> str:
-    """Return where a setting belongs, for messages."""
+def _place(key: str, task: Any) -> str:
+    """Return where a setting belongs, for messages; the example has the task of the file."""
     tasks = [task for task, rows in TASK_ROWS.items() if key in rows]
     if not tasks:
         return "at the top of the file"
     name = "the name of the task" if len(tasks) > 1 else repr(tasks[0])
-    return f'under {name}, as in {{"{tasks[0]}": {{"{key}": ...}}}}'
+    return f'under {name}, as in {{"{task if task in tasks else tasks[0]}": {{"{key}": ...}}}}'
 
 
 def _combined(settings: Settings) -> Settings:
@@ -256,6 +265,11 @@ def _combined(settings: Settings) -> Settings:
         _log.warning('task "structure" needs the Cells: level "L1" becomes "mix"')
         settings = replace(settings, level="mix")
     _check_scope(settings)
+    modes = (settings.summary_mode,) if isinstance(settings.summary_mode, str) else settings.summary_mode
+    if settings.level != "L2" and not set(HASHES).isdisjoint(modes):
+        refuse(
+            f"{settings.task}.summary_mode", settings.summary_mode, '"hash" at level "L2" alone; "md5" is a checksum'
+        )
     if settings.task == "nan_check" and len(settings.data_mode) != len(DATA_MODES) - 1:
         refuse("nan_check.data_mode", sorted(settings.data_mode), "['all']: nan_check looks at every input and output")
     if settings.async_dump and settings.checksums:

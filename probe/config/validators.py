@@ -22,6 +22,9 @@ STATISTICS = tuple(
     "positive zero count,md5".split(",")
 )
 
+#: further ones of level "L2", by MindSpore's own dump
+HASHES = ("hash", "hash:md5", "hash:sha1")
+
 #: takes the key and the value of a setting, returns the checked value
 Validator = Callable[[str, Any], Any]
 _Words = Iterable[str]
@@ -215,13 +218,14 @@ def _pattern(key: str, item: Any) -> str:
 patterns = list_of(_pattern)
 
 _LIST = f"'statistics', 'md5', or a list of some of {', '.join(map(repr, STATISTICS))}"
-_summary_mode = rule(lambda value: value in ("statistics", "md5"), _LIST, ("statistics", "md5"))
+_summary_mode = rule(lambda value: value in ("statistics", "md5", "hash"), _LIST, ("statistics", "md5"))
+_statistic = rule(lambda value: value in (*STATISTICS, *HASHES), ", ".join(map(repr, STATISTICS)), STATISTICS)
 
 
 def summary(key: str, value: Any) -> str | tuple[str, ...]:
-    """Validate ``summary_mode``: "statistics", "md5", or a list of statistics."""
+    """Validate ``summary_mode``: "statistics", "md5", or a list of statistics; those of ``HASHES`` at L2."""
     if value and isinstance(value, (list, tuple)):
-        return tuple(list_of(choice(*STATISTICS))(key, value))
+        return tuple(list_of(_statistic)(key, value))
     return str(_summary_mode(key, value))
 
 

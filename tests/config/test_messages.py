@@ -4,8 +4,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from probe.config.settings import load
 from tests.support.settings_files import BOTH
 
 
@@ -13,6 +16,7 @@ from tests.support.settings_files import BOTH
     ("content", "key", "place"),
     [
         ({"list": ["relu"]}, "list", 'under the name of the task, as in {"statistics": {"list": ...}}'),
+        ({"task": "tensor", "list": ["relu"]}, "list", 'as in {"tensor": {"list": ...}}'),
         ({"last_calls": 3}, "last_calls", 'under \'nan_check\', as in {"nan_check": {"last_calls": ...}}'),
         ({"statistics": {"max_hits": 3}}, "statistics.max_hits", "under 'nan_check'"),
         ({"statistics": {"level": "L0"}}, "statistics.level", "at the top of the file"),
@@ -102,3 +106,17 @@ def test_long_values_are_shortened(error, content):
     message = error(content)
     assert "..." in message
     assert max(len(word) for word in message.split()) < 200
+
+
+def test_keys_of_msprobe_without_effect_are_told_in_one_warning(tmp_path, caplog):
+    file = tmp_path / "config.json"
+    own = {"scope": [], "list": [], "data_mode": ["all"], "bench_path": "", "summary_mode": "md5", "diff_nums": 2}
+    file.write_text(json.dumps({"task": "tensor", "rank": [], "step": [], "level": "L1", "tensor": own}))
+    assert load(file).checksums
+    (message,) = caplog.messages
+    assert message.endswith("no effect in probe: tensor.bench_path, tensor.diff_nums")
+
+
+@pytest.mark.parametrize("mode", ["hash", ["max", "hash:md5"]])
+def test_a_hash_is_for_kernels_alone(error, mode):
+    assert '"hash" at level "L2" alone' in error({"statistics": {"summary_mode": mode}})

@@ -178,7 +178,7 @@ def _sides(settings: Settings) -> int:
 
 def _categories(summary_mode: str | tuple[str, ...]) -> list[str]:
     if isinstance(summary_mode, str):
-        return ["max", "min", "avg", "l2norm", *(["md5"] if summary_mode == "md5" else [])]
+        return ["max", "min", "avg", "l2norm", *([summary_mode] if summary_mode != "statistics" else [])]
     return list(dict.fromkeys("avg" if name == "mean" else name for name in summary_mode))
 
 

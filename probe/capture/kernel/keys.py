@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from probe.config.messages import shorten
-from probe.config.validators import STATISTICS, Validator, boolean, choice, rule
+from probe.config.validators import HASHES, STATISTICS, Validator, boolean, choice, rule
 from probe.errors import SettingsError
 
 COMMON, E2E = "common_dump_settings", "e2e_dump_settings"
@@ -24,7 +24,7 @@ DUMP_ALL, OVERFLOW, EXCEPTION = 0, 3, 4
 #: statistics that a device can compute
 DEVICE_STATISTICS = ("max", "min", "avg", "l2norm")
 #: the names of statistics in MindSpore's configuration
-CATEGORIES = (*(name for name in STATISTICS if name != "mean"), "hash", "hash:sha1", "hash:md5")
+CATEGORIES = (*(name for name in STATISTICS if name != "mean"), *HASHES)
 #: the largest iteration that MindSpore's counter holds, less the one that stands for "no step"
 LAST_STEP = 2**32 - 2
 

@@ -46,6 +46,11 @@ def test_every_choice_of_the_settings_is_in_the_file(made):
     assert e2e["enable"] is True
 
 
+def test_a_hash_may_be_asked_for(made):
+    assert made(own={"summary_mode": "hash"})[1]["statistic_category"] == ["max", "min", "avg", "l2norm", "hash"]
+    assert made(own={"summary_mode": ["max", "hash:sha1"]})[1]["statistic_category"] == ["max", "hash:sha1"]
+
+
 def test_the_file_has_every_key_of_mindspore_but_those_of_another_mode(made):
     _, common, e2e = made()
     assert {*common, *e2e} == set(KEYS) - {"overflow_number", "file_format"}
