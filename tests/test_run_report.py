@@ -362,3 +362,11 @@ def test_frames_without_source_are_kept_in_stack_json(debug):
     assert lines[0] == "File <generated>, line 2, in made, \n "
     assert f"File {__file__}" in lines[1]
     assert ms.__file__  # the rest of the stack is pytest's
+
+
+def test_a_list_that_matches_no_cell_is_not_told_as_a_model_without_cells(debug, caplog):
+    debugger = debug(level="L0", list=["nothing"])
+    train(debugger, nn.SequentialCell(nn.Dense(3, 2), nn.ReLU()))
+    PrecisionDebugger.close()
+    assert "scope and list matched none" in caplog.text
+    assert "has no Cells" not in caplog.text

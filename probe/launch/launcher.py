@@ -38,7 +38,7 @@ class Launcher:
         self._is_quiet = source.load().quiet
         self._debugger: PrecisionDebugger | None = None
         self._process = os.getpid()
-        self._is_own = False
+        self._is_own = self._has_spawned = False
         self._hooks = HookGroup([Patch(PrecisionDebugger, "__init__", around(self._refuse))])
 
     def install(self, as_msprobe: bool, joining: str = "") -> None:
@@ -73,7 +73,12 @@ class Launcher:
 
     def _watch_spawned(self, joining: str) -> None:
         spawn = sys.modules["multiprocessing.spawn"]
-        self._hooks.add(Patch(spawn, "get_command_line", around(functools.partial(_join, joining))))
+        self._hooks.add(Patch(spawn, "get_command_line", around(functools.partial(self._join, joining))))
+
+    def _join(self, joining: str, original: Callable[..., list[str]], **named: Any) -> list[str]:
+        """Return the command that spawns a process, with the code that watches it."""
+        self._has_spawned, words = True, original(**named)
+        return [f"{joining}; {word}" if before == "-c" else word for before, word in zip(["", *words], words)]
 
     def _new_debugger(self) -> PrecisionDebugger:
         self._debugger = PrecisionDebugger.of(self._source)
@@ -136,6 +141,8 @@ class Launcher:
         """Say why nothing was recorded, where no debugger was made."""
         if self._debugger is not None or self._is_own or self._is_quiet or os.getpid() != self._process:
             return
+        if "mindspore" not in sys.modules and self._has_spawned:
+            return  # the training is in a process that was spawned, which tells its own end
         if "mindspore" not in sys.modules:
             reason = "this process did not import MindSpore"
         elif self._at_model:
@@ -143,12 +150,6 @@ class Launcher:
         else:
             reason = "no optimizer of MindSpore made an update. For inference there is --step-at model"
         _log.warning("nothing was recorded: %s", reason)
-
-
-def _join(joining: str, original: Callable[..., list[str]], **named: Any) -> list[str]:
-    """Return the command that spawns a process, with the code that watches it."""
-    words = original(**named)
-    return [f"{joining}; {word}" if before == "-c" else word for before, word in zip(["", *words], words)]
 
 
 def _place() -> str:

@@ -65,6 +65,7 @@ class RunReport:
                 print(f"probe: {text}", file=sys.stderr)
 
     def _reason(self, settings: Settings, rank: int | None) -> str:
+        has_no_cells = settings.level == "L0" and not (settings.scope or settings.list or settings.exclude)
         reasons = {
             "the documents could not be written": self._has_lost,
             "start() was never called": not self.starts,
@@ -73,7 +74,7 @@ class RunReport:
             "step() was never called, and step 0 is not in the setting step": not (self.steps or self.is_reached),
             f"the training had {self.steps} steps, and none is in the setting step": not self.is_reached,
             f"the model did not reach the forwards of token_range {self.token_range}": self.token_range is not None,
-            "the model has no Cells below it; record level L1 or mix, or put it into a Cell": settings.level == "L0",
+            "the model has no Cells below it; record level L1 or mix, or put it into a Cell": has_no_cells,
             "no listed API was called; start(model) records the Primitives of Cells too": not self.has_model,
         }
         found = [reason for reason, holds in reasons.items() if holds]

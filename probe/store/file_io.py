@@ -87,4 +87,13 @@ def why_unwritable(folder: str) -> str:
         folder = os.path.dirname(folder)
     if not os.path.isdir(folder):
         return f"{folder} is no folder"
-    return "" if os.access(folder, os.W_OK | os.X_OK) else f"{folder} is not writable"
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return f"{folder} is not writable"
+    if not os.statvfs(folder).f_blocks:  # as /proc, which says that it is writable
+        beside = os.path.join(folder, f"{os.getpid()}{TEMP_SUFFIX}")
+        try:
+            os.mkdir(beside)
+        except OSError as error:
+            return f"{folder} takes no files: {error.strerror}"
+        os.rmdir(beside)
+    return ""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from probe import SettingsError
+from probe import PrecisionDebugger, SettingsError
 from probe.config import settings as config
 from probe.config.config_file import ConfigFile
 
@@ -77,3 +77,8 @@ def test_a_current_folder_that_was_removed_is_a_settings_error(monkeypatch, tmp_
     with pytest.raises(SettingsError, match="dump_path: the current folder does not exist"):
         config.load(dump_path="dump")
     assert config.load(dump_path="/dump").dump_path == "/dump"
+
+
+def test_a_folder_that_takes_no_files_is_told_when_the_debugger_is_made():
+    with pytest.raises(SettingsError, match="dump_path: '/proc/x' cannot be written: /proc takes no files"):
+        PrecisionDebugger(dump_path="/proc/x")

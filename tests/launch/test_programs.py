@@ -43,6 +43,24 @@ sys.meta_path.insert(0, Hook())
 """
 
 
+SPAWNED = """
+import multiprocessing
+
+def work():
+    import mindspore as ms
+    from mindspore import nn
+    net = nn.Dense(4, 3)
+    optimizer = nn.SGD(net.trainable_params(), 0.1)
+    gradient = ms.value_and_grad(lambda x: net(x).sum(), None, optimizer.parameters)
+    optimizer(gradient(ms.ops.ones((2, 4)))[1])
+
+if __name__ == "__main__":
+    process = multiprocessing.get_context("spawn").Process(target=work)
+    process.start()
+    process.join()
+"""
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     return place(tmp_path_factory.mktemp("programs") / "here", recorded=False)
@@ -102,6 +120,14 @@ def test_a_training_in_a_process_of_the_program_is_recorded(kind, folder):
     assert own(launched.stdout) == own(plain.stdout)
     assert own(launched.stdout)[-1] == "0"
     assert sum(path.endswith("dump.json") for path in dump(folder)) == 2
+
+
+def test_a_parent_of_a_spawned_training_does_not_say_that_nothing_was_recorded(tmp_path):
+    (tmp_path / "spawned.py").write_text(SPAWNED)
+    done = start(tmp_path, *RUN, "--dump-path", "dump", "spawned.py", fresh="the parent imports no MindSpore")
+    assert done.returncode == 0, done.stderr
+    assert len(list(tmp_path.rglob("dump.json"))) == 1
+    assert "nothing was recorded" not in done.stderr
 
 
 ENDINGS = ["status", "text", "raise", "inside", "interrupt", "terminate"]
