@@ -12,35 +12,56 @@ from typing import Any
 
 from probe.errors import UsageError
 from probe.process.progress import progress
+from probe.reading.dumps.door import open_file
+from probe.reading.dumps.shapes import JOURNAL_ENTRY, JOURNAL_HEAD, wrong_fields
 from probe.store.journal import FRAME, MAGIC, lock
 
 
-def read(path: str) -> tuple[list[Mapping[str, Any]], str]:
+def read(path: str, strict: bool = False) -> tuple[list[Mapping[str, Any]], str]:
     """Return the records of a journal, the header first, and a description of its damage, or "".
+
+    Args:
+        path: the file.
+        strict: whether a record with fields of wrong types is an error. Else it is left out.
 
     Raises:
         UsageError: when the file is no journal, cannot be read, or a living process still writes it.
     """
     try:
-        with open(path, "rb+") as file:
+        with open_file(path, writable=True) as file:
             if not lock(file.fileno()):
                 raise UsageError(f"{path} is being written by a living process; there is nothing to recover yet")
             data = file.read()
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error}") from error
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
+    except MemoryError:
+        raise UsageError(f"{path} cannot be read: there is not enough memory for it") from None
     if MAGIC.startswith(data):  # its process died while it began
         return [], ""
     if not data.startswith(MAGIC):
         raise UsageError(f"{path} is no journal of probe")
     found: list[Mapping[str, Any]] = []
-    end = len(MAGIC)
+    end, damage, wrong = len(MAGIC), "", 0
     try:
         for record, place in progress(_records(data), "reading the journal"):
-            found.append(record)
             end = place
+            if _is_wrong(record, is_first=not found):
+                wrong += 1
+            else:
+                found.append(record)
     except (struct.error, ValueError, RecursionError):
-        return found, f"the last {len(data) - end} of {len(data)} bytes were damaged or cut off"
-    return found, ""
+        damage = f"the last {len(data) - end} of {len(data)} bytes were damaged or cut off"
+    if wrong and strict:
+        raise UsageError(f"{path} cannot be recovered, it is kept: {wrong} records have fields of wrong types")
+    told = f"{wrong} records have fields of wrong types, and are left out" if wrong else ""
+    return found, "; ".join(filter(None, (damage, told)))
+
+
+def _is_wrong(record: Mapping[str, Any], is_first: bool) -> bool:
+    """Return whether a record cannot be used; the first one is the head."""
+    if is_first:
+        return bool(wrong_fields(record, JOURNAL_HEAD)) or "header" not in record or "extra_info" not in record
+    return bool(wrong_fields(record, JOURNAL_ENTRY)) or type(record.get("name")) is not str
 
 
 def settled(records: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from probe.errors import UsageError
+from probe.reading.dumps.door import open_file
 from probe.reading.dumps.torch_pickle import Layout, NotATensor, Storage, read_layout
 
 SUFFIX = ".pt"
@@ -75,7 +76,7 @@ def read_tensor(path: str, mapped: bool = False) -> np.ndarray[Any, Any]:
         UsageError: when it cannot be read, or holds anything but one tensor.
     """
     try:
-        with open(path, "rb") as file:
+        with open_file(path) as file:
             return _read(file, path, mapped)
     except NotATensor as error:
         raise UsageError(f"{path} is not read: {error}") from None
