@@ -374,9 +374,11 @@ def test_options_that_name_a_secret_lose_their_value(words, part):
 
 
 PLAIN_WORDS = [
-    ["--passes", "3"], ["--num_passes=3"], ["--bypass", "x"], ["--author", "x"], ["--authors=a,b"], ["--tokenizer", "path"],
+    ["--passes", "3"], ["--num_passes=3"], ["--bypass", "x"], ["--author", "x"], ["--authors=a,b"],
+    ["--tokenizer", "path"],
     ["--max_tokens", "100"], ["--max-tokens=4096"], ["--num_key_value_heads", "8"], ["--compass", "n"], ["--sasl", "x"],
-    ["--credit", "5"], ["--cookiecutter", "t"], ["--use-auth-token", "--lr"], ["--use_auth_token=True"], ["--auth", "none"],
+    ["--credit", "5"], ["--cookiecutter", "t"], ["--use-auth-token", "--lr"], ["--use_auth_token=True"],
+    ["--auth", "none"],
     ["--signature", "f(x)"], ["ssh://git@github.com/a/b.git"], ["me@host:/data"], ["-p", "8080"], ["--path", "x"],
     ["--max-tokens", "-1"], ["--key_padding", "1e-4"], ["--skip-tokens", "-v"],
 ]  # fmt: skip
