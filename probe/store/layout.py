@@ -11,7 +11,9 @@ DUMP, DEBUG, STACK, CONSTRUCT = "dump.json", "debug.json", "stack.json", "constr
 ARRAYS, MAPPING, JOURNAL, ERRORS = "dump_tensor_data", "mapping.csv", "dump.journal", "dump_error_info.log"
 #: the snapshot of the run, in the folder of its first step
 RUN, RUN_LINES = "run.json", "run.jsonl"
-DUMP_FILES = (DUMP, DEBUG, STACK, CONSTRUCT, ERRORS, ARRAYS, JOURNAL, RUN, RUN_LINES)
+#: findings that are known while the training runs, one a line
+FINDINGS = "findings.jsonl"
+DUMP_FILES = (DUMP, DEBUG, STACK, CONSTRUCT, ERRORS, ARRAYS, JOURNAL, RUN, RUN_LINES, FINDINGS)
 
 #: a rank's number; None where communication was not initialised; the folder's name where it has no number
 Rank = Union[int, str, None]

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from probe.capture.autograd.gradient_hooks import GradientHooks
+from probe.capture.autograd.saved_tensors import SavedTensors
 from probe.capture.code_patches import CodePatches
 from probe.capture.patches import HookGroup
 from probe.capture.pynative.thread_state import OpenCall, ReplayLog, ThreadState
@@ -28,6 +29,7 @@ class CaptureContext:
         hooks: the hooks that are suspended while MindSpore compiles.
         codes: the functions whose code is replaced.
         replay_logs: the logs of each recomputed Cell by its identity, the newest last.
+        saved_tensors: guards the tensors that are kept for the backward, or None.
     """
 
     def __init__(self, gradients: GradientHooks) -> None:
@@ -36,6 +38,7 @@ class CaptureContext:
         self.hooks = HookGroup()
         self.codes = CodePatches(self.state)
         self.replay_logs: defaultdict[int, list[ReplayLog]] = defaultdict(list)
+        self.saved_tensors: SavedTensors | None = None
         self._gradients = gradients
 
     def begin(
