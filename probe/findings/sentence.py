@@ -8,6 +8,7 @@ terminal, a page or JSON. Until then sentences are passed on as facts, and no te
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 import math
@@ -155,3 +156,27 @@ def _read(fact: Any) -> Any:
     if isinstance(fact, dict):
         return Sentence.from_dict(fact)
     return [_read(part) for part in fact] if isinstance(fact, list) else fact
+
+
+class Finding:
+    """Something that is told to the user. A kind of finding is a dataclass derived from this.
+
+    Attributes:
+        said: one sentence about it.
+    """
+
+    said: Sentence
+
+    @property
+    def sentence(self) -> str:
+        """The sentence in English."""
+        return str(self.said)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return its fields, the English sentence, and the key and the facts of the sentence, for JSON."""
+        fields = {
+            field.name: getattr(self, field.name)
+            for field in dataclasses.fields(self)  # type: ignore[arg-type]  # each kind is a dataclass
+            if field.name != "said"
+        }
+        return {**fields, "sentence": self.sentence, **self.said.to_dict()}

@@ -14,8 +14,7 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from probe.findings.finding import Finding
-from probe.findings.sentence import Sentence, say
+from probe.findings.sentence import Finding, Sentence, say
 from probe.series.looks import LEAST_STEPS, WINDOW, History, Look, Now, Point, is_far, missing
 from probe.series.series_name import entered, kind_of, kinds_of_tensor, layer_kind, state_kind
 from probe.series.table import IN_DUMPS, ONLINE

@@ -33,8 +33,7 @@ def add_check(commands: Any) -> None:
 
 def run_check(given: argparse.Namespace) -> int:
     """Run ``probe check``."""
-    from probe.reading.check.check import check
-    from probe.reading.check.describe import describe, to_dict
+    from probe.reading.check.check import check, describe, to_dict
     from probe.reading.check.snapshot import read_snapshots
     from probe.reading.check.weights.check import describe_weights, is_checkpoint
 

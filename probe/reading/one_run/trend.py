@@ -8,8 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from probe.findings.finding import Finding
-from probe.findings.sentence import Sentence, say
+from probe.findings.sentence import Finding, Sentence, say
 from probe.series.looks import LEAST_STEPS
 from probe.series.rules import Points, Trend, layer_hits, series_hits
 from probe.series.table import IN_DUMPS, RULES

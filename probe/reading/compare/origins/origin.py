@@ -8,8 +8,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from probe.findings.finding import Finding
-from probe.findings.sentence import Sentence
+from probe.findings.sentence import Finding, Sentence
 from probe.naming import COLLECTIVE
 from probe.reading.dumps.entry_name import EntryName
 from probe.reading.dumps.frames import Frame
