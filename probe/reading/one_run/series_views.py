@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from probe.errors import UsageError
 from probe.findings.sentence import say
@@ -59,14 +58,6 @@ def findings_of(rank: RankSeries, thresholds: Mapping[str, float] | None = None)
         said = say("trend.alarm", rule=alarm.rule, said=alarm.said)
         found.append(TrendFinding(alarm.rule, alarm.series, rank.rank, alarm.step, said))
     return found
-
-
-def lines_of(rank: RankSeries, name: str) -> list[list[Any]]:
-    """Return a series as the report draws it: [[step, number], ...]; NaN and Inf are texts."""
-    steps, values = rank[name]
-    return [
-        [step, value if math.isfinite(value) else str(value)] for step, value in zip(steps.tolist(), values.tolist())
-    ]
 
 
 def write_tensorboard(ranks: Iterable[RankSeries], folder: str) -> int:
