@@ -7,12 +7,12 @@ from __future__ import annotations
 import html
 import os
 import re
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from probe.errors import UsageError
 from probe.reading.dumps import entry_name, text, values
-from probe.reading.dumps.document import Document
+from probe.reading.dumps.document import Document, paused_gc
 from probe.reading.dumps.entry_view import INPUTS, OUTPUTS, WORDS, EntryView
 from probe.reading.dumps.flow import Flow
 from probe.reading.dumps.source import DumpFolder
@@ -24,6 +24,8 @@ from probe.store import layout
 
 if TYPE_CHECKING:
     import numpy as np
+
+Result = TypeVar("Result")
 
 
 class Call(EntryView):
@@ -347,3 +349,15 @@ class Dump:
 
     def __repr__(self) -> str:
         return safe(f"<Dump {self.folder.label} in {self.path}>")
+
+
+def looked_into(folder: DumpFolder, look: Callable[[Dump], Result], failed: Callable[[str], Result]) -> Result:
+    """Return what a function says about a dump, which is released then; ``failed`` takes why it cannot be read."""
+    dump = Dump(folder)
+    try:
+        with paused_gc():
+            return look(dump)
+    except UsageError as error:
+        return failed(str(error))
+    finally:
+        dump.release()

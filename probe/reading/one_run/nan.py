@@ -12,8 +12,7 @@ from probe.findings.sentence import NOTHING, Sentence, say
 from probe.reading.compare.judging.judge import is_unwritten
 from probe.reading.compare.origins.origin import CodeLine, Origin, Site, is_collective
 from probe.reading.dumps import entry_name
-from probe.reading.dumps.document import paused_gc
-from probe.reading.dumps.dump import Dump
+from probe.reading.dumps.dump import Dump, looked_into
 from probe.reading.dumps.entry_name import API, BACKWARD, GRADIENT
 from probe.reading.dumps.flow import Flow
 from probe.reading.dumps.frames import user_frame
@@ -95,16 +94,7 @@ def in_order(units: Sequence[Found]) -> list[Origin]:
 
 def look_at(folder: DumpFolder) -> Found:
     """Return the calls that make NaN or Inf in one step of one rank."""
-    from probe.errors import UsageError
-
-    dump = Dump(folder)
-    try:
-        with paused_gc():
-            return look_into(dump)
-    except UsageError as error:
-        return Found(folder.step, folder.rank, [], [], str(error))
-    finally:
-        dump.release()
+    return looked_into(folder, look_into, lambda error: Found(folder.step, folder.rank, [], [], error))
 
 
 def look_into(dump: Dump) -> Found:
@@ -214,8 +204,8 @@ class Finder:
         name, parts = flow.names[place], flow.parts[place]
         entry = self._dump.data[name]
         if parts.kind == GRADIENT:
-            inside = [other for other in self._strange if flow.cells[flow.position[other]] == f"{parts.key}.backward.0"]
             cell = f"{parts.key}.backward.0"
+            inside = [other for other in self._strange if flow.cells[flow.position[other]] == cell]
             if inside or cell in self._strange or self._forwards_strange(parts.key):
                 return None
             return GRADIENT_MADE, self._strange[name][0], say("nan.gradient", name=name)

@@ -8,27 +8,27 @@ import math
 import statistics
 import zlib
 from array import array
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Finding, Sentence, say
+from probe.naming import ranges
 from probe.reading.compare.origins.origin import is_collective
 from probe.reading.dumps import entry_name
-from probe.reading.dumps.document import paused_gc
-from probe.reading.dumps.dump import Dump
+from probe.reading.dumps.dump import Dump, looked_into
 from probe.reading.dumps.entry_name import FORWARD, GRADIENT
 from probe.reading.dumps.flow import content_key
 from probe.reading.dumps.run import Run
 from probe.reading.dumps.source import DumpFolder
 from probe.reading.dumps.values import is_tensor, leaves, real
 from probe.reading.dumps.work import HERE, Workers, run_units
+from probe.store.layout import Rank
 
 _EQUAL_AFTER = ("allreduce", "allgather", "broadcast")
 _OUTLIER_Z, _OUTLIER_FACTOR, _OUTLIER_RANKS = 8.0, 2.0, 8
 _MOST = 20
-ONE_RANK = "has one rank; there is nothing to compare it with"
 
 
 @dataclass
@@ -97,9 +97,14 @@ def check_ranks(run: Run, jobs: int = 1, scheduler: str = "") -> list[RankFindin
     Raises:
         UsageError: when the run has one rank only, or the cluster cannot do it.
     """
-    if len(run.ranks) < 2:
-        raise UsageError(f"{run.path} {ONE_RANK}")
+    check_count(run.path, run.ranks)
     return check_digests(digest_all(run, Workers(jobs, scheduler)))
+
+
+def check_count(path: str, ranks: Collection[Rank]) -> None:
+    """Raise UsageError where there is one rank only."""
+    if len(ranks) < 2:
+        raise UsageError(f"{path} has one rank; there is nothing to compare it with")
 
 
 def digest_all(run: Run, workers: Workers = HERE) -> list[Digest]:
@@ -120,14 +125,7 @@ def check_digests(digests: Sequence[Digest]) -> list[RankFinding]:
 
 def digest(folder: DumpFolder) -> Digest:
     """Return the part of a dump that is compared with other ranks."""
-    dump = Dump(folder)
-    try:
-        with paused_gc():
-            return digest_of(dump)
-    except UsageError as error:
-        return Digest(folder.step, folder.rank, str(error))
-    finally:
-        dump.release()
+    return looked_into(folder, digest_of, lambda error: Digest(folder.step, folder.rank, error))
 
 
 def digest_of(dump: Dump) -> Digest:
@@ -170,14 +168,10 @@ def ranks_said(ranks: Sequence[Any]) -> Sentence:
     >>> str(ranks_said([0, 1, 2, 5])), str(ranks_said(["proc12"]))
     ('ranks 0-2, 5', 'rank proc12')
     """
-    numbers = sorted(rank for rank in ranks if isinstance(rank, int))
-    parts: list[str] = [str(rank) for rank in ranks if not isinstance(rank, int)]
-    start = 0
-    for place, number in enumerate(numbers):
-        if place + 1 == len(numbers) or numbers[place + 1] != number + 1:
-            first = numbers[start]
-            parts.append(str(number) if first == number else f"{first}-{number}")
-            start = place + 1
+    parts = [
+        *(str(rank) for rank in ranks if not isinstance(rank, int)),
+        *ranges(rank for rank in ranks if isinstance(rank, int)),
+    ]
     return say("ranks.several" if len(ranks) > 1 else "ranks.one", ranks=", ".join(parts))
 
 
