@@ -13,7 +13,7 @@ import numpy as np
 
 from probe.findings.sentence import NOTHING, clauses, say
 from probe.replaying.calling import Array
-from probe.replaying.described import CallDescription, CannotReplayError, Made, ReplayResult
+from probe.replaying.described import CannotReplayError, Made, ReplayResult
 from probe.replaying.judging import FORMATS, OK, WORSE, WRONG, Judged, Operation, ReplayedOutput, judge
 from probe.replaying.making import Maker
 
@@ -66,24 +66,12 @@ class Evaluation:
     """One call in one direction.
 
     Args:
-        function: the function, or a Primitive.
-        reference: one of elementary operations that has float64 kernels, or None.
-        call: the description of the call.
-        load: returns the values of a described tensor; bfloat16 as float32.
-        dtype: the dtype of the call here; "" for the recorded ones.
+        maker: makes its outputs.
     """
 
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        reference: Callable[..., Any] | None,
-        call: CallDescription,
-        load: Callable[[dict[str, Any]], Array],
-        dtype: str = "",
-    ) -> None:
-        self._maker = Maker(function, reference, call, load, dtype)
-        self._call, self._load, self._dtype = call, load, dtype
-        self._expected = [load(leaf) if leaf and "array" in leaf else None for leaf in call.expected]
+    def __init__(self, maker: Maker) -> None:
+        self._maker, self._call = maker, maker.call
+        self._expected = [maker.load(leaf) if leaf and "array" in leaf else None for leaf in maker.call.expected]
         self._kept: list[tuple[str, Array, Array, Array]] = []
 
     def judge(self) -> ReplayResult:
@@ -93,7 +81,7 @@ class Evaluation:
             CannotReplayError: when it cannot be made again.
         """
         maker, given = self._maker, self._call.here
-        here, as_list = maker.given(given, self._load) if given else maker.here()
+        here, as_list = maker.given(given) if given else maker.here()
         golden, shaken, label, is_exact = maker.golden(here, as_list)
         places = self._places()
         if len(golden) != len(places) or len(here) != len(places):
@@ -150,7 +138,7 @@ class Evaluation:
             name in ELEMENTWISE and is_whole,
             longest_sum(shapes, recorded.shape),
         )
-        kind = self._dtype or max(
+        kind = self._maker.dtype or max(
             leaf["dtype"], self._maker.mixed or leaf["dtype"], key=lambda kind: FORMATS.get(kind, (0.0,))[0]
         )
         outcome = ReplayedOutput(recorded, kind, golden[0], here[0], shaken and shaken[0], is_exact)

@@ -35,6 +35,9 @@ class Maker:
         dtype: the dtype of the call here; "" for the recorded ones.
 
     Attributes:
+        call: see above.
+        load: see above.
+        dtype: see above.
         arrays: the values of its tensors.
         sens: the numbers of the outputs that have gradients, and those, of a backward.
         wanted: the numbers of the tensors whose gradients are recorded.
@@ -50,7 +53,7 @@ class Maker:
         load: Callable[[dict[str, Any]], Array],
         dtype: str,
     ) -> None:
-        self._function, self._reference, self._call, self._dtype = function, reference, call, dtype
+        self._function, self._reference, self.call, self.load, self.dtype = function, reference, call, load, dtype
         self._inputs = [*tensors_in(call.args), *tensors_in(list(call.kwargs.values()))]
         self.arrays = [load(leaf) for leaf in self._inputs]
         self.sens = [(place, load(leaf)) for place, leaf in enumerate(call.sens or ()) if leaf]
@@ -59,18 +62,14 @@ class Maker:
         self.mixed = ""
         self._made: list[str] = []
 
-    @property
-    def _recorded(self) -> list[Any]:
-        return list(self._call.expected)
-
     # -- the outputs of this machine --------------------------------------------------------------------------------
 
-    def given(self, here: Made, load: Callable[[dict[str, Any]], Array]) -> tuple[Outputs, bool]:
+    def given(self, here: Made) -> tuple[Outputs, bool]:
         """Return the outputs that another device has made; see ``Evaluation.here``."""
         self.notes += map(Sentence.from_dict, here.notes)
         kinds = [leaf["dtype"] for leaf in self._inputs]
         self._mix([here.mixed if here.mixed and kind in FLOATS else kind for kind in kinds])
-        return [leaf and (load(leaf), leaf["dtype"]) for leaf in here.outputs], here.as_list
+        return [leaf and (self.load(leaf), leaf["dtype"]) for leaf in here.outputs], here.as_list
 
     def here(self) -> tuple[Outputs, bool]:
         """Return the outputs in the recorded dtypes, and whether lists are lists.
@@ -92,13 +91,13 @@ class Maker:
                 if self._fits(found):
                     if is_rounded and errors:
                         self.notes.append(say("replay.rounded"))
-                    if not is_rounded and not self._dtype:
+                    if not is_rounded and not self.dtype:
                         self._mix(kinds)
                     return found, as_list
         if fitting is None:
             return self._of_reference(errors[0]), False
-        if self._call.unsure:
-            raise CannotReplayError("replay.unsure", place=self._call.unsure[:200])
+        if self.call.unsure:
+            raise CannotReplayError("replay.unsure", place=self.call.unsure[:200])
         return fitting
 
     def _mix(self, kinds: list[str]) -> None:
@@ -110,7 +109,7 @@ class Maker:
 
     def _rounded(self, found: Outputs) -> Outputs:
         """Return outputs of float32 in the recorded dtypes."""
-        leaves = [self._recorded[place] for place in (self.wanted or range(len(self._recorded)))]
+        leaves = [self.call.expected[place] for place in (self.wanted or range(len(self.call.expected)))]
         return [
             (to_array(to_tensor(item[0], leaf["dtype"])), leaf["dtype"])
             if item and leaf and item[1] == "Float32" and leaf["dtype"] in HALF
@@ -126,7 +125,7 @@ class Maker:
             raise refused from error
         self.notes.append(say("replay.no_kernel"))
         try:
-            found = self._run(self._reference, [DOUBLE.get(leaf["dtype"], leaf["dtype"]) for leaf in self._inputs],
+            found = self._run(self._reference, [double(leaf["dtype"]) for leaf in self._inputs],
                               self.arrays, False, double)  # fmt: skip
         except RAISED:
             raise refused from error
@@ -135,10 +134,10 @@ class Maker:
     def _kinds(self) -> list[tuple[list[str], bool]]:
         """Return the dtypes of the tensors here: the recorded ones, those of mixed precision, or float32 to round."""
         recorded = [leaf["dtype"] for leaf in self._inputs]
-        if self._dtype:
-            return [([self._dtype if kind in FLOATS else kind for kind in recorded], False)]
+        if self.dtype:
+            return [([self.dtype if kind in FLOATS else kind for kind in recorded], False)]
         tried = [(recorded, False)]
-        kinds = [leaf["dtype"] for leaf in (*(self._call.sens or ()), *self._recorded) if leaf]
+        kinds = [leaf["dtype"] for leaf in (*(self.call.sens or ()), *self.call.expected) if leaf]
         for kind in kinds:
             mixed = [kind if item in FLOATS else item for item in recorded], False
             if kind in FLOATS and mixed not in tried:
@@ -149,17 +148,17 @@ class Maker:
 
     def _fits(self, found: Outputs) -> bool:
         """Return whether outputs have the shapes and dtypes of the recorded ones."""
-        recorded = [self._recorded[place] for place in self.wanted] if self.sens else self._recorded
+        recorded = [self.call.expected[place] for place in self.wanted] if self.sens else self.call.expected
         if len(found) != len(recorded):
             return False
         for item, leaf in zip(found, recorded):
             if leaf and (item is None or list(item[0].shape) != leaf["shape"]):
                 return False
             is_cast = not self.sens and leaf and item[1] != leaf["dtype"]  # a gradient may be cast once more
-            if is_cast and leaf["dtype"] in FLOATS and not self._dtype:
+            if is_cast and leaf["dtype"] in FLOATS and not self.dtype:
                 return False
-        kinds = [leaf["dtype"] for leaf in (self._call.sens or ()) if leaf]
-        return bool(self._dtype) or not self.sens or self._made == kinds
+        kinds = [leaf["dtype"] for leaf in (self.call.sens or ()) if leaf]
+        return bool(self.dtype) or not self.sens or self._made == kinds
 
     def copies(self, count: int) -> Array | None:
         """Return the first output for copies of the only tensor side by side; None where it cannot be made.
@@ -178,31 +177,25 @@ class Maker:
 
     def golden(self, here: Outputs, as_list: bool) -> tuple[Outputs, Outputs, str, bool]:
         """Return the golden outputs, those for shaken inputs, the name of their making, whether they are more exact."""
-        kinds = [DOUBLE.get(leaf["dtype"], leaf["dtype"]) for leaf in self._inputs]
-        tried: list[tuple[str, Callable[..., Any] | None]] = [
-            ("float64", self._function),
-            ("float64 of elementary operations", self._reference),
+        tried: list[tuple[str, Callable[..., Any] | None, Callable[[str], str]]] = [
+            ("float64", self._function, double),
+            ("float64 of elementary operations", self._reference, double),
+            ("float32", self._function, to_single),
         ]
-        for label, function in tried:
+        for label, function, cast in tried:
             if function is None:
                 continue
+            kinds = [cast(leaf["dtype"]) for leaf in self._inputs]
             try:
-                golden = self._run(function, kinds, self.arrays, as_list, double)
-                shaken = self._run(function, kinds, self._shaken(), as_list, double, self._shaken_sens())
+                golden = self._run(function, kinds, self.arrays, as_list, cast)
+                shaken = self._run(function, kinds, self._shaken(), as_list, cast, self._shaken_sens())
             except RAISED:
                 continue
-            if self._alike(golden, here) and (not self._has_floats or is_double(shaken)):
-                return golden, shaken, label, True
-        single = ["Float32" if kind in FLOATS else kind for kind in (leaf["dtype"] for leaf in self._inputs)]
-        halves = any(leaf and leaf.get("dtype") in HALF for leaf in self._recorded)
-        try:
-            golden = self._run(self._function, single, self.arrays, as_list, to_single)
-            shaken = self._run(self._function, single, self._shaken(), as_list, to_single, self._shaken_sens())
-        except RAISED:
-            return here, here, "the same dtype", False
-        if not self._alike(golden, here):
-            return here, here, "the same dtype", False
-        return golden, shaken, "float32", halves
+            is_exact = cast is double or any(leaf and leaf.get("dtype") in HALF for leaf in self.call.expected)
+            is_done = cast is to_single or not self._has_floats or is_double(shaken)
+            if is_done and self._alike(golden, here):
+                return golden, shaken, label, is_exact
+        return here, here, "the same dtype", False
 
     def _alike(self, golden: Outputs, here: Outputs) -> bool:
         return len(golden) == len(here) and all(
@@ -222,7 +215,7 @@ class Maker:
 
     def _shake(self, array: Array) -> Array:
         """Return values that are changed by half a rounding of the coarsest recorded output."""
-        coarse = [FORMATS[leaf["dtype"]][0] for leaf in self._recorded if leaf and leaf.get("dtype") in FORMATS]
+        coarse = [FORMATS[leaf["dtype"]][0] for leaf in self.call.expected if leaf and leaf.get("dtype") in FORMATS]
         random = np.random.RandomState(array.size % 9999)
         signs = random.choice([-1.0, 1.0], array.shape) * random.uniform(0.7, 1.0, array.shape)
         wide = array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
@@ -238,12 +231,12 @@ class Maker:
         cast: Callable[[str], str] = str,
         sens: Sequence[tuple[int, Array]] | None = None,
     ) -> Outputs:
-        replayer = Replayer(function, self._call, arrays, kinds, cast, as_list)
+        replayer = Replayer(function, self.call, arrays, kinds, cast, as_list)
         if self.sens:
             found = list(replayer.backward(sens or self.sens, self.wanted))
             self._made = replayer.made
             return found
-        if self._call.sens is not None:
+        if self.call.sens is not None:
             raise CannotReplayError("replay.no_gradient_array")
         found = replayer.forward()
         if replayer.leaves_input:

@@ -25,12 +25,8 @@ def reference_of(call: CallDescription) -> Callable[..., Any] | None:
     name = key.rpartition(".")[2]
     if key.startswith("Primitive."):
         made = _PRIMITIVES.get(name)
-        return None if made is None else functools.partial(made, **_attributes(call.attributes))
+        return None if made is None else functools.partial(made, attributes=call.attributes)
     return _FUNCTIONS.get(name)
-
-
-def _attributes(attributes: dict[str, Any]) -> dict[str, Any]:
-    return {"attributes": attributes}
 
 
 # -- sums of products -----------------------------------------------------------------------------------------------
@@ -85,12 +81,6 @@ def conv2d(
         found.append(matmul(kernel, columns))
     result = (ops.concat(found, 1) if groups > 1 else found[0]).reshape(x.shape[0], weight.shape[0], height, width)
     return result if bias is None else result + bias.reshape(1, -1, 1, 1)
-
-
-def _mint_conv2d(x: Tensor, weight: Tensor, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
-                 groups: int = 1) -> Tensor:  # fmt: skip
-    mode = padding if isinstance(padding, str) else "pad"
-    return conv2d(x, weight, bias, stride, mode, 0 if isinstance(padding, str) else padding, dilation, groups)
 
 
 def _conv2d_primitive(x: Tensor, weight: Tensor, *rest: Any, attributes: dict[str, Any]) -> Tensor:
@@ -160,10 +150,6 @@ def _softmax_primitive(x: Tensor, *rest: Any, attributes: dict[str, Any]) -> Ten
     return softmax(x, axis[0] if isinstance(axis, list) and len(axis) == 1 else axis)
 
 
-def _log_softmax_primitive(x: Tensor, *rest: Any, attributes: dict[str, Any]) -> Tensor:
-    return log_softmax(x, attributes.get("axis", -1))
-
-
 def layer_norm(x: Tensor, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
     """Return (x - mean) / sqrt(variance + eps) * weight + bias over the last axes."""
     axes = tuple(range(-len(normalized_shape), 0))
@@ -188,10 +174,6 @@ def rms_norm(x: Tensor, weight: Any, epsilon: float = 1e-6) -> Any:
     axes = tuple(range(-weight.ndim, 0))
     root = 1 / ops.sqrt((x * x).mean(axes, keep_dims=True) + epsilon)
     return x * root * weight, root
-
-
-def _rms_norm_primitive(x: Tensor, weight: Tensor, *rest: Any, attributes: dict[str, Any]) -> Any:
-    return rms_norm(x, weight, attributes.get("epsilon", 1e-6))
 
 
 def _batch_norm_primitive(
@@ -242,10 +224,6 @@ def gelu(x: Tensor, approximate: Any = "none") -> Tensor:
     return 0.5 * x * (1 + ops.erf(x * _SQRT_HALF))
 
 
-def _gelu_primitive(x: Tensor, *rest: Any, attributes: dict[str, Any]) -> Tensor:
-    return gelu(x, "tanh")
-
-
 def silu(x: Tensor, inplace: bool = False) -> Tensor:
     """Return x / (1 + exp(-x))."""
     return x / (1 + ops.exp(-x))
@@ -254,10 +232,6 @@ def silu(x: Tensor, inplace: bool = False) -> Tensor:
 def sigmoid(x: Tensor) -> Tensor:
     """Return 1 / (1 + exp(-x))."""
     return 1 / (1 + ops.exp(-x))
-
-
-def _bias_add_primitive(x: Tensor, bias: Tensor, *rest: Any, attributes: dict[str, Any]) -> Tensor:
-    return x + bias.reshape((1, -1) + (1,) * (x.ndim - 2))
 
 
 def bias_add(x: Tensor, bias: Tensor) -> Tensor:
@@ -271,9 +245,12 @@ def _unary(function: Callable[..., Any]) -> Callable[..., Any]:
 
 _PRIMITIVES: dict[str, Callable[..., Any]] = {
     "MatMul": _matmul_primitive, "BatchMatMul": _matmul_primitive, "Conv2D": _conv2d_primitive,
-    "Softmax": _softmax_primitive, "LogSoftmax": _log_softmax_primitive, "LayerNorm": _layer_norm_primitive,
-    "RmsNorm": _rms_norm_primitive, "BatchNorm": _batch_norm_primitive, "GeLU": _gelu_primitive, "SiLU": _unary(silu),
-    "Sigmoid": _unary(sigmoid), "AvgPool": _avg_pool_primitive, "BiasAdd": _bias_add_primitive,
+    "Softmax": _softmax_primitive, "LayerNorm": _layer_norm_primitive, "BatchNorm": _batch_norm_primitive,
+    "SiLU": _unary(silu), "Sigmoid": _unary(sigmoid), "AvgPool": _avg_pool_primitive,
+    "LogSoftmax": lambda x, *rest, attributes: log_softmax(x, attributes.get("axis", -1)),
+    "RmsNorm": lambda x, weight, *rest, attributes: rms_norm(x, weight, attributes.get("epsilon", 1e-6)),
+    "GeLU": lambda x, *rest, attributes: gelu(x, "tanh"),
+    "BiasAdd": lambda x, bias, *rest, attributes: bias_add(x, bias),
     "MatMulExt": lambda a, b, *rest, attributes: matmul(a, b),
     "Dense": lambda x, weight, bias=None, *rest, attributes: dense(x, weight, bias),
 }  # fmt: skip

@@ -74,7 +74,7 @@ def main():
     mindspore.set_context(mode=mindspore.PYNATIVE_MODE)
     mindspore.runtime.launch_blocking()
     call = CallDescription(**CALL)
-    evaluation = Evaluation(FUNCTION, reference_of(call), call, load, {dtype})
+    evaluation = Evaluation(Maker(FUNCTION, reference_of(call), call, load, {dtype}))
     try:
         result = evaluation.judge()
     except CannotReplayError as error:

@@ -61,12 +61,13 @@ def replay_call(call: CallDescription, dtype: str = "", folder: str = "") -> Rep
     """
     from probe.replaying.evaluating import Evaluation
     from probe.replaying.functions import find
+    from probe.replaying.making import Maker
     from probe.replaying.references import reference_of
 
     try:
         found = find(call)
         call = call._replace(args=call.args[: found.inputs])
-        evaluation = Evaluation(found.function, reference_of(call), call, load, dtype)
+        evaluation = Evaluation(Maker(found.function, reference_of(call), call, load, dtype))
         return evaluation.here(functools.partial(save, folder)) if folder else evaluation.judge()
     except CannotReplayError as error:
         return not_replayed(error.reason)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from probe.capture.graph.templates import accessors
+from probe.capture.graph.templates import accessors, gradient_link
 
 
 class DumpOperators(NamedTuple):
@@ -35,6 +35,8 @@ def ascend_operators() -> DumpOperators:
     dump, zeros_like = ops.TensorDump(), ops.zeros_like
 
     def watch(path):
+        # ops.DumpGradient is the public operator for this. MindSpore cannot compile it in the backward of a loop that
+        # depends on values, and a training in PyNative mode would raise that
         def bprop(x, other, out, dout):
             dump(path, dout)
             return dout, zeros_like(other)
@@ -42,30 +44,6 @@ def ascend_operators() -> DumpOperators:
         return gradient_link(path, bprop)
 
     return DumpOperators(dump, watch)
-
-
-# The public operator for this is ops.DumpGradient. MindSpore cannot compile it in the backward of a loop that depends
-# on values, and a training in PyNative mode would raise that. So the gradient is watched as in ``gradient_watcher``.
-def gradient_link(path: str, bprop: Callable[..., Any]) -> Any:
-    """Return an operator (tensor, any tensor) that returns its first input, and has this backward.
-
-    Args:
-        path: the file of its gradient.
-        bprop: its backward.
-    """
-    from mindspore import ops
-
-    class Link(ops.Primitive):
-        """Depend, which has no kernel."""
-
-        def __init__(self):
-            super().__init__("Depend")
-            self.add_prim_attr("probe_path", path)  # MindSpore shares what it derives from equal operators
-
-        def get_bprop(self):
-            return bprop
-
-    return Link()
 
 
 def _helpers(operators: DumpOperators) -> tuple[Callable[..., Any], Callable[..., Any]]:

@@ -217,12 +217,24 @@ def gradient_watcher(report: Any, place: int, code: int) -> Any:
         report(call, slot, change(dout))
         return dout, zeros_like(call)
 
+    return gradient_link(4 * place + code, bprop)
+
+
+def gradient_link(mark: Any, bprop: Callable[..., Any]) -> Any:
+    """Return an operator (tensor, any tensor) that returns its first input, and has this backward.
+
+    Args:
+        mark: tells it from others: MindSpore shares what it derives from equal operators.
+        bprop: its backward.
+    """
+    from mindspore import ops
+
     class Link(ops.Primitive):
-        """Depend, which has no kernel: its first input is its output."""
+        """Depend, which has no kernel."""
 
         def __init__(self):
             super().__init__("Depend")
-            self.add_prim_attr("probe_place", 4 * place + code)  # MindSpore shares what it derives from equal operators
+            self.add_prim_attr("probe_mark", mark)
 
         def get_bprop(self):
             return bprop

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -151,34 +152,25 @@ def _add(snapshot: RunSnapshot, line: Any) -> None:
     if mapping(line.get("note")):
         snapshot.notes.update(flat(line["note"]))
     if isinstance(step, int) and isinstance(line.get("inputs"), dict):
-        snapshot.inputs[step] = tensors_and_values(line["inputs"])
+        snapshot.inputs[step] = flat(line["inputs"], is_leaf=_is_tensor)
     elif isinstance(line.get("optimizer"), str):
         snapshot.optimizers[line["optimizer"]] = mapping(line.get("numbers"))
 
 
-def flat(value: Any, place: str = "") -> dict[str, Any]:
+def flat(value: Any, place: str = "", is_leaf: Callable[[Any], bool] = lambda value: False) -> dict[str, Any]:
     """Return the leaves of nested objects and lists by their dotted places.
 
     >>> flat({"a": {"b": 1}, "c": [2, 3]})
     {'a.b': 1, 'c.0': 2, 'c.1': 3}
     """
-    if isinstance(value, (dict, list)) and value:
-        items = value.items() if isinstance(value, dict) else enumerate(value)
-        found: dict[str, Any] = {}
-        for key, item in items:
-            found.update(flat(item, f"{place}.{key}" if place else str(key)))
-        return found
-    return {place: value}
-
-
-def tensors_and_values(value: Any, place: str = "") -> Described:
-    """Return the same, with the descriptions of tensors as leaves."""
-    if isinstance(value, dict) and "dtype" in value and "shape" in value:
+    if not isinstance(value, (dict, list)) or not value or is_leaf(value):
         return {place: value}
-    if isinstance(value, (dict, list)) and value:
-        items = value.items() if isinstance(value, dict) else enumerate(value)
-        found: Described = {}
-        for key, item in items:
-            found.update(tensors_and_values(item, f"{place}.{key}" if place else str(key)))
-        return found
-    return {place: value}
+    found: dict[str, Any] = {}
+    for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+        found.update(flat(item, f"{place}.{key}" if place else str(key), is_leaf))
+    return found
+
+
+def _is_tensor(value: Any) -> bool:
+    """Return whether a value describes a tensor."""
+    return isinstance(value, dict) and "dtype" in value and "shape" in value

@@ -8,9 +8,11 @@ compressed, so that the numbers are read, or mapped, where they lie. ``torch_pic
 
 from __future__ import annotations
 
+import contextlib
 import os
 import struct
 import zipfile
+from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -74,24 +76,26 @@ def read_tensor(path: str, mapped: bool = False) -> np.ndarray[Any, Any]:
     Raises:
         UsageError: when it cannot be read, or holds anything but one tensor.
     """
+    with archive_file(path) as file:
+        archive = open_archive(file)
+        return tensor_of(file, path, read_layout(archive.description), archive, mapped)
+
+
+@contextlib.contextmanager
+def archive_file(path: str) -> Iterator[BinaryIO]:
+    """Open a file of ``torch.save``; an error of reading it becomes a UsageError."""
     try:
         with open(path, "rb") as file:
-            return _read(file, path, mapped)
+            begin = file.read(2)
+            if begin[:1] == _PICKLE:
+                raise NotATensor("it has the form of torch 1.5 and older; torch.load and torch.save write it anew")
+            if begin != _ZIP:
+                raise NotATensor("it is no file of torch.save")
+            yield file
     except NotATensor as error:
         raise UsageError(f"{path} is not read: {error}") from None
     except _BROKEN as error:
         raise UsageError(f"{path} cannot be read: {' '.join(str(error).split()) or type(error).__name__}") from None
-
-
-def _read(file: BinaryIO, path: str, mapped: bool) -> np.ndarray[Any, Any]:
-    begin = file.read(2)
-    if begin[:1] == _PICKLE:
-        raise NotATensor("it has the form of torch 1.5 and older; torch.load and torch.save write it anew")
-    if begin != _ZIP:
-        raise NotATensor("it is no file of torch.save")
-    archive = open_archive(file)
-    layout = read_layout(archive.description)
-    return tensor_of(file, path, layout, archive, mapped)
 
 
 def open_archive(file: BinaryIO, most_members: int = _MOST_MEMBERS, most: int = _MOST_DESCRIPTION) -> Archive:

@@ -17,7 +17,7 @@ import numpy as np
 from probe.errors import UsageError
 from probe.reading.check.weights.weight import Array, Weight, in_file, numpy_dtype
 from probe.reading.dumps import torch_pickle
-from probe.reading.dumps.torch_arrays import _BROKEN, Archive, open_archive, storage_of, tensor_of
+from probe.reading.dumps.torch_arrays import _BROKEN, Archive, archive_file, open_archive, storage_of, tensor_of
 from probe.reading.dumps.torch_pickle import Layout, NotATensor
 
 _MOST_MEMBERS, _MOST_DESCRIPTION, _MOST_DEPTH = 1 << 20, 1 << 28, 100
@@ -127,20 +127,10 @@ def read_torch(path: str) -> dict[str, Weight]:
     Raises:
         UsageError: when it is cut, has the form of torch 1.5 and older, or holds no tensors.
     """
-    try:
-        with open(path, "rb") as file:
-            begin = file.read(2)
-            if begin[:1] == b"\x80":
-                raise NotATensor("it has the form of torch 1.5 and older; torch.load and torch.save write it anew")
-            if begin != b"PK":
-                raise NotATensor("it is no file of torch.save")
-            archive = open_archive(file, _MOST_MEMBERS, _MOST_DESCRIPTION)
-            layouts = dict(_tensors(_follow(archive.description), "", set()))
-            found = {name: _weight(file, path, layout, archive) for name, layout in layouts.items()}
-    except NotATensor as error:
-        raise UsageError(f"{path} is not read: {error}") from None
-    except _BROKEN as error:
-        raise UsageError(f"{path} cannot be read: {' '.join(str(error).split()) or type(error).__name__}") from None
+    with archive_file(path) as file:
+        archive = open_archive(file, _MOST_MEMBERS, _MOST_DESCRIPTION)
+        layouts = dict(_tensors(_follow(archive.description), "", set()))
+        found = {name: _weight(file, path, layout, archive) for name, layout in layouts.items()}
     if not found:
         raise UsageError(f"{path} is not read: it holds no tensors by name; save model.state_dict()")
     return _without_wrapper(found)
