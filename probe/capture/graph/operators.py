@@ -15,7 +15,6 @@ import numpy as np
 from probe.capture.graph.sites import GraphPlan
 from probe.capture.graph.templates import (
     CODES,
-    CellParts,
     cell_construct,
     gradient_watcher,
     optimizer_construct,
@@ -135,8 +134,7 @@ class CallbackOperators:
     def cell_construct(self, key: str, inner: Any, inputs: Any, outputs: Any, parameters: tuple[Any, ...]) -> Any:
         """Return the construct of a Cell whose calls are reported; see ``GraphOperators``."""
         of_inputs, of_outputs = self._watching_cells() if self.recomputes else self._watchers
-        parts = CellParts(inner, inputs, outputs, self.enter, self.leave, of_inputs, of_outputs, parameters)
-        return cell_construct(parts)
+        return cell_construct(inner, inputs, outputs, self.enter, self.leave, of_inputs, of_outputs, parameters)
 
     def optimizer_construct(self, inner: Any, describe: Any) -> Any:
         """Return the construct of an optimizer whose gradients are reported."""

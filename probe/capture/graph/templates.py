@@ -11,36 +11,12 @@ loop runs while MindSpore compiles: the graph has only the nodes of its body.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 #: codes of a reported tensor
 CAST, FLATTEN = 1, 2
 #: all sums of them
 CODES = range(4)
-
-
-class CellParts(NamedTuple):
-    """The parts of a Cell's construct.
-
-    Attributes:
-        inner: the original construct.
-        describe_inputs: (arguments, keyword arguments) -> the plan of the inputs, while MindSpore compiles.
-        describe_outputs: (result, parameters) -> the plan of the outputs.
-        enter: operators that begin a call, by the number of tensors.
-        leave: operators that end it.
-        watch_inputs: objects that report the gradient of an input, by its code and its number.
-        watch_outputs: the same for outputs.
-        parameters: the Cell's own parameters.
-    """
-
-    inner: Any
-    describe_inputs: Any
-    describe_outputs: Any
-    enter: tuple[Any, ...]
-    leave: tuple[Any, ...]
-    watch_inputs: tuple[tuple[Any, ...], ...]
-    watch_outputs: tuple[tuple[Any, ...], ...]
-    parameters: tuple[Any, ...]
 
 
 def accessors() -> tuple[Callable[..., Any], Callable[..., Any]]:
@@ -97,13 +73,26 @@ def _helpers() -> tuple[Callable[..., Any], Callable[..., Any]]:
     return collect, watch
 
 
-def cell_construct(parts: CellParts) -> Callable[..., Any]:
-    """Return the construct of a Cell whose calls are reported."""
+def cell_construct(
+    inner: Any, describe_inputs: Any, describe_outputs: Any, enter: tuple[Any, ...], leave: tuple[Any, ...],
+    watch_inputs: tuple[Any, ...], watch_outputs: tuple[Any, ...], parameters: tuple[Any, ...],
+) -> Callable[..., Any]:  # fmt: skip
+    """Return the construct of a Cell whose calls are reported.
+
+    Args:
+        inner: the original construct.
+        describe_inputs: (arguments, keyword arguments) -> the plan of the inputs, while MindSpore compiles.
+        describe_outputs: (result, parameters) -> the plan of the outputs.
+        enter: operators that begin a call, by the number of tensors.
+        leave: operators that end it.
+        watch_inputs: objects that report the gradient of an input, by its code and its number.
+        watch_outputs: the same for outputs.
+        parameters: the Cell's own parameters.
+    """
     import mindspore
     from mindspore import ops
 
     Tensor, int32, stop_gradient = mindspore.Tensor, mindspore.int32, ops.stop_gradient
-    inner, describe_inputs, describe_outputs, enter, leave, watch_inputs, watch_outputs, parameters = parts
     collect, watch = _helpers()
 
     def construct(self, *args, **kwargs):

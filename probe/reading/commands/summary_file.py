@@ -137,7 +137,11 @@ def encode(value: Any) -> Any:
     """
     kind = type(value)
     if kind.__name__ in _KINDS and kind is _KINDS[kind.__name__]:
-        parts = [getattr(value, field.name) for field in dataclasses.fields(value)] if _is_dataclass(kind) else value
+        parts = (
+            [getattr(value, field.name) for field in dataclasses.fields(value)]
+            if hasattr(kind, "__dataclass_fields__")
+            else value
+        )
         return {kind.__name__: [encode(part) for part in parts]}
     if kind is tuple:
         return {_TUPLE: [encode(item) for item in value]}
@@ -173,7 +177,3 @@ def decode(value: Any) -> Any:
     if name == _DICT:
         return {decode(key): decode(item) for key, item in parts}
     return _KINDS[name](*(decode(part) for part in parts))
-
-
-def _is_dataclass(kind: type) -> bool:
-    return dataclasses.is_dataclass(kind)
