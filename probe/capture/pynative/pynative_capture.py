@@ -14,7 +14,7 @@ from probe.capture.autograd.gradient_hooks import GradientHooks
 from probe.capture.autograd.nodes import AutogradNodes
 from probe.capture.autograd.parameter_hooks import ParameterHooks
 from probe.capture.patches import HookGroup, Hooks
-from probe.capture.pynative.cells import CellHooks, TokenRange, iter_cells
+from probe.capture.pynative.cells import CellHooks, iter_cells
 from probe.capture.pynative.comm_handles import CommHandleTracker
 from probe.capture.pynative.context import CaptureContext
 from probe.capture.pynative.jit import jit_patches
@@ -24,6 +24,7 @@ from probe.capture.pynative.operations import OperationHooks
 from probe.capture.pynative.optimizers import OptimizerHooks
 from probe.capture.pynative.primitives import PrimitiveHooks, find_primitives
 from probe.capture.pynative.recompute import recompute_patches
+from probe.capture.pynative.token_range import TokenRange
 from probe.capture.support_ops import SupportedApi, load_supported_apis
 from probe.config.settings import Settings
 from probe.measure.select import select_measurers
