@@ -35,9 +35,7 @@ class Maker:
         dtype: the dtype of the call here; "" for the recorded ones.
 
     Attributes:
-        call: see above.
-        load: see above.
-        dtype: see above.
+        call, load, dtype: see above.
         arrays: the values of its tensors.
         sens: the numbers of the outputs that have gradients, and those, of a backward.
         wanted: the numbers of the tensors whose gradients are recorded.
