@@ -9,7 +9,7 @@ import logging
 import os
 from collections.abc import Callable, Mapping
 
-from probe.findings.sentence import NOTHING, say
+from probe.findings.sentence import NOTHING, say, table
 from probe.monitor.neighbour import Neighbour
 from probe.series.rules import Alarm, OnlineRules
 from probe.store import file_io
@@ -32,6 +32,7 @@ class Alarms:
 
     def __init__(self, folder: str, errors: ErrorLog) -> None:
         self._folder, self._errors = folder, errors
+        table()  # an update of the package during a long training would bring the table of another version
         self._rules, self._neighbour = OnlineRules(), Neighbour(folder)
         self.function: AlarmFunction | None = None
 
@@ -44,8 +45,9 @@ class Alarms:
             found += self._neighbour.compare(step, values)
         for rule in dict.fromkeys(alarm.rule for alarm in found):
             first, *others = (alarm for alarm in found if alarm.rule == rule)
-            more = say("alarm.more", count=len(others)) if others else NOTHING
-            _log.warning("%s", say("alarm.line", rule=rule, series=first.series, said=first.said, more=more))
+            with self._errors.guard("telling an alarm"):
+                more = say("alarm.more", count=len(others)) if others else NOTHING
+                _log.warning("%s", say("alarm.line", rule=rule, series=first.series, said=first.said, more=more))
         for alarm in found:
             with self._errors.guard("writing an alarm"):
                 file_io.make_dirs(self._folder)

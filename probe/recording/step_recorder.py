@@ -40,9 +40,7 @@ class StepRecorder:
 
     Attributes:
         closed: the step is over; later calls and gradients are ignored.
-        queue: see above.
-        task: see above.
-        writer: see above.
+        queue, task, writer: see above.
         companion: records the compiled Cells of the same step into a tree of its own, or None.
         snapshot: notes the inputs of the model and its optimizers, or None.
     """

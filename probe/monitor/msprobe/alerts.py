@@ -10,7 +10,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from probe.findings.sentence import say
+from probe.findings.sentence import say, table
 from probe.series.msprobe_csv import Tables
 from probe.series.table import MSPROBE
 from probe.store import file_io
@@ -35,6 +35,7 @@ class Alerts:
     """
 
     def __init__(self, rules: Sequence[tuple[str, float | None]], folder: str, rank: int) -> None:
+        table()  # as in Alarms
         self._rules, self._folder, self._rank = rules, folder, rank
         self._means: dict[tuple[str, str], float] = {}
         self._found: dict[str, dict[str, Any]] = {}

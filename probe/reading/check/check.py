@@ -43,8 +43,7 @@ class Check:
         agreed: the sentence for no difference.
 
     Attributes:
-        differences: see above.
-        remarks: see above.
+        differences, remarks: see above.
 
     Example::
 

@@ -28,7 +28,6 @@ import numpy as np
 from mindspore import nn
 
 from probe import PrecisionDebugger
-from probe.findings import sentence
 from probe.series.series import open_series
 
 ms.set_context(mode=ms.PYNATIVE_MODE, pynative_synchronize=True)
@@ -70,7 +69,6 @@ folder = tempfile.mkdtemp()
 config = os.path.join(folder, "config.json")
 with open(config, "w") as file:
     json.dump({"task": "monitor", "dump_path": folder, "quiet": True}, file)
-sentence.table()  # the first alarm reads it, once in a process
 tracemalloc.start()
 watched, python = train(given.steps, PrecisionDebugger(config_path=config))
 PrecisionDebugger.close()
