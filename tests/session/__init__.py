@@ -1,0 +1,3 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of probe/session: the collection window, its states, and the line at the end."""
