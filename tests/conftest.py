@@ -102,6 +102,17 @@ def _objects_of_earlier_files():
     gc.freeze()
 
 
+@pytest.fixture(autouse=True)
+def _variables_of_the_environment():
+    """Take out what a test has changed: seed_all sets variables, and other tests start programs with them."""
+    before = dict(os.environ)
+    yield
+    for name in os.environ.keys() - before.keys():
+        del os.environ[name]
+    before.pop("PYTEST_CURRENT_TEST", None)
+    os.environ.update(before)
+
+
 @pytest.fixture
 def debug(tmp_path):
     from probe import PrecisionDebugger
