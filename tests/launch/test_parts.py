@@ -323,7 +323,8 @@ def frames(error):
 
 
 def test_no_exception_of_a_chain_has_frames_of_the_tool():
-    errors = [failing(f"{TOOL}x.py") for _ in range(4)]
+    # a file that exists: coverage asks for the source of each file that ran
+    errors = [failing(f"{TOOL}__init__.py") for _ in range(4)]
     errors[0].__context__, errors[1].__cause__, errors[1].__context__ = errors[1], errors[2], errors[3]
     shown = []
     _show(lambda kind, error, trace: shown.append(trace), ValueError, errors[0], errors[0].__traceback__)
