@@ -32,6 +32,10 @@ NOT_MEASURED_BITS = 0x7FC00001
 _EMPTY = array("f", NOT_MEASURED_BITS.to_bytes(4, "little"))
 
 
+#: above every step
+_BEYOND = 1e15
+
+
 class Section(NamedTuple):
     """One section of a file."""
 
@@ -56,7 +60,7 @@ def sections(content: bytes | memoryview) -> Iterator[Section]:
             return  # its line is cut
         if not line.startswith(MARK):
             raise ValueError(f"no section begins at byte {place}")
-        names = tuple(json.loads(line)["names"])
+        names = _names(line)
         start = place + len(line) + 1
         size = 4 * len(names)
         first = np.frombuffer(content, np.uint8, offset=start)
@@ -70,6 +74,21 @@ def sections(content: bytes | memoryview) -> Iterator[Section]:
             place = tail if _is_mark(content, tail) else len(content)
         else:
             place = section.end
+
+
+def _names(line: bytes) -> tuple[str, ...]:
+    """Return the columns that the line of a section names.
+
+    Raises:
+        ValueError: when it names none.
+    """
+    try:
+        names = json.loads(line)["names"]
+    except (ValueError, KeyError, RecursionError):
+        names = None
+    if type(names) is not list or not names or any(type(name) is not str for name in names):
+        raise ValueError("a section does not name its columns")
+    return tuple(names)
 
 
 def _words(content: bytes | memoryview, start: int, count: int, size: int) -> Any:
@@ -147,9 +166,11 @@ class SeriesFile:
 
 
 def table(content: bytes, section: Section) -> Any:
-    """Return the rows of a section."""
+    """Return the rows of a section, without those whose step is none: a block of a disk may be damaged."""
     count = len(section.names)
-    return np.frombuffer(content, "<f4", section.rows * count, section.start).reshape(section.rows, count)
+    rows = np.frombuffer(content, "<f4", section.rows * count, section.start).reshape(section.rows, count)
+    is_right = (rows[:, 0] >= 0) & (rows[:, 0] < _BEYOND)  # NaN is in no such range
+    return rows if is_right.all() else rows[is_right]
 
 
 class SeriesTail:
@@ -186,13 +207,14 @@ class SeriesTail:
                 end = content.find(b"\n", place)
                 if end < 0:
                     break
-                self._names = tuple(json.loads(content[place:end])["names"])
+                self._names = _names(content[place:end])
                 place, size = end + 1, 4 * len(self._names)
             elif size and place + size <= len(content):
                 row = np.frombuffer(content, "<f4", len(self._names), place)
                 known = row.view("<u4") != NOT_MEASURED_BITS
                 values = {self._names[i]: float(row[i]) for i in range(1, len(row)) if known[i]}
-                found.append((int(row[0]), values))
+                if 0 <= row[0] < _BEYOND:  # else a damaged row: NaN is in no such range
+                    found.append((int(row[0]), values))
                 place += size
             else:
                 break

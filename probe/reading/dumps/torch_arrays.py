@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from probe.errors import UsageError
+from probe.door import open_file
 from probe.reading.dumps.torch_pickle import MemoryOrder, NotATensor, Storage, read_layout
 
 SUFFIX = ".pt"
@@ -74,7 +75,7 @@ def read_tensor(path: str, mapped: bool = False) -> np.ndarray[Any, Any]:
 def archive_file(path: str) -> Iterator[BinaryIO]:
     """Open a file of ``torch.save``; an error of reading it becomes a UsageError."""
     try:
-        with open(path, "rb") as file:
+        with open_file(path) as file:
             begin = file.read(2)
             if begin[:1] == _PICKLE:
                 raise NotATensor("it has the form of torch 1.5 and older; torch.load and torch.save write it anew")

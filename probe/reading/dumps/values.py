@@ -9,6 +9,8 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from probe.reading.dumps.shapes import RECORD, lengths, number, wrong_fields
+
 #: how deep a value may be nested; deeper ones are none that a recorder writes
 MAX_DEPTH = 64
 #: the types of records of tensors; those of PyTorch have further kinds of tensors
@@ -25,6 +27,8 @@ NUMBERS = ("Max", "Min", "Mean", "Norm")
 #: counts of elements that are not ordinary
 COUNTS = ("nan_count", "inf_count", "negative_inf_count", "positive_inf_count")
 
+#: no tensor has so many elements
+_LONGEST = 1 << 63
 _DIGITS = tuple("0123456789")
 
 #: (key, value): ("0", record), ("1.axis", record), ("2", None)
@@ -35,7 +39,10 @@ Record = dict[str, Any]
 
 def is_tensor(value: Any) -> bool:
     """Return whether a value is the record of a tensor."""
-    return type(value) is dict and value.get("type") in TENSORS
+    if type(value) is not dict:
+        return False
+    kind = value.get("type")
+    return type(kind) is str and kind in TENSORS
 
 
 def leaves(part: Any) -> list[Leaf]:
@@ -129,12 +136,13 @@ def element_count(shape: Any) -> int | None:
 
     >>> element_count([2, 3]), element_count([]), element_count(None), element_count(["a"]), element_count([-1])
     (6, 1, None, None, None)
+    >>> element_count([10**18] * 3)  # of no machine
     """
     if type(shape) is not list and type(shape) is not tuple:
         return None
     count = 1
     for length in shape:
-        if type(length) is not int or length < 0:
+        if type(length) is not int or not 0 <= length < _LONGEST or count >= _LONGEST:
             return None
         count *= length
     return count
@@ -165,8 +173,11 @@ class _Holder:
     """Holds the keys of records: Python lets the dicts of the instances of a class share their keys."""
 
 
-def record_sharer() -> Callable[[dict[str, Any]], dict[str, Any]]:
+def record_sharer(odd: list[str] | None = None) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """Return a function that returns one object for equal records of tensors, and for equal plain values.
+
+    Args:
+        odd: gets a word where a record has fields of unusual types: the document is then to be sieved.
 
     >>> share = record_sharer()
     >>> a, b = ({"type": "mindspore.Tensor", "dtype": "Float32", "shape": [1], "Norm": 1.0} for _ in range(2))
@@ -174,6 +185,14 @@ def record_sharer() -> Callable[[dict[str, Any]], dict[str, Any]]:
     True
     """
     known: dict[Any, Any] = {}
+    odd = [] if odd is None else odd
+    usual: set[tuple[Any, ...]] = set()  # names and types of fields that were checked
+
+    def check(record: dict[str, Any], kinds: tuple[Any, ...]) -> None:
+        if wrong_fields(record, RECORD):
+            odd.append("record")
+        elif int not in kinds:  # whole numbers are checked each by itself
+            usual.add(kinds)
 
     def share(record: dict[str, Any]) -> dict[str, Any]:
         kind = record.get("type")
@@ -183,19 +202,35 @@ def record_sharer() -> Callable[[dict[str, Any]], dict[str, Any]]:
         get = record.get
         try:
             if "shape" in record and kind in TENSORS:
-                shape = record["shape"] = known.setdefault((*record["shape"],), record["shape"])
+                shape = record["shape"]
+                of_lengths = (*shape,)
+                known_shape = known.get(of_lengths)
+                if known_shape is None:
+                    known_shape = shape
+                    if lengths(shape):
+                        odd.append("shape")
+                    else:
+                        known[of_lengths] = shape
+                shape = record["shape"] = known_shape
                 dtype = record["dtype"] = known.setdefault(record["dtype"], record["dtype"])
                 key: Any = get("Norm"), get("Max"), get("Min"), get("Mean"), dtype, id(shape)
             else:
-                key = kind, repr(get("value"))
+                value = get("value")
+                if type(value) is int and number(value):
+                    odd.append("value")
+                key = kind, repr(value)
             if 0 in key:  # -0.0 is equal to 0.0, and is shown in another way
                 key = repr(key)
             place = hash(key)
             other = known.get(place)
         except (TypeError, KeyError):  # a document may hold anything
+            odd.append("record")
             return record
         if other == record:
             return other  # type: ignore[no-any-return]
+        kinds = (*record, *map(type, record.values()))
+        if kinds not in usual:
+            check(record, kinds)
         kept = vars(_Holder())
         known.setdefault(place, kept)
         for name, value in record.items():

@@ -1,0 +1,65 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Checks the shape of documents once: behind it every reader may trust the types that ``shapes`` describes.
+
+A field of another type is left out, and named in one line.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from probe.findings.sentence import Sentence, say
+from probe.reading.dumps.shapes import HEADER, RECORD, Shape, number, wrong_fields
+from probe.reading.dumps.values import MAX_DEPTH, TENSORS
+
+#: lines about one file; further ones are counted
+_MOST_LINES = 5
+
+
+class Sieve:
+    """Sieves the entries and the header of one document, whose path stands in the lines."""
+
+    def __init__(self, file: str) -> None:
+        self._file, self._more = file, 0
+        self._lines: list[Sentence] = []
+
+    def note(self, key: str, **facts: Any) -> None:
+        """Note one thing that is left out."""
+        if len(self._lines) == _MOST_LINES:
+            self._more += 1
+        else:
+            self._lines.append(say(key, file=self._file, **facts))
+
+    def told(self) -> list[Sentence]:
+        """Return the lines; the last one counts those that are not shown."""
+        more = [say("door.more", file=self._file, count=self._more)] if self._more else []
+        return [*self._lines, *more]
+
+    def header(self, header: dict[str, Any], shape: Shape = HEADER) -> dict[str, Any]:
+        """Return a header without fields of wrong types."""
+        wrong = wrong_fields(header, shape)
+        for name, found in wrong:
+            self.note("door.field", name=name, found=found)
+        names = {name for name, _ in wrong}
+        return {name: value for name, value in header.items() if name not in names} if wrong else header
+
+    def entries(self, data: dict[str, Any]) -> None:
+        """Remove fields of wrong types from the records of tensors in entries."""
+        for name, entry in list(data.items()):
+            data[name] = self._part(name, entry, MAX_DEPTH)
+
+    def _part(self, name: str, value: Any, depth: int) -> Any:
+        if type(value) is list:
+            return [self._part(name, item, depth - 1) for item in value] if depth else None
+        if type(value) is not dict:
+            return value
+        kind = value.get("type")
+        if type(kind) is str and type(value.get("value")) is int and number(value["value"]):
+            return {**value, "value": str(value["value"])}  # no float holds it; equal texts are equal numbers
+        if type(kind) is str and kind in TENSORS:
+            wrong = wrong_fields(value, RECORD)
+            for field, found in wrong:
+                self.note("door.entry", name=name, field=field, found=found)
+            return {**value, **{field: None for field, _ in wrong}} if wrong else value
+        return {inner: self._part(name, item, depth - 1) for inner, item in value.items()} if depth else None
