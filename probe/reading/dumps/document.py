@@ -11,9 +11,9 @@ import os
 from collections.abc import Callable, Iterator
 from typing import IO, Any, NamedTuple
 
+from probe.door import open_text
 from probe.errors import UsageError
 from probe.findings.sentence import Sentence
-from probe.door import open_text
 from probe.reading.dumps.values import record_sharer
 
 #: characters of a document that are read at once

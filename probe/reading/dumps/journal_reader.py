@@ -10,10 +10,10 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from probe.door import open_file
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Sentence, clauses, say
 from probe.process.progress import progress
-from probe.door import open_file
 from probe.reading.dumps.shapes import JOURNAL_ENTRY, JOURNAL_HEAD, wrong_fields
 from probe.store.journal import FRAME, MAGIC, lock
 

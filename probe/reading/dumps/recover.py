@@ -9,10 +9,10 @@ import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from probe.door import open_text
 from probe.errors import UsageError
 from probe.process.progress import progress
 from probe.reading.dumps import journal_reader
-from probe.door import open_text
 from probe.reading.dumps.kernels.step import unmeasured
 from probe.store import file_names
 from probe.store.documents import JsonDocuments

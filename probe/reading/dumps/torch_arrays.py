@@ -17,8 +17,8 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from probe.errors import UsageError
 from probe.door import open_file
+from probe.errors import UsageError
 from probe.reading.dumps.torch_pickle import MemoryOrder, NotATensor, Storage, read_layout
 
 SUFFIX = ".pt"

@@ -14,8 +14,8 @@ import pytest
 
 import probe
 from probe import UsageError
-from probe.reading.dumps import document, journal_reader
 from probe.door import open_file
+from probe.reading.dumps import document, journal_reader
 from probe.reading.dumps.load import load_array
 from probe.reading.dumps.recover import recover
 from probe.reading.dumps.shapes import RECORD, wrong_fields

@@ -9,17 +9,17 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from probe.door import open_text
 from probe.errors import UsageError
 from probe.findings.sentence import Sentence, say
 from probe.naming import clean
 from probe.process.progress import progress
 from probe.reading.dumps.document import Document, read_optional
-from probe.door import open_text
-from probe.reading.dumps.sieve import Sieve
 from probe.reading.dumps.kernels.cells import CellPaths
 from probe.reading.dumps.kernels.folders import Place, is_kernel_folder, locate
 from probe.reading.dumps.kernels.names import MAPPING, ORDER, RUN, ArrayName, parse
 from probe.reading.dumps.kernels.tables import read_mapping, read_statistics
+from probe.reading.dumps.sieve import Sieve
 from probe.reading.dumps.values import Record
 
 _OP_NUMBER = re.compile(r"-op\d+$")

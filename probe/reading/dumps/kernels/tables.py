@@ -9,8 +9,8 @@ import math
 import os
 from collections.abc import Iterator
 
-from probe.findings.sentence import Sentence, say
 from probe.door import open_text
+from probe.findings.sentence import Sentence, say
 from probe.reading.dumps.kernels.names import COLUMNS, HEAD, MAPPING, STATISTICS, ArrayName, dtype_name, parse
 from probe.reading.dumps.shapes import lengths as wrong_lengths
 from probe.reading.dumps.values import Record
