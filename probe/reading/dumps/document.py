@@ -91,11 +91,11 @@ def _load_entries(file: IO[str], odd: list[str] | None) -> Any:
         return _load_pieces(file, odd)
     except (ValueError, TypeError, KeyError):  # wrong, or not laid out as recorders write it
         file.seek(0)
-        return _load(file, record_sharer(odd))
+        return _load(file, record_sharer([] if odd is None else odd))
 
 
 def _load_pieces(file: IO[str], odd: list[str] | None) -> Any:
-    share = record_sharer(odd)
+    share = record_sharer([] if odd is None else odd)
     before, start, text = file.read(_PIECE).partition(_DATA)
     if not start:
         raise ValueError("the entries are not laid out as recorders write them")

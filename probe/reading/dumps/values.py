@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from probe.reading.dumps.shapes import RECORD, lengths, number, wrong_fields
+from probe.reading.dumps.shapes import RECORD, lengths, wrong_fields
 
 #: how deep a value may be nested; deeper ones are none that a recorder writes
 MAX_DEPTH = 64
@@ -29,6 +29,8 @@ COUNTS = ("nan_count", "inf_count", "negative_inf_count", "positive_inf_count")
 
 #: no tensor has so many elements
 _LONGEST = 1 << 63
+#: a plain value with more digits may be a number that no float holds
+_MOST_DIGITS = 308
 _DIGITS = tuple("0123456789")
 
 #: (key, value): ("0", record), ("1.axis", record), ("2", None)
@@ -173,26 +175,38 @@ class _Holder:
     """Holds the keys of records: Python lets the dicts of the instances of a class share their keys."""
 
 
-def record_sharer(odd: list[str] | None = None) -> Callable[[dict[str, Any]], dict[str, Any]]:
+def _new_shape(known: dict[Any, Any], of_lengths: tuple[Any, ...], shape: Any, odd: list[str]) -> Any:
+    """Note a shape for later records, unless it is odd."""
+    if lengths(shape):
+        odd.append("shape")
+    else:
+        known[of_lengths] = shape
+    return shape
+
+
+def _check_kinds(record: dict[str, Any], kinds: tuple[Any, ...], usual: set[tuple[Any, ...]], odd: list[str]) -> None:
+    """Check a record; note the names and types of its fields. Whole numbers are checked each by itself."""
+    if wrong_fields(record, RECORD):
+        odd.append("record")
+    elif int not in kinds:
+        usual.add(kinds)
+
+
+def _kept(record: dict[str, Any]) -> dict[str, Any]:
+    kept = vars(_Holder())
+    for name, value in record.items():
+        kept[name] = value  # one by one: update() would make keys of its own
+    return kept
+
+
+def record_sharer(odd: list[str]) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """Return a function that returns one object for equal records of tensors, and for equal plain values.
 
     Args:
         odd: gets a word where a record has fields of unusual types: the document is then to be sieved.
-
-    >>> share = record_sharer()
-    >>> a, b = ({"type": "mindspore.Tensor", "dtype": "Float32", "shape": [1], "Norm": 1.0} for _ in range(2))
-    >>> share(a) is share(b)
-    True
     """
     known: dict[Any, Any] = {}
-    odd = [] if odd is None else odd
     usual: set[tuple[Any, ...]] = set()  # names and types of fields that were checked
-
-    def check(record: dict[str, Any], kinds: tuple[Any, ...]) -> None:
-        if wrong_fields(record, RECORD):
-            odd.append("record")
-        elif int not in kinds:  # whole numbers are checked each by itself
-            usual.add(kinds)
 
     def share(record: dict[str, Any]) -> dict[str, Any]:
         kind = record.get("type")
@@ -202,23 +216,17 @@ def record_sharer(odd: list[str] | None = None) -> Callable[[dict[str, Any]], di
         get = record.get
         try:
             if "shape" in record and kind in TENSORS:
-                shape = record["shape"]
-                of_lengths = (*shape,)
-                known_shape = known.get(of_lengths)
-                if known_shape is None:
-                    known_shape = shape
-                    if lengths(shape):
-                        odd.append("shape")
-                    else:
-                        known[of_lengths] = shape
-                shape = record["shape"] = known_shape
+                of_lengths = (*record["shape"],)
+                shape = known.get(of_lengths)
+                if shape is None:
+                    shape = _new_shape(known, of_lengths, record["shape"], odd)
+                record["shape"] = shape
                 dtype = record["dtype"] = known.setdefault(record["dtype"], record["dtype"])
                 key: Any = get("Norm"), get("Max"), get("Min"), get("Mean"), dtype, id(shape)
             else:
-                value = get("value")
-                if type(value) is int and number(value):
+                key = kind, repr(get("value"))
+                if len(key[1]) > _MOST_DIGITS:
                     odd.append("value")
-                key = kind, repr(value)
             if 0 in key:  # -0.0 is equal to 0.0, and is shown in another way
                 key = repr(key)
             place = hash(key)
@@ -230,11 +238,9 @@ def record_sharer(odd: list[str] | None = None) -> Callable[[dict[str, Any]], di
             return other  # type: ignore[no-any-return]
         kinds = (*record, *map(type, record.values()))
         if kinds not in usual:
-            check(record, kinds)
-        kept = vars(_Holder())
+            _check_kinds(record, kinds, usual, odd)
+        kept = _kept(record)
         known.setdefault(place, kept)
-        for name, value in record.items():
-            kept[name] = value  # one by one: update() would make keys of its own
         return kept
 
     return share

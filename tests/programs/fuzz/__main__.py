@@ -35,6 +35,8 @@ SECONDS, BYTES = 20, 1 << 30
 _RAISED = 99
 #: files without which a command has no answer
 _NEEDED = ("dump.json", "debug.json", "series.bin")
+#: commands that have an answer without them
+_NEED_NONE = ("recover", "check", "check alone")
 
 
 class Failure(NamedTuple):
@@ -178,7 +180,7 @@ def one(number: int, given: argparse.Namespace, made: Path, folder: Path) -> Fai
     status, output = run(names[name], name == "load", folder)
     told = f"{name} {kind}/{file.relative_to(path)} ({how})"
     is_needed = file.name in _NEEDED and (file.name != "series.bin" or name in ("watch", "trend", "show"))
-    is_lost = is_needed and how in ("fifo", "device", "dangling", "loop") and name != "recover"
+    is_lost = is_needed and how in ("fifo", "device", "dangling", "loop") and name not in _NEED_NONE
     is_lost |= name.startswith("compare") and how == "json_change" and _has_lost_number(made / kind, path, file)
     reason = judge(status, output, silent=is_lost and file.name not in output)
     if given.only is not None:

@@ -19,6 +19,7 @@ from probe.reading.dumps import document, journal_reader
 from probe.reading.dumps.load import load_array
 from probe.reading.dumps.recover import recover
 from probe.reading.dumps.shapes import RECORD, wrong_fields
+from probe.reading.dumps.values import record_sharer
 from probe.series.file import SeriesFile, SeriesTail, sections, table
 from probe.series.series import open_series
 from probe.store.journal import Journal
@@ -288,3 +289,10 @@ def test_a_bad_journal_is_kept_and_the_next_one_is_recovered(tmp_path, record):
 def test_the_description_of_a_record_takes_all_that_recorders_write():
     assert wrong_fields({**RIGHT, "md5": "0a1b2c3d", "requires_grad": True, "is_contiguous": False}, RECORD) == []
     assert wrong_fields(dict.fromkeys(RIGHT), RECORD) == []
+
+
+def test_equal_records_are_one_object():
+    share = record_sharer([])
+    a, b, other = ({**RIGHT, "Norm": norm} for norm in (1.0, 1.0, 2.0))
+    assert share(a) is share(b)
+    assert share(other) == {**RIGHT, "Norm": 2.0}
