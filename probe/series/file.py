@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from probe.door import open_file
 from probe.errors import UsageError
 from probe.store import file_io, file_names
 from probe.store.file_names import Rank
@@ -142,7 +143,7 @@ class SeriesFile:
         self._file = os.open(self.path, flags, file_io.FILE_MODE)
         size = os.fstat(self._file).st_size
         if size:
-            with open(self.path, "rb") as file:
+            with open_file(self.path) as file:
                 ends = [section.end for section in sections(file.read())]
             os.ftruncate(self._file, ends[-1] if ends else 0)
         os.lseek(self._file, 0, os.SEEK_END)
@@ -173,6 +174,17 @@ def table(content: bytes, section: Section) -> Any:
     return rows if is_right.all() else rows[is_right]
 
 
+def last_step(path: str) -> int:
+    """Return the highest step of a file; -1 if it has none, or cannot be read."""
+    try:
+        with open_file(path) as file:
+            content = file.read()
+        found = [table(content, section)[:, 0] for section in sections(content)]
+    except (OSError, ValueError):
+        return -1
+    return max((int(steps.max(initial=-1)) for steps in found), default=-1)
+
+
 class SeriesTail:
     """Follows a file that another process writes: each call returns the rows that came since the last.
 
@@ -192,7 +204,7 @@ class SeriesTail:
 
     def new_rows(self) -> list[tuple[int, dict[str, float]]]:
         """Return the new rows: step, and name -> value; raise OSError or ValueError when it cannot be read."""
-        with open(self._path, "rb") as file:
+        with open_file(self._path) as file:
             now = os.fstat(file.fileno())
             self.is_restarted = now.st_size < self._place or self._number not in (0, now.st_ino)
             if self.is_restarted:
@@ -238,7 +250,7 @@ class RankSeries:
     def __init__(self, path: str, rank: Rank) -> None:
         self.path, self.rank = path, rank
         try:
-            with open(path, "rb") as file:
+            with open_file(path) as file:
                 content, self._number = file.read(), os.fstat(file.fileno()).st_ino
             found = list(sections(content))
             self._tables = [(section.names, table(content, section)) for section in found]

@@ -7,10 +7,12 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from probe.store import file_names
+
 STATISTICS, MAPPING = "statistic.csv", "mapping.csv"
 CONSTANTS, ORDER, METADATA = "constants", "execution_order", ".dump_metadata"
 #: the file of ours beside a rank's dump: the settings, and the Cells of the model
-RUN = "kernel_run.json"
+RUN = file_names.KERNEL_RUN
 PARAMETER = "Parameter"
 
 #: columns of statistic.csv before the statistics
