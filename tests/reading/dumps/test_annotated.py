@@ -16,8 +16,9 @@ from probe.reading.one_run.nan import Found
 
 
 def origin(**changes):
-    parts = {"kind": "output", "site": Site("a", "output.0", None, 0, None, 3, False),
-             "said": say("compare.transposed"), "code": CodeLine([], None), "rel_l2": 0.5, "more": [], "ranks": [0], "why": ""}  # fmt: skip
+    site = Site("a", "output.0", None, 0, None, 3, False)
+    parts = {"kind": "output", "site": site, "said": say("compare.transposed"),
+             "code": CodeLine([], None), "rel_l2": 0.5, "more": [], "ranks": [0], "why": ""}  # fmt: skip
     return Origin(**{**parts, **changes})
 
 
