@@ -11,16 +11,17 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from probe.door import open_text
 from probe.errors import UsageError
 from probe.findings.sentence import Sentence
 from probe.reading.compare.origins.origin import CodeLine, Origin, Site
 from probe.reading.compare.origins.unit_summary import Collective, UnitCounts, UnitOrigins, UnitSummary
 from probe.reading.dumps.frames import Frame
+from probe.reading.dumps.outputs import create_whole
 from probe.reading.dumps.samples import Samples
 from probe.reading.one_run.nan import Found
 from probe.reading.one_run.rank_checks import Digest
 from probe.series.looks import Point
-from probe.store import file_io
 
 _KINDS: dict[str, Any] = {
     kind.__name__: kind
@@ -52,7 +53,7 @@ def write_summaries(output: str, head: Head, summaries: Sequence[Any]) -> None:
         sys.stdout.writelines(lines)
         return
     try:
-        with file_io.atomic_write(output) as file:
+        with create_whole(output) as file:
             file.writelines(lines)
     except OSError as error:
         raise UsageError(f"{output} cannot be written: {error.strerror or error}") from error
@@ -83,7 +84,7 @@ def read_summaries(paths: Sequence[str]) -> tuple[Head, list[Any]]:
 
 def _read(path: str) -> tuple[Head, list[Any]]:
     try:
-        with open(path, encoding="utf-8") as file:
+        with open_text(path) as file:
             lines = [json.loads(line) for line in file]
         first = lines[0]
         if first.pop("probe_summaries") != _FORMAT:

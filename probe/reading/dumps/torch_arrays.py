@@ -173,7 +173,7 @@ def _tensor(
     if not _count(layout.shape):
         return _named(np.empty(layout.shape, base.newbyteorder("=")), layout.dtype)
     if mapped:
-        numbers: np.ndarray[Any, Any] = np.memmap(path, base, "r", member.start, (stored,))
+        numbers: np.ndarray[Any, Any] = np.memmap(file, base, "r", member.start, (stored,))
     else:
         file.seek(member.start)
         numbers = np.frombuffer(file.read(stored * base.itemsize), base)

@@ -14,6 +14,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from probe.door import open_file
 from probe.errors import UsageError
 from probe.reading.check.weights.weight import PIECE, Array, Weight, checked, in_file, numpy_dtype, word_of
 
@@ -31,7 +32,7 @@ _BROKEN = (OSError, ValueError, EOFError, KeyError, SyntaxError, NotImplementedE
 def read_safetensors(path: str) -> dict[str, Weight]:
     """Return the parameters of a .safetensors by name; raise UsageError when it is cut, or none."""
     try:
-        with open(path, "rb") as file:
+        with open_file(path) as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(0)
             length = int.from_bytes(file.read(8), "little")
@@ -64,7 +65,7 @@ def read_npz(path: str) -> dict[str, Weight]:
     """Return the arrays of an .npz by name; raise UsageError when it is cut, none, or holds Python's objects."""
     found = {}
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_file(path) as whole, zipfile.ZipFile(whole) as archive:
             for info in archive.infolist():
                 name = info.filename[:-4] if info.filename.endswith(".npy") else info.filename
                 with archive.open(info) as file:
@@ -92,7 +93,7 @@ def _npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
 def _pieces(path: str, member: str, dtype: np.dtype[Any]) -> Iterator[Array]:
     """Yield the elements of a member, which may be compressed."""
     try:
-        with zipfile.ZipFile(path) as archive, archive.open(member) as file:
+        with open_file(path) as whole, zipfile.ZipFile(whole) as archive, archive.open(member) as file:
             _npy_header(file)
             size = PIECE - PIECE % dtype.itemsize
             while data := file.read(size):
