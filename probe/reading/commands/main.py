@@ -46,14 +46,14 @@ def run_command(
     for stream in (sys.stdout, sys.stderr):  # a name that the terminal cannot show is no reason to fail
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    return _status(parser.parse_args(arguments))
+    given = parser.parse_args(arguments)
+    reason = why_no_output(given)
+    return _told(reason, _NO_OUTPUT) if reason else _status(given)
 
 
 def _status(given: argparse.Namespace) -> int:
     """Run a command that was parsed; each way to end has one form."""
     failed = int(getattr(given, "failed", 1))
-    if reason := why_no_output(given):
-        return _told(reason, _NO_OUTPUT)
     try:
         status = int(given.run(given))
         sys.stdout.flush()

@@ -141,19 +141,26 @@ HEADER: Shape = {"task": text, "level": text, "framework": text, "dump_data_dir"
 #: the records of a journal: its first, and the others
 JOURNAL_HEAD: Shape = {"header": mapping, "extra_info": switch}
 JOURNAL_ENTRY: Shape = {"name": text, "draft": switch, "stack": whole, "lines": texts, "construct": objects_of(text)}
-#: run.json, the description of a parameter in it, and the lines of run.jsonl
+
+
+def groups(value: Any) -> Sentence:
+    """Check the groups of an optimizer: objects that name their parameters."""
+    if type(value) is not list:
+        return items(value)
+    return next(filter(None, (mapping(item) or texts((item or {}).get("parameters")) for item in value)), NOTHING)
+
+
+#: run.json, a parameter in it, its values or those of an input, the lines of run.jsonl, and the numbers in one
 RUN: Shape = {
-    **dict.fromkeys(("rank", "world_size", "seed", "first_step"), whole),
-    **dict.fromkeys(("dump_path", "device", "mindspore", "probe", "host", "python", "commit"), text),
-    **dict.fromkeys(("parameters", "cell_values", "packages", "context", "environment", "files", "layout"), mapping),
-    "command": texts,
-}
-DESCRIBED: Shape = {"dtype": text, "shape": lengths, "crc": text, "sum": whole, "layout": mapping}
+    **dict.fromkeys(("rank", "first_step"), whole), "cells": items, "command": texts,
+    **dict.fromkeys(("parameters", "cell_values", "packages", "versions", "context", "environment", "code"), mapping),
+}  # fmt: skip
 PARAMETER: Shape = {"cell": text, "trainable": switch, "values": mapping}
+DESCRIBED: Shape = {
+    "dtype": text, "shape": lengths, "crc": text, **dict.fromkeys(("sum", "Max", "Min", "Mean", "Norm"), number),
+}  # fmt: skip
 RUN_LINE: Shape = {"step": whole, "inputs": mapping, "optimizer": text, "numbers": mapping, "note": mapping}
-#: the head of a section of series.bin, and the lines of alarms.jsonl
-SERIES: Shape = {"names": texts}
-ALARM: Shape = {"rule": text, "series": text, "step": whole, "sentence": text, "key": text, "facts": mapping}
+OPTIMIZER: Shape = {"parameters": texts, "groups": groups}
 
 
 def wrong_fields(value: Mapping[str, Any], shape: Shape) -> list[tuple[str, Sentence]]:

@@ -7,10 +7,11 @@ A field of another type is left out, and named in one line.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from probe.findings.sentence import Sentence, say
-from probe.reading.dumps.shapes import HEADER, RECORD, Shape, number, wrong_fields
+from probe.reading.dumps.shapes import HEADER, RECORD, Shape, kind_of, number, wrong_fields
 from probe.reading.dumps.values import MAX_DEPTH, TENSORS
 
 #: lines about one file; further ones are counted
@@ -43,6 +44,20 @@ class Sieve:
             self.note("door.field", name=name, found=found)
         names = {name for name, _ in wrong}
         return {name: value for name, value in header.items() if name not in names} if wrong else header
+
+    def objects(self, items: Mapping[str, Any] | None, shape: Shape) -> dict[str, dict[str, Any]]:
+        """Return the values that are objects, by name, without fields of wrong types."""
+        found = {}
+        for name, item in (items or {}).items():
+            if type(item) is not dict:
+                self.note("door.field", name=name, found=kind_of(item))
+                continue
+            wrong = wrong_fields(item, shape)
+            for field, kind in wrong:
+                self.note("door.entry", name=name, field=field, found=kind)
+            names = {field for field, _ in wrong}
+            found[name] = {field: value for field, value in item.items() if field not in names} if wrong else item
+        return found
 
     def entries(self, data: dict[str, Any]) -> None:
         """Remove fields of wrong types from the records of tensors in entries."""

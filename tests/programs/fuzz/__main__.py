@@ -150,6 +150,9 @@ def run(words: list[str], reads: bool, folder: Path) -> tuple[int, str]:
 
 def judge(status: int, output: str, silent: bool) -> str:
     """Return why a case fails, or ""."""
+    told = re.search(r"Please report it, with the file (\S+)", output)
+    if told:
+        output += Path(told[1]).read_text()
     if status < 0:
         return "time" if -status == signal.SIGALRM else f"signal {-status}"
     if "Traceback (most recent call last)" in output:
@@ -221,7 +224,8 @@ def work(first: int, given: argparse.Namespace, made: Path, output: int) -> int:
     end = time.monotonic() + (given.minutes * 60 or 1e9)
     count = 0
     with tempfile.TemporaryDirectory() as place:
-        for number in range(first, given.cases, given.jobs):
+        tempfile.tempdir = place  # the files of internal errors
+        for number in range(given.first + first, given.cases, given.jobs):
             if time.monotonic() > end:
                 break
             failure = one(number, given, made, Path(place))
@@ -236,6 +240,7 @@ def main() -> int:
     """Run the cases."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cases", type=int, default=20_000)
+    parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seed", default="1")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--minutes", type=float, default=0)
@@ -246,6 +251,7 @@ def main() -> int:
     made = seeds.make(given.seeds)
     if given.only is not None:
         folder = Path(tempfile.mkdtemp())
+        tempfile.tempdir = str(folder)
         failure = one(given.only, given, made, folder)
         print(failure)
         return int(failure is not None)

@@ -13,6 +13,7 @@ from probe.findings.sentence import Sentence
 from probe.naming import COLLECTIVE
 from probe.reading.dumps.entry_name import EntryName
 from probe.reading.dumps.frames import Frame
+from probe.store.file_names import Rank
 
 OUTSIDE, DATA, PARAMETER, OPTIMIZER, ARGUMENT, WIRING, CALLS, COMPUTATION, GRADIENT_KIND, COMMUNICATION, RANDOM = (
     "outside value", "data", "parameter", "optimizer", "argument", "wiring", "calls", "computation", "gradient",
@@ -56,7 +57,7 @@ class Site(NamedTuple):
     place: str = ""
     cell: str | None = None
     step: int | None = None
-    rank: Any = None
+    rank: Rank = None
     order: int = 0
     after_backward: bool = False
 
@@ -94,7 +95,7 @@ class Origin(Finding):
     code: CodeLine
     rel_l2: float | None = None
     more: list[str] = field(default_factory=list)
-    ranks: list[Any] = field(default_factory=list)
+    ranks: list[Rank] = field(default_factory=list)
     why: str = ""
 
     @property

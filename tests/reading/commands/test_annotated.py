@@ -9,9 +9,9 @@ from typing import NamedTuple
 import pytest
 
 from probe.findings.sentence import say
+from probe.reading.commands.annotated import misfit
 from probe.reading.compare.origins.origin import CodeLine, Origin, Site
 from probe.reading.compare.origins.unit_summary import UnitCounts, UnitOrigins, UnitSummary
-from probe.reading.dumps.annotated import misfit
 from probe.reading.one_run.nan import Found
 
 
@@ -24,7 +24,7 @@ def origin(**changes):
 
 def summary(**changes):
     counts = UnitCounts({"exact": 1}, {}, ("x",), (), (0, 1), {"a": (1, 0.5)}, (2,))
-    parts = {"step": 0, "rank": 0, "error": "", "notes": ["n"], "header": [], "counts": counts,
+    parts = {"step": 0, "rank": 0, "error": "", "notes": [say("compare.transposed")], "header": [], "counts": counts,
              "origins": UnitOrigins((origin(),), (), (), (), (), (0, 0), False)}  # fmt: skip
     return UnitSummary(**{**parts, **changes})
 

@@ -13,6 +13,8 @@ from typing import Any
 
 #: names in annotations that stand for others
 _ALIASES = {"Rank": "int | str | None", "Record": "dict[str, Any]", "Counts": "dict[str, int]"}
+#: steps, ranks and counts are smaller
+_MOST_BITS = 64
 _PLAIN: dict[str, tuple[type, ...]] = {
     "int": (int,), "float": (float, int), "str": (str,), "bool": (bool,), "bytes": (bytes,), "None": (type(None),),
     "list": (list,), "Sequence": (list, tuple), "tuple": (tuple,), "dict": (dict,), "Mapping": (dict,),
@@ -23,7 +25,7 @@ _PLAIN: dict[str, tuple[type, ...]] = {
 def misfit(value: Any) -> str:
     """Return where an object of one of our classes, or one in it, holds a value of a wrong type; "" for nowhere.
 
-    >>> from probe.series.trend_rules import Point
+    >>> from probe.series.looks import Point
     >>> misfit(Point(1, 0.0, 1.0, 1.0, True, False)), misfit([Point("x", 0.0, 1.0, 1.0, True, False)])
     ('', 'Point.size is str')
     """
@@ -69,10 +71,15 @@ def _fits(value: Any, hint: ast.expr) -> bool:
     name = hint.attr if isinstance(hint, ast.Attribute) else getattr(hint, "id", "Any")
     if name in _ALIASES:
         return _fits(value, _parsed(_ALIASES[name]))
-    kinds = _PLAIN.get(name)
-    if kinds is not None:
-        return isinstance(value, kinds) and (bool in kinds or type(value) is not bool)
-    return name == "Any" or type(value).__name__ == name
+    if name not in _PLAIN:
+        return name == "Any" or type(value).__name__ == name or (name == "Hashable" and _is_hashable(value))
+    is_small = type(value) is not int or value.bit_length() < _MOST_BITS
+    return isinstance(value, _PLAIN[name]) and is_small and (type(value) is not bool or name == "bool")
+
+
+def _is_hashable(value: Any) -> bool:
+    """Return whether a value, and all in it, can be the key of a dict."""
+    return all(map(_is_hashable, value)) if type(value) is tuple else type(value) not in (list, dict)
 
 
 def _fits_generic(value: Any, hint: ast.Subscript) -> bool:
