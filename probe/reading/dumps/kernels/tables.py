@@ -56,6 +56,7 @@ def _reason(error: Exception) -> str:
 
 
 def _row(row: dict[str, str], keys: dict[str, str]) -> tuple[ArrayName, Record]:
+    row.setdefault("IO", row.get("Input/Output", ""))  # its older name
     op_type, op_name, task, stream, timestamp, side, slot, _, dtype, shape = (row[name] for name in HEAD)
     name = ArrayName(op_type, op_name, int(task), int(stream), int(timestamp), side, int(slot), "", dtype)
     if side not in ("input", "output"):
