@@ -34,7 +34,7 @@ _EMPTY = array("f", NOT_MEASURED_BITS.to_bytes(4, "little"))
 
 
 #: above every step
-_BEYOND = 1e15
+MOST_STEP = 1e15
 
 
 class Section(NamedTuple):
@@ -170,7 +170,7 @@ def table(content: bytes, section: Section) -> Any:
     """Return the rows of a section, without those whose step is none: a block of a disk may be damaged."""
     count = len(section.names)
     rows = np.frombuffer(content, "<f4", section.rows * count, section.start).reshape(section.rows, count)
-    is_right = (rows[:, 0] >= 0) & (rows[:, 0] < _BEYOND)  # NaN is in no such range
+    is_right = (rows[:, 0] >= 0) & (rows[:, 0] < MOST_STEP)  # NaN is in no such range
     return rows if is_right.all() else rows[is_right]
 
 
@@ -225,7 +225,7 @@ class SeriesTail:
                 row = np.frombuffer(content, "<f4", len(self._names), place)
                 known = row.view("<u4") != NOT_MEASURED_BITS
                 values = {self._names[i]: float(row[i]) for i in range(1, len(row)) if known[i]}
-                if 0 <= row[0] < _BEYOND:  # else a damaged row: NaN is in no such range
+                if 0 <= row[0] < MOST_STEP:  # else a damaged row: NaN is in no such range
                     found.append((int(row[0]), values))
                 place += size
             else:
@@ -249,14 +249,19 @@ class RankSeries:
 
     def __init__(self, path: str, rank: Rank) -> None:
         self.path, self.rank = path, rank
+        self._tables: list[tuple[tuple[str, ...], Any]] = []
+        self._end = self._number = 0
+        self._read()
+
+    def _read(self) -> None:
         try:
-            with open_file(path) as file:
+            with open_file(self.path) as file:
                 content, self._number = file.read(), os.fstat(file.fileno()).st_ino
             found = list(sections(content))
-            self._tables = [(section.names, table(content, section)) for section in found]
-            self._end = found[-1].end if found else 0
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise UsageError(f"{path} cannot be read: {error}") from None
+        except (OSError, ValueError) as error:
+            raise UsageError(f"{self.path} cannot be read: {error}") from None
+        self._tables = [(section.names, table(content, section)) for section in found]
+        self._end = found[-1].end if found else 0
 
     @property
     def names(self) -> list[str]:

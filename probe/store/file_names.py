@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Union
 
 #: the documents, and the end of the name of a file that is being written beside its place
@@ -19,6 +20,9 @@ DUMP_FILES = (DUMP, DEBUG, STACK, CONSTRUCT, ERRORS, ARRAYS, JOURNAL, RUN, RUN_L
 
 #: a rank's number; None where communication was not initialised; the folder's name where it has no number
 Rank = Union[int, str, None]
+
+#: a file of msprobe's TrainerMon: kind, first step, last step
+TRAINER_CSV = re.compile(r"([a-z_]+)_\d+-\d+\.csv")
 
 #: folders above those of the steps, where a training in PyNative mode has compiled Cells
 PYNATIVE, GRAPH = TREES = ("pynative", "graph")

@@ -85,7 +85,11 @@ class ContentMaker:
             "comparable": result.is_comparable if result else True,
             "chinese": self._chinese,
         }  # fmt: skip
-        return Content(description, merged, result.status if result else int(bool(origins)))
+        return Content(
+            description,
+            merged,
+            result.status if result else 1 if origins else 2 * any(part.error for part in self._parts),
+        )
 
     def _clean(self, text: str) -> str:
         return without_paths(text, self._paths)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from probe.errors import UsageError
@@ -40,12 +41,14 @@ class Outcome(NamedTuple):
         size: the size of the page in bytes.
         calls: how many calls it tells about.
         dropped: how many of them others stand for.
+        unread: why dumps could not be read, a line for each.
     """
 
     status: int
     size: int
     calls: int
     dropped: int
+    unread: Sequence[str] = ()
 
 
 def report(
@@ -120,4 +123,5 @@ def make_report(output: str | os.PathLike[str], path: str, golden: str = "", wis
     except OSError as error:
         raise UsageError(f"{os.fspath(output)} cannot be written: {error.strerror or error}") from error
     counts = content.description["counts"]
-    return Outcome(content.status, size, counts["calls"], content.merged.dropped)
+    unread = [unit["error"] for unit in content.description["units"] if unit["error"]]
+    return Outcome(content.status, size, counts["calls"], content.merged.dropped, unread)
