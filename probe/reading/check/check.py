@@ -152,7 +152,8 @@ def _agreed(pairs: list[tuple[RunSnapshot, RunSnapshot]]) -> Sentence:
         return say("check.nothing_compared")
     parameters = sum(len(x.parameters) for x, _ in pairs)
     steps = len({*pairs[0][0].inputs} & {*pairs[0][1].inputs})
-    key = "check.same_experiment" if parameters and steps else "check.same_known"
+    is_known = parameters and steps and not any(side.damage for pair in pairs for side in pair)
+    key = "check.same_experiment" if is_known else "check.same_known"
     return say(key, parameters=parameters, steps=steps)
 
 

@@ -19,6 +19,8 @@ from probe.reading.dumps.values import record_sharer
 #: characters of a document that are read at once
 _PIECE = 1 << 20
 _MOST_DIGITS = 4300
+#: keys of the sentences about things that could not be read
+_LOST = ("door.", "dump.line_cut", "dump.unreadable")
 #: the begin of the entries, and the begin of a further one, as all recorders indent them
 _DATA, _NEXT = '\n "data": {', ',\n  "'
 
@@ -33,6 +35,11 @@ class Document(NamedTuple):
     notes: list[Sentence]  # sentences for the user, such as a journal that was not recovered
     #: file name of an array -> its path; None where arrays are in ``dump_tensor_data``
     array_path: Callable[[str], str | None] | None = None
+
+    @property
+    def lost(self) -> str:
+        """What could not be read of it, on one line; "" where all could."""
+        return "; ".join(str(note) for note in self.notes if note.key.startswith(_LOST))
 
 
 @contextlib.contextmanager

@@ -41,6 +41,7 @@ class Found(NamedTuple):
     origins: list[Origin]  # calls that make NaN or Inf, in order
     near: list[Sentence]  # tensors close to the largest number of their dtype
     error: str = ""  # the reason why the dump could not be read
+    lost: str = ""  # what could not be read of it
 
 
 def first_nan(run: Run, jobs: int = 1, scheduler: str = "") -> Origin | None:
@@ -103,7 +104,7 @@ def look_at(folder: DumpFolder) -> Found:
 def look_into(dump: Dump) -> Found:
     """Return the calls that make NaN or Inf in a dump; raise UsageError when it cannot be read."""
     finder = Finder(dump)
-    return Found(dump.step, dump.rank, list(finder.origins())[:20], finder.near)
+    return Found(dump.step, dump.rank, list(finder.origins())[:20], finder.near, "", dump.document.lost)
 
 
 class Finder:

@@ -40,6 +40,7 @@ class Digest:
     step: int | None
     rank: Rank
     error: str = ""  # the reason why the dump could not be read, or ""
+    lost: str = ""  # what could not be read of it
     parameters: dict[str, Hashable] = field(default_factory=dict)  # parameter -> a key of its content
     #: (members, API, name, keys of the outputs) of each
     collectives: list[tuple[str, str, str, Hashable]] = field(default_factory=list)
@@ -123,7 +124,7 @@ def digest(folder: DumpFolder) -> Digest:
 
 def digest_of(dump: Dump) -> Digest:
     """Return the part of a dump that is compared with other ranks; raise UsageError when it cannot be read."""
-    made = Digest(dump.step, dump.rank)
+    made = Digest(dump.step, dump.rank, lost=dump.document.lost)
     containers = {parent for parent in dump.construct.values() if parent}
     names: list[str] = []
     norms = array("f")

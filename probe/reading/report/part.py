@@ -78,6 +78,11 @@ class Part:
     names_key: str = ""  # a key of the sequence of its calls
 
     @property
+    def lost(self) -> str:
+        """What could not be read of its dump."""
+        return self.found.lost if self.found else ""
+
+    @property
     def error(self) -> str:
         """Why the dump could not be read, or ""."""
         return (self.summary.error if self.summary else "") or (self.found.error if self.found else "")

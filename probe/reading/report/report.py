@@ -123,5 +123,4 @@ def make_report(output: str | os.PathLike[str], path: str, golden: str = "", wis
     except OSError as error:
         raise UsageError(f"{os.fspath(output)} cannot be written: {error.strerror or error}") from error
     counts = content.description["counts"]
-    unread = [unit["error"] for unit in content.description["units"] if unit["error"]]
-    return Outcome(content.status, size, counts["calls"], content.merged.dropped, unread)
+    return Outcome(content.status, size, counts["calls"], content.merged.dropped, content.unread)
