@@ -8,7 +8,7 @@ import contextlib
 import gc
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import IO, Any, NamedTuple
 
 from probe.door import open_text
@@ -39,7 +39,12 @@ class Document(NamedTuple):
     @property
     def lost(self) -> str:
         """What could not be read of it, on one line; "" where all could."""
-        return "; ".join(str(note) for note in self.notes if note.key.startswith(_LOST))
+        return lost(self.notes)
+
+
+def lost(notes: Iterable[Sentence]) -> str:
+    """Return those of the notes about a dump that say what could not be read, on one line."""
+    return "; ".join(str(note) for note in notes if note.key.startswith(_LOST))
 
 
 @contextlib.contextmanager

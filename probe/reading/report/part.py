@@ -11,6 +11,7 @@ from typing import Any, Union
 from probe.findings.sentence import Sentence
 from probe.reading.compare.origins.origin import Origin
 from probe.reading.compare.origins.unit_summary import UnitSummary
+from probe.reading.dumps.document import lost
 from probe.reading.one_run.nan import Found
 from probe.reading.one_run.rank_checks import Digest
 from probe.reading.report.columns import Texts, single
@@ -80,7 +81,7 @@ class Part:
     @property
     def lost(self) -> str:
         """What could not be read of its dump."""
-        return self.found.lost if self.found else ""
+        return self.found.lost if self.found else lost(self.summary.notes) if self.summary else ""
 
     @property
     def error(self) -> str:

@@ -3,6 +3,7 @@
 """Changes files of real dumps, runs all commands over them, and judges.
 
     python -m tests.programs.fuzz [--cases 20000] [--seed 1] [--jobs 2] [--minutes 0] [--only N] [--commands show,nan]
+    python -m tests.programs.fuzz.without_checks
 
 Each case is a process of its own with 20 seconds and 1 GB. A failure is a traceback, an end by a signal, an exit status
 that is not documented, or silence: a comparison of a dump with its changed copy whose status is 0 although a number in
@@ -148,6 +149,17 @@ def run(words: list[str], reads: bool, folder: Path) -> tuple[int, str]:
     return os.waitstatus_to_exitcode(status), file.read_text("utf-8", "replace")
 
 
+#: kind of a change -> what a line about the file says
+_REASONS = {
+    "fifo": "it is a FIFO", "device": "it is a device", "dangling": "leads nowhere", "folder": "it is a folder",
+    "loop": "Too many levels",
+}  # fmt: skip
+#: commands whose answer needs all numbers, so that they name what is lost
+_NAME_LOST = ("show", "nan", "ranks", "trend", "compare", "compare back", "report", "report of two")
+#: ends of the last resort: something passed the door
+_LAST_RESORT = ("probe: there is not enough memory", " cannot be written: ")
+
+
 def judge(status: int, output: str, silent: bool) -> str:
     """Return why a case fails, or ""."""
     told = re.search(r"Please report it, with the file (\S+)", output)
@@ -159,6 +171,8 @@ def judge(status: int, output: str, silent: bool) -> str:
         places = re.findall(r'File "[^"]*?/(probe/[^"]*)", line (\d+)', output)
         line = [it for it in output.splitlines() if it.strip()][-1][:100]
         return f"traceback: {line} @ {':'.join(places[-1]) if places else '?'}"
+    if any(words in output for words in _LAST_RESORT):
+        return f"last resort: {output.strip().splitlines()[-1][:100]}"
     if status not in (0, 1, 2):
         return f"status {status}"
     return "silent" if silent and status == 0 else ""
@@ -167,11 +181,12 @@ def judge(status: int, output: str, silent: bool) -> str:
 def one(number: int, given: argparse.Namespace, made: Path, folder: Path) -> Failure | None:
     """Run one case."""
     chosen = random.Random(f"{given.seed}-{number}")
-    kind = chosen.choice(sorted(it.name for it in made.iterdir() if it.is_dir()))
+    kinds = sorted(it.name for it in made.iterdir() if it.is_dir())
+    kind = chosen.choice([it for it in kinds if not given.kinds or it in given.kinds.split(",")])
     seed, path = made / kind, folder / kind
     shutil.rmtree(path, ignore_errors=True)
     shutil.copytree(seed, path)
-    file = chosen.choice(sorted(it for it in path.rglob("*") if it.is_file()))
+    file = chosen.choice(sorted(it for it in path.rglob("*") if it.is_file() and re.search(given.files, it.name)))
     how = mutations.change(chosen, file)
     if kind in ("checkpoints", "summaries"):
         os.path.lexists(file) and os.rename(file, file.with_name(f"changed{file.suffix}"))
@@ -184,8 +199,10 @@ def one(number: int, given: argparse.Namespace, made: Path, folder: Path) -> Fai
     told = f"{name} {kind}/{file.relative_to(path)} ({how})"
     is_needed = file.name in _NEEDED and (file.name != "series.bin" or name in ("watch", "trend", "show"))
     is_lost = is_needed and how in ("fifo", "device", "dangling", "loop") and name not in _NEED_NONE
-    is_lost |= name.startswith("compare") and how == "json_change" and _has_lost_number(made / kind, path, file)
+    is_lost |= name in _NAME_LOST and how == "json_change" and _has_lost_number(made / kind, path, file)
     reason = judge(status, output, silent=is_lost and file.name not in output)
+    if not reason and f"{file.name} cannot be read" in output and _REASONS.get(how, "") not in output:
+        reason = f"another reason than {_REASONS[how]}"
     if given.only is not None:
         print(f"{told}: status {status}\n{output}\n{path}")
     return Failure(number, told, reason) if reason else None
@@ -204,7 +221,7 @@ def _has_lost_number(seed: Path, path: Path, file: Path) -> bool:
         old, new = waiting.pop()
         if isinstance(old, dict) and isinstance(new, dict) and old.get("type") == new.get("type"):
             for name in mutations.NUMBERS:
-                if isinstance(old.get(name), float) and name in new and not isinstance(new[name], (float, int)):
+                if isinstance(old.get(name), float) and isinstance(new.get(name), (list, dict)):
                     return True
             waiting += [(old[key], new[key]) for key in old.keys() & new.keys()]
         elif isinstance(old, list) and isinstance(new, list):
@@ -232,6 +249,8 @@ def work(first: int, given: argparse.Namespace, made: Path, output: int) -> int:
             count += 1
             if failure:
                 os.write(output, f"case {failure.case}\t{failure.told}\t{failure.reason}\n".encode())
+                if given.until_first:
+                    break
     os.write(output, f"count\t{count}\t\n".encode())
     return count
 
@@ -245,7 +264,10 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--minutes", type=float, default=0)
     parser.add_argument("--only", type=int)
-    parser.add_argument("--commands", default="")
+    parser.add_argument("--commands", default="", help="only these, as show,nan")
+    parser.add_argument("--kinds", default="", help="only changes of these seeds, as statistics,monitor")
+    parser.add_argument("--files", default="", help="only changes of files whose name this regular expression finds")
+    parser.add_argument("--until-first", action="store_true", help="end with the first failure")
     parser.add_argument("--seeds", type=Path, default=Path(tempfile.gettempdir()) / "probe_fuzz_seeds")
     given = parser.parse_args()
     made = seeds.make(given.seeds)

@@ -46,6 +46,7 @@ HEADERS = [
         "(" + "1," * 100 + ")", "(" + "9" * 400 + ",)",
     ]),
     ("False", ["True", "3", "None"]),
+    ("'shape'", ["'shapes'", "3"]),
 ]  # fmt: skip
 CELLS = [
     "",
