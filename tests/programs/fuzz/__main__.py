@@ -91,19 +91,20 @@ def commands(kind: str, seed: str, path: str) -> dict[str, list[str]]:
         return {"merge": ["merge", *files]}
     found = {
         "show": ["show", path],
-        "nan": ["nan", path],
-        "ranks": ["ranks", path],
-        "trend": ["trend", path],
+        "nan": ["nan", path, "--jobs", "1"],
+        "trend": ["trend", path, "--jobs", "1"],
         "recover": ["recover", path],
         "compare": ["compare", seed, path, "--jobs", "1", "--csv", f"{path}/../out.csv"],
         "compare back": ["compare", path, seed, "--jobs", "1", "--json", f"{path}/../out.json"],
-        "report": ["report", path, "-o", f"{path}/../out.html"],
-        "report of two": ["report", seed, path, "-o", f"{path}/../out.html"],
+        "report": ["report", path, "-o", f"{path}/../out.html", "--jobs", "1"],
+        "report of two": ["report", seed, path, "-o", f"{path}/../out.html", "--jobs", "1"],
         "load": [path],
     }
     if kind in ("statistics", "tensor", "md5"):
         found["check"] = ["check", seed, path]
         found["check alone"] = ["check", path]
+    if kind == "ranks":
+        found["ranks"] = ["ranks", path, "--jobs", "1"]
     if kind == "monitor":
         found["watch"] = ["watch", path]
     return found
@@ -187,7 +188,7 @@ def one(number: int, given: argparse.Namespace, made: Path, folder: Path) -> Fai
     shutil.rmtree(path, ignore_errors=True)
     shutil.copytree(seed, path)
     file = chosen.choice(sorted(it for it in path.rglob("*") if it.is_file() and re.search(given.files, it.name)))
-    how = mutations.change(chosen, file)
+    how = mutations.change(chosen, file, given.only_places)
     if kind in ("checkpoints", "summaries"):
         os.path.lexists(file) and os.rename(file, file.with_name(f"changed{file.suffix}"))
     names = commands(kind, str(seed), str(path))
@@ -267,6 +268,7 @@ def main() -> int:
     parser.add_argument("--commands", default="", help="only these, as show,nan")
     parser.add_argument("--kinds", default="", help="only changes of these seeds, as statistics,monitor")
     parser.add_argument("--files", default="", help="only changes of files whose name this regular expression finds")
+    parser.add_argument("--only-places", action="store_true", help="only put FIFOs, links, … in the place of files")
     parser.add_argument("--until-first", action="store_true", help="end with the first failure")
     parser.add_argument("--seeds", type=Path, default=Path(tempfile.gettempdir()) / "probe_fuzz_seeds")
     given = parser.parse_args()

@@ -215,9 +215,9 @@ PLACES: dict[str, Callable[[Path], Any]] = {
 }
 
 
-def change(chosen: random.Random, path: Path) -> str:
+def change(chosen: random.Random, path: Path, only_places: bool = False) -> str:
     """Change a file; return the kind of the change."""
-    share = chosen.random()
+    share = 0.0 if only_places else chosen.random()
     if share < 0.12:
         kind = chosen.choice(list(PLACES))
         path.unlink()

@@ -70,9 +70,12 @@ def add_others(folder: Path) -> None:
         around = {"stack": number, "lines": ["File a.py, line 1"], "construct": {name: None}}
         journal.append(json.dumps({"name": name, "entry": entry, **around}))
     journal.close()
+    for rank in ("rank0", "rank1"):
+        shutil.copytree(folder / "statistics/step0/rank", folder / "ranks/step0" / rank)
+        (folder / "ranks/step0" / rank / "run.json").unlink()
     (folder / "summaries").mkdir()
-    a, out = str(folder / "statistics"), folder / "summaries"
-    for words in (["compare", a, a], ["nan", a], ["ranks", a], ["trend", a]):
+    a, ranks, out = str(folder / "statistics"), str(folder / "ranks"), folder / "summaries"
+    for words in (["compare", a, a], ["nan", a], ["ranks", ranks], ["trend", a]):
         command = [sys.executable, "-m", "probe", *words, "--only-summaries", "-o", str(out / f"{words[0]}.jsonl")]
         subprocess.run(command, check=True, capture_output=True)
     files = folder / "checkpoints"

@@ -20,16 +20,26 @@ from tests.reading.builders import forward, tensor, write
 
 RELU, EXP = "Functional.relu.0.forward", "Functional.exp.0.forward"
 RUN = {
-    "rank": None, "seed": 1, "first_step": 0, "world_size": 1, "device": "CPU", "command": ["train.py"], "cells": [["", "Net"]],
-    "parameters": {"w": {"cell": "", "trainable": True, "values": {"dtype": "Float32", "shape": [2], "crc": "0a", "sum": 3}}},
-}  # fmt: skip
+    "rank": None,
+    "seed": 1,
+    "first_step": 0,
+    "world_size": 1,
+    "device": "CPU",
+    "command": ["train.py"],
+    "cells": [["", "Net"]],
+    "parameters": {
+        "w": {"cell": "", "trainable": True, "values": {"dtype": "Float32", "shape": [2], "crc": "0a", "sum": 3}}
+    },
+}
 LINES = [{"step": 0, "inputs": {"0": {"dtype": "Float32", "shape": [2], "crc": "0b", "sum": 1}}}]
 
 
 def run(folder):
     """Write a run of one step: two calls, arrays, a snapshot, and the rows of the monitor."""
-    rank = write(folder / "step0" / "rank", {RELU: forward([tensor()], [tensor(data_name="a.npy")]),
-                                             EXP: forward([tensor()], [tensor()])})  # fmt: skip
+    rank = write(
+        folder / "step0" / "rank",
+        {RELU: forward([tensor()], [tensor(data_name="a.npy")]), EXP: forward([tensor()], [tensor()])},
+    )
     (rank / "dump_tensor_data").mkdir()
     np.save(rank / "dump_tensor_data" / "a.npy", np.ones((2, 3), np.float32))
     (rank / "run.json").write_text(json.dumps(RUN))
@@ -66,8 +76,10 @@ def place(name, make):
 
 
 def array(header):
-    return place("dump_tensor_data/a.npy", lambda path: path.write_bytes(
-        b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode("latin1")))  # fmt: skip
+    return place(
+        "dump_tensor_data/a.npy",
+        lambda path: path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode("latin1")),
+    )
 
 
 def series(names, step):
@@ -86,7 +98,9 @@ def journal(*records):
         right = [{"header": {"task": "statistics", "level": "L1"}, "extra_info": True}]
         for folder, further in ((rank.parent / "rank0", records), (rank.parent / "rank1", [])):
             folder.mkdir()
-            texts = [json.dumps(it).encode() for it in [*right, {"name": RELU, "entry": {"output": [tensor()]}}, *further]]
+            texts = [
+                json.dumps(it).encode() for it in [*right, {"name": RELU, "entry": {"output": [tensor()]}}, *further]
+            ]
             frames = [FRAME.pack(len(text), zlib.crc32(text)) + text for text in texts]
             (folder / "dump.journal").write_bytes(MAGIC + b"".join(frames))
 
@@ -103,8 +117,18 @@ PARAMETER = ("parameters", "w", "values")
 #: what it is: (the change, the commands, the status, a text in the output; "" for none)
 CASES = {
     # 1: shapes
-    "a shape that repeats a text": (document("dump.json", *OUTPUT, "shape", value='["x", 100000000000]'), "compare report nan show", None, "shape is a list with a text"),
-    "a shape of 10**18": (document("dump.json", *OUTPUT, "shape", value="[1000000000000000000, 1000000000000000000]"), "compare report nan show", None, ""),
+    "a shape that repeats a text": (
+        document("dump.json", *OUTPUT, "shape", value='["x", 100000000000]'),
+        "compare report nan show",
+        None,
+        "shape is a list with a text",
+    ),
+    "a shape of 10**18": (
+        document("dump.json", *OUTPUT, "shape", value="[1000000000000000000, 1000000000000000000]"),
+        "compare report nan show",
+        None,
+        "",
+    ),
     # 2: FIFOs and devices
     "dump.json is a FIFO": (place("dump.json", os.mkfifo), "show nan compare report trend", None, "it is a FIFO"),
     "dump.json is /dev/zero": (place("dump.json", zero), "show nan compare report trend", None, "it is a device"),
@@ -119,36 +143,86 @@ CASES = {
     "4 TB": (array(ARRAY % ("'<f4'", "(1000000000000,)")), "compare show", None, ""),
     "a zip": (place("dump_tensor_data/a.npy", lambda path: path.write_bytes(b"PK\x03\x04")), "compare show", None, ""),
     # 5: links
-    "an array is a link to nowhere": (place("dump_tensor_data/a.npy", lambda path: path.symlink_to("nowhere")), "show", 0, "dump_tensor_data/"),
-    "an array is a link to itself": (place("dump_tensor_data/a.npy", lambda path: path.symlink_to("a.npy")), "show compare", None, ""),
+    "an array is a link to nowhere": (
+        place("dump_tensor_data/a.npy", lambda path: path.symlink_to("nowhere")),
+        "show",
+        0,
+        "dump_tensor_data/",
+    ),
+    "an array is a link to itself": (
+        place("dump_tensor_data/a.npy", lambda path: path.symlink_to("a.npy")),
+        "show compare",
+        None,
+        "",
+    ),
     # 6: types
-    "a type that is a list": (document("dump.json", *OUTPUT, "type", value="[]"), "show compare report trend nan", None, ""),
-    "a type that is an object": (document("dump.json", *OUTPUT, "type", value="{}"), "show compare report trend nan", None, ""),
+    "a type that is a list": (
+        document("dump.json", *OUTPUT, "type", value="[]"),
+        "show compare report trend nan",
+        None,
+        "",
+    ),
+    "a type that is an object": (
+        document("dump.json", *OUTPUT, "type", value="{}"),
+        "show compare report trend nan",
+        None,
+        "",
+    ),
     # 7: numbers
-    "Max of 400 digits": (document("dump.json", *OUTPUT, "Max", value=HUGE), "compare show report", None, "Max is a number of 1329 bits"),
+    "Max of 400 digits": (
+        document("dump.json", *OUTPUT, "Max", value=HUGE),
+        "compare show report",
+        None,
+        "Max is a number of 1329 bits",
+    ),
     "Max of 5,000 digits": (document("dump.json", *OUTPUT, "Max", value=HUGE * 13), "compare show report", None, ""),
-    "a plain number of 400 digits": (document("dump.json", "data", RELU, "input_args", 0, value=f'{{"type": "int", "value": {HUGE}}}'), "compare report show", None, ""),
+    "a plain number of 400 digits": (
+        document("dump.json", "data", RELU, "input_args", 0, value=f'{{"type": "int", "value": {HUGE}}}'),
+        "compare report show",
+        None,
+        "",
+    ),
     "Max 1e400": (document("dump.json", *OUTPUT, "Max", value="1e400"), "nan", 1, "relu"),
     # 8: other documents
     "a framework that is a list": (document("dump.json", "framework", value="[]"), "compare", 0, "framework is a list"),
     "construct.json of objects": (document("construct.json", RELU, value="{}"), "compare report show", None, ""),
     "construct.json of numbers": (document("construct.json", RELU, value="3"), "compare report show", None, ""),
-    "a shape that is a number": (document("dump.json", *OUTPUT, "shape", value="3"), "compare report", None, "shape is a whole number"),
-    "a dtype that is an object": (document("dump.json", *OUTPUT, "dtype", value="{}"), "compare report show", None, "dtype is an object"),
+    "a shape that is a number": (
+        document("dump.json", *OUTPUT, "shape", value="3"),
+        "compare report",
+        None,
+        "shape is a whole number",
+    ),
+    "a dtype that is an object": (
+        document("dump.json", *OUTPUT, "dtype", value="{}"),
+        "compare report show",
+        None,
+        "dtype is an object",
+    ),
     # 9: run.json
     "a parameter without a shape": (document("run.json", *PARAMETER, value="{}"), "check", None, ""),
     "values that are a list": (document("run.json", *PARAMETER, value="[]"), "check", None, "values is a list"),
     "a crc that is a list": (document("run.json", *PARAMETER, "crc", value="[]"), "check compare", None, ""),
     "a crc that is an object": (document("run.json", *PARAMETER, "crc", value="{}"), "check", None, "crc is an object"),
-    "a parameter's shape that is a number": (document("run.json", *PARAMETER, "shape", value="3"), "check", None, "shape is a whole number"),
-    "a parameter's shape of objects": (document("run.json", *PARAMETER, "shape", value="[{}]"), "check", None, "a list with an object"),
+    "a parameter's shape that is a number": (
+        document("run.json", *PARAMETER, "shape", value="3"),
+        "check",
+        None,
+        "shape is a whole number",
+    ),
+    "a parameter's shape of objects": (
+        document("run.json", *PARAMETER, "shape", value="[{}]"),
+        "check",
+        None,
+        "a list with an object",
+    ),
     # 10: series
     "a step that is NaN": (series(["step", "loss"], float("nan")), "watch", 0, "0 steps"),
     "a step that is Inf": (series(["step", "loss"], float("inf")), "watch", 0, "0 steps"),
     "names that are no texts": (series(["step", 3], 0.0), "watch trend", 2, "does not name its columns"),
     # 12: journals
     "a name that is a list": (journal({"name": []}), "recover", 1, "rank1: 1 entries recovered"),
-}  # fmt: skip
+}
 
 
 def words(command, a, b, folder):
