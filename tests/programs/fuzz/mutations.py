@@ -88,13 +88,14 @@ def json_change(chosen: random.Random, content: bytes) -> bytes:
 
 
 def changed(chosen: random.Random, document: Any) -> str:
-    """Return the text of a document with one or two places changed."""
+    """Return the text of a document with one place changed, or with many: then mostly fields deep inside."""
     raw: dict[str, str] = {}
-    for number in range(chosen.choice((1, 1, 1, 2))):
-        owner, key = _place(chosen, document)
+    count = chosen.choice((1, 1, 2, 6, 20))
+    for number in range(count):
+        owner, key = _place(chosen, document, 0.12 if count < 3 else 0.02)
         mark = f"@raw{number}@"
-        raw[mark] = chosen.choice(VALUES)
-        kind = chosen.randrange(10)
+        raw[mark] = chosen.choice(VALUES if count < 3 else VALUES[:-2])
+        kind = chosen.randrange(10 if count < 3 else 40)
         if owner is None:
             document = mark
         elif kind == 0:
@@ -113,11 +114,13 @@ def changed(chosen: random.Random, document: Any) -> str:
     return text
 
 
-def _place(chosen: random.Random, document: Any) -> tuple[Any, Any]:
-    """Return a container and a key in it. The way down ends at any depth."""
+def _place(chosen: random.Random, document: Any, ends: float) -> tuple[Any, Any]:
+    """Return a container and a key in it. The way down ends at each depth in this part of all cases."""
     owner, key, value = None, None, document
-    while isinstance(value, (dict, list)) and value and (owner is None or chosen.random() > 0.12):
+    while isinstance(value, (dict, list)) and value and (owner is None or chosen.random() > ends):
         key = chosen.choice(list(value)) if isinstance(value, dict) else chosen.randrange(len(value))
+        if owner is None and isinstance(value, dict) and "data" in value and chosen.random() < 0.7:
+            key = "data"
         owner, value = value, value[key]
         if key == "data" and isinstance(value, dict) and value and chosen.random() < 0.9:
             continue
