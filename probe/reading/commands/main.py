@@ -8,8 +8,6 @@ import argparse
 import contextlib
 import os
 import sys
-import tempfile
-import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -88,6 +86,9 @@ def _dropped(error: OSError) -> int:
 
 def _internal(error: Exception) -> str:
     """Return what to say of an error of ours; its traceback is in a file."""
+    import tempfile
+    import traceback
+
     name = shorten(f"{type(error).__name__}: {error}", 200)
     try:
         with tempfile.NamedTemporaryFile("w", prefix="probe-error-", suffix=".txt", delete=False, **_UTF8) as file:

@@ -184,19 +184,22 @@ def _new_shape(known: dict[Any, Any], of_lengths: tuple[Any, ...], shape: Any, o
     return shape
 
 
-def _check_kinds(record: dict[str, Any], kinds: tuple[Any, ...], usual: set[tuple[Any, ...]], odd: list[str]) -> None:
-    """Check a record; note the names and types of its fields. Whole numbers are checked each by itself."""
+def _checked(
+    record: dict[str, Any], names: list[Any], kinds: list[Any], usual: set[tuple[Any, ...]], odd: list[str]
+) -> list[list[Any]]:
+    """Check a record; return the names and types of its fields if the next one with these needs no check.
+
+    Whole numbers are checked each by itself: none may be larger than a float.
+    """
+    key = (*names, *kinds)
+    if key in usual:
+        return [names, kinds]
     if wrong_fields(record, RECORD):
         odd.append("record")
     elif int not in kinds:
-        usual.add(kinds)
-
-
-def _kept(record: dict[str, Any]) -> dict[str, Any]:
-    kept = vars(_Holder())
-    for name, value in record.items():
-        kept[name] = value  # one by one: update() would make keys of its own
-    return kept
+        usual.add(key)
+        return [names, kinds]
+    return [[], []]
 
 
 def record_sharer(odd: list[str]) -> Callable[[dict[str, Any]], dict[str, Any]]:
@@ -207,6 +210,7 @@ def record_sharer(odd: list[str]) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """
     known: dict[Any, Any] = {}
     usual: set[tuple[Any, ...]] = set()  # names and types of fields that were checked
+    last: list[list[Any]] = [[], []]  # those of the record before: mostly these again
 
     def share(record: dict[str, Any]) -> dict[str, Any]:
         kind = record.get("type")
@@ -236,11 +240,13 @@ def record_sharer(odd: list[str]) -> Callable[[dict[str, Any]], dict[str, Any]]:
             return record
         if other == record:
             return other  # type: ignore[no-any-return]
-        kinds = (*record, *map(type, record.values()))
-        if kinds not in usual:
-            _check_kinds(record, kinds, usual, odd)
-        kept = _kept(record)
+        names, kinds = [*record], [*map(type, record.values())]
+        if kinds != last[1] or names != last[0]:
+            last[:] = _checked(record, names, kinds, usual, odd)
+        kept = vars(_Holder())
         known.setdefault(place, kept)
+        for name, value in record.items():
+            kept[name] = value  # one by one: update() would make keys of its own
         return kept
 
     return share
