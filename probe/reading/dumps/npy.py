@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ast
 import os
-from typing import Any, BinaryIO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
@@ -36,13 +36,8 @@ class ArrayHeader(NamedTuple):
     is_bfloat16: bool
 
 
-def array_header(file: BinaryIO) -> ArrayHeader:
-    """Return the header of a .npy file whose elements are all there.
-
-    Raises:
-        ValueError: for anything else.
-    """
-    size = os.fstat(file.fileno()).st_size
+def array_header(file: IO[bytes], size: int) -> ArrayHeader:
+    """Return the header of a .npy file of this size; raise ValueError when it is wrong, or elements are missing."""
     begin = file.read(8)
     if begin[:6] != _MAGIC or len(begin) < 8:
         raise ValueError("it is no .npy file")
@@ -99,7 +94,7 @@ def read_npy(path: str, mapped: bool = False) -> tuple[np.ndarray[Any, Any], boo
         OSError, ValueError: when it cannot be read.
     """
     with open_file(path) as file:
-        header = array_header(file)
+        header = array_header(file, os.fstat(file.fileno()).st_size)
         count = 1
         for length in header.shape:
             count *= length

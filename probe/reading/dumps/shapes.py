@@ -54,9 +54,12 @@ def _huge(value: int) -> Sentence:
     return say("door.bits", bits=value.bit_length())
 
 
-def text(value: Any) -> Sentence:
-    """Check a text, or null."""
-    return NOTHING if value is None or type(value) is str else kind_of(value)
+def _kind(kind: type) -> Check:
+    """Return the check of a value of one type, or null."""
+    return lambda value: NOTHING if value is None or type(value) is kind else kind_of(value)
+
+
+text, switch, mapping, items = map(_kind, (str, bool, dict, list))
 
 
 def whole(value: Any) -> Sentence:
@@ -70,11 +73,6 @@ def whole(value: Any) -> Sentence:
     if type(value) is not int:
         return kind_of(value)
     return NOTHING if -_BEYOND < value < _BEYOND else _huge(value)
-
-
-def switch(value: Any) -> Sentence:
-    """Check true or false, or null."""
-    return NOTHING if value is None or type(value) is bool else kind_of(value)
 
 
 def lengths(value: Any) -> Sentence:
@@ -93,16 +91,6 @@ def lengths(value: Any) -> Sentence:
         if not 0 <= length < _BEYOND:
             return say("door.list_with", item=length if length.bit_length() < 64 else _huge(length))
     return NOTHING
-
-
-def mapping(value: Any) -> Sentence:
-    """Check an object, or null."""
-    return NOTHING if value is None or type(value) is dict else kind_of(value)
-
-
-def items(value: Any) -> Sentence:
-    """Check a list, or null."""
-    return NOTHING if value is None or type(value) is list else kind_of(value)
 
 
 def texts(value: Any) -> Sentence:

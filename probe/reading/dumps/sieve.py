@@ -39,24 +39,22 @@ class Sieve:
 
     def header(self, header: dict[str, Any], shape: Shape = HEADER) -> dict[str, Any]:
         """Return a header without fields of wrong types."""
-        wrong = wrong_fields(header, shape)
-        for name, found in wrong:
-            self.note("door.field", name=name, found=found)
-        names = {name for name, _ in wrong}
-        return {name: value for name, value in header.items() if name not in names} if wrong else header
+        return self._right(header, shape, "door.field")
+
+    def _right(self, value: dict[str, Any], shape: Shape, key: str, **facts: Any) -> dict[str, Any]:
+        wrong = dict(wrong_fields(value, shape))
+        for field, found in wrong.items():
+            self.note(key, field=field, found=found, **facts)
+        return {field: item for field, item in value.items() if field not in wrong} if wrong else value
 
     def objects(self, items: Mapping[str, Any] | None, shape: Shape) -> dict[str, dict[str, Any]]:
         """Return the values that are objects, by name, without fields of wrong types."""
         found = {}
         for name, item in (items or {}).items():
-            if type(item) is not dict:
-                self.note("door.field", name=name, found=kind_of(item))
-                continue
-            wrong = wrong_fields(item, shape)
-            for field, kind in wrong:
-                self.note("door.entry", name=name, field=field, found=kind)
-            names = {field for field, _ in wrong}
-            found[name] = {field: value for field, value in item.items() if field not in names} if wrong else item
+            if type(item) is dict:
+                found[name] = self._right(item, shape, "door.entry", name=name)
+            else:
+                self.note("door.field", field=name, found=kind_of(item))
         return found
 
     def entries(self, data: dict[str, Any]) -> None:
@@ -73,8 +71,6 @@ class Sieve:
         if type(kind) is str and type(value.get("value")) is int and number(value["value"]):
             return {**value, "value": str(value["value"])}  # no float holds it; equal texts are equal numbers
         if type(kind) is str and kind in TENSORS:
-            wrong = wrong_fields(value, RECORD)
-            for field, found in wrong:
-                self.note("door.entry", name=name, field=field, found=found)
-            return {**value, **{field: None for field, _ in wrong}} if wrong else value
+            right = self._right(value, RECORD, "door.entry", name=name)
+            return {field: right.get(field) for field in value}
         return {inner: self._part(name, item, depth - 1) for inner, item in value.items()} if depth else None

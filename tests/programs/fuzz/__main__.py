@@ -155,6 +155,13 @@ _REASONS = {
     "fifo": "it is a FIFO", "device": "it is a device", "dangling": "leads nowhere", "folder": "it is a folder",
     "loop": "Too many levels",
 }  # fmt: skip
+#: control characters and marks of direction; a cell of a table that a spreadsheet would run
+_HARMFUL, _FORMULA = re.compile("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e]"), re.compile(r'(?:^|,)"?[=@]', re.MULTILINE)
+#: fields of records and headers -> types that they never have
+_WRONG = {
+    **dict.fromkeys(mutations.NUMBERS, (list, dict)), "dtype": (list, dict, int, float),
+    "shape": (dict, str, int, float), "framework": (list, dict, int, float), "task": (list, dict, int, float),
+}  # fmt: skip
 #: commands whose answer needs all numbers, so that they name what is lost
 _NAME_LOST = ("show", "nan", "ranks", "trend", "compare", "compare back", "report", "report of two")
 #: ends of the last resort: something passed the door
@@ -187,7 +194,10 @@ def one(number: int, given: argparse.Namespace, made: Path, folder: Path) -> Fai
     seed, path = made / kind, folder / kind
     shutil.rmtree(path, ignore_errors=True)
     shutil.copytree(seed, path)
-    file = chosen.choice(sorted(it for it in path.rglob("*") if it.is_file() and re.search(given.files, it.name)))
+    files = sorted(it for it in path.rglob("*") if it.is_file() and re.search(given.files, it.name))
+    if not files:
+        return None
+    file = chosen.choice(files)
     how = mutations.change(chosen, file, given.only_places)
     if kind in ("checkpoints", "summaries"):
         os.path.lexists(file) and os.rename(file, file.with_name(f"changed{file.suffix}"))
@@ -200,17 +210,23 @@ def one(number: int, given: argparse.Namespace, made: Path, folder: Path) -> Fai
     told = f"{name} {kind}/{file.relative_to(path)} ({how})"
     is_needed = file.name in _NEEDED and (file.name != "series.bin" or name in ("watch", "trend", "show"))
     is_lost = is_needed and how in ("fifo", "device", "dangling", "loop") and name not in _NEED_NONE
-    is_lost |= name in _NAME_LOST and how == "json_change" and _has_lost_number(made / kind, path, file)
+    is_lost |= name in _NAME_LOST and how == "json_change" and _has_lost_field(made / kind, path, file)
     reason = judge(status, output, silent=is_lost and file.name not in output)
     if not reason and f"{file.name} cannot be read" in output and _REASONS.get(how, "") not in output:
         reason = f"another reason than {_REASONS[how]}"
+    if not reason and name != "load" and _HARMFUL.search(output):
+        reason = "control characters on the terminal"
+    table = folder / "out.csv"
+    if not reason and table.exists() and _FORMULA.search(table.read_text("utf-8", "replace")):
+        reason = "a formula in a table"
+    table.unlink(missing_ok=True)
     if given.only is not None:
         print(f"{told}: status {status}\n{output}\n{path}")
     return Failure(number, told, reason) if reason else None
 
 
-def _has_lost_number(seed: Path, path: Path, file: Path) -> bool:
-    """Return whether a number of the seed is none in the changed document."""
+def _has_lost_field(seed: Path, path: Path, file: Path) -> bool:
+    """Return whether a field of the seed has a wrong type in the changed document."""
     if file.name != "dump.json":
         return False
     try:
@@ -221,9 +237,10 @@ def _has_lost_number(seed: Path, path: Path, file: Path) -> bool:
     while waiting:
         old, new = waiting.pop()
         if isinstance(old, dict) and isinstance(new, dict) and old.get("type") == new.get("type"):
-            for name in mutations.NUMBERS:
-                if isinstance(old.get(name), float) and isinstance(new.get(name), (list, dict)):
-                    return True
+            if any(name in old and isinstance(new.get(name), wrong) for name, wrong in _WRONG.items()):
+                return True
+            if isinstance(new.get("shape"), list) and not all(type(item) is int for item in new["shape"]):
+                return True
             waiting += [(old[key], new[key]) for key in old.keys() & new.keys()]
         elif isinstance(old, list) and isinstance(new, list):
             waiting += zip(old, new)
@@ -289,13 +306,13 @@ def main() -> int:
         os.close(write)
         ends.append(read)
     failures: list[list[str]] = []
-    count = 0
+    count = done = 0
     for end in ends:
         with os.fdopen(end, errors="replace") as lines:
             for line in lines:
                 case, told, reason = line.rstrip("\n").split("\t", 2)
                 if case == "count":
-                    count += int(told)
+                    count, done = count + int(told), done + 1
                 else:
                     failures.append([case, told, reason])
     kinds: dict[str, list[list[str]]] = collections.defaultdict(list)
@@ -304,6 +321,8 @@ def main() -> int:
     for reason, found in sorted(kinds.items(), key=lambda it: -len(it[1])):
         print(f"{len(found):5} {reason}; first: {found[0][0]} --seed {given.seed}: {found[0][1]}")
     print(f"{count} cases, {len(failures)} failures of {len(kinds)} kinds")
+    if done < given.jobs:
+        raise SystemExit("a process of the fuzzer itself ended too early")
     return int(bool(failures))
 
 

@@ -180,6 +180,8 @@ def _found(removed: Removed, cases: int, made: Path) -> tuple[bool, str]:
         done = subprocess.run(
             [*words, *removed.where], cwd=place, env=variables, capture_output=True, text=True, check=False
         )
+        if done.stderr and "Traceback" in done.stderr:
+            raise SystemExit(done.stderr)
         return done.returncode == 1, (done.stdout or done.stderr).strip().splitlines()[0]
 
 
