@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
@@ -16,10 +15,6 @@ from probe.store.file_names import MONITOR, SERIES, TRAINER_CSV, Rank, rank_name
 if TYPE_CHECKING:
     from probe.series.file import RankSeries, SeriesTail
     from probe.series.rules import Alarm
-
-
-#: the rank in the name of a folder of TrainerMon, or of those that ``probe watch --msprobe-csv`` writes
-_RANK = re.compile(r"-rank(\d{1,9})-|^rank(\d{1,9})$")
 
 
 def find_series(path: str) -> list[tuple[str, Rank]]:
@@ -45,8 +40,8 @@ def _find_csv(path: str) -> list[tuple[str, Rank]]:
     newest: dict[int | None, str] = {}
     for folder in sorted(filter(os.path.isdir, places), key=os.path.getmtime):
         if any(map(TRAINER_CSV.fullmatch, os.listdir(folder))):
-            found = _RANK.search(os.path.basename(os.path.abspath(folder)))
-            newest[int(found[1] or found[2]) if found else None] = folder
+            words = os.path.basename(os.path.abspath(folder)).split("-")  # as Nov25_20-12-58-rank0-1ab721d1, or rank0
+            newest[next(filter(None.__ne__, map(rank_of, words)), None)] = folder
     return [(newest[rank], rank) for rank in sorted(newest, key=lambda rank: -1 if rank is None else rank)]
 
 

@@ -38,7 +38,7 @@ class Document(NamedTuple):
 
     @property
     def lost(self) -> str:
-        """What could not be read of it, on one line; "" where all could."""
+        """The parts that could not be read, on one line; "" where all could."""
         return lost(self.notes)
 
 

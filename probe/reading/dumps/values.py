@@ -203,11 +203,7 @@ def _checked(
 
 
 def record_sharer(odd: list[str]) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """Return a function that returns one object for equal records of tensors, and for equal plain values.
-
-    Args:
-        odd: gets a word where a record has fields of unusual types: the document is then to be sieved.
-    """
+    """Return a function that returns one object for equal records or plain values; ``odd`` gets those to be sieved."""
     known: dict[Any, Any] = {}
     usual: set[tuple[Any, ...]] = set()  # names and types of fields that were checked
     last: list[list[Any]] = [[], []]  # those of the record before: mostly these again

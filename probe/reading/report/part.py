@@ -80,7 +80,7 @@ class Part:
 
     @property
     def lost(self) -> str:
-        """What could not be read of its dump."""
+        """The parts of its dump that could not be read."""
         return self.found.lost if self.found else lost(self.summary.notes) if self.summary else ""
 
     @property
