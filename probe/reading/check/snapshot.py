@@ -118,8 +118,8 @@ def _read(path: str) -> RunSnapshot:
         with open_text(lines, "replace") as file:
             if False in [_take(snapshot, line, sieve_of_lines) for line in file]:
                 cut = say("check.line_cut", path=lines)
-    except OSError:
-        cut = say("check.unread", path=lines)
+    except OSError as error:
+        cut = say("dump.unreadable", path=lines, error=str(error.strerror))
     snapshot.damage = clauses(cut, *sieve.told(), *sieve_of_lines.told())
     return snapshot
 

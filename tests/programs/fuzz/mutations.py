@@ -98,6 +98,8 @@ def changed(chosen: random.Random, document: Any) -> str:
         owner, key = _place(chosen, document, 0.12 if count < 3 else 0.02)
         mark = f"@raw{number}@"
         raw[mark] = chosen.choice(VALUES if count < 3 else VALUES[:-2])
+        if isinstance(owner, dict) and chosen.random() < 0.15:  # a name of another item there: circles
+            raw[mark] = json.dumps(chosen.choice(list(owner)))
         kind = chosen.randrange(10 if count < 3 else 40)
         if owner is None:
             document = mark

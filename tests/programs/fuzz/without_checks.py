@@ -100,7 +100,12 @@ REMOVED = [
         "        if parent is not None:",
         ["--kinds", "statistics", "--files", "construct"],
     ),
-    Removed(READING + "journal_reader.py", ' or type(record.get("name")) is not str', "", _JOURNAL),
+    Removed(
+        READING + "journal_reader.py",
+        'return bool(wrong_fields(record, JOURNAL_HEAD)) or "header" not in record or "extra_info" not in record',
+        "return False",
+        _JOURNAL,
+    ),
     Removed(READING + "journal_reader.py", "bool(wrong_fields(record, JOURNAL_ENTRY)) or", "", _JOURNAL),
     Removed(
         "series/file.py",
