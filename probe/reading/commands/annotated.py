@@ -26,7 +26,7 @@ def misfit(value: Any) -> str:
     """Return where an object of one of our classes, or one in it, holds a value of a wrong type; "" for nowhere.
 
     >>> from probe.series.looks import Point
-    >>> misfit(Point(1, 0.0, 1.0, 1.0, True, False)), misfit([Point("x", 0.0, 1.0, 1.0, True, False)])
+    >>> misfit(Point(1, 0.0)), misfit([Point("x", 0.0)])
     ('', 'Point.size is str')
     """
     if isinstance(value, dict):

@@ -42,7 +42,7 @@ def record(folder: Path) -> None:
         debugger = PrecisionDebugger(config_path=str(config))
         net = nn.SequentialCell(nn.Dense(3, 2), nn.ReLU())
         optimizer = nn.SGD(net.trainable_params(), 0.1)
-        gradient = ms.value_and_grad(lambda x, net=net: net(x * x).sum(), None, optimizer.parameters)
+        gradient = ms.value_and_grad(lambda x, net=net: net(x * x).sum(1, True).sum(), None, optimizer.parameters)
         x = Tensor(np.full((2, 3), 1e20 if kind == "nan_check" else 1, np.float32))
         for _ in range(2):
             debugger.start(net)
@@ -74,8 +74,8 @@ def add_others(folder: Path) -> None:
         shutil.copytree(folder / "statistics/step0/rank", folder / "ranks/step0" / rank)
         (folder / "ranks/step0" / rank / "run.json").unlink()
     (folder / "summaries").mkdir()
-    a, ranks, out = str(folder / "statistics"), str(folder / "ranks"), folder / "summaries"
-    for words in (["compare", a, a], ["nan", a], ["ranks", ranks], ["trend", a]):
+    a, infinite, out = str(folder / "statistics"), str(folder / "nan_check"), folder / "summaries"
+    for words in (["compare", a, infinite], ["nan", infinite], ["ranks", str(folder / "ranks")], ["trend", a]):
         command = [sys.executable, "-m", "probe", *words, "--only-summaries", "-o", str(out / f"{words[0]}.jsonl")]
         subprocess.run(command, check=True, capture_output=True)
     files = folder / "checkpoints"
