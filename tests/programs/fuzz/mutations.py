@@ -67,6 +67,9 @@ CELLS = [
     "()",
 ]
 
+#: texts, numbers and words of JSON
+_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*|true|false|null')
+
 #: the numbers of a record that commands compare
 NUMBERS = ("Max", "Min", "Mean", "Norm")
 
@@ -74,8 +77,10 @@ Change = Callable[[random.Random, bytes], bytes]
 
 
 def json_change(chosen: random.Random, content: bytes) -> bytes:
-    """Change one place of a document, or of one line of it."""
+    """Change one place of a document, or of one line of it: on the way from its root, or any one alike."""
     text = content.decode("utf-8", "replace")
+    if chosen.random() < 0.3:
+        return _token_change(chosen, text).encode("utf-8", "surrogatepass")
     try:
         document = json.loads(text)
     except ValueError:
@@ -88,6 +93,18 @@ def json_change(chosen: random.Random, content: bytes) -> bytes:
     return changed(chosen, document).encode("utf-8", "surrogatepass")
 
 
+def _token_change(chosen: random.Random, text: str) -> str:
+    """Return a text in which one value or key is another."""
+    found = list(_TOKENS.finditer(text))
+    if not found:
+        return text
+    token = chosen.choice(found)
+    is_key = text[token.end() :].lstrip().startswith(":")
+    is_text = not is_key and token[0].startswith('"') and chosen.random() < 0.5
+    made = json.dumps(chosen.choice(KEYS)) if is_key or is_text else chosen.choice(VALUES[:-2])
+    return text[: token.start()] + made + text[token.end() :]
+
+
 def changed(chosen: random.Random, document: Any) -> str:
     """Return the text of a document with one place changed, or with many: then mostly fields deep inside."""
     if chosen.random() < 0.03:
@@ -98,6 +115,8 @@ def changed(chosen: random.Random, document: Any) -> str:
         owner, key = _place(chosen, document, 0.12 if count < 3 else 0.02)
         mark = f"@raw{number}@"
         raw[mark] = chosen.choice(VALUES if count < 3 else VALUES[:-2])
+        if key == "value":
+            raw[mark] = chosen.choice(VALUES[:15])  # a plain number stays one
         if isinstance(owner, dict) and chosen.random() < 0.15:  # a name of another item there: circles
             raw[mark] = json.dumps(chosen.choice(list(owner)))
         kind = chosen.randrange(10 if count < 3 else 40)
@@ -124,8 +143,13 @@ def _place(chosen: random.Random, document: Any, ends: float) -> tuple[Any, Any]
     owner, key, value = None, None, document
     while isinstance(value, (dict, list)) and value and (owner is None or chosen.random() > ends):
         key = chosen.choice(list(value)) if isinstance(value, dict) else chosen.randrange(len(value))
-        if owner is None and isinstance(value, dict) and "data" in value and chosen.random() < 0.7:
-            key = "data"
+        items = value if type(value) is list else []
+        plain = [at for at, item in enumerate(items) if type(item) is dict and "value" in item]
+        if plain and chosen.random() < 0.7:
+            key = chosen.choice(plain)
+        inner = [it for it in ("data", "parameters") if owner is None and type(value) is dict and value.get(it)]
+        if inner and chosen.random() < 0.7:
+            key = inner[0]
         owner, value = value, value[key]
         if key == "data" and isinstance(value, dict) and value and chosen.random() < 0.9:
             continue

@@ -81,7 +81,12 @@ REMOVED = [
         "HEADER: Shape = {",
         _DOCUMENTS,
     ),
-    Removed(READING + "sieve.py", 'return {**value, "value": str(value["value"])}', "return value", _DOCUMENTS),
+    Removed(
+        READING + "sieve.py",
+        'return {**value, "value": str(value["value"])}',
+        "return value",
+        [*_DOCUMENTS, "--commands", "compare,compare back"],
+    ),
     Removed(
         READING + "values.py", "return type(kind) is str and kind in TENSORS", "return kind in TENSORS", _DOCUMENTS
     ),
