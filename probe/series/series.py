@@ -41,7 +41,7 @@ def _find_csv(path: str) -> list[tuple[str, Rank]]:
     for folder in sorted(filter(os.path.isdir, places), key=os.path.getmtime):
         if any(map(TRAINER_CSV.fullmatch, os.listdir(folder))):
             words = os.path.basename(os.path.abspath(folder)).split("-")  # as Nov25_20-12-58-rank0-1ab721d1, or rank0
-            newest[next(filter(None.__ne__, map(rank_of, words)), None)] = folder
+            newest[next((rank for rank in map(rank_of, words) if rank is not None), None)] = folder
     return [(newest[rank], rank) for rank in sorted(newest, key=lambda rank: -1 if rank is None else rank)]
 
 
