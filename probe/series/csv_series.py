@@ -11,14 +11,13 @@ import numpy as np
 
 from probe.door import open_text
 from probe.errors import UsageError
-from probe.naming import ADAM_STATES
 from probe.series.file import MOST_STEP, NOT_MEASURED_BITS, RankSeries
 from probe.store.file_names import TRAINER_CSV
 
 #: the beginning of a file's name -> the form of the names of series; other files are named by themselves
 _FORMS = {
     "grad_unreduced": "{name}.grad", "grad_reduced": "{name}.grad_in", "param_updated": "{name}.param",
-    **{kind: f"optimizer.{state}.{{name}}" for state, kind in ADAM_STATES.items()},
+    "exp_avg": "optimizer.moment1.{name}", "exp_avg_sq": "optimizer.moment2.{name}",
 }  # fmt: skip
 _STATISTICS = {"norm": "", "max": ".max", "min": ".min"}
 

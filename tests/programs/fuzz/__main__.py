@@ -89,6 +89,8 @@ def commands(kind: str, seed: str, path: str) -> dict[str, list[str]]:
     if kind == "summaries":
         files = sorted(str(it) for it in Path(path).iterdir() if it.name.startswith("changed"))
         return {"merge": ["merge", *files]}
+    if kind == "csv":
+        return {"watch": ["watch", path, "--like", ""], "trend": ["trend", path, "--like", ""]}
     found = {
         "show": ["show", path],
         "nan": ["nan", path, "--jobs", "1"],

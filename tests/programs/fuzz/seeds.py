@@ -57,6 +57,8 @@ def record(folder: Path) -> None:
 
 def add_others(folder: Path) -> None:
     """Make the kinds that need no training: kernels, a journal, summaries, checkpoints."""
+    from probe.series.msprobe_csv import write_msprobe_csv
+    from probe.series.series import open_series
     from probe.store.journal import Journal
     from tests.reading.check import checkpoints
     from tests.reading.dumps.kernels import layouts
@@ -73,6 +75,8 @@ def add_others(folder: Path) -> None:
     for rank in ("rank0", "rank1"):
         shutil.copytree(folder / "statistics/step0/rank", folder / "ranks/step0" / rank)
         (folder / "ranks/step0" / rank / "run.json").unlink()
+    for rank in open_series(str(folder / "monitor")):
+        write_msprobe_csv([rank], str(folder / "csv"))
     (folder / "summaries").mkdir()
     a, infinite, out = str(folder / "statistics"), str(folder / "nan_check"), folder / "summaries"
     for words in (["compare", a, infinite], ["nan", infinite], ["ranks", str(folder / "ranks")], ["trend", a]):
