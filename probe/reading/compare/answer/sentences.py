@@ -40,6 +40,7 @@ from probe.reading.compare.origins.origin import (
     Origin,
     Site,
 )  # fmt: skip
+from probe.reading.compare.origins.own_parameters import OWN, alone_names
 from probe.reading.compare.origins.table import OTHER_CLASS
 from probe.reading.compare.pairing.alignment import NONE
 from probe.reading.dumps import entry_name, text
@@ -97,7 +98,7 @@ class Describer:
         return Origin(
             kind=finding.kind,
             site=Site(name, place, cell, dump.step, dump.rank, node, node > self._first_backward),
-            said=self._sentence(finding, slot),
+            said=clauses(self._sentence(finding, slot), self._elements(slot)),
             code=CodeLine(stack, user_frame(stack)),
             rel_l2=self._distance(node, slot),
             why=finding.why,
@@ -132,6 +133,8 @@ class Describer:
         place = _place(finding.place)
         if finding.kind == PARAMETER and finding.parameter:
             return clauses(self._parameter(*finding.parameter, slot), self._order(slot))
+        if finding.kind == PARAMETER:
+            return self._own_parameters(name, finding.place)
         if finding.kind == DATA:
             batch = say("compare.batch", name=name, place=place, numbers=numbers)
             return clauses(batch, self._order(slot, True))
@@ -167,6 +170,11 @@ class Describer:
             return say("compare.parameter_bits", parameter=parameter, owner=owner)
         return say("compare.parameter", parameter=parameter, owner=owner, numbers=_numbers(slot))
 
+    def _own_parameters(self, name: str, place: str) -> Sentence:
+        left, right = (names or say("compare.none") for names in alone_names(self._graph))
+        used = NOTHING if place.startswith(OWN) else say("compare.own_used", name=name, place=_place(place))
+        return say("compare.own_parameters", left=left, right=right, used=used)
+
     def _order(self, slot: Slot | None, is_batch: bool = False) -> Sentence:
         """Return the relation of one tensor to the other, such as the same rows in another order."""
         if slot is None or not is_tensor(slot.a) or not is_tensor(slot.b):
@@ -175,6 +183,11 @@ class Describer:
         if found or not is_permuted(slot):
             return found
         return say("compare.perhaps_rows") if is_batch else say("compare.perhaps_places")
+
+    def _elements(self, slot: Slot | None) -> Sentence:
+        """Return which elements differ, where arrays were written."""
+        known = self._arrays is not None and slot is not None and slot.verdict in HARD
+        return self._arrays.elements(slot.a, slot.b) if known and is_tensor(slot.a) and is_tensor(slot.b) else NOTHING
 
     def _where(self, node: int) -> Name:
         flow, place = self._graph.flow(node)

@@ -34,6 +34,9 @@ def summary_text(comparison: ComparisonResult, language: str = ENGLISH) -> str:
     lines: list[Sentence | str] = [f"A: {comparison.paths[0]}", f"B: {comparison.paths[1]}", *_matched(comparison)]
     header = [line for unit in comparison.units[:1] for line in unit.header]
     lines += [say("compare.runs_differ", difference=line) for line in header[:_NOTES]]
+    if comparison.unmapped:
+        more = say("compare.cut") if len(comparison.unmapped) > _SIDES else NOTHING
+        lines.append(say("compare.unmapped", names=say("clauses", parts=comparison.unmapped[:_SIDES]), more=more))
     notes = dict.fromkeys(
         note for unit in comparison.units for note in (*unit.notes, *([unit.error] if unit.error else []))
     )
