@@ -257,3 +257,48 @@ def test_the_elements_that_differ_are_told_where_arrays_are_known(both):
 
     assert both(run, "tensor", level="L1").first.sentence.endswith("; 1 of 12 elements differs, first [1, 2]: 7 / 12")
     assert "elements" not in both(run, "md5", level="L1").first.sentence
+
+
+class Momentum:
+    """An optimizer that the user wrote: what it keeps is neither a parameter of the model nor of nn.Optimizer."""
+
+    def __init__(self, parameters, fault):
+        self.parameters, self.fault = parameters, fault
+        self.means = [ops.zeros_like(item) for item in parameters]
+        self.squares = [ops.zeros_like(item) for item in parameters]
+
+    def __call__(self, gradients):
+        for place, (parameter, gradient) in enumerate(zip(self.parameters, gradients)):
+            decay = 0.8 if self.fault == "decay" else 0.9
+            mean = decay * self.means[place] + 0.1 * gradient
+            square = 0.99 * self.squares[place] + 0.01 * ops.square(gradient)
+            self.means[place] = square if self.fault == "exchanged" else mean
+            self.squares[place] = self.squares[place] if self.fault == "lost" else square
+            ops.assign(parameter, parameter - 0.01 * mean / (ops.sqrt(square) + 1e-8))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("fault", "place", "said"),
+    [
+        ("decay", (0, "argument", "input.1"), "0.9 in A, 0.8 in B; the first value that differs by it is in step 1"),
+        ("lost", (1, "wiring", "input.0"), "in A the output of Tensor.__add__.1.forward of step 0, in B no output of"),
+        ("exchanged", (1, "wiring", "input.0"), "__add__.0.forward of step 0, in B the output of Tensor.__add__.1"),
+    ],
+)
+def test_a_value_that_one_step_leaves_to_the_next_is_followed(both, mode, fault, place, said):
+    def run(bad, debugger):
+        net = nn.SequentialCell(nn.Dense(4, 6), nn.ReLU(), nn.Dense(6, 2))
+        optimizer = Momentum(net.trainable_params(), fault if bad else "")
+        gradient = ms.value_and_grad(lambda x: (net(x) ** 2).mean(), None, optimizer.parameters)
+        for step in range(2):
+            x = ms.Tensor(np.random.default_rng(step).normal(size=(8, 4)).astype(np.float32))
+            debugger.start(net)
+            optimizer(gradient(x)[1])
+            debugger.stop()
+            debugger.step()
+
+    found = both(run, mode)
+    assert (found.first.step, found.first.kind, found.first.place) == place
+    assert said in found.first.sentence
+    assert len({(origin.line, origin.name.split(".")[1]) for origin in found.origins}) == len(found.origins)

@@ -243,7 +243,8 @@ def test_gradients_whose_numbers_go_on_over_the_steps_are_one_series(tmp_path, c
     """msprobe 26.0 counts parameters_grad over the whole run."""
     for step, norm in enumerate((1.0, 1.1, 0.9, 1.05, 1.0, 900.0)):
         data = {
-            f"Module.fc.Linear.parameters_grad.{2 * step + use}": {"weight": [tensor(norm=norm + use)]} for use in (0, 1)
+            f"Module.fc.Linear.parameters_grad.{2 * step + use}": {"weight": [tensor(norm=norm + use)]}
+            for use in (0, 1)
         }
         write(tmp_path / f"step{step}" / "proc7", data)
     assert main(["trend", str(tmp_path)]) == 1

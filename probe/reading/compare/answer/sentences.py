@@ -46,7 +46,7 @@ from probe.reading.compare.pairing.alignment import NONE
 from probe.reading.dumps import entry_name, text
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import BACKWARD, CELL, GRADIENT
-from probe.reading.dumps.flow import is_constant
+from probe.reading.dumps.flow import content_key, is_constant
 from probe.reading.dumps.frames import user_frame
 from probe.reading.dumps.values import NUMBERS, is_tensor, real
 
@@ -102,6 +102,7 @@ class Describer:
             code=CodeLine(stack, user_frame(stack)),
             rel_l2=self._distance(node, slot),
             why=finding.why,
+            given=_given(slot) if finding.kind == OUTSIDE else (),
         )
 
     def _stack_of_forward(self, dump: Dump, name: str) -> list[str]:
@@ -186,8 +187,9 @@ class Describer:
 
     def _elements(self, slot: Slot | None) -> Sentence:
         """Return which elements differ, where arrays were written."""
-        known = self._arrays is not None and slot is not None and slot.verdict in HARD
-        return self._arrays.elements(slot.a, slot.b) if known and is_tensor(slot.a) and is_tensor(slot.b) else NOTHING
+        if self._arrays is None or slot is None or slot.verdict not in HARD:
+            return NOTHING
+        return self._arrays.elements(slot.a, slot.b) if is_tensor(slot.a) and is_tensor(slot.b) else NOTHING
 
     def _where(self, node: int) -> Name:
         flow, place = self._graph.flow(node)
@@ -348,6 +350,13 @@ class Describer:
             if _may_be_permuted(slot) and slot.is_input and sizes and not is_constant(slot.a):
                 return say("compare.perhaps_permuted")
         return NOTHING
+
+
+def _given(slot: Slot | None) -> tuple[Any, ...]:
+    """Return the content of a value in A and in B; a constant tells nothing of who made it."""
+    if slot is None or not is_tensor(slot.a) or not is_tensor(slot.b):
+        return ()
+    return tuple(None if is_constant(side) else content_key(side) for side in (slot.a, slot.b))
 
 
 def _place(place: str) -> Name:

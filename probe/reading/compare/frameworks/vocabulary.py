@@ -58,7 +58,6 @@ class Vocabulary:
         """Return the word for the class of a Cell."""
         return words.class_word(parts.api) if self.is_foreign else parts.api
 
-
     def unused(self, flows: tuple[Flow, Flow]) -> tuple[str, ...]:
         """Return the lines of the user's map that rename no call of A into a name that B has."""
         if not self._mapping:
