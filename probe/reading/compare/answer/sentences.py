@@ -41,12 +41,14 @@ from probe.reading.compare.origins.origin import (
     Site,
 )  # fmt: skip
 from probe.reading.compare.origins.own_parameters import OWN, alone_names
+from probe.reading.compare.origins.step_links import given
 from probe.reading.compare.origins.table import OTHER_CLASS
 from probe.reading.compare.pairing.alignment import NONE
+from probe.reading.compare.pairing.normal_dump import NormalDump
 from probe.reading.dumps import entry_name, text
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import BACKWARD, CELL, GRADIENT
-from probe.reading.dumps.flow import content_key, is_constant
+from probe.reading.dumps.flow import is_constant
 from probe.reading.dumps.frames import user_frame
 from probe.reading.dumps.values import NUMBERS, is_tensor, real
 
@@ -72,7 +74,7 @@ class Describer:
         arrays: the arrays of both; None where none may be read.
     """
 
-    def __init__(self, graph: Graph, a: Dump, b: Dump, arrays: Arrays | None) -> None:
+    def __init__(self, graph: Graph, a: NormalDump, b: NormalDump, arrays: Arrays | None) -> None:
         self._graph = graph
         self._dumps = a, b
         self._arrays = arrays
@@ -85,7 +87,7 @@ class Describer:
         pair = graph.pairs[node]
         dump = self._dumps[0] if pair.b == NONE else self._dumps[1]
         name = graph.name(node)
-        place = finding.place
+        place = self._on_disk(node, finding.place)
         if finding.parameter is not None:
             name, place = finding.parameter[0], f"parameters.{finding.parameter[1]}"
         call = dump.get(name)
@@ -102,8 +104,12 @@ class Describer:
             code=CodeLine(stack, user_frame(stack)),
             rel_l2=self._distance(node, slot),
             why=finding.why,
-            given=_given(slot) if finding.kind == OUTSIDE else (),
+            given=given(slot) if finding.kind == OUTSIDE else (),
         )
+
+    def _on_disk(self, node: int, place: str) -> str:
+        """Return a place of a node as the file of the side has it whose name is told."""
+        return self._dumps[int(self._graph.pairs[node].b != NONE)].on_disk(self._graph.name(node), place)
 
     def _stack_of_forward(self, dump: Dump, name: str) -> list[str]:
         """Return the stack of the first forward of a Cell whose parameters' gradients these are."""
@@ -131,7 +137,7 @@ class Describer:
 
     def _sentence(self, finding: Finding, slot: Slot | None) -> Sentence:  # noqa: PLR0911 (one line for each kind)
         name, numbers = self._graph.name(finding.node), _numbers(slot)
-        place = _place(finding.place)
+        place = _place(self._on_disk(finding.node, finding.place))
         if finding.kind == PARAMETER and finding.parameter:
             return clauses(self._parameter(*finding.parameter, slot), self._order(slot))
         if finding.kind == PARAMETER:
@@ -149,7 +155,7 @@ class Describer:
             change = self._change(finding.source)
             return update_sentence(self._graph, finding.node, slot, change, self._dumps[1].step)
         if finding.kind == ARGUMENT:
-            return self._argument(name, slot)
+            return self._argument(name, place, slot)
         if finding.kind == WIRING:
             return self._wiring(finding, name, place)
         if finding.kind == CALLS:
@@ -195,13 +201,13 @@ class Describer:
         flow, place = self._graph.flow(node)
         return entry_name.cell_label(flow.cells[place]) or say("compare.model_or_script")
 
-    def _argument(self, name: str, slot: Slot | None) -> Sentence:
+    def _argument(self, name: str, place: Name, slot: Slot | None) -> Sentence:
         if slot is None:
             return say("compare.arguments", name=name)
         left, right = self._texts(name, slot)
         if is_tensor(slot.a) and is_tensor(slot.b):
             left, right = (f"{side.get('dtype')} {text.shape(side.get('shape'))}" for side in (slot.a, slot.b))
-        return say("compare.other_argument", name=name, place=_place(slot.place), left=left, right=right)
+        return say("compare.other_argument", name=name, place=place, left=left, right=right)
 
     def _texts(self, name: str, slot: Slot) -> tuple[Name, Name]:
         """Return the values of an argument in A and in B; one that the call was not given has none."""
@@ -350,13 +356,6 @@ class Describer:
             if _may_be_permuted(slot) and slot.is_input and sizes and not is_constant(slot.a):
                 return say("compare.perhaps_permuted")
         return NOTHING
-
-
-def _given(slot: Slot | None) -> tuple[Any, ...]:
-    """Return the content of a value in A and in B; a constant tells nothing of who made it."""
-    if slot is None or not is_tensor(slot.a) or not is_tensor(slot.b):
-        return ()
-    return tuple(None if is_constant(side) else content_key(side) for side in (slot.a, slot.b))
 
 
 def _place(place: str) -> Name:

@@ -9,17 +9,25 @@ from typing import Any
 
 from probe.errors import UsageError
 from probe.findings.sentence import Sentence, clauses, say
+from probe.reading.compare.judging.verdicts import Slot
 from probe.reading.compare.origins.origin import OUTSIDE, WIRING, Origin
 from probe.reading.compare.origins.unit_summary import UnitSummary
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import FORWARD, parse
-from probe.reading.dumps.flow import content_key
+from probe.reading.dumps.flow import content_key, is_constant
 from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.values import is_tensor, leaves
 
 WHY = "the two sides take it from two calls of the step before"
 #: content that more calls of a step have made is no evidence
 _COMMON = 8
+
+
+def given(slot: Slot | None) -> tuple[Any, ...]:
+    """Return the content of a value in A and in B; a constant tells nothing of who made it."""
+    if slot is None or not is_tensor(slot.a) or not is_tensor(slot.b):
+        return ()
+    return tuple(None if is_constant(side) else content_key(side) for side in (slot.a, slot.b))
 
 
 def link_steps(units: Sequence[UnitSummary], pairs: Sequence[tuple[DumpFolder, DumpFolder]]) -> None:
