@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -98,7 +99,7 @@ class Origin(Finding):
     more: list[str] = field(default_factory=list)
     ranks: list[Rank] = field(default_factory=list)
     why: str = ""
-    given: tuple[Any, ...] = ()
+    given: tuple[Hashable, ...] = ()
 
     @property
     def name(self) -> str:
