@@ -83,7 +83,9 @@ def _quietly(action: Callable[[], object]) -> None:
 def commands(kind: str, seed: str, path: str) -> dict[str, list[str]]:
     """Return the commands for a kind of seed: name -> words. ``load`` has no words but the path."""
     if kind == "checkpoints":
-        file = next((it for it in sorted(Path(path).iterdir()) if it.name.startswith("changed.")), Path(path) / "x.npy")
+        file = next(
+            (it for it in sorted(Path(path).iterdir()) if it.name.startswith("changed.")), Path(path) / "x.ckpt"
+        )
         whole = str(Path(seed) / file.name.replace("changed", "x"))
         return {"check": ["check", whole, str(file)], "check alone": ["check", str(file), str(file)]}
     if kind == "summaries":

@@ -89,7 +89,6 @@ def add_others(folder: Path) -> None:
     checkpoints.write_safetensors(files / "x.safetensors", weights)
     checkpoints.write_npz(files / "x.npz", weights)
     checkpoints.write_torch(files / "x.pt", weights)
-    np.save(files / "x.npy", weights["a.weight"])
 
 
 def make(folder: Path) -> Path:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import struct
 import sys
 import zlib
@@ -103,6 +104,23 @@ def journal(*records):
             ]
             frames = [FRAME.pack(len(text), zlib.crc32(text)) + text for text in texts]
             (folder / "dump.journal").write_bytes(MAGIC + b"".join(frames))
+
+    return change
+
+
+def table(slot):
+    """Return a function that puts kernels in the place of the dump: an older table, with Input/Output and Format."""
+
+    def change(rank):
+        folder = rank.parent.parent
+        shutil.rmtree(folder)
+        kernels = folder / "rank_0" / "Net" / "0" / "2"
+        kernels.mkdir(parents=True)
+        head = (
+            "Op Type,Op Name,Task ID,Stream ID,Timestamp,Input/Output,Slot,Data Size,Data Type,Format,Shape,Max Value"
+        )
+        row = 'ReLU,Default_ReLU-op1,0,7,{},output,{},24,float32,NCHW,"(2,3)",inf'
+        (kernels / "statistic.csv").write_text("\n".join([head, row.format(1, slot), row.format(2, 0)]))
 
     return change
 
@@ -221,6 +239,8 @@ CASES = {
     "a step that is Inf": (series(["step", "loss"], float("inf")), "watch", 0, "0 steps"),
     "names that are no texts": (series(["step", 3], 0.0), "watch trend", 2, "does not name its columns"),
     # 12: journals
+    "a slot of 400 digits": (table(HUGE), "show nan compare report", None, "line 2 is cut or wrong"),
+    "a slot below zero": (table("-1"), "show nan compare report", None, "line 2 is cut or wrong"),
     "a name that is a list": (journal({"name": []}), "recover", 1, "rank1: 1 entries recovered"),
 }
 

@@ -36,7 +36,7 @@ COLUMNS = {
 
 _ARRAY = re.compile(
     r"(?P<op_type>[^.]+)\.(?P<op_name>.+)\.(?P<task>\d+)\.(?P<stream>\d+)\.(?P<timestamp>\d+)"
-    r"\.(?P<io>input|output)\.(?P<slot>\d+)\.(?P<format>[^.]+)(?:\.(?P<dtype>\w+))?\.npy"
+    r"\.(?P<io>input|output)\.(?P<slot>\d{1,4})\.(?P<format>[^.]+)(?:\.(?P<dtype>\w+))?\.npy"
 )
 
 #: names of dtypes that records spell in another way

@@ -15,6 +15,8 @@ from probe.reading.dumps.kernels.names import COLUMNS, HEAD, MAPPING, STATISTICS
 from probe.reading.dumps.shapes import lengths as wrong_lengths
 from probe.reading.dumps.values import Record
 
+#: above the number of inputs or outputs of any kernel, as in names of files
+_SLOTS = 10_000
 #: no float holds this number
 _LARGEST = 1 << 1023
 
@@ -59,7 +61,7 @@ def _row(row: dict[str, str], keys: dict[str, str]) -> tuple[ArrayName, Record]:
     row.setdefault("IO", row.get("Input/Output", ""))  # its older name
     op_type, op_name, task, stream, timestamp, side, slot, _, dtype, shape = (row[name] for name in HEAD)
     name = ArrayName(op_type, op_name, int(task), int(stream), int(timestamp), side, int(slot), "", dtype)
-    if side not in ("input", "output"):
+    if side not in ("input", "output") or not 0 <= name.slot < _SLOTS:
         raise ValueError(side)
     lengths = [int(part) for part in shape.strip("()[] ").replace("x", ",").split(",") if part.strip()]
     if wrong := wrong_lengths(lengths):
