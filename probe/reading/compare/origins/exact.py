@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from probe.reading.compare.dataflow.graph import Graph
+from probe.reading.compare.distances.tolerance import of_dtype
 from probe.reading.compare.judging.verdicts import BITS, FAINT, NUMBERS_EQUAL, Slot
 from probe.reading.compare.pairing.alignment import NONE, REPLACED
 from probe.reading.dumps.entry_name import FORWARD
@@ -20,20 +21,28 @@ from probe.reading.dumps.values import is_tensor
 _CHAIN = 16
 #: Mean and Norm of equal values may be so far apart: they are summed in another order at another address
 _SUMMED = 5e-7
+#: two calls for one thing, as einsum and matmul, differ by less than this part of the tolerance
+_ROUNDED = 0.2
 
 
 def changed_calls(graph: Graph) -> Iterator[int]:
-    """Yield the nodes whose own argument or form is another one, with equal inputs and an output of other bits."""
+    """Yield the nodes that are another call, or have another argument or form, with equal inputs and other bits."""
     for node, pair in enumerate(graph.pairs):
-        if NONE in pair[:2] or pair.how == REPLACED or graph.soft[node] != node or graph.tainted[node]:
+        if NONE in pair[:2] or graph.soft[node] != node or graph.tainted[node]:
             continue
         if graph.parts(node).direction != FORWARD or graph.off[node] or graph.structure.wirings(node):
             continue
         slots = [slot for slot in graph.slots[node] if is_tensor(slot.a) and is_tensor(slot.b)]
         given = [slot.verdict for slot in slots if slot.is_input]
         made = [slot.verdict for slot in slots if not slot.is_input]
+        if pair.how == REPLACED and not any(_is_above_rounding(slot) for slot in slots if not slot.is_input):
+            continue
         if given and all(verdict in (BITS, NUMBERS_EQUAL) for verdict in given) and not FAINT.isdisjoint(made):
             yield node
+
+
+def _is_above_rounding(slot: Slot) -> bool:
+    return (slot.distance.rel_l2 or 0.0) > _ROUNDED * of_dtype(slot.a.get("dtype"))
 
 
 def inserted_calls(graph: Graph) -> Iterator[int]:

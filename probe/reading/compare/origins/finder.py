@@ -52,7 +52,7 @@ from probe.reading.dumps.values import is_tensor
 _GROWN = 10.0
 #: the names of changes of the call itself
 _OWN = {CALLS: "another call stands at its place", WIRING: "its input comes from another call"}
-_CHANGED = "all before it agrees in bits, its argument differs, its result has other bits"
+_CHANGED = "all before it agrees in bits, the call or its argument is another one, its result has other bits"
 _INSERTED = "all before it agrees in bits, one side lacks it, its result has other bits"
 PARAMETERS = ("parameters.", "model_parameters.")
 #: the inputs of BatchNorm that it changes -> which of the Cell's moving statistics they are
