@@ -17,8 +17,8 @@ from probe.reading.dumps.entry_name import FORWARD
 from probe.reading.dumps.flow import content_key
 from probe.reading.dumps.values import is_tensor
 
-#: so many calls in a row may be more on one side
-_CHAIN = 16
+#: so many calls in a row may be more on one side, and so many in a part of the net
+_CHAIN, _PART = 16, 400
 #: Mean and Norm of equal values may be so far apart: they are summed in another order at another address
 _SUMMED = 5e-7
 #: two calls for one thing, as einsum and matmul, differ by less than this part of the tolerance
@@ -82,3 +82,18 @@ def _inserted(graph: Graph, node: int, slot: Slot) -> int:
             break
         place = makers[0]
     return NONE
+
+
+def alone_after(graph: Graph, node: int) -> set[int]:
+    """Return the calls that only one side has, and that follow from one such call; {} where it has a partner."""
+    if NONE not in graph.pairs[node][:2]:
+        return set()
+    flow, place = graph.flow(node)
+    found, waiting = {node}, [place]
+    while waiting and len(found) < _PART:
+        for user in flow.used_by.get(waiting.pop(), ()):
+            after = graph.node_of(flow, user)
+            if NONE in graph.pairs[after][:2] and after not in found:
+                found.add(after)
+                waiting.append(user)
+    return found - {node}
