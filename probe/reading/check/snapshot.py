@@ -32,6 +32,8 @@ class RunSnapshot:
     #: the first numbers of each optimizer, by the name of its entry, in the order of their updates
     optimizers: dict[str, dict[str, Any]] = field(default_factory=dict)
     inputs: dict[int, Described] = field(default_factory=dict)  # step -> place -> the value that entered the model
+    #: step -> parameter -> its CRC-32 after the updates of the step
+    updates: dict[int, dict[str, Any]] = field(default_factory=dict)
     damage: Sentence = NOTHING  # a remark about lines that cannot be read, if there are such
 
     @property
@@ -144,6 +146,8 @@ def _add(snapshot: RunSnapshot, line: Any, sieve: Sieve) -> None:
         found = flat(line["inputs"], is_leaf=_is_tensor)
         tensors = sieve.objects({place: value for place, value in found.items() if _is_tensor(value)}, DESCRIBED)
         snapshot.inputs[step] = {**found, **tensors}
+    elif step is not None and line.get("updated"):
+        snapshot.updates.setdefault(step, {}).update(line.get("crc") or {})
     elif line.get("optimizer"):
         snapshot.optimizers[line["optimizer"]] = sieve.header(line.get("numbers") or {}, OPTIMIZER)
 

@@ -147,7 +147,10 @@ PARAMETER: Shape = {"cell": text, "trainable": switch, "values": mapping}
 DESCRIBED: Shape = {
     "dtype": text, "shape": lengths, "crc": text, **dict.fromkeys(("sum", "Max", "Min", "Mean", "Norm"), number),
 }  # fmt: skip
-RUN_LINE: Shape = {"step": whole, "inputs": mapping, "optimizer": text, "numbers": mapping, "note": mapping}
+RUN_LINE: Shape = {
+    "step": whole, "inputs": mapping, "optimizer": text, "numbers": mapping, "note": mapping, "updated": text,
+    "crc": mapping,
+}  # fmt: skip
 OPTIMIZER: Shape = {"parameters": texts, "groups": groups}
 
 
