@@ -75,8 +75,8 @@ class ComparisonResult:
         """How all values before the first origin agree: "same" bits, "equal numbers" or "close"; "" for unknown."""
         first = self.first
         own = [unit for unit in self.units if first is not None and (unit.step, unit.rank) == (first.step, first.rank)]
-        if first is None or not own or own[0].origins.before == CLOSE:
-            return CLOSE if own else ""
+        if first is None or not own or own[0].origins.before in (CLOSE, ""):
+            return own[0].origins.before if own else ""
         earlier = [unit for unit in self.units if (unit.step or 0) < (first.step or 0)]
         if not all(unit.counts.is_exact for unit in earlier):
             return CLOSE

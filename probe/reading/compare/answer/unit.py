@@ -200,9 +200,11 @@ def _exact_origins(judged: JudgedPairs) -> tuple[Origin, ...]:
 
 
 def _before(judged: JudgedPairs, order: int) -> str:
-    """Return how the values before a node agree: in bits, in numbers, or within the tolerance."""
+    """Return how the values before a node agree: in bits, in numbers, or within the tolerance; "" if some do not."""
     found = {slot.verdict for slots in judged.slots[:order] for slot in slots if is_tensor(slot.a)}
-    if not FAINT.isdisjoint(found) or not HARD.isdisjoint(found):
+    if not HARD.isdisjoint(found):
+        return ""
+    if not FAINT.isdisjoint(found):
         return CLOSE
     return NUMBERS_EQUAL if NUMBERS_EQUAL in found else BITS if BITS in found else ""
 
