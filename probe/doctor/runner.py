@@ -70,7 +70,7 @@ class Runner:
         os.makedirs(folder)
         task = {"device": self._device, "chosen": self._chosen, "folder": folder}
         # it runs in the folder, as MindSpore's backend of Ascend makes a folder "offload" where it runs
-        with contextlib.closing(Isolated("probe.doctor.worker:main", task, folder)) as process:
+        with contextlib.closing(Isolated("probe.doctor.checks:main", task, folder)) as process:
             for name in names:
                 began = time.monotonic()
                 process.send(name)

@@ -15,8 +15,7 @@ from probe.config.settings import Settings
 from probe.errors import SettingsError, UsageError
 from probe.session.arguments import check_init_step
 from probe.session.session import Session
-from probe.session.session_state import State, serialized
-from probe.session.window import wants_rank
+from probe.session.session_state import State, serialized, wants_rank
 
 _log = logging.getLogger("probe")
 

@@ -25,9 +25,8 @@ from probe.process.signals import SigtermHandler, call_in_forked_child
 from probe.recording.step_recorder import StepRecorder
 from probe.session.arguments import check_init_step, check_save, check_start, custom_api
 from probe.session.run_report import RunReport
-from probe.session.session_state import State, serialized
+from probe.session.session_state import State, StepWindow, serialized, wants_rank
 from probe.session.step_opener import StepOpener
-from probe.session.window import StepWindow, wants_rank
 from probe.store.run_folders import RunFolders
 from probe.tasks.debug import DebugTask
 

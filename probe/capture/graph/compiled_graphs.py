@@ -11,8 +11,7 @@ from typing import Any
 
 from probe.capture.graph import targets
 from probe.capture.graph.calls import GraphCalls
-from probe.capture.graph.compilation import CompilationHooks
-from probe.capture.graph.constructs import Constructs
+from probe.capture.graph.constructs import CompilationHooks, Constructs
 from probe.capture.graph.operators import MOST, OUTPUT, WATCHED
 from probe.capture.graph.sites import Plans
 from probe.executor import pynative_executor

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,9 +21,10 @@ from probe.reading.one_run.trend import TrendFinding, findings
 from probe.reading.report import part as kinds
 from probe.reading.report.code import Code, short_paths, without_paths
 from probe.reading.report.merge import Merged
-from probe.reading.report.monitored import alarms_of, main_lines
 from probe.reading.report.part import Part
 from probe.series.rules import Trend
+from probe.series.series import find_series
+from probe.store.file_names import Rank
 
 _MOST = 200
 
@@ -204,3 +206,32 @@ class ContentMaker:
 def _number(value: float | None) -> float | str | None:
     """Return a number for JSON, which has neither NaN nor Inf."""
     return value if value is None or math.isfinite(value) else str(value)
+
+
+#: the lines of the page, and the series that they show
+_LINES = {"loss": "loss", "norm": "optimizer.global_norm", "learning_rate": "optimizer.learning_rate",
+          "global_norm": "optimizer.global_norm"}  # fmt: skip
+#: most points of a line
+_POINTS = 2000
+
+
+def main_lines(path: str) -> Iterator[tuple[Rank, dict[str, list[list[Any]]]]]:
+    """Yield each rank of the monitor in a folder with its lines; nothing where there is no monitor."""
+    if not path or not find_series(path):
+        return
+    from probe.reading.one_run.series_views import lines_of
+    from probe.series.series import open_series
+
+    for rank in open_series(path):
+        lines = {key: lines_of(rank, name) for key, name in _LINES.items() if name in rank.names}
+        yield rank.rank, {key: found[:: -(-len(found) // _POINTS)] for key, found in lines.items() if found}
+
+
+def alarms_of(path: str) -> list[TrendFinding]:
+    """Return what the rules say about the series of the monitor in a folder."""
+    if not path or not find_series(path):
+        return []
+    from probe.reading.one_run.series_views import findings_of
+    from probe.series.series import open_series
+
+    return [item for rank in open_series(path) for item in findings_of(rank)]
