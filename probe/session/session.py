@@ -14,7 +14,6 @@ from typing import Any
 
 from probe.capture.backend import Backends, CaptureBackend
 from probe.capture.pynative.cells import iter_cells, with_loss
-from probe.capture.pynative.synchronous import enable_synchronous_execution
 from probe.capture.support_ops import SupportedApi
 from probe.config.config_file import ConfigFile
 from probe.config.settings import Settings
@@ -65,7 +64,9 @@ class Session:
         self._sigterm = SigtermHandler(lambda: self._at_sigterm(True), lambda: self._at_sigterm(False))
         call_in_forked_child(weakref.WeakMethod(self._detach))
         if settings.synchronize:
-            enable_synchronous_execution()
+            import mindspore
+
+            mindspore.runtime.launch_blocking()  # without effect after the first operation of the process
 
     @property
     def settings(self) -> Settings:

@@ -4,9 +4,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import importlib
 import logging
 import types
 from collections.abc import Callable, Iterable, Mapping
@@ -16,7 +14,7 @@ from probe.capture.graph.dumped_files import ENTER, LEAVE, UPDATE
 from probe.capture.graph.operators import GraphOperators
 from probe.capture.graph.sites import SKIPPED, Plans
 from probe.capture.patches import HookGroup, Patch, around
-from probe.executor import HOMES
+from probe.executor import found_in
 from probe.living import living
 from probe.naming import by_last_part
 from probe.store.error_log import ErrorGuard
@@ -179,12 +177,10 @@ class CompilationHooks(HookGroup):
     def __init__(self, constructs: Constructs) -> None:
         patches = []
         for name in ("_CellGraphExecutor", "_JitExecutor"):
-            for home in HOMES:
-                with contextlib.suppress(ImportError, AttributeError):
-                    executor = getattr(importlib.import_module(home), name)
-                    patches.append(Patch(executor, "compile", around(self._compile)))
-                    patches.append(Patch(executor, _BEFORE, around(self._begin)))
-                    break
+            executor = found_in(name)
+            if executor is not None:
+                patches.append(Patch(executor, "compile", around(self._compile)))
+                patches.append(Patch(executor, _BEFORE, around(self._begin)))
         super().__init__(patches)
         self._constructs, self._is_refused = constructs, False
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from probe.capture.graph import targets
+from probe.capture.graph import compiled_graphs
 from probe.capture.graph.compiled_graphs import CompiledGraphs
 from probe.capture.graph.values import select_measurers
 from probe.capture.support_ops import SupportedApi
@@ -143,7 +143,7 @@ def check_graph_settings(settings: Settings, token_range: Any) -> None:
 
 def is_supported() -> bool:
     """Return whether graphs can report on this device."""
-    return targets.device_target() in ("CPU", "Ascend")
+    return compiled_graphs.device_target() in ("CPU", "Ascend")
 
 
 def check_cells(cells: Sequence[tuple[str, Any]], is_watched: bool) -> None:

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import glob
-import importlib
 import itertools
 import json
 import logging
@@ -19,7 +18,7 @@ from probe.capture.kernel.keys import CPU, LAST_STEP, Platform
 from probe.capture.kernel.measuring import ArrayMeasurer, FolderWatcher
 from probe.config.settings import Settings
 from probe.errors import UsageError
-from probe.executor import HOMES, pynative_executor
+from probe.executor import found_in, pynative_executor
 from probe.process.rank import has_siblings
 from probe.process.run_header import run_header
 from probe.reading.dumps.kernels.names import RUN
@@ -219,15 +218,8 @@ def _refuse_late_start() -> None:
     from mindspore.communication import GlobalComm
 
     reason = "communication was initialised" if GlobalComm.INITED else ""
-    for home in HOMES:
-        try:
-            api = importlib.import_module(home)
-            compiled = bool(api.function_phases or api.ms_compile_cache)  # the first is never emptied
-        except (ImportError, AttributeError):
-            continue
-        if compiled:
-            reason = "a graph was compiled"
-        break
+    if found_in("function_phases") or found_in("ms_compile_cache"):  # the first is never emptied
+        reason = "a graph was compiled"
     if reason:
         raise UsageError(
             f"start(): too late for level L2, {reason} before. MindSpore reads its dump configuration then, and only "
