@@ -15,8 +15,7 @@ from typing import Any
 from probe.capture.backend import Backends, CaptureBackend
 from probe.capture.pynative.cells import iter_cells, with_loss
 from probe.capture.support_ops import SupportedApi
-from probe.config.config_file import ConfigFile
-from probe.config.settings import Settings
+from probe.config.settings import ConfigFile, Settings
 from probe.errors import ProbeError, SettingsError, UsageError
 from probe.private_names import installed_parts
 from probe.process.rank import is_scheduler

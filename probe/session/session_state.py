@@ -48,14 +48,13 @@ class StepWindow:
     """Counts steps. The number of a step is the loop count plus the init step."""
 
     def __init__(self) -> None:
-        self._first = 0
         self._loop = 0
         self.init_step = -1  # the number that ``begin_at`` gave, or -1
 
     @property
     def step(self) -> int:
         """The number of the current step."""
-        return self._first + self._loop
+        return max(self.init_step, 0) + self._loop
 
     def advance(self) -> None:
         """Go on to the next step."""
@@ -63,7 +62,7 @@ class StepWindow:
 
     def begin_at(self, step: int) -> None:
         """Begin to count at ``step``."""
-        self._first, self._loop, self.init_step = step, 0, step
+        self._loop, self.init_step = 0, step
 
     def wants(self, settings: Settings, rank: int | None) -> bool:
         """Return whether the current step of this rank is to be recorded; without ranks there is only one."""

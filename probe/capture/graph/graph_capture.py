@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from probe.capture.graph import compiled_graphs
 from probe.capture.graph.compiled_graphs import CompiledGraphs
@@ -13,7 +13,6 @@ from probe.capture.graph.values import select_measurers
 from probe.capture.support_ops import SupportedApi
 from probe.config.settings import Settings
 from probe.errors import UsageError
-from probe.measure.select import Measurers
 from probe.recording.step_recorder import StepRecorder
 
 
@@ -55,72 +54,6 @@ class GraphCapture:
 
     def save(self, *_: Any) -> None:
         """Do nothing: ``save`` is refused before."""
-
-
-class _Capture(Protocol):
-    """The backend of PyNative mode."""
-
-    wait: Callable[[], None]
-
-    @property
-    def select_measurers(self) -> Callable[[Settings], Measurers]:
-        """The function settings -> measurers."""
-
-    def add(self, api: SupportedApi) -> None:
-        """Record a function of the user's own too."""
-
-    def drop(self, owner: Any, name: str) -> None:
-        """Stop recording it."""
-
-    def watch(self, models: Any) -> None:
-        """Watch these models."""
-
-    def install(self, recorder: StepRecorder, model: Any, token_range: tuple[int, int] | None) -> None:
-        """Begin to record."""
-
-    def remove(self) -> None:
-        """Record no further call."""
-
-    def end_step(self) -> None:
-        """End the open entries."""
-
-    def detach(self) -> None:
-        """Stop recording for good, in a forked child."""
-
-
-class MixedCapture:
-    """Records a training in PyNative mode, and its compiled Cells into a tree of their own."""
-
-    def __init__(self, pynative: _Capture, companion: GraphCapture) -> None:
-        self._pynative, self.companion = pynative, companion
-        #: waits for asynchronous work; raises a pending error of the training
-        self.wait: Callable[[], None] = pynative.wait
-        self.select_measurers = pynative.select_measurers  # settings -> the measurers of its values
-        self.add, self.drop, self.watch = pynative.add, pynative.drop, pynative.watch
-
-    def install(self, recorder: StepRecorder, model: Any = None, token_range: tuple[int, int] | None = None) -> None:
-        """Begin to record."""
-        if recorder.companion is not None:
-            self.companion.install(recorder.companion)
-        self._pynative.install(recorder, model, token_range)
-
-    def remove(self) -> None:
-        """Record no further call."""
-        self._pynative.remove()
-        self.companion.remove()
-
-    def end_step(self) -> None:
-        """End the open entries."""
-        self._pynative.end_step()
-        self.companion.end_step()
-
-    def detach(self) -> None:
-        """Stop recording for good, in a forked child."""
-        self._pynative.detach()
-        self.companion.detach()
-
-    def save(self, *_: Any) -> None:
-        """Do nothing: this is no backend of level "debug"."""
 
 
 #: the tasks that compiled graphs support

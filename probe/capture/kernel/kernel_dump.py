@@ -23,6 +23,7 @@ from probe.process.rank import has_siblings
 from probe.process.run_header import run_header
 from probe.reading.dumps.kernels.names import RUN
 from probe.store import file_io, file_names, journal
+from probe.store.run_folders import refusal
 
 _log = logging.getLogger("probe")
 
@@ -245,10 +246,7 @@ def choose_root(dump_path: str, first_step: int, overwrite: bool, steps_aside: b
             return root
         if not steps_aside:
             break
-    raise UsageError(
-        f"{dump_path} holds the dump of another run. Choose another dump_path, remove the folder, or set "
-        '"overwrite": true: it replaces the dump, or with set_init_step() above its last step continues it.'
-    )
+    raise UsageError(refusal(dump_path))
 
 
 def lock(folder: str) -> int:

@@ -23,7 +23,6 @@ SCRIPTS = (
     "page/steps.js", "page/ranks.js", "page/main.js",
 )  # fmt: skip
 STYLES = ("vendor/uPlot.min.css", "page/page.css")
-LANGUAGES = ("en", "zh")
 
 
 def read(name: str) -> str:
