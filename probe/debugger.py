@@ -10,8 +10,7 @@ import weakref
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Union
 
-from probe.config.config_file import ConfigFile
-from probe.config.settings import PathLike
+from probe.config.settings import ConfigFile, PathLike
 from probe.errors import UsageError, raised_at_caller
 
 if TYPE_CHECKING:
@@ -81,8 +80,10 @@ class PrecisionDebugger:
         return debugger
 
     def _take(self, source: ConfigFile) -> None:
+        from probe.monitor.monitor_session import MonitorSession  # imports MindSpore
+        from probe.session.kernel_session import KernelSession
+        from probe.session.session import Session
         from probe.session.session_state import State
-        from probe.sessions import new_session  # imports MindSpore
 
         settings = source.load()
         before = self._living_session()
@@ -92,7 +93,8 @@ class PrecisionDebugger:
             self._session = before
             before.continue_again()
             return
-        self._session = new_session(settings, source, before)
+        kind = KernelSession if settings.level == "L2" else MonitorSession if settings.task == "monitor" else Session
+        self._session = kind(settings, source, before)
         if before:
             atexit.unregister(before.close)
         if before and is_open:

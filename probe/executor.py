@@ -16,12 +16,20 @@ Result = TypeVar("Result")
 HOMES = ("mindspore.graph.api", "mindspore.common.api")
 
 
+def found_in(name: str, *homes: str) -> Any:
+    """Return an object of MindSpore from the first module that has it, of those of the executor; None in none."""
+    for home in homes or HOMES:
+        with contextlib.suppress(ImportError, AttributeError):
+            return getattr(importlib.import_module(home), name)
+    return None
+
+
 def pynative_executor() -> Any:
     """Return MindSpore's PyNative executor."""
-    for home in HOMES:
-        with contextlib.suppress(ImportError, AttributeError):
-            return importlib.import_module(home)._pynative_executor
-    raise ImportError(f"none of {', '.join(HOMES)} has _pynative_executor")
+    found = found_in("_pynative_executor")
+    if found is None:
+        raise ImportError(f"none of {', '.join(HOMES)} has _pynative_executor")
+    return found
 
 
 class OwnOperations:

@@ -26,7 +26,7 @@ import probe
 from probe.__main__ import main
 from probe.reading.report.report import Wishes, make_content
 from probe.snapshot.secrets import CUT, to_json, without_secrets, words_without_secrets
-from probe.snapshot.surroundings import Surroundings
+from probe.snapshot.snapshot import Surroundings
 from tests.support import processes
 from tests.support.chinese import english_left
 from tests.support.paths import environment

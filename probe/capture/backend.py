@@ -6,23 +6,65 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Union
 
 from probe.capture.graph.compiled_graphs import CompiledGraphs
-from probe.capture.graph.graph_capture import GraphCapture, MixedCapture
-from probe.capture.graph.refusals import TASKS, check_cells, check_graph_settings, is_supported
+from probe.capture.graph.graph_capture import (
+    TASKS,
+    GraphCapture,
+    check_cells,
+    check_graph_settings,
+    is_supported,
+)
 from probe.capture.pynative.cells import iter_cells, named_cells
 from probe.capture.pynative.pynative_capture import PyNativeCapture
 from probe.capture.support_ops import SupportedApi
 from probe.config.settings import Settings
 from probe.naming import BACKWARD
+from probe.recording.step_recorder import StepRecorder
 
 _log = logging.getLogger("probe")
 _OTHER_BITS = (
     "compiled graphs report their tensors with nodes of their own. MindSpore may then compute some sums in another "
     'order, so last bits can change. "data_mode": ["forward"] adds fewer nodes'
 )
+
+
+class MixedCapture:
+    """Records a training in PyNative mode, and its compiled Cells into a tree of their own."""
+
+    def __init__(self, pynative: PyNativeCapture, companion: GraphCapture) -> None:
+        self._pynative, self.companion = pynative, companion
+        #: waits for asynchronous work; raises a pending error of the training
+        self.wait: Callable[[], None] = pynative.wait
+        self.select_measurers = pynative.select_measurers  # settings -> the measurers of its values
+        self.add, self.drop, self.watch = pynative.add, pynative.drop, pynative.watch
+
+    def install(self, recorder: StepRecorder, model: Any = None, token_range: tuple[int, int] | None = None) -> None:
+        """Begin to record."""
+        if recorder.companion is not None:
+            self.companion.install(recorder.companion)
+        self._pynative.install(recorder, model, token_range)
+
+    def remove(self) -> None:
+        """Record no further call."""
+        self._pynative.remove()
+        self.companion.remove()
+
+    def end_step(self) -> None:
+        """End the open entries."""
+        self._pynative.end_step()
+        self.companion.end_step()
+
+    def detach(self) -> None:
+        """Stop recording for good, in a forked child."""
+        self._pynative.detach()
+        self.companion.detach()
+
+    def save(self, *_: Any) -> None:
+        """Do nothing: this is no backend of level "debug"."""
+
 
 #: a way to see a training
 CaptureBackend = Union[PyNativeCapture, GraphCapture, MixedCapture]

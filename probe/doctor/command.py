@@ -1,20 +1,32 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""The command ``probe doctor``: a line for each check, or one JSON document."""
+"""The command ``probe doctor``: a line for each check, or one JSON document.
+
+The checks run in processes of their own: one that crashes, hangs or fails takes no other check down.
+"""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import os
+import re
+import shutil
+import signal
+import socket
 import sys
+import tempfile
 import time
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from probe import __version__
 from probe.config.messages import nearest
-from probe.doctor.bench import FAILED, NOT_RUN, OK, WARNING
-from probe.doctor.checks import CHECKS
-from probe.doctor.runner import Runner
+from probe.doctor.bench import FAILED, NOT_RUN, OK, WARNING, CheckResult
+from probe.doctor.checks import CHECKS, DoctorCheck
+from probe.errors import UsageError
+from probe.process.isolated import EndedError, Isolated
 
 _DEVICES = ("CPU", "GPU", "Ascend")
 #: seconds; the first operations on a device may compile for long
@@ -77,3 +89,98 @@ def _run(given: argparse.Namespace) -> int:
         told = ", ".join(f"{count} {result}" for result, count in counts.items() if count)
         print(f"{told}, in {seconds:.0f} s")
     return status
+
+
+CheckRow = dict[str, Any]
+
+_PATH = re.compile(r"(?<![\w.:/-])/(?:[^/\s'\",:;()]+/)+([^/\s'\",:;()]*)")
+
+
+class Runner:
+    """Runs checks on a device, "" for MindSpore's choice, in a folder, "" for the one of temporary files."""
+
+    def __init__(self, device: str, chosen: str, limit: float) -> None:
+        self._device, self._limit = device, limit
+        self._chosen = os.path.abspath(chosen) if chosen else ""  # the checks run in another folder
+
+    def rows(self, checks: Iterable[DoctorCheck]) -> Iterator[CheckRow]:
+        """Yield the result of each check.
+
+        Yields:
+            ``{"name": …, "result": …, "fact": …, "seconds": …, "device": …, "details": {…}}``
+        """
+        is_needed = {check.name: check.is_needed for check in checks}
+        waiting = list(is_needed)
+        with contextlib.ExitStack() as cleanup:
+            folder = cleanup.enter_context(self._folder())
+            while waiting:
+                for row in self._process(tuple(waiting), os.path.join(folder, str(len(waiting)))):
+                    waiting.remove(row["name"])
+                    yield row
+                    if row["result"] == FAILED and is_needed[row["name"]]:
+                        left = vars(CheckResult(NOT_RUN, f"it needs the check {row['name']!r}"))
+                        yield from (_row(name, left) for name in waiting)
+                        return
+
+    @contextlib.contextmanager
+    def _folder(self) -> Iterator[str]:
+        """Make the folder for the files of the checks; the check "folder" tells if the chosen one cannot be used."""
+        made = ""
+        for place in [self._chosen, None] if self._chosen else [None]:
+            with contextlib.suppress(OSError):
+                made = made or tempfile.mkdtemp(prefix="probe-doctor-", dir=place)
+        if not made:
+            raise UsageError("no folder for temporary files can be written. Choose one with --folder.")
+        try:
+            yield made
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+
+    def _process(self, names: tuple[str, ...], folder: str) -> Iterator[CheckRow]:
+        """Yield the results of checks that run in one process, until one fails, as it may have spoiled the process."""
+        os.makedirs(folder)
+        task = {"device": self._device, "chosen": self._chosen, "folder": folder}
+        # it runs in the folder, as MindSpore's backend of Ascend makes a folder "offload" where it runs
+        with contextlib.closing(Isolated("probe.doctor.checks:main", task, folder)) as process:
+            for name in names:
+                began = time.monotonic()
+                process.send(name)
+                try:
+                    found = process.receive(self._limit)
+                except TimeoutError:
+                    found = vars(CheckResult(FAILED, f"it did not end within {self._limit:g} s"))
+                except EndedError as ended:
+                    found = vars(CheckResult(FAILED, _ending(ended)))
+                yield _row(name, found, time.monotonic() - began)
+                if found["result"] == FAILED:
+                    return
+
+
+def _row(name: str, found: dict[str, Any], seconds: float = 0.0) -> CheckRow:
+    row: CheckRow = scrub({"name": name, "seconds": round(seconds, 2), "device": "", **found})
+    return row
+
+
+def _ending(ended: EndedError) -> str:
+    """Return how a process ended before its check did, with the last words of it."""
+    if ended.status < 0:
+        place = " in {2} ({0}, line {1})".format(*ended.frame) if ended.frame else ""
+        return f"its process was ended by {signal.Signals(-ended.status).name}{place}"
+    return f"its process ended with exit status {ended.status}: {ended.words[:200]}"
+
+
+def scrub(value: Any) -> Any:
+    """Return a value whose texts tell nothing personal: no folder, host or user.
+
+    >>> scrub({"error": "cannot open /home/alice/run/a.so"})
+    {'error': 'cannot open …/a.so'}
+    """
+    if isinstance(value, dict):
+        return {key: scrub(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [scrub(item) for item in value]
+    if not isinstance(value, str):
+        return value
+    text = _PATH.sub(r"…/\1", value)
+    host = socket.gethostname()
+    return re.sub(rf"\b{re.escape(host)}\b", "<host>", text) if len(host) > 3 else text

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from probe.config.config_file import ConfigFile
-from probe.config.settings import Settings
+from probe.config.settings import ConfigFile, Settings
 from probe.errors import ProbeError
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from probe.capture.patches import HookGroup, Patch, around
-from probe.config.config_file import ConfigFile
+from probe.config.settings import ConfigFile
 from probe.debugger import PrecisionDebugger
 from probe.errors import UsageError, raised_at_caller
 from probe.launch.imports import AwaitedImport, ServedMsprobe

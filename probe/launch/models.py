@@ -97,9 +97,11 @@ class ModelFinder:
 
     def with_partners(self, model: Any) -> list[Any]:
         """Return a model, and the models of all other parameters that are trained, in the order of their making."""
+        from mindspore import nn
+
         found, covered = [model], _parameters(model)
         left = self._rounds.parameters() - covered
-        cells = [cell for cell in _living_cells() if self.role(cell) is CellRole.MODEL] if left else []
+        cells = [cell for cell in living(nn.Cell) if self.role(cell) is CellRole.MODEL] if left else []
         while left:
             fitting = [(cell, own) for cell in cells for own in [_parameters(cell)] if own & left and not own & covered]
             if not fitting:
@@ -117,12 +119,6 @@ def _parameters(cell: Any) -> set[int]:
 
 def _count(cell: Any) -> int:
     return sum(1 for _ in cell.cells_and_names())
-
-
-def _living_cells() -> list[Any]:
-    from mindspore import nn
-
-    return living(nn.Cell)
 
 
 def reached(function: Callable[..., Any], owner: Any = None) -> list[Any]:

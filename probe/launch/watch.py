@@ -15,7 +15,7 @@ from typing import Any
 from probe.capture.backend import is_graph_mode
 from probe.capture.patches import HookGroup, Patch, around
 from probe.capture.pynative.cells import optimizer_kinds
-from probe.capture.pynative.jit import find_class
+from probe.executor import found_in
 from probe.launch.models import CellRole, ModelFinder, reached
 from probe.launch.rounds import Rounds
 from probe.launch.steps import Steps
@@ -62,7 +62,7 @@ class Watch(HookGroup):
         for name in ("train", "fit"):
             self.add(Patch(Model, name, around(self._train)))
         for name, method in (("_JitExecutor", "__call__"), ("_CellGraphExecutor", "compile")):
-            self.add(Patch(find_class(name), method, around(self._compiled)))
+            self.add(Patch(found_in(name), method, around(self._compiled)))
         finite = self._checks_of(lambda arguments, _: arguments[0], wanted=False)
         self._checks.add(Patch(amp.DynamicLossScaler, "adjust", around(finite)))
         overflow = self._checks_of(lambda _, result: result)

@@ -6,13 +6,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from operator import eq, ge, gt, le, lt, ne
 from typing import Any
 
-from probe.measure.array_filter import ArrayFilter
+import numpy as np
+
+from probe.config.settings import Settings
 from probe.measure.measurer import ArraySink, Role
 from probe.measure.records import TensorRecord, finite_record, tensor_record
-from probe.measure.statistic_table import SelectedStatistics
-from probe.measure.statistics import Numbers, crc32, finite_statistics, statistics
+from probe.measure.statistic_table import STATISTICS, SelectedStatistics
+from probe.measure.statistics import FOUR, Numbers, crc32, finite_statistics, statistics
 from probe.measure.tensor_reader import SINGLE, Array, TensorReader, to_storable
 
 #: cache of records keyed by tensor bytes: tensors of at most this many bytes, and this many records
@@ -84,3 +87,36 @@ class HostMeasurer:
             if saved:
                 texts["data_name"] = saved
         return tensor_record(dtype, array.shape, {**numbers, **texts})
+
+
+_SIGNS = {">": gt, ">=": ge, "<": lt, "<=": le, "==": eq, "!=": ne}
+
+
+class ArrayFilter:
+    """Decides by the settings ``when``, ``slice``, ``sample_mode`` and ``sample_num``."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._when, self._slices = settings.when, settings.slice
+        stat = settings.when.stat if settings.when else ""
+        self._statistics = SelectedStatistics([stat]) if stat else statistics
+        self._sample = settings.sample_num if settings.sample_mode else -1
+
+    def wants(self, array: Array) -> bool:
+        """Return whether an array is written."""
+        if self._when is None:
+            return True
+        numbers = self._statistics(array)
+        if not self._when.stat:
+            return len(numbers) > len(FOUR)
+        number = numbers[STATISTICS[self._when.stat].key]
+        return number is not None and bool(_SIGNS[self._when.sign](number, self._when.number))
+
+    def part(self, array: Array) -> Array:
+        """Return the part of an array that is written; samples stand in one row."""
+        for one in self._slices:
+            if one.dim < array.ndim and one.size in (None, array.shape[one.dim]):
+                array = array[(slice(None),) * one.dim + (slice(one.begin, one.end),)]
+        if self._sample < 0 or array.size <= self._sample:
+            return array
+        places = np.linspace(0, array.size - 1, self._sample).round().astype(np.int64)
+        return np.asarray(array.reshape(-1)[places])

@@ -7,11 +7,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from probe.config.settings import Settings
-from probe.measure.array_filter import ArrayFilter
 from probe.measure.deferred import DeferredMeasurer
 from probe.measure.device import DeviceMeasurer
 from probe.measure.extrema import ExtremaMeasurer
-from probe.measure.host import HostMeasurer
+from probe.measure.host import ArrayFilter, HostMeasurer
 from probe.measure.measurer import Measurer
 from probe.measure.reductions import Reductions
 from probe.measure.statistic_table import SelectedStatistics

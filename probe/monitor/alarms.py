@@ -1,19 +1,21 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Alarms of the monitor: on the log, in alarms.jsonl, and to the user's function."""
+"""Alarms of the monitor: on the log, in alarms.jsonl, and to the user's function; also on the parameters of ranks."""
 
 from __future__ import annotations
 
 import json
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from probe.findings.sentence import NOTHING, say, table
-from probe.monitor.neighbour import Neighbour
+from probe.series.file import SeriesTail
 from probe.series.rules import Alarm, OnlineRules
+from probe.series.series_name import parse
 from probe.store import file_io, file_names
 from probe.store.error_log import ErrorLog
+from probe.store.file_names import SERIES, rank_of
 
 _log = logging.getLogger("probe")
 
@@ -55,3 +57,58 @@ class Alarms:
                 with self._errors.guard("the function given to on_alarm()"):
                     self.function(alarm)
         return found
+
+
+RULE = "ranks apart"
+#: norms of equal parameters are equal on all ranks; this allows for other processors
+_SAME = 1e-5
+
+
+class Neighbour:
+    """The next rank. Parameters that differ from the first comparison on are shards, and not compared.
+
+    Args:
+        folder: the folder of this rank's file.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self._above, self._own = os.path.split(folder)
+        self._tail: SeriesTail | None = None
+        self._name = ""
+        self._waiting: dict[int, dict[str, float]] = {}  # step -> our norms of parameters
+        self._equal: dict[str, bool] = {}
+        self._said: set[str] = set()
+
+    def compare(self, step: int, values: Mapping[str, float]) -> Iterator[Alarm]:
+        """Yield the parameters that differ from those of the next rank, from the steps that both have written."""
+        own = {name: value for name, value in values.items() if parse(name).is_parameter}
+        if not own or not self._find():
+            return
+        self._waiting[step] = own
+        while len(self._waiting) > 8:  # the other rank is gone
+            del self._waiting[min(self._waiting)]
+        for other_step, others in self._tail.new_rows() if self._tail else ():
+            ours = self._waiting.pop(other_step, None)
+            for name, value in ours.items() if ours else ():
+                other = others.get(name)
+                if other is None:
+                    continue
+                is_equal = abs(value - other) <= _SAME * abs(value)
+                if self._equal.setdefault(name, is_equal) and not is_equal and name not in self._said:
+                    self._said.add(name)
+                    facts = {"value": value, "other": other, "rank": self._name, "step": other_step}
+                    yield Alarm(RULE, name, other_step, say("alarm.ranks_apart", **facts))
+
+    def _find(self) -> bool:
+        own = rank_of(self._own)
+        if self._tail is None and own is not None:
+            ranks = {rank_of(name): name for name in os.listdir(self._above)}
+            there = sorted(
+                rank for rank, name in ranks.items()
+                if rank is not None and (rank == own or os.path.isfile(os.path.join(self._above, name, SERIES)))
+            )  # fmt: skip
+            place = there.index(own) if own in there else 0
+            if len(there) > 1:
+                self._name = ranks[there[(place + 1) % len(there)]]
+                self._tail = SeriesTail(os.path.join(self._above, self._name, SERIES))
+        return self._tail is not None

@@ -12,8 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from probe.capture.backend import is_graph_mode
-from probe.config.config_file import ConfigFile
-from probe.config.settings import Settings
+from probe.config.settings import ConfigFile, Settings
 from probe.errors import AlarmError, UsageError
 from probe.measure.tensor_reader import to_number
 from probe.monitor.monitor import Monitor

@@ -48,7 +48,7 @@ class Isolated:
     """A process of its own, in a session of its own and outside of a launcher's job.
 
     Args:
-        main: the function that it runs, as "probe.doctor.worker:main". It takes the task, an iterator of the requests,
+        main: the function that it runs, as "probe.doctor.checks:main". It takes the task, an iterator of the requests,
             and a function that tells an answer.
         task: a value of JSON.
         folder: its working folder, which also keeps its output for ``EndedError``; "" for this one, and no output.

@@ -214,11 +214,8 @@ def update_ratio(key: str, is_each: bool, history: History, value: float, limit:
     if is_each:
         before, change = history.median, value
         least = max(now.floor, 3 * max(history.highest, *history.recent))
-    return say(key, value=value, before=before, step=now.step) if _above(before, limit, change, least) else NOTHING
-
-
-def _above(before: float, limit: float, change: float, least: float) -> bool:
-    return before > 0 and limit * before < change > least
+    holds = before > 0 and limit * before < change > least
+    return say(key, value=value, before=before, step=now.step) if holds else NOTHING
 
 
 def weight_drift(key: str, is_each: bool, history: History, value: float, limit: float, now: Now) -> Sentence:

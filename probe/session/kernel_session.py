@@ -10,13 +10,11 @@ from typing import Any
 
 from probe.capture.kernel.kernel_dump import KernelDump
 from probe.capture.pynative.cells import iter_cells
-from probe.config.config_file import ConfigFile
-from probe.config.settings import Settings
+from probe.config.settings import ConfigFile, Settings
 from probe.errors import SettingsError, UsageError
 from probe.session.arguments import check_init_step
 from probe.session.session import Session
-from probe.session.session_state import State, serialized
-from probe.session.window import wants_rank
+from probe.session.session_state import State, serialized, wants_rank
 
 _log = logging.getLogger("probe")
 

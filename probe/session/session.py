@@ -14,10 +14,8 @@ from typing import Any
 
 from probe.capture.backend import Backends, CaptureBackend
 from probe.capture.pynative.cells import iter_cells, with_loss
-from probe.capture.pynative.synchronous import enable_synchronous_execution
 from probe.capture.support_ops import SupportedApi
-from probe.config.config_file import ConfigFile
-from probe.config.settings import Settings
+from probe.config.settings import ConfigFile, Settings
 from probe.errors import ProbeError, SettingsError, UsageError
 from probe.private_names import installed_parts
 from probe.process.rank import is_scheduler
@@ -25,9 +23,8 @@ from probe.process.signals import SigtermHandler, call_in_forked_child
 from probe.recording.step_recorder import StepRecorder
 from probe.session.arguments import check_init_step, check_save, check_start, custom_api
 from probe.session.run_report import RunReport
-from probe.session.session_state import State, serialized
+from probe.session.session_state import State, StepWindow, serialized, wants_rank
 from probe.session.step_opener import StepOpener
-from probe.session.window import StepWindow, wants_rank
 from probe.store.run_folders import RunFolders
 from probe.tasks.debug import DebugTask
 
@@ -66,7 +63,9 @@ class Session:
         self._sigterm = SigtermHandler(lambda: self._at_sigterm(True), lambda: self._at_sigterm(False))
         call_in_forked_child(weakref.WeakMethod(self._detach))
         if settings.synchronize:
-            enable_synchronous_execution()
+            import mindspore
+
+            mindspore.runtime.launch_blocking()  # without effect after the first operation of the process
 
     @property
     def settings(self) -> Settings:

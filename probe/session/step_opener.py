@@ -18,7 +18,7 @@ from probe.process.run_header import run_header
 from probe.recording.call_stacks import CallStacks
 from probe.recording.name_filter import NameFilter
 from probe.recording.step_recorder import StepRecorder
-from probe.session.window import wants_rank
+from probe.session.session_state import wants_rank
 from probe.snapshot.snapshot import NamedCells, Snapshot
 from probe.store import file_io, file_names
 from probe.store.arrays import ArrayWriter

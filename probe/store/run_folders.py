@@ -56,7 +56,7 @@ class RunFolders:
             if overwrite or not found:
                 break
             if not steps_aside:
-                raise UsageError(_refusal(max(found, key=lambda folder: found[folder])))
+                raise UsageError(refusal(max(found, key=lambda folder: found[folder])))
         self._roots[dump_path, name] = root
         return root, True
 
@@ -96,7 +96,7 @@ class RunFolders:
         """Raise a UsageError if there is the dump of another run."""
         found = self._of_other_runs(dump_path, name)
         if found:
-            raise UsageError(_refusal(max(found, key=lambda folder: found[folder])))
+            raise UsageError(refusal(max(found, key=lambda folder: found[folder])))
 
     def step_folder(self, root: str, step: int, name: str) -> str:
         """Return the rank folder of a step; one that this process has written before is replaced."""
@@ -147,7 +147,8 @@ class RunFolders:
         return found
 
 
-def _refusal(folder: str) -> str:
+def refusal(folder: str) -> str:
+    """Return the message for a folder that holds the dump of another run."""
     crashed = os.path.exists(os.path.join(folder, names.JOURNAL))
     return (
         f"{folder} holds the dump of another run. Choose another dump_path, remove the folder, or set "

@@ -11,7 +11,7 @@ import pytest
 
 from probe import PrecisionDebugger, SettingsError
 from probe.config import settings as config
-from probe.config.config_file import ConfigFile
+from probe.config.settings import ConfigFile
 
 
 @pytest.mark.parametrize("key", ["dump_path", "support_ops"])

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from probe.monitor.neighbour import Neighbour
+from probe.monitor.alarms import Neighbour
 from probe.series.file import SeriesFile
 
 

@@ -10,8 +10,7 @@ import pytest
 
 from probe.reading.check.weights.weight import Weight, word_of
 from probe.snapshot.secrets import CUT, to_json
-from probe.snapshot.snapshot import sum_of_bits
-from probe.snapshot.surroundings import _commit, _packages
+from probe.snapshot.snapshot import _commit, _packages, sum_of_bits
 
 DTYPES = ["i1", "u1", "?", "f2", ml_dtypes.bfloat16, "f4", "i4", "f8", "i8", "c8", "c16"]
 

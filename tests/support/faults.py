@@ -48,7 +48,7 @@ TOOL = [
     "probe.snapshot.snapshot.Snapshot.begin",
     "probe.snapshot.snapshot.Snapshot.inputs",
     "probe.snapshot.snapshot.Snapshot.optimizer",
-    "probe.snapshot.surroundings._checksums",
+    "probe.snapshot.snapshot._checksums",
 ]
 
 

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import functools
 import itertools
+import json
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
-from probe.capture.graph.drafts import write_draft
 from probe.capture.graph.sites import Plan
 from probe.capture.graph.values import HostValue
 from probe.entry import Kind
@@ -18,6 +18,7 @@ from probe.measure.tensor_reader import Array
 from probe.pytree import SlotLayout
 from probe.recording.call import Call
 from probe.recording.step_recorder import StepRecorder
+from probe.store.documents import encode
 
 _SILENT = (
     "no Cell of the model has reported: none ran in a graph between start and stop, or it was compiled before the "
@@ -273,3 +274,26 @@ class GraphCalls:
             else:
                 opened.end_backward()
         self._backward = kept[::-1]
+
+
+def write_draft(
+    recorder: StepRecorder, call: Call, parts: Mapping[str, Any], backward: bool = False, stack: Sequence[str] = ()
+) -> None:
+    """Append an entry as it is now to the journal. The record of the finished entry replaces it."""
+    if recorder.closed or not (recorder.task.has_values and parts):
+        return
+    with recorder.writer.errors.guard("writing the journal", call.name(backward)), recorder.queue.lock:
+        head: dict[str, Any] = {"name": call.name(backward), "draft": True, "construct": _parents(call, backward)}
+        if call.stack >= 0 and not backward:
+            head.update(stack=call.stack, lines=list(stack))
+        recorder.writer.journal.append(f'{json.dumps(head)[:-1]}, "entry": {encode(dict(parts), "")}}}')
+
+
+def _parents(call: Call, backward: bool) -> dict[str, str | None]:
+    """Return the items of construct.json from a call up to the outermost."""
+    found: dict[str, str | None] = {}
+    current: Call | None = call
+    while current is not None:
+        found[current.name(backward)] = None if current.cell is None else current.cell.name(backward)
+        current = current.cell
+    return found

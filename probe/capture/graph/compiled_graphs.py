@@ -9,11 +9,11 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
-from probe.capture.graph import targets
 from probe.capture.graph.calls import GraphCalls
-from probe.capture.graph.compilation import CompilationHooks
-from probe.capture.graph.constructs import Constructs
-from probe.capture.graph.operators import MOST, OUTPUT, WATCHED
+from probe.capture.graph.constructs import CompilationHooks, Constructs
+from probe.capture.graph.file_operators import FileOperators
+from probe.capture.graph.file_templates import ascend_operators
+from probe.capture.graph.operators import MOST, OUTPUT, WATCHED, CallbackOperators, GraphEvents, GraphOperators
 from probe.capture.graph.sites import Plans
 from probe.executor import pynative_executor
 from probe.measure.tensor_reader import Array
@@ -33,8 +33,8 @@ class CompiledGraphs:
         self.calls = GraphCalls()
         self._watches = watches
         self._plans = Plans(MOST, WATCHED if watches else 0)
-        self._device = targets.device_target()
-        self._operators = targets.select_operators(self, self._plans, is_split, dump_path)
+        self._device = device_target()
+        self._operators = select_operators(self, self._plans, is_split, dump_path)
         self._cells: list[tuple[str, Any]] = []
         self._updates: dict[int, list[list[tuple[str, str]]]] = {}
         self._hooks: CompilationHooks | None = None
@@ -43,7 +43,7 @@ class CompiledGraphs:
 
     def serves(self, is_split: bool, watches: bool) -> bool:
         """Return whether the reports are those for this mode and for the device of now, and tell enough."""
-        is_same = self._operators.is_split == is_split and self._device == targets.device_target()
+        is_same = self._operators.is_split == is_split and self._device == device_target()
         return is_same and self._watches >= watches
 
     def knows(self, cell: Any) -> bool:
@@ -126,3 +126,17 @@ class CompiledGraphs:
         elif not self._has_failed:
             self._has_failed = True
             _log.error("watching a compiled graph failed; training continues: %s: %s", type(error).__name__, error)
+
+
+def device_target() -> str:
+    """Return the device that graphs run on."""
+    import mindspore
+
+    return str(mindspore.get_context("device_target"))
+
+
+def select_operators(events: GraphEvents, plans: Plans, is_split: bool, dump_path: str) -> GraphOperators:
+    """Return the operators for this device; those that write files write them below ``dump_path``."""
+    if device_target() == "CPU":
+        return CallbackOperators(events, is_split)
+    return FileOperators(events, plans, ascend_operators(), is_split, dump_path)

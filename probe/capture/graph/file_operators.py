@@ -9,6 +9,7 @@ import os
 import shutil
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -28,7 +29,6 @@ from probe.capture.graph.dumped_files import (
     remove_files,
     wait_for_end,
 )
-from probe.capture.graph.file_follower import FileFollower
 from probe.capture.graph.file_replay import FileReplay
 from probe.capture.graph.file_templates import DumpOperators, cell_construct, end_marker, optimizer_construct
 from probe.capture.graph.operators import GraphEvents
@@ -183,3 +183,35 @@ class FileOperators:
         self._mark_end(mindspore.Tensor(np.zeros(1, np.int32))).asnumpy()
         if wait_for_end(self._folder, self._patience) is None:
             self._events.fail(TimeoutError(_LATE.format(self._patience)))
+
+
+#: the seconds between two looks at the folder
+_PAUSE = 0.01
+
+
+class FileFollower:
+    """Calls a function again and again on a thread of its own. A forked child has no such thread."""
+
+    def __init__(self, send: Callable[[], None]) -> None:
+        self._send = send  # sends the events of the files that have arrived
+        self._thread: threading.Thread | None = None
+        self._goes_on = False
+
+    def start(self) -> None:
+        """Begin to follow, if it has not begun."""
+        if self._thread is None:
+            self._goes_on = True
+            self._thread = threading.Thread(target=self._run, name="probe follows the files of graphs", daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        """Follow no more; return when the thread has ended."""
+        thread, self._thread = self._thread, None
+        self._goes_on = False  # no lock: a forked child may stop it too
+        if thread is not None:
+            thread.join()
+
+    def _run(self) -> None:
+        while self._goes_on:
+            self._send()
+            time.sleep(_PAUSE)

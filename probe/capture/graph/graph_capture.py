@@ -1,17 +1,18 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""The capture backends for GRAPH_MODE, and for compiled Cells in PyNative mode."""
+"""The capture backends for GRAPH_MODE, and for compiled Cells in PyNative mode, and the checks of a start there."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any
 
+from probe.capture.graph import compiled_graphs
 from probe.capture.graph.compiled_graphs import CompiledGraphs
 from probe.capture.graph.values import select_measurers
 from probe.capture.support_ops import SupportedApi
 from probe.config.settings import Settings
-from probe.measure.select import Measurers
+from probe.errors import UsageError
 from probe.recording.step_recorder import StepRecorder
 
 
@@ -55,67 +56,44 @@ class GraphCapture:
         """Do nothing: ``save`` is refused before."""
 
 
-class _Capture(Protocol):
-    """The backend of PyNative mode."""
-
-    wait: Callable[[], None]
-
-    @property
-    def select_measurers(self) -> Callable[[Settings], Measurers]:
-        """The function settings -> measurers."""
-
-    def add(self, api: SupportedApi) -> None:
-        """Record a function of the user's own too."""
-
-    def drop(self, owner: Any, name: str) -> None:
-        """Stop recording it."""
-
-    def watch(self, models: Any) -> None:
-        """Watch these models."""
-
-    def install(self, recorder: StepRecorder, model: Any, token_range: tuple[int, int] | None) -> None:
-        """Begin to record."""
-
-    def remove(self) -> None:
-        """Record no further call."""
-
-    def end_step(self) -> None:
-        """End the open entries."""
-
-    def detach(self) -> None:
-        """Stop recording for good, in a forked child."""
+#: the tasks that compiled graphs support
+TASKS = ("statistics", "tensor", "structure")
+_WORKS = 'GRAPH_MODE supports level "L0" with the tasks "statistics", "tensor" and "structure"'
+_OR = "or mindspore.set_context(mode=mindspore.PYNATIVE_MODE)"
 
 
-class MixedCapture:
-    """Records a training in PyNative mode, and its compiled Cells into a tree of their own."""
+def check_graph_settings(settings: Settings, token_range: Any) -> None:
+    """Check that GRAPH_MODE supports the settings, and the argument of ``start``."""
+    if not is_supported():
+        raise UsageError(f"start(): GRAPH_MODE is supported on CPU and Ascend. Set one of these devices, {_OR}.")
+    if settings.level != "L0":
+        raise UsageError(f'{_WORKS}, not level "{settings.level}". Set "level": "L0", {_OR}.')
+    if settings.task not in TASKS:
+        raise UsageError(f'{_WORKS}, not task "{settings.task}". Set another task, {_OR}.')
+    if token_range is not None:
+        raise UsageError(f"start(): {_WORKS}, without token_range. Leave it out, {_OR}.")
 
-    def __init__(self, pynative: _Capture, companion: GraphCapture) -> None:
-        self._pynative, self.companion = pynative, companion
-        #: waits for asynchronous work; raises a pending error of the training
-        self.wait: Callable[[], None] = pynative.wait
-        self.select_measurers = pynative.select_measurers  # settings -> the measurers of its values
-        self.add, self.drop, self.watch = pynative.add, pynative.drop, pynative.watch
 
-    def install(self, recorder: StepRecorder, model: Any = None, token_range: tuple[int, int] | None = None) -> None:
-        """Begin to record."""
-        if recorder.companion is not None:
-            self.companion.install(recorder.companion)
-        self._pynative.install(recorder, model, token_range)
+def is_supported() -> bool:
+    """Return whether graphs can report on this device."""
+    return compiled_graphs.device_target() in ("CPU", "Ascend")
 
-    def remove(self) -> None:
-        """Record no further call."""
-        self._pynative.remove()
-        self.companion.remove()
 
-    def end_step(self) -> None:
-        """End the open entries."""
-        self._pynative.end_step()
-        self.companion.end_step()
+def check_cells(cells: Sequence[tuple[str, Any]], is_watched: bool) -> None:
+    """Check that a graph of these Cells can still report, and that their shapes are fixed.
 
-    def detach(self) -> None:
-        """Stop recording for good, in a forked child."""
-        self._pynative.detach()
-        self.companion.detach()
-
-    def save(self, *_: Any) -> None:
-        """Do nothing: this is no backend of level "debug"."""
+    ``is_watched`` tells that an earlier start has watched compilations.
+    """
+    dynamic = [path or "the model" for path, cell in cells if getattr(cell, "_dynamic_shape_inputs", None) is not None]
+    if dynamic:
+        raise UsageError(
+            f"start(): {dynamic[0]} has dynamic shapes (set_inputs). In GRAPH_MODE only fixed shapes can be recorded."
+        )
+    compiled = (
+        [] if is_watched else [path or "the model" for path, cell in cells if getattr(cell, "compile_cache", None)]
+    )
+    if compiled:
+        raise UsageError(
+            f"start(): {compiled[0]} is compiled already, and a compiled graph cannot be changed. "
+            "Call start(model) before the first step, also if that step is not recorded."
+        )

@@ -8,46 +8,35 @@ captured between start and stop: it runs as written, and the APIs in it are reco
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import importlib
 from collections.abc import Callable
 from typing import Any
 
 from probe.capture.patches import HookGroup, Patch, around
 from probe.capture.pynative.apis import ApiHooks
 from probe.capture.pynative.context import CaptureContext
+from probe.executor import found_in
 from probe.naming import JIT, clean
 
 #: the executor method that is called right before a compilation
 _BEFORE = "_set_compile_cache_dep_files"
-#: the modules of the compilers: the one since 2.9, then the one before
-_COMPILERS = ("mindspore.graph.api", "mindspore.common.api")
 
 
 def jit_patches(context: CaptureContext) -> HookGroup:
     """Return the patches of MindSpore's ways to compile."""
     patches = []
-    executor = find_class("_JitExecutor")
+    executor = found_in("_JitExecutor")
     if executor is not None:
         patches.append(Patch(executor, "__call__", functools.partial(_wrap_executor, context)))
         patches.append(Patch(executor, _BEFORE, around(functools.partial(_about_to_compile, context))))
-    compiler = find_class("_CellGraphExecutor")
+    compiler = found_in("_CellGraphExecutor")
     if compiler is not None:  # Cell.compile, export, and a Cell called in GRAPH_MODE
         patches.append(Patch(compiler, "compile", around(functools.partial(_undisturbed, context))))
     modules = ("mindspore.graph._utils.pijit_context", "mindspore.common._pijit_context")
-    capture = find_class("PIJitCaptureContext", *modules)
+    capture = found_in("PIJitCaptureContext", *modules)
     if capture is not None:
         patches += [Patch(capture, name, around(_do_nothing)) for name in ("__enter__", "__exit__")]
     return HookGroup(patches)
-
-
-def find_class(name: str, *modules: str) -> Any:
-    """Return a class from the first module that has it: the one since 2.9, then the one before."""
-    for module in modules or _COMPILERS:
-        with contextlib.suppress(ImportError, AttributeError):
-            return getattr(importlib.import_module(module), name)
-    return None
 
 
 def _undisturbed(context: CaptureContext, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -80,7 +69,7 @@ def _wrap_executor(context: CaptureContext, original: Any) -> Any:
     from mindspore import nn
 
     apis, state = ApiHooks(context, is_compiled=True), context.state
-    announces_compile = hasattr(find_class("_JitExecutor"), _BEFORE)
+    announces_compile = hasattr(found_in("_JitExecutor"), _BEFORE)
     run = functools.partial(_unseen if announces_compile else _undisturbed, context, original)
 
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:

@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""The commands ``probe nan``, ``probe ranks`` and ``probe trend``: findings in one run."""
+"""``nan``, ``ranks`` and ``trend``: findings in one run; and ``merge``: one result of what several machines found."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from probe.reading.commands.arguments import (
 from probe.reading.dumps import text
 
 if TYPE_CHECKING:
+    from probe.reading.commands.summary_file import Head
     from probe.reading.compare.origins.origin import Origin
     from probe.reading.dumps.samples import Samples
     from probe.reading.one_run.nan import Found
@@ -78,29 +79,27 @@ def run_nan(given: argparse.Namespace) -> int:
 
     only_summaries = wants_summaries(given)
     units = look_at_all(open(given.path), workers(given))
-    return _write(given, units) if only_summaries else show_nan(units, given.json, given.lang)
+    return _write(given, units) if only_summaries else show_nan(units, given)
 
 
-def show_nan(units: list[Found], as_json: bool, language: str) -> int:
+def show_nan(units: list[Found], given: argparse.Namespace) -> int:
     """Print the calls that make NaN or Inf in all steps and ranks; return the exit status."""
     from probe.reading.one_run.nan import in_order, remarks
 
     origins = in_order(units)
-    if as_json:
+    if given.json:
         print(json.dumps([origin.to_dict() for origin in origins], indent=1))
     elif not origins:
-        print(say("nan.none").text(language))
-    for place, origin in enumerate(origins[:5] if not as_json else []):
-        title = say("nan.later" if place else "nan.first", where=_where(origin))
-        print(text.safe(title.text(language)))
-        print(text.safe(f"    {origin.said.text(language)}"))
-        if origin.file:
-            print(text.safe(f"    {origin.file}:{origin.line}: {origin.source}"))
-        if origin.more:
-            print(text.safe(f"    {say('nan.road', names=origin.more).text(language)}"))
+        print(say("nan.none").text(given.lang))
+    for place, origin in enumerate(origins[:5] if not given.json else []):
+        lines = [say("nan.later" if place else "nan.first", where=_where(origin)).text(given.lang)]
+        lines += [f"    {origin.said.text(given.lang)}"]
+        lines += [f"    {origin.file}:{origin.line}: {origin.source}"] if origin.file else []
+        lines += [f"    {say('nan.road', names=origin.more).text(given.lang)}"] if origin.more else []
+        print(*map(text.safe, lines), sep="\n")
     is_unread = _show_errors(units)
     for remark in remarks(units):
-        print(f"probe: {text.safe(remark.text(language))}", file=sys.stderr)
+        print(f"probe: {text.safe(remark.text(given.lang))}", file=sys.stderr)
     return 1 if origins else 2 * is_unread
 
 
@@ -123,30 +122,36 @@ def _show_errors(units: Sequence[Found | Digest | Samples]) -> bool:
 def run_ranks(given: argparse.Namespace) -> int:
     """Run ``probe ranks``."""
     from probe.reading.dumps.run import open
-    from probe.reading.one_run.rank_checks import ONE_RANK, digest_all
+    from probe.reading.one_run.rank_checks import digest_all
 
-    run = open(given.path)
-    if wants_summaries(given):
-        return _write(given, digest_all(run, workers(given)))
-    if len(run.ranks) < 2:
-        raise UsageError(f"{given.path} {ONE_RANK}")
-    return show_ranks(digest_all(run, workers(given)), given.json, given.lang)
+    run, only_summaries = open(given.path), wants_summaries(given)
+    if not only_summaries:
+        _check_count(given.path, len(run.ranks))
+    digests = digest_all(run, workers(given))
+    return _write(given, digests) if only_summaries else show_ranks(digests, given)
 
 
-def show_ranks(digests: list[Digest], as_json: bool, language: str) -> int:
+def _check_count(path: str, ranks: int) -> None:
+    from probe.reading.one_run.rank_checks import ONE_RANK
+
+    if ranks < 2:
+        raise UsageError(f"{path} {ONE_RANK}")
+
+
+def show_ranks(digests: list[Digest], given: argparse.Namespace) -> int:
     """Print the values on which ranks disagree in all steps; return the exit status."""
     from probe.reading.one_run.rank_checks import check_digests
 
     found = check_digests(digests)
-    if as_json:
+    if given.json:
         print(json.dumps([item.to_dict() for item in found], indent=1))
     else:
         for item in found[:ROWS]:
             step = NOTHING if item.step is None else say("ranks.step", step=item.step)
             kind = say(_RANK_KINDS[item.kind])
-            print(text.safe(say("ranks.finding", step=step, kind=kind, said=item.said).text(language)))
+            print(text.safe(say("ranks.finding", step=step, kind=kind, said=item.said).text(given.lang)))
         if found or not any(item.error for item in digests):
-            print((say("ranks.count", count=len(found)) if found else say("ranks.none")).text(language))
+            print((say("ranks.count", count=len(found)) if found else say("ranks.none")).text(given.lang))
     is_unread = _show_errors(digests)
     return 1 if found else 2 * is_unread
 
@@ -226,3 +231,52 @@ def _write(given: argparse.Namespace, summaries: list[Any], **settings: str) -> 
 
     write_summaries(given.output, Head(given.command, settings, [given.path]), summaries)
     return 0
+
+
+def add_merge(commands: Any) -> None:
+    """Add ``probe merge``."""
+    parser = add_parser(
+        commands,
+        "merge",
+        "one result of the summaries of several machines",
+        "Put the files together that compare, nan, ranks or trend wrote with --only-summaries, on each machine for its "
+        "own ranks. Print the result as that command does.",
+        "Exit status: that of the command; 2 where files are damaged or do not belong together.",
+    )
+    parser.add_argument("files", nargs="+", metavar="FILE", help="the files of the summaries")
+    parser.add_argument("--json", action="store_true", help="write the result of compare, nan or ranks as JSON")
+    add_trend_output(parser)
+    add_language(parser)
+    parser.set_defaults(run=run_merge, failed=2)
+
+
+def run_merge(given: argparse.Namespace) -> int:
+    """Run ``probe merge``."""
+    from probe.reading.commands.summary_file import read_summaries
+
+    head, summaries = read_summaries(given.files)
+    if head.command == "compare":
+        return _show_comparison(given, head, summaries)
+    if head.command == "nan":
+        return show_nan(summaries, given)
+    if head.command == "ranks":
+        _check_count(given.files[0], len({item.rank for item in summaries}))
+        return show_ranks(summaries, given)
+    if head.command == "trend":
+        from probe.series.table import IN_DUMPS
+
+        choice = str(head.settings.get("like")), str(head.settings.get("stat"))
+        return show_trend(summaries, given, choice, read_thresholds(given.rules, IN_DUMPS))
+    allowed = "compare, nan, ranks, trend"
+    raise UsageError(f"{given.files[0]}: the command {head.command!r} is not allowed. Allowed: {allowed}.")
+
+
+def _show_comparison(given: argparse.Namespace, head: Head, summaries: list[Any]) -> int:
+    from probe.reading.compare.answer.comparison import check_rules
+    from probe.reading.compare.answer.result import ComparisonResult
+    from probe.reading.compare.answer.summary import summary_text
+
+    check_rules(head.settings.get("rules", []), summaries)
+    comparison = ComparisonResult((head.paths[0], head.paths[1]), summaries, (list(head.alone[0]), list(head.alone[1])))
+    print(json.dumps(comparison.to_dict(), indent=1) if given.json else summary_text(comparison, given.lang))
+    return comparison.status

@@ -1,6 +1,6 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""The command ``probe show``."""
+"""The commands ``probe show`` and ``probe recover``."""
 
 from __future__ import annotations
 
@@ -60,3 +60,25 @@ def run_show(given: argparse.Namespace) -> int:
     for note in notes:
         print(f"probe: {text.safe(note.text(given.lang))}", file=sys.stderr)
     return int(broken > 0)
+
+
+def add_recover(commands: Any) -> None:
+    """Add ``probe recover``."""
+    recover = add_parser(
+        commands,
+        "recover",
+        "write the documents that a dead process could not",
+        "Turn the journals that a dead process left into dump.json, stack.json and construct.json.",
+    )
+    recover.add_argument("path", help=PATH)
+    recover.set_defaults(run=run_recover)
+
+
+def run_recover(given: argparse.Namespace) -> int:
+    """Run ``probe recover``."""
+    from probe.reading.dumps.recover import recover
+
+    outcomes = recover(given.path)
+    for outcome in outcomes:
+        print(outcome.text, file=sys.stdout if outcome.well else sys.stderr)
+    return int(not all(outcome.well for outcome in outcomes))

@@ -149,7 +149,11 @@ def encode(value: Any) -> Any:
     """
     kind = type(value)
     if kind.__name__ in _KINDS and kind is _KINDS[kind.__name__]:
-        parts = [getattr(value, field.name) for field in dataclasses.fields(value)] if _is_dataclass(kind) else value
+        parts = (
+            [getattr(value, field.name) for field in dataclasses.fields(value)]
+            if hasattr(kind, "__dataclass_fields__")
+            else value
+        )
         return {kind.__name__: [encode(part) for part in parts]}
     if kind is tuple:
         return {_TUPLE: [encode(item) for item in value]}
@@ -188,7 +192,3 @@ def decode(value: Any) -> Any:
     if type(made) is Sentence:
         [made.text(language) for language in LANGUAGES]  # a fact may be missing, or not fit its form
     return made
-
-
-def _is_dataclass(kind: type) -> bool:
-    return dataclasses.is_dataclass(kind)

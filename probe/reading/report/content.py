@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from probe.findings.sentence import CHINESE, Sentence, say
 from probe.reading.compare.answer.result import ComparisonResult
@@ -16,15 +16,22 @@ from probe.reading.dumps.frames import Frame
 from probe.reading.dumps.text import safe
 from probe.reading.one_run.nan import in_order
 from probe.reading.one_run.rank_checks import RankFinding, check_digests
+from probe.reading.one_run.series_views import findings_of, lines_of
 from probe.reading.one_run.trend import TrendFinding, findings
 from probe.reading.report import part as kinds
 from probe.reading.report.code import Code, short_paths, without_paths
 from probe.reading.report.merge import Merged
-from probe.reading.report.monitored import alarms_of, main_lines
 from probe.reading.report.part import Part
 from probe.series.rules import Trend
+from probe.series.series import find_series, open_series
 
-_MOST = 200
+if TYPE_CHECKING:
+    from probe.series.file import RankSeries
+
+_MOST, _MOST_POINTS = 200, 2000
+#: the lines of the page, and the series of the monitor that they show
+_LINES = {"loss": "loss", "norm": "optimizer.global_norm", "learning_rate": "optimizer.learning_rate",
+          "global_norm": "optimizer.global_norm"}  # fmt: skip
 
 
 @dataclass
@@ -146,9 +153,10 @@ class ContentMaker:
                     updates[key][side].setdefault(rank, []).append([part.step, _number(value)])
         shown = {"loss": loss, "norm": norm, **updates}
         for side, path in zip("ab", self._paths):
-            for ranked, lines in main_lines(path):
-                for key, found in lines.items():
-                    shown[key][side][str(ranked)] = found
+            for of_rank in _monitored(path):
+                for key, series in _LINES.items():
+                    if found := lines_of(of_rank, series):
+                        shown[key][side][str(of_rank.rank)] = found[:: -(-len(found) // _MOST_POINTS)]
         return {"loss_name": safe(name), **shown}
 
     def _trends(self) -> list[dict[str, Any]]:
@@ -158,7 +166,9 @@ class ContentMaker:
                 if part.step is not None:
                     trend.setdefault(name, {}).setdefault(part.rank, {})[part.step] = value
         steps = sorted({part.step for part in self._parts if part.step is not None})
-        found = [*findings(trend, steps), *alarms_of(self._paths[1])]
+        found = findings(trend, steps)
+        for of_rank in _monitored(self._paths[1]):
+            found += findings_of(of_rank)
         return [self._fields(item) for item in found[:_MOST]]
 
     def _fields(self, finding: TrendFinding | RankFinding) -> dict[str, Any]:
@@ -204,3 +214,8 @@ class ContentMaker:
 def _number(value: float | None) -> float | str | None:
     """Return a number for JSON, which has neither NaN nor Inf."""
     return value if value is None or math.isfinite(value) else str(value)
+
+
+def _monitored(path: str) -> list[RankSeries]:
+    """Return the series of the monitor in a folder, every step and not only those that were dumped; [] without it."""
+    return open_series(path) if path and find_series(path) else []

@@ -4,32 +4,22 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Callable
 from typing import Any
 
-from probe.findings.sentence import clauses, say
+from probe.errors import UsageError
 from probe.reading.compare.answer.unit import compare_unit
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
 from probe.reading.compare.judging.verdicts import HARD, Slot
 from probe.reading.compare.pairing.alignment import NONE, Pair
-from probe.reading.dumps import entry_name
-from probe.reading.dumps.flow import Flow
+from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.folders import DumpFolder
-from probe.reading.dumps.text import safe, shape, shorten
-from probe.reading.dumps.values import is_tensor, plain, real
+from probe.reading.dumps.values import is_tensor
 from probe.reading.report import part as kinds
-from probe.reading.report.histograms import add_histograms
-from probe.reading.report.part import VERDICTS, Part, PartMaker
-from probe.reading.report.series import gradient_norms, loss, update_numbers
+from probe.reading.report.part import Part, PartMaker, producer_of
+from probe.reading.report.series import add_numbers
 
-_CODES = {verdict: code for code, verdict in enumerate(VERDICTS)}
 #: how much larger the difference of an output is than that of the inputs, before it counts as grown
 _GROWN, _FLOOR = 10.0, 1e-7
-_VALUE = 300
-#: key of an entry -> the sentence about it
-_NOTES = {"raised": "report.raised", "pending": "report.pending", "error": "report.error"}
 
 
 def pair_part(folder_a: DumpFolder, folder_b: DumpFolder, options: Options) -> Part:
@@ -44,9 +34,7 @@ def _fill(part: Part, comparing: JudgedPairs) -> None:
 
     PairReader(part, comparing).read()
     for side, dump in (("a", comparing.a), ("b", comparing.b)):
-        part.series.losses.update({side: found} if (found := loss(dump)) else {})
-        part.series.norms[side] = gradient_norms(dump)
-        part.series.updates[side] = update_numbers(dump)
+        add_numbers(part.series, side, dump)
     part.digest = digest_of(comparing.b)
     add_histograms(part, comparing)
 
@@ -58,74 +46,35 @@ class PairReader:
         self._maker = PartMaker(part)
         self._comparing = comparing
         self._flows = comparing.alignment.flows
-        pairs = comparing.pairs
-        self._calls = (
-            {pair.a: place for place, pair in enumerate(pairs) if pair.a != NONE},
-            {pair.b: place for place, pair in enumerate(pairs) if pair.b != NONE},
-        )
-        self._add_value = value_adder(self._maker)
-        self._add_stack = stack_adder(self._maker)
+        self._calls = [
+            {place: number for number, place in enumerate(places) if place != NONE}
+            for places in ([pair.a for pair in comparing.pairs], [pair.b for pair in comparing.pairs])
+        ]
 
     def read(self) -> None:
         """Read all calls."""
-        comparing, maker = self._comparing, self._maker
-        for number, (pair, slots) in enumerate(zip(comparing.pairs, comparing.slots)):
+        comparing, maker, flows = self._comparing, self._maker, self._flows
+        for pair, slots in zip(comparing.pairs, comparing.slots):
             before = len(maker.rows)
-            if slots:
-                for slot in slots:
-                    self._row(pair, slot)
-            elif NONE in (pair.a, pair.b):
-                self._alone(pair)
-            self._call(number, pair, slots, len(maker.rows) - before)
-        maker.part.parents = cell_parents(comparing.a.construct, comparing.b.construct)
-        maker.part.names_key = sequence_key(self._flows[1].names)
-        maker.finish()
+            side, dump, place = (0, comparing.a, pair.a) if pair.b == NONE else (1, comparing.b, pair.b)
+            for slot in slots:
+                is_given = slot.is_input and is_tensor(slot.b)
+                producer = producer_of(flows[1], pair.b, slot.place, slot.b, self._calls[1]) if is_given else NONE
+                maker.add_row(slot.place, slot.a, slot.b, producer, slot)
+            if not slots and NONE in (pair.a, pair.b):
+                self._alone(side, dump, place)
+            name_a = flows[0].names[pair.a] if side and pair.a != NONE else None
+            name_a = None if name_a == flows[side].names[place] else name_a
+            maker.add_call(dump, flows[side], place, _state(pair, slots), before, pair.how, name_a)
+        maker.finish(flows[1].names, comparing.a.construct, comparing.b.construct)
 
-    def _call(self, number: int, pair: Pair, slots: list[Slot], rows: int) -> None:
-        texts = self._maker.texts
-        side = 1 if pair.b != NONE else 0
-        flow, place = self._flows[side], pair.b if side else pair.a
-        dump = self._comparing.b if side else self._comparing.a
-        name = flow.names[place]
-        name_a = self._flows[0].names[pair.a] if side and pair.a != NONE else name
-        stacks = dump.stacks
-        self._maker.calls.append((
-            texts["names"].number(safe(name)), -1 if name_a == name else texts["names"].number(safe(name_a)),
-            texts["cells"].number(safe(own_cell(flow, place))), texts["hows"].number(pair.how),
-            _state(pair, slots), self._add_stack(stacks.get(name) or stacks.get(flow.parts[place].forward)), rows,
-        ))  # fmt: skip
-        add_note(self._maker.part, number, dump.data[name])
-
-    def _row(self, pair: Pair, slot: Slot) -> None:
-        a, b = slot.a, slot.b
-        producer = NONE
-        if slot.is_input and is_tensor(b):
-            producer = producer_of(self._flows[1], pair.b, slot.place, b, self._calls[1])
-        types, texts = self._maker.texts["types"], self._maker.texts
-        type_a = types.number(type_text(a))
-        type_b = type_a if _same_type(a, b) else types.number(type_text(b))
-        self._maker.rows.append((
-            texts["places"].number(safe(slot.place)), _CODES.get(slot.verdict, 0), type_a, type_b,
-            self._add_value(a), self._add_value(b), producer, slot.distance.exact, slot.distance.rel_l2,
-             slot.distance.max_abs, *numbers(a, b),
-        ))  # fmt: skip
-
-    def _alone(self, pair: Pair) -> None:
+    def _alone(self, side: int, dump: Dump, place: int) -> None:
         """Add the tensors of a call without a partner."""
-        side = 1 if pair.b != NONE else 0
-        dump, place = (self._comparing.a, self._comparing.b)[side], pair.b if side else pair.a
-        call = dump[self._flows[side].names[place]]
-        types, texts = self._maker.texts["types"], self._maker.texts
-        for tensor in call.tensors():
+        flow = self._flows[side]
+        for tensor in dump[flow.names[place]].tensors():
             a, b = (None, tensor.record) if side else (tensor.record, None)
-            is_output = tensor.place.startswith("output")
-            producer = NONE
-            if not is_output:
-                producer = producer_of(self._flows[side], place, tensor.place, tensor.record, self._calls[side])
-            self._maker.rows.append((
-                texts["places"].number(safe(tensor.place)), 0, types.number(type_text(a)), types.number(type_text(b)),
-                -1, -1, producer, False, None, None, *numbers(a, b),
-            ))  # fmt: skip
+            producer = producer_of(flow, place, tensor.place, tensor.record, self._calls[side])
+            self._maker.add_row(tensor.place, a, b, producer)
 
 
 def _state(pair: Pair, slots: list[Slot]) -> int:
@@ -145,98 +94,62 @@ def _state(pair: Pair, slots: list[Slot]) -> int:
     return kinds.UNKNOWN if judged and all(verdict == "unknown" for verdict in judged) else kinds.OK
 
 
-def sequence_key(names: list[str]) -> str:
-    """Return a key of the sequence of calls: equal on all ranks that make the same ones."""
-    return hashlib.blake2b("\n".join(names).encode("utf-8", "backslashreplace"), digest_size=16).hexdigest()
+#: bins from 1e-12 to 1e0; the first holds all that is less, the last all that is more, and NaN
+BINS = 24
+_LOWEST, _HIGHEST = -12.0, 0.0
+_MOST, _MOST_ELEMENTS = 6, 1 << 24
 
 
-def own_cell(flow: Flow, place: int) -> str:
-    """Return the Cell that a call belongs to; a Cell's own entries belong to it."""
-    parts = flow.parts[place]
-    own = flow.names[place] if parts.kind in (entry_name.CELL, entry_name.GRADIENT) else flow.cells[place]
-    return entry_name.cell_label(own) or ""
+def add_histograms(part: Part, comparing: JudgedPairs) -> None:
+    """Add the histograms of the arrays that differ first, and of those that differ most, in one step of one rank."""
+    if not (comparing.a.header.get("dump_data_dir") and comparing.b.header.get("dump_data_dir")):
+        return
+    found = []
+    row = 0
+    for pair, slots in zip(comparing.pairs, comparing.slots):
+        if not slots and -1 in (pair.a, pair.b):
+            side, place = (0, pair.a) if pair.b == -1 else (1, pair.b)
+            dump = (comparing.a, comparing.b)[side]
+            row += sum(1 for _ in dump[comparing.alignment.flows[side].names[place]].tensors())
+        for slot in slots:
+            if slot.verdict in HARD and slot.distance.exact:
+                found.append((slot.distance.rel_l2 or 0.0, row, pair, slot.place))
+            row += 1
+    flow_a, flow_b = comparing.alignment.flows
+    worst = sorted(found, key=lambda item: -item[0])[:_MOST]
+    for _, number, pair, where in {item[1]: item for item in (*found[:_MOST], *worst)}.values():
+        left = _array(comparing.a, flow_a.names[pair.a], where)
+        right = _array(comparing.b, flow_b.names[pair.b], where)
+        counts = None if left is None or right is None else histogram(left, right)
+        if counts:
+            part.extras.histograms[number] = counts
 
 
-def cell_parents(*constructs: dict[str, str | None]) -> dict[str, str]:
-    """Return Cell -> the Cell around it, "" for the outermost."""
-    found: dict[str, str] = {}
-    for construct in constructs:
-        for name in {parent for parent in construct.values() if parent}:
-            label = safe(entry_name.cell_label(name) or "")
-            found.setdefault(label, safe(entry_name.cell_label(construct.get(name)) or ""))
-        for name, parent in construct.items():
-            if name.startswith(("Cell.", "Module.")):
-                found.setdefault(safe(entry_name.cell_label(name) or ""), safe(entry_name.cell_label(parent) or ""))
-    return found
-
-
-def producer_of(flow: Flow, place: int, where: str, record: Any, calls: dict[int, int]) -> int:
-    """Return the call that made a tensor; -1 where none did."""
-    if flow.parts[place].direction == entry_name.FORWARD:
-        for link in flow.links[place]:
-            if link.place == where:
-                return calls.get(link.producer, NONE)
-        return NONE
-    name = flow.producer(flow.names[place], where, record)
-    return NONE if name is None or name == flow.names[place] else calls.get(flow.position[name], NONE)
-
-
-def _same_type(a: Any, b: Any) -> bool:
-    if type(a) is not dict or type(b) is not dict:
-        return False
-    return all(a.get(key) == b.get(key) for key in ("type", "dtype", "shape"))
-
-
-def type_text(value: Any) -> str | None:
-    """Return the dtype and the shape of a tensor as a text; None for other values."""
-    if not is_tensor(value):
-        return None
-    return safe(f"{value.get('dtype')} {shape(value.get('shape'))}")
-
-
-def numbers(a: Any, b: Any) -> list[float | None]:
-    """Return the four numbers of two records, alternately."""
-    get_a = a.get if is_tensor(a) else _nothing
-    get_b = b.get if is_tensor(b) else _nothing
-    return [
-        value if type(value) is float else real(value)
-        for key in kinds.NUMBERS
-        for value in (get_a(key), get_b(key))
-    ]  # fmt: skip
-
-
-def _nothing(key: str) -> None:
+def _array(dump: Any, name: str, place: str) -> Any:
+    for tensor in dump[name].tensors():
+        if tensor.place == place:
+            try:
+                return tensor.array()
+            except UsageError:
+                return None
     return None
 
 
-def value_adder(maker: PartMaker) -> Callable[[Any], int]:
-    """Return a function that gives the number of a plain value's text; -1 for tensors and for nothing."""
-    values = maker.texts["values"]
+def histogram(a: Any, b: Any) -> list[int] | None:
+    """Return the counts of elements by the logarithm of their error relative to the root mean square of A.
 
-    def add(value: Any) -> int:
-        return -1 if value is None or is_tensor(value) else values.number(shorten(safe(repr(plain(value))), _VALUE))
+    >>> import numpy as np
+    >>> sum(histogram(np.ones(5), np.ones(5) * 1.01))
+    5
+    """
+    import numpy as np
 
-    return add
-
-
-def stack_adder(maker: PartMaker) -> Callable[[list[str] | None], int]:
-    """Return a function that gives the number of a stack; -1 for none."""
-    known: dict[int, int] = {}
-    stacks = maker.texts["stacks"]
-
-    def add(frames: list[str] | None) -> int:
-        if not frames:
-            return -1
-        if id(frames) not in known:
-            known[id(frames)] = stacks.number(json.dumps(frames))
-        return known[id(frames)]
-
-    return add
-
-
-def add_note(part: Part, number: int, entry: Any) -> None:
-    """Keep what an entry says beside its values: that the call raised, or that nobody waited for it."""
-    if isinstance(entry, dict):
-        said = [say(row, text=shorten(safe(entry[key]), _VALUE)) for key, row in _NOTES.items() if key in entry]
-        if said:
-            part.extras.notes[number] = clauses(*said)
+    if a.size != b.size or not 0 < a.size <= _MOST_ELEMENTS or a.dtype.kind == "c" or b.dtype.kind == "c":
+        return None
+    x, y = a.reshape(-1).astype(np.float64), b.reshape(-1).astype(np.float64)
+    with np.errstate(all="ignore"):
+        scale = float(np.sqrt(np.nanmean(np.square(x[np.isfinite(x)])))) if np.isfinite(x).any() else 0.0
+        error = np.log10(np.abs(y - x) / (scale or 1.0))
+    error = np.where(np.isnan(error), _HIGHEST, error)
+    places = np.clip((error - _LOWEST) * BINS / (_HIGHEST - _LOWEST), 0, BINS - 1).astype(int)
+    return [int(count) for count in np.bincount(places, minlength=BINS)]

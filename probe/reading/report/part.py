@@ -4,14 +4,22 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from array import array
 from dataclasses import dataclass, field
 from typing import Any, Union
 
-from probe.findings.sentence import Sentence
-from probe.reading.compare.origins.origin import Origin
+from probe.findings.sentence import Sentence, clauses, say
+from probe.reading.compare.judging.verdicts import Slot
 from probe.reading.compare.origins.unit_summary import UnitSummary
+from probe.reading.compare.pairing.alignment import NONE
+from probe.reading.dumps import entry_name
 from probe.reading.dumps.document import lost
+from probe.reading.dumps.dump import Dump
+from probe.reading.dumps.flow import Flow
+from probe.reading.dumps.text import safe, shape, shorten
+from probe.reading.dumps.values import is_tensor, plain, real
 from probe.reading.one_run.nan import Found
 from probe.reading.one_run.rank_checks import Digest
 from probe.reading.report.columns import Texts, single
@@ -24,6 +32,10 @@ VERDICTS = (
     "", "same", "equal numbers", "other bits", "close", "near zero", "differs", "shape", "one side", "unknown",
     "argument", "transposed", "not combined", "other batch",
 )  # fmt: skip
+_CODES = {verdict: code for code, verdict in enumerate(VERDICTS)}
+_VALUE = 300
+#: key of an entry -> the sentence about it
+_NOTES = {"raised": "report.raised", "pending": "report.pending", "error": "report.error"}
 NUMBERS = ("Max", "Min", "Mean", "Norm")
 CALL_COLUMNS = {"name": "i", "name_a": "i", "cell": "i", "how": "B", "state": "B", "stack": "i", "rows": "i"}
 ROW_COLUMNS = {
@@ -88,28 +100,154 @@ class Part:
         """Why the dump could not be read, or ""."""
         return (self.summary.error if self.summary else "") or (self.found.error if self.found else "")
 
-    def origins(self) -> list[Origin]:
-        """Return the calls that make NaN or Inf."""
-        return self.found.origins if self.found else []
-
 
 class PartMaker:
     """Collects the calls and rows of a part."""
 
     def __init__(self, part: Part) -> None:
-        self.part = part  # the part that gets them
-        self.texts = {table: Texts() for table in dict.fromkeys(TABLES.values())}
-        self.calls: list[tuple[int, ...]] = []
+        self._part = part  # the part that gets them
+        self._texts = {table: Texts() for table in dict.fromkeys(TABLES.values())}
+        self._calls: list[tuple[int, ...]] = []
         self.rows: list[tuple[Any, ...]] = []
+        self._stacks: dict[int, int] = {}
 
-    def finish(self) -> Part:
-        """Turn what was collected into columns."""
-        part = self.part
-        columns = list(zip(*self.calls)) or [()] * len(CALL_COLUMNS)
+    def add_call(
+        self, dump: Dump, flow: Flow, place: int, state: int, before: int, how: str = "", name_a: str | None = None
+    ) -> None:
+        """Add a call whose rows were added, and what its entry says beside its values.
+
+        Args:
+            dump: its dump.
+            flow: the dataflow of the dump.
+            place: its place in the dataflow.
+            state: its state.
+            before: the number of rows before its own.
+            how: how it was paired.
+            name_a: its name in A, where that is another one.
+        """
+        name, texts, stacks = flow.names[place], self._texts, dump.stacks
+        frames, entry = stacks.get(name) or stacks.get(flow.parts[place].forward), dump.data[name]
+        keys = [key for key in _NOTES if key in entry] if isinstance(entry, dict) else []
+        if keys:
+            said = [say(_NOTES[key], text=shorten(safe(entry[key]), _VALUE)) for key in keys]
+            self._part.extras.notes[len(self._calls)] = clauses(*said)
+        self._calls.append((
+            texts["names"].number(safe(name)), texts["names"].number(name_a and safe(name_a)),
+            texts["cells"].number(safe(own_cell(flow, place))), texts["hows"].number(how), state, self._stack(frames),
+            len(self.rows) - before,
+        ))  # fmt: skip
+
+    def add_row(self, where: str, a: Any, b: Any, producer: int, slot: Slot | None = None) -> None:
+        """Add a value of a call in A and B.
+
+        Args:
+            where: its place in the call.
+            a: the value in A; None where only B has it.
+            b: the value in B, likewise.
+            producer: the call that made it; -1 where none did.
+            slot: the verdict on it, of two runs.
+        """
+        types = self._texts["types"]
+        type_a = types.number(type_text(a))
+        type_b = type_a if _same_type(a, b) else types.number(type_text(b))
+        judged = (
+            (False, None, None) if slot is None else (slot.distance.exact, slot.distance.rel_l2, slot.distance.max_abs)
+        )
+        self.rows.append((
+            self._texts["places"].number(safe(where)), _CODES.get(slot.verdict, 0) if slot else 0, type_a, type_b,
+            self._value(a), self._value(b), producer, *judged, *numbers(a, b),
+        ))  # fmt: skip
+
+    def _value(self, value: Any) -> int:
+        """Return the number of a plain value's text; -1 for tensors and for nothing."""
+        if value is None or is_tensor(value):
+            return -1
+        return self._texts["values"].number(shorten(safe(repr(plain(value))), _VALUE))
+
+    def _stack(self, frames: list[str] | None) -> int:
+        """Return the number of a stack; -1 for none."""
+        if not frames:
+            return -1
+        if id(frames) not in self._stacks:
+            self._stacks[id(frames)] = self._texts["stacks"].number(json.dumps(frames))
+        return self._stacks[id(frames)]
+
+    def finish(self, names: list[str], *constructs: dict[str, str | None]) -> None:
+        """Turn what was collected into columns.
+
+        Args:
+            names: the sequence of calls: equal on all ranks that make the same ones.
+            *constructs: the Cells around entries.
+        """
+        part = self._part
+        columns = list(zip(*self._calls)) or [()] * len(CALL_COLUMNS)
         part.calls = {name: array(code, column) for (name, code), column in zip(CALL_COLUMNS.items(), columns)}
         whole = list(zip(*self.rows)) or [()] * (len(ROW_COLUMNS) + len(ROW_NUMBERS))
         part.rows = {name: array(code, column) for (name, code), column in zip(ROW_COLUMNS.items(), whole)}
         for name, column in zip(ROW_NUMBERS, whole[len(ROW_COLUMNS) :]):
             part.rows[name] = single(column)
-        part.tables = {table: list(texts) for table, texts in self.texts.items()}
-        return part
+        part.tables = {table: list(texts) for table, texts in self._texts.items()}
+        part.parents = cell_parents(*constructs)
+        sequence = "\n".join(names).encode("utf-8", "backslashreplace")
+        part.names_key = hashlib.blake2b(sequence, digest_size=16).hexdigest()
+
+
+def own_cell(flow: Flow, place: int) -> str:
+    """Return the Cell that a call belongs to; a Cell's own entries belong to it."""
+    parts = flow.parts[place]
+    own = flow.names[place] if parts.kind in (entry_name.CELL, entry_name.GRADIENT) else flow.cells[place]
+    return entry_name.cell_label(own) or ""
+
+
+def cell_parents(*constructs: dict[str, str | None]) -> dict[str, str]:
+    """Return Cell -> the Cell around it, "" for the outermost."""
+    found: dict[str, str] = {}
+    for construct in constructs:
+        for name in {parent for parent in construct.values() if parent}:
+            label = safe(entry_name.cell_label(name) or "")
+            found.setdefault(label, safe(entry_name.cell_label(construct.get(name)) or ""))
+        for name, parent in construct.items():
+            if name.startswith(("Cell.", "Module.")):
+                found.setdefault(safe(entry_name.cell_label(name) or ""), safe(entry_name.cell_label(parent) or ""))
+    return found
+
+
+def producer_of(flow: Flow, place: int, where: str, record: Any, calls: dict[int, int]) -> int:
+    """Return the call that made the tensor at a place; -1 where none did, and for an output."""
+    if where.startswith("output"):
+        return NONE
+    if flow.parts[place].direction == entry_name.FORWARD:
+        for link in flow.links[place]:
+            if link.place == where:
+                return calls.get(link.producer, NONE)
+        return NONE
+    name = flow.producer(flow.names[place], where, record)
+    return NONE if name is None or name == flow.names[place] else calls.get(flow.position[name], NONE)
+
+
+def _same_type(a: Any, b: Any) -> bool:
+    if type(a) is not dict or type(b) is not dict:
+        return False
+    return all(a.get(key) == b.get(key) for key in ("type", "dtype", "shape"))
+
+
+def type_text(value: Any) -> str | None:
+    """Return the dtype and the shape of a tensor as a text; None for other values."""
+    if not is_tensor(value):
+        return None
+    return safe(f"{value.get('dtype')} {shape(value.get('shape'))}")
+
+
+def numbers(a: Any, b: Any) -> list[float | None]:
+    """Return the four numbers of two records, alternately."""
+    get_a = a.get if is_tensor(a) else _nothing
+    get_b = b.get if is_tensor(b) else _nothing
+    return [
+        value if type(value) is float else real(value)
+        for key in NUMBERS
+        for value in (get_a(key), get_b(key))
+    ]  # fmt: skip
+
+
+def _nothing(key: str) -> None:
+    return None

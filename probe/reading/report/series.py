@@ -10,6 +10,16 @@ from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import BACKWARD, DEBUG, GRADIENT
 from probe.reading.dumps.updates import is_update, series
 from probe.reading.dumps.values import element_count, is_tensor, leaves, real
+from probe.reading.report.part import StepNumbers
+
+
+def add_numbers(numbers: StepNumbers, side: str, dump: Dump) -> None:
+    """Add the numbers of a dump to those of its step; ``side`` is "a" or "b"."""
+    found = loss(dump)
+    if found is not None:
+        numbers.losses[side] = found
+    numbers.norms[side] = gradient_norms(dump)
+    numbers.updates[side] = update_numbers(dump)
 
 
 def loss(dump: Dump) -> tuple[str, float] | None:

@@ -8,7 +8,7 @@ import pytest
 from mindspore._c_expression import _tensordump_set_step
 
 from probe import PrecisionDebugger
-from probe.capture.graph import dumped_files, file_operators, targets
+from probe.capture.graph import compiled_graphs, dumped_files, file_operators
 from tests.capture.graph.test_own_loop import build, train
 from tests.support import tensordump
 from tests.support.dumps import Dump
@@ -36,8 +36,8 @@ def _own_process():
 def channel(monkeypatch):
     """Return the channel of a device that is Ascend for the tool."""
     channel = tensordump.Channel()
-    monkeypatch.setattr(targets, "device_target", lambda: "Ascend")
-    monkeypatch.setattr(targets, "ascend_operators", lambda: tensordump.operators(channel))
+    monkeypatch.setattr(compiled_graphs, "device_target", lambda: "Ascend")
+    monkeypatch.setattr(compiled_graphs, "ascend_operators", lambda: tensordump.operators(channel))
     return channel
 
 
@@ -171,7 +171,7 @@ def test_files_that_never_arrive_are_named_and_the_training_goes_on(debug, chann
 
 def test_operators_that_this_device_lacks_harm_no_training(debug, monkeypatch, caplog):
     expected = train("digits")
-    monkeypatch.setattr(targets, "device_target", lambda: "Ascend")  # and MindSpore's own operators
+    monkeypatch.setattr(compiled_graphs, "device_target", lambda: "Ascend")  # and MindSpore's own operators
     assert train("digits", debug(level="L0")) == expected
     assert "could not be compiled with its Cells watched" in caplog.text
     assert "Unsupported op [TensorDump]" in errors_of(debug)
@@ -181,6 +181,6 @@ def test_operators_that_this_device_lacks_harm_no_training(debug, monkeypatch, c
 def test_gpu_is_refused(debug, monkeypatch):
     from probe import UsageError
 
-    monkeypatch.setattr(targets, "device_target", lambda: "GPU")
+    monkeypatch.setattr(compiled_graphs, "device_target", lambda: "GPU")
     with pytest.raises(UsageError, match="GRAPH_MODE is supported on CPU and Ascend"):
         debug(level="L0").start(build("digits")[0])

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from mindspore import Tensor, nn
 
-from probe.monitor.msprobe.alerts import Alerts
 from probe.monitor.msprobe.config import TrainerConfig
 from probe.monitor.msprobe.parts import chosen_cells, chosen_parameters, shortened
+from probe.monitor.msprobe.training import Alerts
 from probe.monitor.msprobe.values import TrainerValues
 from probe.monitor.numbers import HostNumbers
 from probe.series.msprobe_csv import CsvFiles, Name

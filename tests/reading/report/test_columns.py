@@ -23,9 +23,9 @@ from probe.reading.report import merge, part as kinds
 from probe.reading.report.columns import MISSING_DOUBLE, MISSING_SINGLE, doubled, joined, packed, single
 from probe.reading.report.content import ContentMaker
 from probe.reading.report.merge import Merged
-from probe.reading.report.page import write
 from probe.reading.report.pair_part import PairReader, _state, pair_part
 from probe.reading.report.part import Part
+from probe.reading.report.report import write
 from probe.reading.report.run_part import run_part
 from tests.reading.builders import calls, dump, forward, tensor, value
 

@@ -16,7 +16,7 @@ import probe
 from probe import UsageError
 from probe.__main__ import main
 from probe.reading.report import merge
-from probe.reading.report.page import SCRIPTS, read, script
+from probe.reading.report.report import SCRIPTS, read, script
 from tests.reading import builders
 from tests.reading.report.runs import FAULT, columns, faulty, one_dump
 

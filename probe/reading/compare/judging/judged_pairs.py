@@ -1,24 +1,32 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Pairs the calls of two dumps and judges each place of each pair."""
+"""Pairs the calls of two dumps, judges each place of each pair, and sets aside what blames nobody.
+
+Half precision reaches the float32 behind it: the tolerance of a call is that of the least exact dtype before it.
+Pairs are taken apart that are not one call, as both sides come to the same values in other ways: three matmuls are one
+and slices of it, or a matmul is a batched one between two reshapes. The pairing by name and order then pairs calls with
+inputs of other shapes. Their differences reach no value that the two sides have in common. The same holds for calls
+before the update that are no partners, and for passes of a divided batch.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from probe.findings.sentence import NOTHING, Sentence, say
 from probe.reading.compare.distances.bounds import Distance
-from probe.reading.compare.distances.tolerance import Tolerances
-from probe.reading.compare.judging.apart import before_updates, forgive_divided_batches, separate
+from probe.reading.compare.distances.tolerance import Tolerances, of_dtype
 from probe.reading.compare.judging.arrays import Arrays
-from probe.reading.compare.judging.floors import Floors, floors
 from probe.reading.compare.judging.judge import NO_FLOOR, Judge
-from probe.reading.compare.judging.optimizer_numbers import judge_numbers
-from probe.reading.compare.judging.substitutes import Substitutes
-from probe.reading.compare.judging.verdicts import Slot
-from probe.reading.compare.pairing.alignment import NONE, Pair
+from probe.reading.compare.judging.optimizer_numbers import batches, enters_equal, judge_numbers, of_other_batch
+from probe.reading.compare.judging.verdicts import HARD, ONE_SIDE, SHAPE, Slot
+from probe.reading.compare.pairing.alignment import NONE, REPLACED, Alignment, Pair
 from probe.reading.compare.pairing.normal_form import normalised
 from probe.reading.dumps.dump import Dump
+from probe.reading.dumps.entry_name import API, FORWARD
+from probe.reading.dumps.flow import Flow
+from probe.reading.dumps.values import is_tensor, leaves
 
 
 class Options(NamedTuple):
@@ -106,3 +114,152 @@ class JudgedPairs:
 def _unknown_arrays(a: Any, b: Any, found: Distance) -> Distance:
     """Return the distance that statistics tell: those of a transpose are the same."""
     return found
+
+
+#: the tolerance of each call in A and in B
+Floors = tuple[list[float], list[float]]
+
+
+def floors(dumps: tuple[Dump, Dump], flows: tuple[Flow, Flow]) -> Floors | None:
+    """Return for each call the tolerance of the least exact dtype before it; None where all have one dtype."""
+    if len({of_dtype(dtype) for flow in flows for dtype in flow.dtypes} - {0.0}) < 2:
+        return None
+    return _tolerances(dumps[0], flows[0]), _tolerances(dumps[1], flows[1])
+
+
+def _inexact(entry: Any) -> float:
+    """Return the tolerance of the least exact dtype in an entry."""
+    if not isinstance(entry, dict):
+        return 0.0
+    most = 0.0
+    for part in entry.values():
+        for item in part if type(part) is list else part.values() if type(part) is dict else ():
+            if is_tensor(item):
+                most = max(most, of_dtype(item.get("dtype")))
+    return most
+
+
+def _tolerances(dump: Dump, flow: Flow) -> list[float]:
+    own = [_inexact(dump.data[name]) for name in flow.names]
+    last_backward = 0.0
+    for place, links in enumerate(flow.links):
+        if flow.parts[place].direction == FORWARD:
+            own[place] = max(own[place], max((own[link.producer] for link in links if link.producer >= 0), default=0.0))
+        else:
+            forward = flow.forward_of(place)
+            last_backward = max(last_backward, own[place], own[forward] if forward is not None else 0.0)
+            own[place] = last_backward
+    return own
+
+
+def before_updates(
+    alignment: Alignment, updates: Collection[int], pairs: Sequence[Pair], slots: Sequence[list[Slot]]
+) -> list[int]:
+    """Return calls between gradients and optimizer that differ though what enters the optimizer agrees.
+
+    They are no partners: they do one thing by other calls: a / 2 + b / 2, and (a + b) / 2.
+    """
+    wrong: list[int] = []
+    for place, pair in enumerate(pairs):
+        if pair.a not in updates or NONE in pair[:2] or not enters_equal(slots[place]):
+            continue
+        for before in range(place - 1, -1, -1):
+            a, b, _ = pairs[before]
+            if alignment.flows[int(a == NONE)].parts[b if a == NONE else a].direction != FORWARD:
+                break
+            if a not in updates and any(slot.verdict in HARD for slot in slots[before]):
+                wrong.append(a)
+    return wrong
+
+
+def separate(alignment: Alignment, wrong: Sequence[int]) -> None:
+    """Take pairs apart that are not one call, with their backwards."""
+    flow, b_of = alignment.flows[0], alignment.b_of
+    for a in dict.fromkeys(wrong):
+        alignment.separate(a)
+        backward = flow.backward_of(a)
+        if backward is not None and backward in b_of:
+            alignment.separate(backward)
+
+
+def forgive_divided_batches(updates: Collection[int], pairs: Sequence[Pair], slots: list[list[Slot]]) -> Sentence:
+    """Blame nobody where one side divides its batch into more passes, and the optimizer gets the same gradients.
+
+    Args:
+        updates: the places in A of updates that have a partner.
+        pairs: the pairs.
+        slots: for each the places with their verdicts, which are changed.
+    """
+    own = [place for place, pair in enumerate(pairs) if pair.a in updates and pair.b != NONE]
+    if not own or not all(enters_equal(slots[place]) for place in own):
+        return NOTHING
+    rows = batches(slots)
+    side = int(rows[0] > rows[1])  # that divides: it has calls that the other has not
+    if 0 in rows or not any(pair[1 - side] == NONE for pair in pairs):
+        return NOTHING
+    for place, found in enumerate(slots):
+        if place not in own:
+            slots[place] = of_other_batch(found)
+    return say("compare.divides", side="AB"[side], rows=max(rows), own=min(rows))
+
+
+_MOST = 400
+
+
+class Substitutes:
+    """Looks for such pairs.
+
+    Args:
+        alignment: the pairs.
+        pairs: the same, in order.
+        slots: for each the places with their verdicts.
+    """
+
+    def __init__(self, alignment: Alignment, pairs: Sequence[Pair], slots: Sequence[list[Slot]]) -> None:
+        self._alignment = alignment
+        self._flows, self._partners = alignment.flows, (alignment.b_of, alignment.a_of)
+        self._slots = {(side, pair[side]): found for pair, found in zip(pairs, slots) for side in (0, 1)}
+        self._candidates = {pair.a: pair.b for pair, found in zip(pairs, slots) if self._is_candidate(pair, found)}
+
+    def find(self) -> list[int]:
+        """Return the places in A of the pairs to take apart."""
+        return [a for a, b in self._candidates.items() if self._is_dead(0, a) and self._is_dead(1, b)]
+
+    def _is_candidate(self, pair: Pair, slots: list[Slot]) -> bool:
+        if NONE in pair[:2]:
+            return False
+        parts = self._flows[0].parts[pair.a]
+        if parts.kind != API or parts.direction != FORWARD:
+            return False
+        given = [slot.verdict for slot in slots if slot.is_input]
+        return SHAPE in given or ONE_SIDE in given or (pair.how == REPLACED and not HARD.isdisjoint(given))
+
+    def _is_dead(self, side: int, place: int) -> bool:
+        """Return whether all that is made of a value on one side comes to values that both sides have."""
+        flow, own = self._flows[side], {place}
+        waiting = [place]
+        while waiting and len(own) < _MOST:
+            place = waiting.pop()
+            users = flow.used_by.get(place, ())
+            if not users and self._makes_tensors(side, place):
+                return False  # a result
+            for user in users:
+                if not self._is_candidate_at(side, user) and user in self._partners[side]:
+                    if any(slot.verdict in HARD for slot in self._given(side, user, place)):
+                        return False
+                elif user not in own:
+                    own.add(user)
+                    waiting.append(user)
+        return not waiting
+
+    def _makes_tensors(self, side: int, place: int) -> bool:
+        entry = self._alignment.entry(side, place)
+        return isinstance(entry, dict) and any(is_tensor(leaf) for _, leaf in leaves(entry.get("output")))
+
+    def _is_candidate_at(self, side: int, place: int) -> bool:
+        return (place if side == 0 else self._partners[1].get(place)) in self._candidates
+
+    def _given(self, side: int, user: int, producer: int) -> list[Slot]:
+        """Return the verdicts on what a call takes from a producer."""
+        places = {link.place for link in self._flows[side].links[user] if link.producer == producer}
+        return [slot for slot in self._slots.get((side, user), ()) if slot.place in places]

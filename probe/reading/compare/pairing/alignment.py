@@ -10,9 +10,14 @@ from typing import Any, NamedTuple
 
 from probe.reading.compare.distances.bounds import distance
 from probe.reading.compare.frameworks.vocabulary import Vocabulary
-from probe.reading.compare.pairing.between import match_between
-from probe.reading.compare.pairing.contents import equal_calls, first_numbers, first_output, shape_of
-from probe.reading.compare.pairing.crossed import crossed_cells
+from probe.reading.compare.pairing.between import (
+    crossed_cells,
+    equal_calls,
+    first_numbers,
+    first_output,
+    match_between,
+    shape_of,
+)
 from probe.reading.compare.pairing.sequence import match
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import API, CELL, FORWARD, GRADIENT

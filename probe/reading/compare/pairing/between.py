@@ -1,13 +1,23 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""Pairs the calls of two frameworks whose outputs differ: by name, size and place between the pairs found so far."""
+"""Pairs calls that order and outputs leave open.
+
+Those of two frameworks, whose outputs differ, by name, size and place between the pairs found so far; those with equal
+inputs; and those of a Cell that is called several times in a step, where the two runs call it in another order.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Any
 
 from probe.reading.compare.pairing.sequence import match
+from probe.reading.dumps.dump import Dump
+from probe.reading.dumps.entry_name import CELL, FORWARD
+from probe.reading.dumps.flow import Flow, content_key
+from probe.reading.dumps.frames import user_frame
+from probe.reading.dumps.values import element_count, is_tensor, leaves, plain, real
 
 #: calls between two pairs: up to so many combinations are tried
 _FEW = 40_000
@@ -81,3 +91,94 @@ def _cheapest(a: Run, b: Run, cost: Callable[[int, int], float]) -> list[tuple[i
             i, j = i - 1, j - 1
             pairs.append((a[i], b[j]))
     return [pair for pair in reversed(pairs) if cost(*pair) < math.inf]
+
+
+def equal_calls(
+    flows: tuple[Flow, Flow], entry: Callable[[int, int], Any], places: tuple[list[int], list[int]]
+) -> list[tuple[int, int]]:
+    """Return calls of one API with equal inputs, in whichever order they stand; the k-th of several is the k-th."""
+    found: list[dict[Hashable, list[int]]] = [{}, {}]
+    for side, own in enumerate(places):
+        flow = flows[side]
+        for number, place in enumerate(own):
+            made = entry(side, place)
+            given = leaves(made.get("input_args")) if isinstance(made, dict) else []
+            contents = tuple((key, _content(leaf)) for key, leaf in given)
+            if any(content is not None for _, content in contents):
+                found[side].setdefault((flow.parts[place].api, contents), []).append(number)
+    return sorted(
+        pair
+        for key, numbers in found[0].items()
+        if len(numbers) == len(found[1].get(key, ()))
+        for pair in zip(numbers, found[1][key])
+    )
+
+
+def _content(leaf: Any) -> Hashable:
+    return (content_key(leaf), shape_of(leaf)) if is_tensor(leaf) else repr(plain(leaf))
+
+
+def first_output(entry: Any) -> Any:
+    """Return the record of the first tensor that a call gives; None where it gives none."""
+    found = leaves(entry.get("output")) if isinstance(entry, dict) else []
+    return next((leaf for _, leaf in found if is_tensor(leaf)), None)
+
+
+def first_numbers(entry: dict[str, Any]) -> tuple[str, ...]:
+    """Return the numbers of the first output, so rounded that two frameworks agree; () where they tell nothing."""
+    record = first_output(entry) or {}
+    numbers = [real(record.get(key)) for key in ("Norm", "Max", "Min")]
+    return () if None in numbers or not numbers[0] else tuple(f"{number:.2e}" for number in numbers)
+
+
+def shape_of(record: Any) -> tuple[int, ...] | None:
+    """Return the shape of a record; None where it has none."""
+    shape = record.get("shape")
+    return tuple(shape) if element_count(shape) is not None else None
+
+
+def crossed_cells(flows: tuple[Flow, Flow], dumps: tuple[Dump, Dump]) -> list[tuple[int, int]]:
+    """Return pairs of places of Cells whose inputs tell that they are partners, though their numbers differ.
+
+    All calls of such a Cell are there: each has inputs that no other call of it has, and one partner with the same.
+    The Cells around two partners are partners too.
+    """
+    first, second = (_by_key(flow, dump) for flow, dump in zip(flows, dumps))
+    found: list[tuple[int, int]] = []
+    partners: dict[int, int] = {}
+    for key, given in sorted(first.items(), key=lambda item: item[0].count(".")):  # the outer Cells first
+        other = second.get(key, {})
+        if len(given) < 2 or list(given) == list(other) or given.keys() != other.keys() or None in given:
+            continue
+        pairs = [(place, other[content]) for content, place in given.items()]
+        same_lines = all(_line(flows[0], dumps[0], a) == _line(flows[1], dumps[1], b) for a, b in pairs)
+        if same_lines and all(_around(flows, a, partners) == flows[1].cells[b] for a, b in pairs):
+            found += pairs  # else the same lines are given other inputs
+            partners.update(pairs)
+    return found
+
+
+def _around(flows: tuple[Flow, Flow], place: int, partners: Mapping[int, int]) -> str | None:
+    """Return the name, in B, of the Cell around a call of A."""
+    name = flows[0].cells[place]
+    own = flows[0].position.get(name) if name else None
+    return flows[1].names[partners[own]] if own is not None and own in partners else name
+
+
+def _line(flow: Flow, dump: Dump, place: int) -> str | None:
+    """Return the text of the line that calls a Cell; None where it is not known."""
+    frame = user_frame(dump.stacks.get(flow.names[place]) or ())
+    return frame.source if frame is not None else None
+
+
+def _by_key(flow: Flow, dump: Dump) -> dict[str, dict[Any, int]]:
+    """Return Cell -> content of the inputs -> place; under None a call whose inputs tell nothing."""
+    found: dict[str, dict[Any, int]] = {}
+    repeated = {parts.key for parts in flow.parts if parts.kind == CELL and parts.number}
+    for place, parts in enumerate(flow.parts) if repeated else ():
+        if parts.kind != CELL or parts.direction != FORWARD or parts.key not in repeated:
+            continue
+        contents = tuple(content_key(link.record) for link in flow.links[place])
+        own = found.setdefault(parts.key, {})
+        own[None if not contents or None in contents or contents in own else contents] = place
+    return found

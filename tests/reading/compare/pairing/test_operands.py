@@ -8,7 +8,7 @@ import pytest
 
 from probe.reading.compare.pairing.alignment import Alignment
 from probe.reading.compare.pairing.normal_dump import NormalDump
-from probe.reading.compare.pairing.operands import order_operands
+from probe.reading.compare.pairing.normal_form import order_operands
 from tests.reading.builders import calls, dump
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from probe.reading.dumps.kernels.cells import CellPaths
+from probe.reading.dumps.kernels.step import CellPaths
 
 CELLS = CellPaths({
     "body": "Body", "body.body": "Body", "body.body.fc": "Dense", "body.fc": "Dense", "head": "Dense",
