@@ -36,7 +36,8 @@ def add_check(commands: Any) -> None:
 def run_check(given: argparse.Namespace) -> int:
     """Run ``probe check``."""
     from probe.reading.check.check import check
-    from probe.reading.check.weights.check import describe_weights, is_checkpoint
+    from probe.reading.check.weights.check import describe_weights
+    from probe.reading.check.weights.kinds import is_checkpoint
     from probe.reading.one_run.health.run_check import check_run
 
     if len(given.paths) > 2:

@@ -4,15 +4,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from probe.errors import UsageError
 from probe.reading.dumps.dump import Dump
-from probe.reading.dumps.entry_name import parse
+from probe.reading.dumps.entry_name import GRADIENT, parse
 from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.updates import is_update, series as series_of
-from probe.reading.dumps.values import NUMBERS, Record, element_count, real
+from probe.reading.dumps.values import NUMBERS, Record, element_count, real, tensors
 from probe.reading.dumps.work import HERE, Workers, run_units
 from probe.series.looks import Point
 from probe.series.rules import Points, Trend
@@ -31,27 +32,30 @@ class Samples(NamedTuple):
     rank: Rank
     values: dict[str, float]  # tensor -> the statistic
     points: dict[str, Point]  # tensor -> further numbers
+    error: str = ""  # the reason why the dump could not be read
+    lost: str = ""  # what could not be read of it
 
 
 def read_samples(folder: DumpFolder, like: str, key: str) -> Samples:
-    """Return a statistic of the tensors of a dump whose names contain ``like``.
-
-    Raise UsageError when the dump cannot be read.
-    """
+    """Return a statistic of the tensors of a dump whose names contain ``like``."""
     values: dict[str, float] = {}
     points: dict[str, Point] = {}
     dump = Dump(folder)
     try:
+        gradients = _in_step(dump)
         for name, record in dump.tensors() if folder.step is not None else ():
             value = real(record.get(key)) if like in name else None
             if value is not None:
-                shown = _without_states(dump, name)
+                shown = _without_states(dump, gradients.get(name) or name)
                 values[shown], points[shown] = value, point(record)
         if folder.step is not None and key == "Norm":
             values.update(_of_updates(dump, like))
+        lost = dump.document.lost
+    except UsageError as error:
+        return Samples(folder.step, folder.rank, {}, {}, str(error))
     finally:
         dump.release()
-    return Samples(folder.step, folder.rank, values, points)
+    return Samples(folder.step, folder.rank, values, points, "", lost)
 
 
 def point(record: Record) -> Point:
@@ -69,6 +73,20 @@ def point(record: Record) -> Point:
         max(abs(high), abs(low)) / largest if largest else 0.0,
         high,
     )
+
+
+def _in_step(dump: Dump) -> dict[str, str]:
+    """Return the gradients of parameters by the order within their step: msprobe's numbers go on over the steps."""
+    found: dict[str, str] = {}
+    counts: Counter[str] = Counter()
+    for name, entry in dump.data.items():
+        parts = parse(name)
+        if parts.kind == GRADIENT and name.endswith(f".{parts.number}"):
+            own = f"{parts.key}.{GRADIENT}.{counts[parts.key]}"
+            counts[parts.key] += 1
+            if own != name:
+                found.update({f"{name}{place}": f"{own}{place}" for place, _ in tensors("", entry)})
+    return found
 
 
 def _without_states(dump: Dump, name: str) -> str:
@@ -90,12 +108,15 @@ def _of_updates(dump: Dump, like: str) -> dict[str, float]:
 def read_all(folders: Sequence[DumpFolder], like: str, stat: str = "norm", workers: Workers = HERE) -> list[Samples]:
     """Return a statistic of the tensors of many dumps whose names contain ``like``.
 
-    Raise UsageError when the statistic is unknown, or a dump cannot be read.
+    Raise UsageError when the statistic is unknown, or no dump can be read.
     """
     if stat.lower() not in STATISTICS:
         raise UsageError(f"trend: {stat!r} is not allowed. Allowed: {', '.join(STATISTICS)}.")
     units = [(folder, like, STATISTICS[stat.lower()]) for folder in folders]
-    return list(run_units(read_samples, units, workers, "reading"))
+    found = list(run_units(read_samples, units, workers, "reading"))
+    if found and all(sample.error for sample in found):
+        raise UsageError(found[0].error)
+    return found
 
 
 def series(samples: Sequence[Samples]) -> tuple[Trend, Points]:
@@ -115,9 +136,12 @@ def series(samples: Sequence[Samples]) -> tuple[Trend, Points]:
 def collect(folders: Sequence[DumpFolder], like: str, stat: str = "norm") -> Trend:
     """Return a statistic of the tensors whose names contain ``like``: name -> rank -> step -> number.
 
-    Raise UsageError when the statistic is unknown, or no tensor fits.
+    Raise UsageError when the statistic is unknown, no tensor fits, or a dump cannot be read.
     """
-    found, _ = series(read_all(folders, like, stat))
+    samples = read_all(folders, like, stat)
+    if error := next((sample.error for sample in samples if sample.error), ""):
+        raise UsageError(error)
+    found, _ = series(samples)
     if not found:
         raise UsageError(no_tensor(like, stat))
     return found

@@ -5,11 +5,9 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -19,19 +17,13 @@ from probe.reading.check.difference import Difference, Importance, listed, only
 from probe.reading.check.names import Key, exchange, match_names, renaming
 from probe.reading.check.parameters import other_dtypes
 from probe.reading.check.snapshot import read_snapshots
-from probe.reading.check.weights.archives import read_npz, read_safetensors
-from probe.reading.check.weights.ckpt import read_ckpt
-from probe.reading.check.weights.distance import Distance, aligned, distance, order
+from probe.reading.check.weights.distance import Distance, aligned, distance, fact, order, which_elements
 from probe.reading.check.weights.dumped import read_dumped
-from probe.reading.check.weights.torch_state import read_torch
+from probe.reading.check.weights.kinds import is_checkpoint, reader_of
 from probe.reading.check.weights.weight import Weight, numpy_dtype
 from probe.reading.dumps import text
 
 Weights = dict[str, Weight]
-_READERS: dict[str, Callable[[str], Weights]] = {
-    ".ckpt": read_ckpt, ".safetensors": read_safetensors, ".npz": read_npz, ".pt": read_torch, ".pth": read_torch,
-    ".bin": read_torch,
-}  # fmt: skip
 #: the first part of the names of an optimizer's states, and the names of its numbers
 _STATE = re.compile(
     r"(moments?\d?|adam_[mv]|exp_avg(_sq)?|accum(ulation)?|stat|velocity|mean_square|mean_gradient|linear|"
@@ -45,11 +37,6 @@ _NUMBERS = re.compile(
 _LINES = 18
 
 
-def is_checkpoint(path: str) -> bool:
-    """Return whether a path names a checkpoint, by its ending."""
-    return os.path.splitext(path)[1].lower() in _READERS and not os.path.isdir(path)
-
-
 def read_weights(path: str) -> Weights:
     """Return the parameters of a checkpoint, or those of a run: of its snapshot, or of its first dump without one.
 
@@ -58,7 +45,7 @@ def read_weights(path: str) -> Weights:
     if is_checkpoint(path):
         if not os.path.exists(path):
             raise UsageError(f"{path}: no such file")
-        return _READERS[os.path.splitext(path)[1].lower()](path)
+        return reader_of(path)(path)
     found: Weights = {}
     try:
         snapshot = read_snapshots(path)[0]
@@ -196,17 +183,8 @@ def _keys(weights: Weights) -> dict[str, Key]:
 
 
 def _sentence(x: Weight, far: Distance) -> Sentence:
-    place = list(map(int, np.unravel_index(far.first, x.shape))) if x.shape else []
-    said = say(
-        "check.elements" if far.others > 1 else "check.one_element", count=far.others, all=x.size, place=str(place),
-        left=_number(far.values[0]), right=_number(far.values[1]),
-    )  # fmt: skip
-    return clauses(said, say("check.distance", largest=_number(far.largest), relative=_number(far.relative)))
-
-
-def _number(value: complex) -> Any:
-    """Return a number as a fact; as text where JSON has none: NaN, Inf, complex numbers."""
-    return value if isinstance(value, float) and math.isfinite(value) else f"{value:.6g}"
+    said = which_elements(far.others, far.first, x.shape, far.values)
+    return clauses(said, say("check.distance", largest=fact(far.largest), relative=fact(far.relative)))
 
 
 def _shapes(x: Weight, y: Weight) -> Sentence:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from probe.findings.sentence import Sentence
 from probe.reading.compare.judging.verdicts import FAINT, HARD
 from probe.reading.compare.origins.origin import Origin
+from probe.store.file_names import Rank
 
 #: how tensors, calls and Cells are counted
 Counts = dict[str, int]
@@ -40,6 +41,7 @@ class UnitCounts(NamedTuple):
         only: the number of calls that are only in A, and only in B.
         cells: Cell -> (number of tensors that differ, greatest rel_l2).
         rules_used: for each rule of the user the number of its tensors.
+        unmapped: the lines of the user's map that rename no call of A into a name that B has.
     """
 
     pairs: Counts = {}  # noqa: RUF012
@@ -49,6 +51,7 @@ class UnitCounts(NamedTuple):
     only: tuple[int, int] = (0, 0)
     cells: dict[str, tuple[int, float]] = {}  # noqa: RUF012
     rules_used: tuple[int, ...] = ()
+    unmapped: tuple[str, ...] = ()
 
     @property
     def paired(self) -> int:
@@ -105,7 +108,7 @@ class UnitSummary:
     """
 
     step: int | None
-    rank: Any
+    rank: Rank
     error: str = ""
     notes: list[Sentence] = field(default_factory=list)
     header: list[Any] = field(default_factory=list)
