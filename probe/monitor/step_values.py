@@ -8,6 +8,7 @@ import functools
 import math
 import time
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from probe.capture.optimizer_values import OptimizerValues
@@ -26,14 +27,14 @@ class Row(NamedTuple):
     Attributes:
         values: series -> number.
         entered: optimizer -> parameter -> norm of the gradient that entered.
-        scales: loss -> the loss scale in it.
         scalars: those on the device.
+        scales: loss -> the loss scale in it.
     """
 
     values: dict[str, Number]
     entered: dict[str, dict[str, Number]]
-    scales: dict[str, Number]
     scalars: list[Any]
+    scales: Mapping[str, Number] = MappingProxyType({})
 
     def finish(self, fetched: list[float]) -> dict[str, float]:
         """Return all numbers with those that follow from them; see ``numbers.Rows``."""
@@ -111,7 +112,7 @@ class StepValues:
                 losses[f"loss{place or ''}"] = self._numbers.number(output)
         losses["seconds"] = time.perf_counter() - self._began
         by_loss = {name: scales[place] for place, name in enumerate(losses) if place in scales and name != "seconds"}
-        return Row({**losses, **values}, entered, by_loss, self._numbers.take())
+        return Row({**losses, **values}, entered, self._numbers.take(), by_loss)
 
     # -- the hooks ------------------------------------------------------------------------------------------------
 
