@@ -86,6 +86,8 @@ def is_named(origin, change, truth, module):  # noqa: PLR0911, PLR0912 - a list 
             return True  # a call inside of the one that was left out
         if edit.kind in ("values exchanged", "names exchanged") and cell.endswith(f".{edit.owner}."):
             return True  # the values are exchanged in one line, and used in others
+        if edit.owner == "OwnAdam" and origin.kind == "argument" and "self.count" in (origin.source or ""):
+            return True  # a number of Python: it is seen where calls are given it
         if edit.kind == "epsilon" and edit.method == "__init__" and origin.place == "attributes.epsilon":
             return True
         if edit.method == "__init__":
@@ -95,7 +97,8 @@ def is_named(origin, change, truth, module):  # noqa: PLR0911, PLR0912 - a list 
         return where == "loop" and "label_smoothing" in edit.kind and "cross_entropy" in origin.name
     kind = change.kind
     if kind in ("learning rate", "optimizer momentum", "weight decay"):
-        return origin.kind == "optimizer"
+        own = origin.kind == "argument" and "self.rate" in (origin.source or "")  # of an optimizer of one's own
+        return origin.kind == "optimizer" or (own and kind == "learning rate")
     if kind in PERMUTATIONS and "summary_mode md5" in origin.sentence:
         return True  # statistics cannot tell a permutation, and the sentence says so
     if kind in ("rolled labels", "batch reversed", "batch scaled", "one row"):
