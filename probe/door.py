@@ -11,6 +11,7 @@ import errno
 import io
 import os
 import stat
+from collections.abc import Iterator
 from typing import BinaryIO, TextIO
 
 #: kinds of files that are no regular files
@@ -56,3 +57,8 @@ def _opened(path: str, flags: int, writable: bool) -> int:
 def open_text(path: str, errors: str = "strict", newline: str | None = None) -> TextIO:
     """Open a regular file of UTF-8, with or without its mark; raise OSError as ``open_file``."""
     return io.TextIOWrapper(open_file(path), "utf-8-sig", errors, newline)
+
+
+def table_lines(file: TextIO) -> Iterator[str]:
+    """Yield the lines of a table for ``csv``, which refuses a NUL before Python 3.11."""
+    return (line.replace("\0", "\ufffd") for line in file)

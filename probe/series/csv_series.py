@@ -9,7 +9,7 @@ import os
 
 import numpy as np
 
-from probe.door import open_text
+from probe.door import open_text, table_lines
 from probe.errors import UsageError
 from probe.series.file import MOST_STEP, NOT_MEASURED_BITS, RankSeries
 from probe.store.file_names import TRAINER_CSV
@@ -45,7 +45,7 @@ def _add(path: str, kind: str, rows: dict[int, dict[str, float]]) -> None:
     form = _FORMS.get(kind, f"{{name}}.{kind}")
     try:
         with open_text(path, "replace", "") as file:
-            for row in csv.DictReader(file):
+            for row in csv.DictReader(table_lines(file)):
                 name = form.format(name=".".join(filter(None, (row.get("name"), row.get("micro_step")))))
                 try:
                     step = int(row["step"])

@@ -9,7 +9,7 @@ import math
 import os
 from collections.abc import Iterator
 
-from probe.door import open_text
+from probe.door import open_text, table_lines
 from probe.findings.sentence import Sentence, say
 from probe.reading.dumps.kernels.names import COLUMNS, HEAD, MAPPING, STATISTICS, ArrayName, dtype_name, parse
 from probe.reading.dumps.shapes import lengths as wrong_lengths
@@ -27,7 +27,7 @@ def read_mapping(folder: str, notes: list[Sentence]) -> dict[str, str]:
     rows: list[list[str]] = []
     try:
         with open_text(path, "replace", "") as file:
-            rows.extend(row for row in csv.reader(file) if len(row) == 2)
+            rows.extend(row for row in csv.reader(table_lines(file)) if len(row) == 2)
     except FileNotFoundError:
         return {}
     except (OSError, csv.Error) as error:
@@ -42,7 +42,7 @@ def read_statistics(folder: str, notes: list[Sentence]) -> Iterator[tuple[ArrayN
     keys = {column: key for column, key in COLUMNS.values() if key}
     try:
         with open_text(path, "replace", "") as file:
-            for number, row in enumerate(csv.DictReader(file), 2):
+            for number, row in enumerate(csv.DictReader(table_lines(file)), 2):
                 try:
                     yield _row(row, keys)
                 except (KeyError, TypeError, ValueError, AttributeError):  # noqa: PERF203 - one broken item does not hide the others
