@@ -12,7 +12,9 @@ DUMP, DEBUG, STACK, CONSTRUCT, TEMP_SUFFIX = "dump.json", "debug.json", "stack.j
 ARRAYS, MAPPING, JOURNAL, ERRORS = "dump_tensor_data", "mapping.csv", "dump.journal", "dump_error_info.log"
 #: the snapshot of the run, in the folder of its first step; the folder of task monitor, and its file of each rank
 RUN, RUN_LINES, MONITOR, SERIES = "run.json", "run.jsonl", "monitor", "series.bin"
-DUMP_FILES = (DUMP, DEBUG, STACK, CONSTRUCT, ERRORS, ARRAYS, JOURNAL, RUN, RUN_LINES)
+#: findings that are known while the training runs, one a line
+FINDINGS = "findings.jsonl"
+DUMP_FILES = (DUMP, DEBUG, STACK, CONSTRUCT, ERRORS, ARRAYS, JOURNAL, RUN, RUN_LINES, FINDINGS)
 
 #: a rank's number; None where communication was not initialised; the folder's name where it has no number
 Rank = Union[int, str, None]

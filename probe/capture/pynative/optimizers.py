@@ -58,6 +58,8 @@ class OptimizerHooks(HookGroup):
                 return original(optimizer, *args, **kwargs)
             return self._record(recorder, call, values, original, optimizer, args, kwargs)
         finally:
+            if self._context.saved_tensors is not None and values is not None:
+                self._context.saved_tensors.note_update(call.forward if call else key, values.parameters.values())
             state.in_recorded_call = False
 
     def _record(

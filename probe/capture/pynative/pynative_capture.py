@@ -13,6 +13,7 @@ from probe.capture.autograd.debug_values import DebugValueHooks
 from probe.capture.autograd.gradient_hooks import GradientHooks
 from probe.capture.autograd.nodes import AutogradNodes
 from probe.capture.autograd.parameter_hooks import ParameterHooks
+from probe.capture.autograd.saved_tensors import SavedTensors
 from probe.capture.patches import HookGroup, Hooks
 from probe.capture.pynative.cells import CellHooks, iter_cells
 from probe.capture.pynative.comm_handles import CommHandleTracker
@@ -24,6 +25,7 @@ from probe.capture.pynative.operations import OperationHooks
 from probe.capture.pynative.optimizers import OptimizerHooks
 from probe.capture.pynative.primitives import PrimitiveHooks, find_primitives
 from probe.capture.pynative.recompute import recompute_patches
+from probe.capture.pynative.saved import new_saved_tensors
 from probe.capture.pynative.token_range import TokenRange
 from probe.capture.support_ops import SupportedApi, load_supported_apis
 from probe.config.settings import Settings
@@ -65,6 +67,9 @@ class PyNativeCapture:
             self._context.hooks.add(make("operations", lambda: OperationHooks(context), nothing))
         self._custom: dict[tuple[int, str], ListedFunctions] = {}
         self._watched: list[tuple[str, Any]] = []
+        self._saved: SavedTensors | None = None
+        if settings.guards_saved_tensors:
+            self._saved = make("saved tensors", lambda: new_saved_tensors(nodes, context.state, settings), None)
         self._model_hooks = HookGroup([OptimizerHooks(self._context, settings.optimizer)])
         self._context.hooks.add(self._model_hooks)
         self._tokens: TokenRange | None = None
@@ -116,6 +121,9 @@ class PyNativeCapture:
             self._tokens = TokenRange(self._context, model, *token_range)
             self._context.hooks.add(self._tokens)
         self._context.hooks.install()
+        if self._saved is not None:
+            self._context.saved_tensors = self._saved
+            self._saved.begin(recorder)
 
     def remove(self) -> None:
         """Remove everything but the hooks that a backward may still need. It may be called twice."""
@@ -133,7 +141,9 @@ class PyNativeCapture:
                 self._remove_all()
 
     def _remove_all(self) -> None:
-        self._context.recorder = None
+        self._context.recorder = self._context.saved_tensors = None
+        if self._saved is not None:
+            self._saved.remove()
         self._context.hooks.remove()
         self._context.hooks.discard(self._tokens)
         self._tokens = None
@@ -144,6 +154,8 @@ class PyNativeCapture:
         self._uninstall()
         self._gradients.flush()
         self._gradients.release()
+        if self._saved is not None:
+            self._saved.end_step()
         self._parameters.remove()
         self._debug_values.remove()
         self._handles.end_step()

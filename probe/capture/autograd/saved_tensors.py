@@ -1,0 +1,314 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Guards the tensors that a forward keeps for its backward: one that changed in between makes wrong gradients.
+
+MindSpore calls ``pack`` for each tensor that an operation keeps, and ``unpack`` when its backward needs it. The guard
+keeps what MindSpore would keep: the tensor itself, or an alias of an output. An output that kept itself would keep its
+node, which keeps it: it would never be freed. While hooks are there, MindSpore leaves its own checks out. So the guard
+makes them: a training that ends in such an error without the guard ends in it with the guard too.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, cast
+
+from probe.capture.autograd.nodes import LEAF, AutogradNodes
+from probe.capture.autograd.saved_findings import Noted, Place, SavedFindings
+from probe.capture.autograd.writes import Writes, memory_of
+from probe.capture.patches import HookGroup, Patch, around
+from probe.executor import pynative_executor
+from probe.measure.checksums import Checksums
+from probe.pytree import leaves
+from probe.recording.call import Call
+from probe.recording.step_recorder import StepRecorder
+
+
+class Saved:
+    """A tensor that MindSpore keeps for a backward. Only MindSpore holds it.
+
+    Attributes:
+        kept: the tensor, or an alias of an output.
+        version: counts the writes that MindSpore knows.
+        is_leaf: it is a parameter or a constant.
+        noted: the tensor as it was, or None where it is not guarded.
+        name: names it in an error.
+    """
+
+    __slots__ = ("is_leaf", "is_output", "kept", "name", "noted", "version")
+
+    def __init__(self, tensor: Any, is_output: bool) -> None:
+        self.is_leaf, self.is_output, self.version = tensor._is_leaf, is_output, tensor._version
+        self.kept = tensor.data if is_output else tensor
+        self.noted: Noted | None = None
+        self.name = "a saved tensor"
+
+    def refuse_changed(self, writes: Writes) -> None:
+        """Raise as MindSpore does without hooks.
+
+        Args:
+            writes: the calls that have written: an alias of an output does not count them itself.
+
+        Raises:
+            RuntimeError: when the tensor was detached or written in place, as far as MindSpore counts writes.
+        """
+        tensor, current = self.kept, self.version
+        if not self.is_output:
+            if not self.is_leaf and tensor._grad_node is None:
+                raise RuntimeError(
+                    "Trying to use a saved tensor that has been detached in-place, This is not supported, please use "
+                    f"out-of-place detach instead. It is {self.name}."
+                )
+            current = tensor._version
+        elif self.noted is not None:
+            current += writes.count_after(self.noted.number, self.noted.memory)
+        if current != self.version:
+            raise RuntimeError(
+                "One of the Tensor needed for gradient computation has been modified by an inplace operation, which "
+                f"is {self.name}; and its version is {current} , expected version {self.version}"
+            )
+
+
+class _Thread(threading.local):
+    """The state of one thread.
+
+    Attributes:
+        is_armed: the hooks of the guard are on MindSpore's stack of this thread.
+        above: hooks of others that were pushed later.
+        is_inside: the guard works; its own operations keep nothing.
+        call: the innermost API call that runs, with its inputs.
+        own: the first and the last sequence number of the newest nodes in a row that the guard has made.
+    """
+
+    def __init__(self) -> None:
+        self.is_armed = self.is_inside = False
+        self.above: list[tuple[Any, Any]] = []
+        self.call = cast("tuple[Call, tuple[Any, ...], Mapping[str, Any]] | None", None)
+        self.own = (0, -1)
+
+
+class SavedTensors:
+    """Takes a checksum of each tensor that is kept for a backward, and another one when the backward uses it.
+
+    Args:
+        nodes: access to the graph.
+        checksums: takes the checksums.
+        cell: returns the innermost Cell call that runs on this thread, or None.
+        unseen: runs a function; nothing that it calls is recorded.
+
+    Attributes:
+        recorder: records the step; None while nothing is recorded.
+        writes: the calls that have written.
+    """
+
+    def __init__(
+        self, nodes: AutogradNodes, checksums: Checksums, cell: Callable[[], Call | None],
+        unseen: Callable[..., Any],
+    ) -> None:  # fmt: skip
+        self._executor = pynative_executor()
+        kind = type(self._executor)
+        self._push, self._pop = kind.push_saved_tensor_hook, kind.pop_saved_tensor_hook
+        self._is_active = kind.is_saved_tensor_hook_active
+        self._nodes, self._checksums, self._cell, self._unseen = nodes, checksums, cell, unseen
+        self.recorder: StepRecorder | None = None
+        self._tensor: Any = nodes.tensor
+        self.writes = Writes(nodes.tensor)
+        self._findings = SavedFindings(checksums, self.writes)
+        self._thread = _Thread()
+        self._stack = _stack_patches(self, kind)
+        self._had_pipeline = self._is_installed = self._has_main = False
+
+    # -- install and remove -----------------------------------------------------------------------------------------
+
+    def begin(self, recorder: StepRecorder) -> None:
+        """Guard the tensors that are kept from now on."""
+        self.recorder = recorder
+        if not self._is_installed:
+            self._is_installed = True
+            self._had_pipeline = not self._executor.disable_frontend_and_bprop_pipeline()
+            self._stack.install()
+        if _is_main_thread():
+            self._has_main = self._arm() or self._has_main
+
+    def remove(self) -> None:
+        """Guard nothing more. Tensors that are kept stay guarded until the end of the step."""
+        self.recorder = None
+        if not self._is_installed or (self._has_main and not _is_main_thread()):
+            return  # only a thread itself can take the hooks from its stack
+        self._is_installed = self._has_main = False
+        self._stack.remove()
+        above = list(self._thread.above)
+        self._disarm(len(above))
+        for hooks in above:
+            self._push(self._executor, *hooks)
+        if self._had_pipeline and not above:
+            self._executor.enable_frontend_and_bprop_pipeline()
+
+    def end_step(self) -> None:
+        """Tell what is known only now, and forget the step."""
+        self._findings.end_step()
+        self.writes.clear()
+
+    def _arm(self) -> bool:
+        """Put the hooks under all others of this thread; return whether that was done.
+
+        A thread that has some keeps those alone. MindSpore crashes if a thread ends that still has hooks: only the main
+        thread has them between its calls.
+        """
+        thread = self._thread
+        if thread.is_armed or self._is_active(self._executor):
+            return False
+        thread.is_armed, thread.above = True, []
+        self._push(self._executor, self._pack, self._unpack)
+        return True
+
+    def _disarm(self, above: int = 0) -> None:
+        """Take the hooks from this thread's stack, and those above them."""
+        if self._thread.is_armed:
+            for _ in range(above + 1):
+                self._pop(self._executor)
+            self._thread.is_armed, self._thread.above = False, []
+
+    # -- calls --------------------------------------------------------------------------------------------------------
+
+    def around(
+        self, call: Call, original: Callable[..., Any], inputs: tuple[Any, ...], named: Mapping[str, Any]
+    ) -> Callable[..., Any]:
+        """Return the original as a function that notes the call as the owner of the tensors that are kept in it."""
+        thread = self._thread
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            outer, thread.call = thread.call, (call, inputs, named)
+            writing: list[tuple[Any, int]] = []
+            recorder = self.recorder
+            if recorder is not None:
+                with recorder.guard("noting writes", call):
+                    writing = self.writes.begin(call.key, (*inputs, *named.values()))
+            is_armed_now = not thread.is_armed and recorder is not None and self._arm()
+            try:
+                result = original(*args, **kwargs)
+            finally:
+                thread.call = outer
+                if is_armed_now:
+                    self._disarm()
+            if writing and recorder is not None:
+                with recorder.guard("noting writes", call):
+                    self.writes.note(call.forward, writing)
+            return result
+
+        return run
+
+    def note_update(self, name: str, parameters: Iterable[Any]) -> None:
+        """Note that an optimizer has written its parameters."""
+        recorder = self.recorder
+        if recorder is not None:
+            with recorder.guard("noting writes", key=name):
+                self.writes.note(name, parameters)
+
+    # -- pack and unpack --------------------------------------------------------------------------------------------
+
+    def _pack(self, tensor: Any) -> Any:
+        thread, recorder = self._thread, self.recorder
+        if thread.is_inside:
+            return tensor
+        thread.is_inside = True
+        try:
+            is_leaf = tensor._is_leaf or tensor._grad_node is None
+            saved = Saved(tensor, not is_leaf and self._unseen(self._is_output, tensor))
+            if recorder is not None:
+                recorder.synchronize()
+                with recorder.guard("reading a tensor that is kept for the backward"):
+                    self._note(recorder, saved, tensor)
+            return saved
+        finally:
+            thread.is_inside = False
+
+    def _note(self, recorder: StepRecorder, saved: Saved, tensor: Any) -> None:
+        if not tensor._nbytes or (self._checksums.waits and recorder.queue.has_communication_in_flight):
+            return
+        place = self._place(saved, tensor)
+        checksum = self._checksums.take(tensor)
+        if checksum is not None:
+            saved.name = place.text
+            saved.noted = Noted(recorder, checksum, memory_of(tensor), self.writes.last, place)
+
+    def _unpack(self, saved: Any) -> Any:
+        if not isinstance(saved, Saved):
+            return saved
+        noted = saved.noted
+        if noted is not None and not noted.recorder.closed:
+            noted.recorder.synchronize()
+            with noted.recorder.guard("comparing a tensor that was kept for the backward"):
+                self._unseen(self._findings.compare, noted, saved.kept)
+        saved.refuse_changed(self.writes)
+        return saved.kept
+
+    def _is_output(self, tensor: Any) -> bool:
+        """Return whether a tensor is an output of the operation that keeps it: its node is the newest of others."""
+        thread, executor = self._thread, self._executor
+        was_enabled = executor.enable_grad()
+        executor.set_enable_grad(True)
+        try:
+            newest = self._nodes.newest_sequence_nr()
+        finally:
+            executor.set_enable_grad(was_enabled)
+        if newest == LEAF:
+            return True  # an alias is never wrong for long
+        first, last = thread.own
+        thread.own = first, _ = (first if newest == last + 1 else newest), newest
+        return bool(tensor._grad_node._sequence_nr() == first - 1)
+
+    def _place(self, saved: Saved, tensor: Any) -> Place:
+        node, running = tensor._grad_node, self._thread.call
+        name = node.name() if node is not None else ""
+        if running is None:
+            cell = self._cell()
+            call = "" if cell is None else cell.forward
+        else:
+            call = running[0].forward
+            if not saved.is_output:
+                address = tensor._data_ptr()
+                _, inputs, named = running
+                for key, value in (*enumerate(inputs), *named.items()):
+                    for leaf in leaves(value):
+                        if isinstance(leaf, self._tensor) and leaf._data_ptr() == address:
+                            return Place(call, "input", str(key))
+        if saved.is_output:
+            return Place(call, "output", name)
+        return Place(call, "parameter" if saved.is_leaf and name else "tensor", name)
+
+
+def _is_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
+def _stack_patches(guard: SavedTensors, executor: type) -> HookGroup:
+    """Return patches that keep the guard out of the way of other hooks: MindSpore asks whether there are any."""
+    thread = guard._thread
+
+    def push(original: Callable[..., Any], self: Any, pack: Any, unpack: Any) -> Any:
+        result = original(self, pack, unpack)
+        thread.above.append((pack, unpack))
+        return result
+
+    def pop(original: Callable[..., Any], self: Any) -> Any:
+        if thread.above:
+            thread.above.pop()
+        return original(self)
+
+    def is_active(original: Callable[..., Any], self: Any) -> Any:
+        return bool(thread.above) if thread.is_armed else original(self)
+
+    def disable(original: Callable[..., Any], self: Any, *arguments: Any) -> Any:
+        if not thread.above:
+            guard._disarm()
+        return original(self, *arguments)
+
+    wrapped: dict[str, Callable[..., Any]] = {
+        "push_saved_tensor_hook": push,
+        "pop_saved_tensor_hook": pop,
+        "is_saved_tensor_hook_active": is_active,
+        "disable_saved_tensor_hook": disable,
+    }
+    return HookGroup([Patch(executor, name, around(function)) for name, function in wrapped.items()])
