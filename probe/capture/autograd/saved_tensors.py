@@ -24,6 +24,8 @@ from probe.pytree import leaves
 from probe.recording.call import Call
 from probe.recording.step_recorder import StepRecorder
 
+_NOTHING: list[tuple[Any, int]] = []
+
 
 class Saved:
     """A tensor that MindSpore keeps for a backward. Only MindSpore holds it.
@@ -42,7 +44,7 @@ class Saved:
         self.is_leaf, self.is_output, self.version = tensor._is_leaf, is_output, tensor._version
         self.kept = tensor.data if is_output else tensor
         self.noted: Noted | None = None
-        self.name = "a saved tensor"
+        self.name: Place | str = "a saved tensor"
 
     def refuse_changed(self, writes: Writes) -> None:
         """Raise as MindSpore does without hooks.
@@ -77,14 +79,14 @@ class _Thread(threading.local):
         is_armed: the hooks of the guard are on MindSpore's stack of this thread.
         above: hooks of others that were pushed later.
         is_inside: the guard works; its own operations keep nothing.
-        call: the innermost API call that runs, with its inputs.
+        call: the innermost API call that runs, with its inputs, and whether it may write them.
         own: the first and the last sequence number of the newest nodes in a row that the guard has made.
     """
 
     def __init__(self) -> None:
         self.is_armed = self.is_inside = False
         self.above: list[tuple[Any, Any]] = []
-        self.call = cast("tuple[Call, tuple[Any, ...], Mapping[str, Any]] | None", None)
+        self.call = cast("tuple[Call, tuple[Any, ...], Mapping[str, Any], bool] | None", None)
         self.own = (0, -1)
 
 
@@ -179,12 +181,11 @@ class SavedTensors:
         thread = self._thread
 
         def run(*args: Any, **kwargs: Any) -> Any:
-            outer, thread.call = thread.call, (call, inputs, named)
-            writing: list[tuple[Any, int]] = []
-            recorder = self.recorder
+            outer, recorder, writing = thread.call, self.recorder, _NOTHING
             if recorder is not None:
                 with recorder.guard("noting writes", call):
-                    writing = self.writes.begin(call.key, (*inputs, *named.values()))
+                    writing = self.writes.begin(call.key, inputs, named)
+            thread.call = call, inputs, named, bool(writing)
             is_armed_now = not thread.is_armed and recorder is not None and self._arm()
             try:
                 result = original(*args, **kwargs)
@@ -204,7 +205,7 @@ class SavedTensors:
         recorder = self.recorder
         if recorder is not None:
             with recorder.guard("noting writes", key=name):
-                self.writes.note(name, parameters)
+                self.writes.note(name, [(parameter, parameter._version) for parameter in parameters])
 
     # -- pack and unpack --------------------------------------------------------------------------------------------
 
@@ -215,23 +216,22 @@ class SavedTensors:
         thread.is_inside = True
         try:
             is_leaf = tensor._is_leaf or tensor._grad_node is None
-            saved = Saved(tensor, not is_leaf and self._unseen(self._is_output, tensor))
+            place = self._input(tensor)
+            saved = Saved(tensor, not is_leaf and place is None and self._unseen(self._is_output, tensor))
             if recorder is not None:
                 recorder.synchronize()
                 with recorder.guard("reading a tensor that is kept for the backward"):
-                    self._note(recorder, saved, tensor)
+                    self._note(recorder, saved, place or self._other(saved, tensor))
             return saved
         finally:
             thread.is_inside = False
 
-    def _note(self, recorder: StepRecorder, saved: Saved, tensor: Any) -> None:
-        if not tensor._nbytes or (self._checksums.waits and recorder.queue.has_communication_in_flight):
-            return
-        place = self._place(saved, tensor)
-        checksum = self._checksums.take(tensor)
-        if checksum is not None:
-            saved.name = place.text
-            saved.noted = Noted(recorder, checksum, memory_of(tensor), self.writes.last, place)
+    def _note(self, recorder: StepRecorder, saved: Saved, place: Place) -> None:
+        tensor, saved.name = saved.kept, place
+        if tensor._nbytes and not (self._checksums.waits and recorder.queue.has_communication_in_flight):
+            checksum = self._checksums.take(tensor)
+            if checksum is not None:
+                saved.noted = Noted(recorder, checksum, memory_of(tensor), self.writes.last, place)
 
     def _unpack(self, saved: Any) -> Any:
         if not isinstance(saved, Saved):
@@ -259,24 +259,25 @@ class SavedTensors:
         thread.own = first, _ = (first if newest == last + 1 else newest), newest
         return bool(tensor._grad_node._sequence_nr() == first - 1)
 
-    def _place(self, saved: Saved, tensor: Any) -> Place:
-        node, running = tensor._grad_node, self._thread.call
-        name = node.name() if node is not None else ""
+    def _input(self, tensor: Any) -> Place | None:
+        """Return the place of a tensor among the inputs of the call that runs; None where it is none of them."""
+        running = self._thread.call
         if running is None:
-            cell = self._cell()
-            call = "" if cell is None else cell.forward
-        else:
-            call = running[0].forward
-            if not saved.is_output:
-                address = tensor._data_ptr()
-                _, inputs, named = running
-                for key, value in (*enumerate(inputs), *named.items()):
-                    for leaf in leaves(value):
-                        if isinstance(leaf, self._tensor) and leaf._data_ptr() == address:
-                            return Place(call, "input", str(key))
-        if saved.is_output:
-            return Place(call, "output", name)
-        return Place(call, "parameter" if saved.is_leaf and name else "tensor", name)
+            return None
+        call, inputs, named, writes = running
+        address = tensor._data_ptr()
+        for key, value in (*enumerate(inputs), *named.items()):
+            for leaf in (value,) if isinstance(value, self._tensor) else leaves(value):
+                if isinstance(leaf, self._tensor) and leaf._data_ptr() == address:
+                    # a call that writes its input may keep it as its output
+                    return None if writes and leaf._grad_node is not None else Place(call.forward, "input", str(key))
+        return None
+
+    def _other(self, saved: Saved, tensor: Any) -> Place:
+        node, running = tensor._grad_node, self._thread.call
+        call = self._cell() if running is None else running[0]
+        role = "output" if saved.is_output else "parameter" if saved.is_leaf and node is not None else "tensor"
+        return Place("" if call is None else call.forward, role, "" if node is None else node.name())
 
 
 def _is_main_thread() -> bool:

@@ -11,7 +11,7 @@ import re
 import sys
 import threading
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -89,12 +89,14 @@ class Writes:
         """Forget all."""
         self._written.clear()
 
-    def begin(self, key: str, inputs: Iterable[Any]) -> list[tuple[Any, int]]:
+    def begin(self, key: str, inputs: Iterable[Any], named: Mapping[str, Any]) -> list[tuple[Any, int]]:
         """Return the tensors that a call may write, by its name, with MindSpore's counts of their writes."""
-        which = _writes(key)
+        which = _ALL if "out" in named else _writes(key)
         if not which:
             return []
-        tensors: Iterable[Any] = (leaf for value in inputs for leaf in leaves(value) if isinstance(leaf, self._tensor))
+        tensors: Iterable[Any] = (
+            leaf for value in (*inputs, *named.values()) for leaf in leaves(value) if isinstance(leaf, self._tensor)
+        )
         return [(tensor, tensor._version) for tensor in itertools.islice(tensors, which)]
 
     def note(self, name: str, tensors: Iterable[tuple[Any, int]]) -> None:
