@@ -39,8 +39,8 @@ class Memory(NamedTuple):
     end: int
 
     def overlaps(self, other: Memory) -> bool:
-        """Return whether a byte belongs to both."""
-        return self.begin < other.end and other.begin < self.end
+        """Return whether a byte belongs to both. A tensor that is not on the device yet has the address 0."""
+        return self.begin > 0 and self.begin < other.end and other.begin < self.end
 
 
 class Write(NamedTuple):
