@@ -7,8 +7,10 @@ from __future__ import annotations
 import gc
 import json
 import logging
+import resource
 import threading
 import weakref
+from pathlib import Path
 
 import mindspore as ms
 import numpy as np
@@ -497,3 +499,62 @@ def test_on_a_device_the_checksums_are_fetched_at_the_end_of_the_step(debug, way
     assert found, found
     assert all(name in sentence for sentence in found), found
     assert watch(debug, training(lambda t: None), measure="device", overwrite=True)[1] == []
+
+
+@pytest.mark.parametrize("way", ["accumulation", "two optimizers"])
+def test_usual_trainings_have_equal_bits_and_no_finding(debug, way):
+    """Gradients that are added over micro-batches; and two nets that are trained in turn, each through the other."""
+
+    def function():
+        ms.set_seed(1)
+        first, second = nn.Dense(2, 2, weight_init="ones"), nn.Dense(2, 2, weight_init="ones")
+        optimizers = [nn.Momentum(cell.trainable_params(), 0.1, 0.9) for cell in (first, second)]
+        grads = [
+            ms.value_and_grad(lambda x: ops.tanh(second(ops.tanh(first(x)))).sum(), None, cell.trainable_params())
+            for cell in (first, second)
+        ]
+        seen = []
+        if way == "accumulation":
+            added = None
+            for part in range(3):
+                _, found = grads[0](Tensor(TWO * part))
+                added = found if added is None else [one + other for one, other in zip(added, found)]
+            optimizers[0](tuple(added))
+        else:
+            for gradient, optimizer in zip(grads * 2, optimizers * 2):
+                value, found = gradient(Tensor(TWO))
+                optimizer(found)
+                seen.append(value)
+        tensors = [*seen, *first.get_parameters(), *second.get_parameters()]
+        return [tensor.asnumpy().tobytes() for tensor in tensors]
+
+    bare = function()
+    assert watch(debug, function, model=nn.ReLU(), level="mix") == (bare, [])
+
+
+def test_the_memory_of_outputs_without_a_backward_is_free_again(debug):
+    """A forward whose backward never runs keeps nothing: an output that kept itself would live for good."""
+    size = 1 << 20
+    data = Tensor(np.ones(size, np.float32))
+
+    def stops(x):
+        ops.tanh(ops.tanh(x))
+        raise KeyError
+
+    debugger = debug(saved_tensors=True, task="structure", level="mix")
+    debugger.start(nn.ReLU())
+    for number in range(12):
+        with pytest.raises(KeyError):
+            ms.grad(stops)(data)
+        forget_the_graph()
+        if number == 3:
+            before = resident()
+    after = resident()
+    debugger.stop()
+    debugger.step()
+    assert after - before < 4 * 4 * size  # eight steps would have left eight times two outputs
+
+
+def resident():
+    """Return the bytes of memory of this process."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
