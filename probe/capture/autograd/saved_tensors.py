@@ -14,10 +14,10 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
+from probe.capture.autograd.hook_stack import HookStack
 from probe.capture.autograd.nodes import LEAF, AutogradNodes
 from probe.capture.autograd.saved_findings import Noted, Place, SavedFindings
 from probe.capture.autograd.writes import Writes, memory_of
-from probe.capture.patches import HookGroup, Patch, around
 from probe.executor import pynative_executor
 from probe.measure.checksums import Checksums
 from probe.pytree import leaves
@@ -76,16 +76,13 @@ class _Thread(threading.local):
     """The state of one thread.
 
     Attributes:
-        is_armed: the hooks of the guard are on MindSpore's stack of this thread.
-        above: hooks of others that were pushed later.
         is_inside: the guard works; its own operations keep nothing.
         call: the innermost API call that runs, with its inputs, and whether it may write them.
         own: the first and the last sequence number of the newest nodes in a row that the guard has made.
     """
 
     def __init__(self) -> None:
-        self.is_armed = self.is_inside = False
-        self.above: list[tuple[Any, Any]] = []
+        self.is_inside = False
         self.call = cast("tuple[Call, tuple[Any, ...], Mapping[str, Any], bool] | None", None)
         self.own = (0, -1)
 
@@ -109,68 +106,30 @@ class SavedTensors:
         unseen: Callable[..., Any],
     ) -> None:  # fmt: skip
         self._executor = pynative_executor()
-        kind = type(self._executor)
-        self._push, self._pop = kind.push_saved_tensor_hook, kind.pop_saved_tensor_hook
-        self._is_active = kind.is_saved_tensor_hook_active
         self._nodes, self._checksums, self._cell, self._unseen = nodes, checksums, cell, unseen
         self.recorder: StepRecorder | None = None
         self._tensor: Any = nodes.tensor
         self.writes = Writes(nodes.tensor)
         self._findings = SavedFindings(checksums, self.writes)
         self._thread = _Thread()
-        self._stack = _stack_patches(self, kind)
-        self._had_pipeline = self._is_installed = self._has_main = False
+        self._stack = HookStack(self._pack, self._unpack)
 
     # -- install and remove -----------------------------------------------------------------------------------------
 
     def begin(self, recorder: StepRecorder) -> None:
         """Guard the tensors that are kept from now on."""
         self.recorder = recorder
-        if not self._is_installed:
-            self._is_installed = True
-            self._had_pipeline = not self._executor.disable_frontend_and_bprop_pipeline()
-            self._stack.install()
-        if _is_main_thread():
-            self._has_main = self._arm() or self._has_main
+        self._stack.install()
 
     def remove(self) -> None:
         """Guard nothing more. Tensors that are kept stay guarded until the end of the step."""
         self.recorder = None
-        if not self._is_installed or (self._has_main and not _is_main_thread()):
-            return  # only a thread itself can take the hooks from its stack
-        self._is_installed = self._has_main = False
         self._stack.remove()
-        above = list(self._thread.above)
-        self._disarm(len(above))
-        for hooks in above:
-            self._push(self._executor, *hooks)
-        if self._had_pipeline and not above:
-            self._executor.enable_frontend_and_bprop_pipeline()
 
     def end_step(self) -> None:
         """Tell what is known only now, and forget the step."""
         self._findings.end_step()
         self.writes.clear()
-
-    def _arm(self) -> bool:
-        """Put the hooks under all others of this thread; return whether that was done.
-
-        A thread that has some keeps those alone. MindSpore crashes if a thread ends that still has hooks: only the main
-        thread has them between its calls.
-        """
-        thread = self._thread
-        if thread.is_armed or self._is_active(self._executor):
-            return False
-        thread.is_armed, thread.above = True, []
-        self._push(self._executor, self._pack, self._unpack)
-        return True
-
-    def _disarm(self, above: int = 0) -> None:
-        """Take the hooks from this thread's stack, and those above them."""
-        if self._thread.is_armed:
-            for _ in range(above + 1):
-                self._pop(self._executor)
-            self._thread.is_armed, self._thread.above = False, []
 
     # -- calls --------------------------------------------------------------------------------------------------------
 
@@ -186,13 +145,13 @@ class SavedTensors:
                 with recorder.guard("noting writes", call):
                     writing = self.writes.begin(call.key, inputs, named)
             thread.call = call, inputs, named, bool(writing)
-            is_armed_now = not thread.is_armed and recorder is not None and self._arm()
+            is_armed_now = recorder is not None and self._stack.arm()
             try:
                 result = original(*args, **kwargs)
             finally:
                 thread.call = outer
                 if is_armed_now:
-                    self._disarm()
+                    self._stack.disarm()
             if writing and recorder is not None:
                 with recorder.guard("noting writes", call):
                     self.writes.note(call.forward, writing)
@@ -278,38 +237,3 @@ class SavedTensors:
         call = self._cell() if running is None else running[0]
         role = "output" if saved.is_output else "parameter" if saved.is_leaf and node is not None else "tensor"
         return Place("" if call is None else call.forward, role, "" if node is None else node.name())
-
-
-def _is_main_thread() -> bool:
-    return threading.current_thread() is threading.main_thread()
-
-
-def _stack_patches(guard: SavedTensors, executor: type) -> HookGroup:
-    """Return patches that keep the guard out of the way of other hooks: MindSpore asks whether there are any."""
-    thread = guard._thread
-
-    def push(original: Callable[..., Any], self: Any, pack: Any, unpack: Any) -> Any:
-        result = original(self, pack, unpack)
-        thread.above.append((pack, unpack))
-        return result
-
-    def pop(original: Callable[..., Any], self: Any) -> Any:
-        if thread.above:
-            thread.above.pop()
-        return original(self)
-
-    def is_active(original: Callable[..., Any], self: Any) -> Any:
-        return bool(thread.above) if thread.is_armed else original(self)
-
-    def disable(original: Callable[..., Any], self: Any, *arguments: Any) -> Any:
-        if not thread.above:
-            guard._disarm()
-        return original(self, *arguments)
-
-    wrapped: dict[str, Callable[..., Any]] = {
-        "push_saved_tensor_hook": push,
-        "pop_saved_tensor_hook": pop,
-        "is_saved_tensor_hook_active": is_active,
-        "disable_saved_tensor_hook": disable,
-    }
-    return HookGroup([Patch(executor, name, around(function)) for name, function in wrapped.items()])

@@ -13,7 +13,6 @@ from probe.capture.autograd.debug_values import DebugValueHooks
 from probe.capture.autograd.gradient_hooks import GradientHooks
 from probe.capture.autograd.nodes import AutogradNodes
 from probe.capture.autograd.parameter_hooks import ParameterHooks
-from probe.capture.autograd.saved_tensors import SavedTensors
 from probe.capture.patches import HookGroup, Hooks
 from probe.capture.pynative.cells import CellHooks, iter_cells
 from probe.capture.pynative.comm_handles import CommHandleTracker
@@ -67,9 +66,9 @@ class PyNativeCapture:
             self._context.hooks.add(make("operations", lambda: OperationHooks(context), nothing))
         self._custom: dict[tuple[int, str], ListedFunctions] = {}
         self._watched: list[tuple[str, Any]] = []
-        self._saved: SavedTensors | None = None
         if settings.guards_saved_tensors:
-            self._saved = make("saved tensors", lambda: new_saved_tensors(nodes, context.state, settings), None)
+            new_guard = functools.partial(new_saved_tensors, nodes, context.state, settings)
+            context.saved_tensors = make("saved tensors", new_guard, None)
         self._model_hooks = HookGroup([OptimizerHooks(self._context, settings.optimizer)])
         self._context.hooks.add(self._model_hooks)
         self._tokens: TokenRange | None = None
@@ -121,9 +120,8 @@ class PyNativeCapture:
             self._tokens = TokenRange(self._context, model, *token_range)
             self._context.hooks.add(self._tokens)
         self._context.hooks.install()
-        if self._saved is not None:
-            self._context.saved_tensors = self._saved
-            self._saved.begin(recorder)
+        if self._context.saved_tensors is not None:
+            self._context.saved_tensors.begin(recorder)
 
     def remove(self) -> None:
         """Remove everything but the hooks that a backward may still need. It may be called twice."""
@@ -141,9 +139,9 @@ class PyNativeCapture:
                 self._remove_all()
 
     def _remove_all(self) -> None:
-        self._context.recorder = self._context.saved_tensors = None
-        if self._saved is not None:
-            self._saved.remove()
+        self._context.recorder = None
+        if self._context.saved_tensors is not None:
+            self._context.saved_tensors.remove()
         self._context.hooks.remove()
         self._context.hooks.discard(self._tokens)
         self._tokens = None
@@ -154,8 +152,8 @@ class PyNativeCapture:
         self._uninstall()
         self._gradients.flush()
         self._gradients.release()
-        if self._saved is not None:
-            self._saved.end_step()
+        if self._context.saved_tensors is not None:
+            self._context.saved_tensors.end_step()
         self._parameters.remove()
         self._debug_values.remove()
         self._handles.end_step()
