@@ -33,6 +33,18 @@ OTHER_BACKENDS = ("probe.capture.kernel", "probe.session.kernel_session", "probe
 MONITOR = ("probe.monitor",)
 #: so has the snapshot of a run
 SNAPSHOT = ("probe.snapshot",)
+#: the guard of saved tensors
+GUARDS = tuple(
+    f"probe.{name}"
+    for name in (
+        "capture.autograd.hook_stack",
+        "capture.autograd.saved_findings",
+        "capture.autograd.saved_tensors",
+        "capture.autograd.writes",
+        "capture.pynative.saved",
+        "measure.checksums",
+    )
+)
 #: no part of recording either: what calls start, stop and step, and what stands apart
 _BESIDE = (
     "probe.seeding", "probe.doctor", "probe.launch", "probe.private_names", "probe.monitor.msprobe", "probe.replaying",
@@ -87,10 +99,11 @@ def numbers(modules: list[Module], baseline: int = BASELINE) -> list[Number]:
     counts = sorted(((module.code_lines, module.path) for module in recording), reverse=True)
     code = sum(count for count, _ in counts)
     rest = [module for module in recording if not module.name.startswith(_BESIDE)]
-    monitor, snapshot = (
-        sum(module.code_lines for module in rest if module.name.startswith(names)) for names in (MONITOR, SNAPSHOT)
+    monitor, snapshot, guards = (
+        sum(module.code_lines for module in rest if module.name.startswith(names))
+        for names in (MONITOR, SNAPSHOT, GUARDS)
     )
-    records = sum(module.code_lines for module in rest) - monitor - snapshot
+    records = sum(module.code_lines for module in rest) - monitor - snapshot - guards
     largest = [f"{path}: {count} lines of code" for count, path in counts]
     return [
         _attributes(modules),
@@ -104,6 +117,7 @@ def numbers(modules: list[Module], baseline: int = BASELINE) -> list[Number]:
         Number("lines of code that record", records, 6520, largest),
         Number("lines of code that monitor", monitor, 830, largest),
         Number("lines of code of the snapshot", snapshot, 266, largest),
+        Number("lines of code of the guards", guards, 460, largest),
         Number(f"without reading/, as a part of {baseline} before", round(code / baseline, 3), math.inf, largest),
     ]
 
