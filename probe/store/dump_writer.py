@@ -5,24 +5,15 @@
 from __future__ import annotations
 
 import errno
-import json
-import logging
-import os
 from typing import Any
 
 from probe.entry import Entry
 from probe.errors import UsageError
-from probe.findings.sentence import Sentence
 from probe.naming import message_of
-from probe.store import file_io, file_names
 from probe.store.arrays import ArrayWriter
 from probe.store.documents import JsonDocuments
 from probe.store.error_log import ErrorLog
-
-_log = logging.getLogger("probe")
-
-#: findings of one step on the log, and in its file
-_MOST_LOGGED, _MOST_FOUND = 10, 1000
+from probe.store.findings_file import FindingsFile
 
 
 class DumpWriter:
@@ -31,7 +22,7 @@ class DumpWriter:
     def __init__(self, documents: JsonDocuments, arrays: ArrayWriter, errors: ErrorLog) -> None:
         self._documents, self._arrays, self.errors = documents, arrays, errors
         self.folder, self.journal = documents.folder, documents.journal
-        self._found = 0
+        self.findings = FindingsFile(self.folder, errors)
 
     @property
     def is_empty(self) -> bool:
@@ -73,18 +64,6 @@ class DumpWriter:
         if not was_exhausted and budget.exhausted_reason:
             self.errors.warn(f"{budget.exhausted_reason}: no more arrays are written; everything else continues")
         return saved
-
-    def finding(self, said: Sentence) -> None:
-        """Tell a finding that is known now: as a line of findings.jsonl, and the first ones on the log."""
-        self._found += 1
-        if self._found <= _MOST_LOGGED:
-            _log.warning("%s", said)
-        elif self._found == _MOST_LOGGED + 1:
-            _log.warning("more findings are in %s", os.path.join(self.folder, file_names.FINDINGS))
-        if self._found <= _MOST_FOUND:
-            line = json.dumps({**said.to_dict(), "sentence": str(said)}, ensure_ascii=False)
-            with self.errors.guard("writing a finding"):
-                file_io.append(os.path.join(file_io.make_dirs(self.folder), file_names.FINDINGS), line + "\n")
 
     def open(self) -> None:
         """Begin the journal: from here on this process alone writes into the folder.

@@ -43,6 +43,7 @@ GUARDS = tuple(
         "capture.autograd.writes",
         "capture.pynative.saved",
         "measure.checksums",
+        "store.findings_file",
     )
 )
 #: no part of recording either: what calls start, stop and step, and what stands apart
@@ -114,10 +115,10 @@ def numbers(modules: list[Module], baseline: int = BASELINE) -> list[Number]:
         _longest("longest module, lines", 400, ((module.lines, module.path) for module in modules)),
         _longest("longest function, lines", 45, _functions(modules)),
         _listed("modules in import cycles", 0, _cyclic(modules)),
-        Number("lines of code that record", records, 6520, largest),
+        Number("lines of code that record", records, 6550, largest),
         Number("lines of code that monitor", monitor, 830, largest),
         Number("lines of code of the snapshot", snapshot, 266, largest),
-        Number("lines of code of the guards", guards, 460, largest),
+        Number("lines of code of the guards", guards, 480, largest),
         Number(f"without reading/, as a part of {baseline} before", round(code / baseline, 3), math.inf, largest),
     ]
 

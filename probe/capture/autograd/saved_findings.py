@@ -99,7 +99,7 @@ class SavedFindings:
             finding = say("guard.saved", which=place.said, cause=cause)
             if was != now and finding not in self._told:
                 self._told.add(finding)
-                recorder.writer.finding(finding)
+                recorder.writer.findings.tell(finding)
 
 
 def _cause(write: Write | None, is_replaced: bool) -> Sentence:
