@@ -10,6 +10,7 @@ from typing import Any
 
 from probe.errors import UsageError
 from probe.reading.commands.arguments import add_language, add_parser
+from probe.reading.commands.findings import show_guards
 
 
 def add_check(commands: Any) -> None:
@@ -37,6 +38,7 @@ def run_check(given: argparse.Namespace) -> int:
     from probe.reading.check.describe import describe, to_dict
     from probe.reading.check.snapshot import read_snapshots
     from probe.reading.check.weights.check import describe_weights, is_checkpoint
+    from probe.reading.dumps.guard_findings import guard_findings
 
     if len(given.paths) > 2:
         raise UsageError("check takes one run or two: probe check [GOLDEN] TARGET")
@@ -47,6 +49,12 @@ def run_check(given: argparse.Namespace) -> int:
     if is_checkpoint(given.paths[0]):
         print(describe_weights(given.paths[0], given.json, given.lang))
         return 0
-    snapshots = read_snapshots(given.paths[0])
-    print(json.dumps(to_dict(snapshots), indent=1) if given.json else describe(snapshots, given.lang))
+    snapshots, guards = read_snapshots(given.paths[0]), guard_findings(given.paths[0])
+    if given.json:
+        described = to_dict(snapshots)
+        described[0]["guards"] = [item.to_dict() for item in guards]
+        print(json.dumps(described, indent=1))
+    else:
+        print(describe(snapshots, given.lang))
+        show_guards(guards, given.lang)
     return 0

@@ -27,6 +27,7 @@ from probe.reading.dumps import text
 
 if TYPE_CHECKING:
     from probe.reading.compare.origins.origin import Origin
+    from probe.reading.dumps.guard_findings import GuardFinding
     from probe.reading.dumps.samples import Samples
     from probe.reading.one_run.nan import Found
     from probe.reading.one_run.rank_checks import Digest
@@ -85,9 +86,9 @@ def show_nan(units: list[Found], as_json: bool, language: str) -> int:
     """Print the calls that make NaN or Inf in all steps and ranks; return the exit status."""
     from probe.reading.one_run.nan import in_order, remarks
 
-    origins = in_order(units)
+    origins, guards = in_order(units), [item for unit in units for item in unit.guards]
     if as_json:
-        print(json.dumps([origin.to_dict() for origin in origins], indent=1))
+        print(json.dumps([item.to_dict() for item in (*origins, *guards)], indent=1))
     elif not origins:
         print(say("nan.none").text(language))
     for place, origin in enumerate(origins[:5] if not as_json else []):
@@ -98,10 +99,19 @@ def show_nan(units: list[Found], as_json: bool, language: str) -> int:
             print(text.safe(f"    {origin.file}:{origin.line}: {origin.source}"))
         if origin.more:
             print(text.safe(f"    {say('nan.road', names=origin.more).text(language)}"))
+    show_guards([] if as_json else guards, language)
     is_unread = _show_errors(units)
     for remark in remarks(units):
         print(f"probe: {text.safe(remark.text(language))}", file=sys.stderr)
-    return 1 if origins else 2 * is_unread
+    return 1 if origins or guards else 2 * is_unread
+
+
+def show_guards(found: Sequence[GuardFinding], language: str) -> None:
+    """Print what guards have told while the training ran."""
+    for item in found[:ROWS]:
+        print(text.safe(item.told.text(language)))
+    if len(found) > ROWS:
+        print(say("guard.more", count=len(found) - ROWS).text(language))
 
 
 def _where(origin: Origin) -> Sentence:

@@ -4,9 +4,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from probe.findings.finding import Finding
@@ -21,32 +21,46 @@ class GuardFinding(Finding):
 
     step: int | None  # None where the folder's name does not say
     rank: Rank  # None where communication was not initialised
-    folder: str  # the folder of the step and rank
     said: Sentence
+    kind: str = "guard"
+
+    @property
+    def told(self) -> Sentence:
+        """The sentence with its step and rank."""
+        if self.step is None:
+            return self.said
+        if self.rank is None:
+            return say("guard.in_step", step=self.step, said=self.said)
+        return say("guard.on_rank", step=self.step, rank=self.rank, said=self.said)
 
 
 def guard_findings(path: str) -> list[GuardFinding]:
     """Return the findings in a folder and below it, in the order of steps and ranks.
 
-    Lines that cannot be read are left out: a killed process may leave half of one.
-
     Args:
         path: a dump_path, or a step or rank folder in it.
     """
-    found = [one for folder, _, files in os.walk(path) if file_names.FINDINGS in files for one in _in_folder(folder)]
+    found = []
+    for folder, _, files in os.walk(path):
+        if file_names.FINDINGS in files:
+            above, name = os.path.split(os.path.abspath(folder))
+            step, rank = file_names.step_of(os.path.basename(above)), file_names.rank_of(name)
+            found += [GuardFinding(step, rank, said) for said in in_folder(folder)]
     return sorted(found, key=lambda one: (one.step or 0, one.rank if isinstance(one.rank, int) else -1))
 
 
-def _in_folder(folder: str) -> Iterator[GuardFinding]:
-    above, name = os.path.split(os.path.abspath(folder))
-    step, rank = file_names.step_of(os.path.basename(above)), file_names.rank_of(name)
-    with open(os.path.join(folder, file_names.FINDINGS), encoding="utf-8", errors="replace") as file:
+def in_folder(folder: str) -> tuple[Sentence, ...]:
+    """Return the findings in the folder of one step and rank.
+
+    Lines that cannot be read are left out: a killed process may leave half of one.
+    """
+    found: list[Sentence] = []
+    path = os.path.join(folder, file_names.FINDINGS)
+    with contextlib.suppress(OSError), open(path, encoding="utf-8", errors="replace") as file:
         for line in file:
-            try:
-                said = _sentence(line)
-            except (ValueError, KeyError, TypeError, IndexError):
-                continue
-            yield GuardFinding(step, rank, folder, said)
+            with contextlib.suppress(ValueError, KeyError, TypeError, IndexError):
+                found.append(_sentence(line))
+    return tuple(found)
 
 
 def _sentence(line: str) -> Sentence:

@@ -18,6 +18,7 @@ from probe.reading.dumps.entry_name import API, BACKWARD, GRADIENT
 from probe.reading.dumps.flow import Flow
 from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.frames import user_frame
+from probe.reading.dumps.guard_findings import GuardFinding, in_folder
 from probe.reading.dumps.run import Run
 from probe.reading.dumps.values import Record, has_nan, has_nonfinite, is_tensor, leaves, plain, real
 from probe.reading.dumps.work import HERE, Workers, run_units
@@ -40,6 +41,12 @@ class Found(NamedTuple):
     origins: list[Origin]  # calls that make NaN or Inf, in order
     near: list[Sentence]  # tensors close to the largest number of their dtype
     error: str = ""  # the reason why the dump could not be read
+    told: tuple[Sentence, ...] = ()  # what guards have told while the training ran
+
+    @property
+    def guards(self) -> list[GuardFinding]:
+        """The findings of guards."""
+        return [GuardFinding(self.step, self.rank, said) for said in self.told]
 
 
 def first_nan(run: Run, jobs: int = 1, scheduler: str = "") -> Origin | None:
@@ -94,7 +101,7 @@ def look_at(folder: DumpFolder) -> Found:
         with paused_gc():
             return look_into(dump)
     except UsageError as error:
-        return Found(folder.step, folder.rank, [], [], str(error))
+        return Found(folder.step, folder.rank, [], [], str(error), in_folder(folder.path))
     finally:
         dump.release()
 
@@ -102,7 +109,8 @@ def look_at(folder: DumpFolder) -> Found:
 def look_into(dump: Dump) -> Found:
     """Return the calls that make NaN or Inf in a dump; raise UsageError when it cannot be read."""
     finder = Finder(dump)
-    return Found(dump.step, dump.rank, list(finder.origins())[:20], finder.near)
+    told = in_folder(dump.path)
+    return Found(dump.step, dump.rank, list(finder.origins())[:20], finder.near, told=told)
 
 
 class Finder:

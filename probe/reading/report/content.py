@@ -85,7 +85,9 @@ class ContentMaker:
             "comparable": result.is_comparable if result else True,
             "chinese": self._chinese,
         }  # fmt: skip
-        return Content(description, merged, result.status if result else int(bool(origins)))
+        return Content(
+            description, merged, result.status if result else int(bool(origins) or any(map(Part.guards, self._parts)))
+        )
 
     def _clean(self, text: str) -> str:
         return without_paths(text, self._paths)
@@ -189,6 +191,7 @@ class ContentMaker:
         found: dict[Sentence | str, None] = dict.fromkeys(
             say("report.only_in", side=side, name=label) for side, label in sides
         )
+        found.update(dict.fromkeys(item.told for part in self._parts for item in part.guards()))
         for part in self._parts:
             if part.summary:
                 found.update(dict.fromkeys(say("compare.runs_differ", difference=line) for line in part.summary.header))

@@ -11,6 +11,7 @@ from typing import Any, Union
 from probe.findings.sentence import Sentence
 from probe.reading.compare.origins.origin import Origin
 from probe.reading.compare.origins.unit_summary import UnitSummary
+from probe.reading.dumps.guard_findings import GuardFinding
 from probe.reading.one_run.nan import Found
 from probe.reading.one_run.rank_checks import Digest
 from probe.reading.report.columns import Texts, single
@@ -81,6 +82,10 @@ class Part:
     def error(self) -> str:
         """Why the dump could not be read, or ""."""
         return (self.summary.error if self.summary else "") or (self.found.error if self.found else "")
+
+    def guards(self) -> list[GuardFinding]:
+        """Return what guards have told while the training ran."""
+        return self.found.guards if self.found else []
 
     def origins(self) -> list[Origin]:
         """Return the calls that make NaN or Inf."""

@@ -10,6 +10,7 @@ from probe.errors import UsageError
 from probe.reading.dumps.document import paused_gc
 from probe.reading.dumps.dump import Call, Dump
 from probe.reading.dumps.folders import DumpFolder
+from probe.reading.dumps.guard_findings import in_folder
 from probe.reading.dumps.text import safe
 from probe.reading.dumps.values import Record, has_nonfinite, is_tensor, leaves, real
 from probe.reading.one_run.nan import LARGEST, NEAR, Found, look_into
@@ -44,7 +45,7 @@ def run_part(folder: DumpFolder) -> Part:
             part.series.updates = {"b": update_numbers(dump)}
             part.digest = digest_of(dump)
     except (UsageError, RecursionError) as error:
-        part.found = Found(folder.step, folder.rank, [], [], str(error) or "nested too deeply")
+        part.found = Found(folder.step, folder.rank, [], [], str(error) or "nested too deeply", in_folder(folder.path))
     finally:
         dump.release()
     return part

@@ -6,8 +6,13 @@ from __future__ import annotations
 
 import json
 
+import mindspore as ms
+from mindspore import Parameter
+
+from probe.__main__ import main
 from probe.findings.sentence import NOTHING, say
 from probe.reading.dumps.guard_findings import guard_findings
+from probe.reading.report.report import make_content
 
 
 def finding(name="0"):
@@ -43,7 +48,7 @@ def test_a_finding_has_both_languages(tmp_path):
         "the input 0 that Functional.matmul.0.forward keeps for its backward changed between forward and backward: "
         "written by Functional.assign.0.forward (train.py:31)"
     )
-    assert "正向与反向之间" in found.said.text("zh")
+    assert "前向与反向之间" in found.said.text("zh")
     assert found.rank is None
     assert found.to_dict()["key"] == "guard.saved"
 
@@ -57,3 +62,37 @@ def test_damaged_and_unknown_lines_do_no_harm(tmp_path):
 
 def test_a_folder_without_findings_has_none(tmp_path):
     assert guard_findings(str(tmp_path)) == []
+
+
+def recorded(debug):
+    """Record a weight that is written before the backward, and return the folder and the sentence."""
+    weight = Parameter(ms.ops.ones((2, 2)), name="w")
+
+    def function(x):
+        y = ms.ops.matmul(x, weight)
+        ms.ops.assign(weight, ms.ops.ones((2, 2)) * 3)
+        return y.sum()
+
+    debug.record(lambda: ms.grad(function)(ms.ops.ones((2, 2))), level="L1", saved_tensors=True)
+    return str(debug.dump_path)
+
+
+def test_nan_check_and_report_tell_the_findings(debug, capsys):
+    folder = recorded(debug)
+    (found,) = guard_findings(folder)
+    assert main(["nan", folder]) == 1
+    assert f"step 0: {found.sentence}" in capsys.readouterr().out
+    assert main(["nan", folder, "--lang", "zh", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)[-1]["sentence"] == found.sentence
+    assert main(["check", folder, "--lang", "zh"]) == 0
+    assert found.said.text("zh") in capsys.readouterr().out
+    content = make_content(folder)
+    assert f"step 0: {found.sentence}" in content.description["remarks"]
+    assert content.status == 1
+
+
+def test_summaries_of_machines_keep_the_findings(debug, capsys, tmp_path):
+    folder, path = recorded(debug), str(tmp_path / "one.jsonl")
+    assert main(["nan", folder, "--only-summaries", "--output", path]) == 0
+    assert main(["merge", path]) == 1
+    assert "keeps for its backward changed" in capsys.readouterr().out
