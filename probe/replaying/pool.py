@@ -10,7 +10,7 @@ from typing import Any, Union
 
 from probe.findings.sentence import Sentence, say
 from probe.process.isolated import EndedError, Isolated, cores
-from probe.replaying.described import CallDescription, Made, ReplayResult, not_replayed
+from probe.replaying.described import CallDescription, Made, Program, ReplayResult, not_replayed
 from probe.replaying.judging import Judged
 
 #: the seconds in which a process has to have imported MindSpore
@@ -31,7 +31,7 @@ class Pool:
         self._idle: list[tuple[Isolated, int]] = []
         self._failure: ReplayResult | None = None
 
-    def run(self, calls: Sequence[CallDescription]) -> Iterator[tuple[int, Answer]]:
+    def run(self, calls: Sequence[CallDescription | Program]) -> Iterator[tuple[int, Answer]]:
         """Yield the number of a call and its result, in the order in which they end."""
         jobs = max(1, min(self._jobs, len(calls)))
         threads = ThreadPoolExecutor(jobs)
@@ -45,7 +45,7 @@ class Pool:
             for process, _ in self._idle:
                 process.close()
 
-    def _answer(self, call: CallDescription, share: str) -> Answer:
+    def _answer(self, call: CallDescription | Program, share: str) -> Answer:
         """Return the answer of a process, or why there is none."""
         if self._failure:
             return self._failure
@@ -80,9 +80,9 @@ def _reason(error: Exception, limit: float) -> Sentence:
     return say("replay.signal", signal=signal) if signal else say("replay.status", status=error.status)
 
 
-def _plain(call: CallDescription) -> dict[str, Any]:
+def _plain(call: CallDescription | Program) -> dict[str, Any]:
     """Return a description as JSON has it; without the parts that it has not."""
-    here = {"here": call.here._asdict()} if call.here else {}
+    here = {"here": call.here._asdict()} if isinstance(call, CallDescription) and call.here else {}
     return {**{name: value for name, value in call._asdict().items() if value is not None}, **here}
 
 

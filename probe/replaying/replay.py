@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,13 +19,15 @@ from probe.reading.dumps.dump import Call, Dump
 from probe.reading.dumps.query import folders
 from probe.reading.dumps.run import open
 from probe.reading.dumps.text import safe
-from probe.replaying.described import CallDescription, CannotReplayError, Made, ReplayResult, not_replayed
+from probe.replaying.described import CallDescription, CannotReplayError, Made, Program, ReplayResult, not_replayed
 from probe.replaying.describing import describe
-from probe.replaying.judging import NOT_REPLAYED, OK, WORSE, WRONG, Judged
+from probe.replaying.judging import KINK, LABEL, NOT_REPLAYED, OK, WORSE, WRONG, Judged
 from probe.replaying.pool import Answer, Pool
+from probe.replaying.programs import program_of
 
 #: the seconds that a call may take
 LIMIT = 60.0
+_SAID_OF_GRADIENT = {OK: "replay.gradient_ok", WRONG: "replay.wrong"}
 _SAID = {OK: "replay.as_expected", WORSE: "replay.worse", WRONG: "replay.wrong"}
 #: how golden outputs were made, where it is told
 _GOLDEN = {
@@ -64,7 +66,7 @@ class Replayed:
     @property
     def worst(self) -> Judged | None:
         """The output with the worst verdict, and among those the one that is furthest off."""
-        order = (OK, WORSE, WRONG)
+        order = (KINK, OK, WORSE, WRONG)
         return max(self.outputs, key=lambda item: (order.index(item.verdict), item.roundings), default=None)
 
     def to_dict(self) -> dict[str, Any]:
@@ -76,6 +78,12 @@ class Replayed:
     def sentence(self) -> Sentence:
         """The sentence about it."""
         worst = self.worst
+        if worst is not None and self.golden == LABEL:
+            facts = {"name": self.name, "place": worst.place, "off": worst.off, "allowed": worst.here}
+            if self.verdict == KINK:
+                return say("replay.kink", **facts)
+            remarks = say("replay.remarks", remarks=worst.said) if worst.said else NOTHING
+            return say("replay.gradient", **facts, verdict=say(_SAID_OF_GRADIENT[self.verdict]), remarks=remarks)
         if worst is None:
             return say("replay.refused", name=self.name, reason=self.said)
         is_told = worst.element and worst.verdict != OK
@@ -122,7 +130,7 @@ class Replays(Sequence[Replayed]):
     def counts(self) -> dict[str, int]:
         """Verdict -> how many calls have it."""
         counted = Counter(call.verdict for call in self._calls)
-        return {verdict: counted[verdict] for verdict in (OK, WORSE, WRONG, NOT_REPLAYED)}
+        return {verdict: counted[verdict] for verdict in (OK, WORSE, WRONG, NOT_REPLAYED, KINK)}
 
     @property
     def status(self) -> int:
@@ -133,8 +141,9 @@ class Replays(Sequence[Replayed]):
 
     def text(self, language: str) -> str:
         """Return a line for each call, and how many have each verdict, in a language: "en" or "zh"."""
-        counts = dict(zip(("ok", "worse", "wrong", "refused"), self.counts.values()))
-        sentences = [*(call.sentence for call in self._calls), say("replay.summary", **counts)]
+        counts = dict(zip(("ok", "worse", "wrong", "refused", "kinks"), self.counts.values()))
+        key = "replay.gradients" if any(call.golden == LABEL for call in self._calls) else "replay.summary"
+        sentences = [*(call.sentence for call in self._calls), say(key, **counts)]
         return "\n".join(safe(sentence.text(language)) for sentence in sentences)
 
     def __str__(self) -> str:
@@ -153,6 +162,7 @@ def replay(
     step: str = "",
     rank: str = "",
     limit: float = LIMIT,
+    gradients: bool = False,
 ) -> Replays:
     """Make recorded calls again in float64, and judge their recorded outputs. The dump needs arrays: task "tensor".
 
@@ -166,6 +176,8 @@ def replay(
         step: only these steps, as "0,4-6".
         rank: only these ranks.
         limit: the seconds that a call may take.
+        gradients: compare recorded gradients with central differences in float64 instead, without MindSpore's own
+            differentiation. It needs no ``dtype`` and no ``device``.
 
     Raises:
         UsageError: when there is no such call, or an argument is wrong.
@@ -176,6 +188,12 @@ def replay(
             print(call)
     """
     chosen, options = list(choose(path, call, step, rank)), {"device": "CPU", "dtype": known_dtype(dtype)}
+    if gradients:
+        chosen = [entry for entry in chosen if entry.direction == entry_name.BACKWARD]
+        programs = [_described(entry, program_of) for entry in chosen]
+        return Replays(
+            [_replayed(*pair) for pair in zip(chosen, _results(programs, Pool(jobs, options, limit), "differencing"))]
+        )
     with tempfile.TemporaryDirectory(prefix="probe-replay-") as folder:
         calls = [_described(entry) for entry in chosen]
         if device:
@@ -186,19 +204,19 @@ def replay(
     return Replays([_replayed(entry, result) for entry, result in zip(chosen, results)])
 
 
-def _results(calls: Sequence[CallDescription | ReplayResult], pool: Pool, label: str) -> list[Any]:
+def _results(calls: Sequence[CallDescription | Program | ReplayResult], pool: Pool, label: str) -> list[Any]:
     found: dict[int, Answer] = {place: call for place, call in enumerate(calls) if isinstance(call, ReplayResult)}
-    left = {place: call for place, call in enumerate(calls) if isinstance(call, CallDescription)}
+    left = {place: call for place, call in enumerate(calls) if not isinstance(call, ReplayResult)}
     if left:
         places, running = list(left), pool.run(list(left.values()))
         found.update((places[number], result) for number, result in progress(running, label, len(left)))
     return [found[place] for place in range(len(calls))]
 
 
-def _described(entry: Call) -> CallDescription | ReplayResult:
-    """Return the description of a call, or the result of one that cannot be made again."""
+def _described(entry: Call, form: Callable[[Call], Any] = describe) -> Any:
+    """Return the description of a call or of its function, or the result of one that cannot be made again."""
     try:
-        return describe(entry)
+        return form(entry)
     except CannotReplayError as error:
         return not_replayed(error.reason)
 

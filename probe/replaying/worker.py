@@ -16,7 +16,7 @@ import numpy as np
 from probe.errors import UsageError
 from probe.findings.sentence import say
 from probe.reading.dumps.load import load_array
-from probe.replaying.described import CallDescription, CannotReplayError, Made, ReplayResult, not_replayed
+from probe.replaying.described import CallDescription, CannotReplayError, Made, Program, ReplayResult, not_replayed
 
 
 def main(task: dict[str, str], requests: Iterator[dict[str, Any]], tell: Callable[[Any], None]) -> None:
@@ -26,8 +26,12 @@ def main(task: dict[str, str], requests: Iterator[dict[str, Any]], tell: Callabl
     gc.freeze()  # the objects of MindSpore: later collections look at those of the calls alone
     tell({})
     for request in requests:
-        here = request.get("here") and Made(**request["here"])
-        answer = replay_call(CallDescription(**{**request, "here": here}), task["dtype"], task.get("folder", ""))
+        if "steps" in request:
+            answer: ReplayResult | Made = check_gradients(Program(**request))
+        else:
+            here = request.get("here") and Made(**request["here"])
+            call = CallDescription(**{**request, "here": here})
+            answer = replay_call(call, task["dtype"], task.get("folder", ""))
         if isinstance(answer, Made):
             tell({"here": answer._asdict()})
         else:
@@ -60,6 +64,19 @@ def replay_call(call: CallDescription, dtype: str = "", folder: str = "") -> Rep
         call = call._replace(args=call.args[: found.inputs])
         evaluation = Evaluation(Maker(found.function, reference_of(call), call, load, dtype))
         return evaluation.here(functools.partial(save, folder)) if folder else evaluation.judge()
+    except CannotReplayError as error:
+        return not_replayed(error.reason)
+    except UsageError as error:
+        return not_replayed(say("replay.unreadable", error=" ".join(str(error).split())[:300]))
+
+
+def check_gradients(program: Program) -> ReplayResult:
+    """Return the result of the recorded gradients of one function; an error is its reason."""
+    from probe.replaying.differences import check
+
+    *wires, outputs = [[wire and (wire[0], wire[1]) for wire in step] for step in (*program.wires, program.outputs)]
+    try:
+        return check(program._replace(wires=wires, outputs=outputs), load)
     except CannotReplayError as error:
         return not_replayed(error.reason)
     except UsageError as error:
