@@ -14,12 +14,14 @@ from probe.replaying.calling import Array, Replayer, tensors_in
 from probe.replaying.described import CallDescription, CannotReplayError, Program, ReplayResult
 from probe.replaying.functions import find
 from probe.replaying.judging import FORMATS, KINK, LABEL, OK, WRONG, Judged
-from probe.replaying.making import RAISED, double, is_double
+from probe.replaying.making import RAISED, double
 from probe.replaying.references import reference_of
 
 #: the steps that are tried, over the size of the input, the first one first
 _STEPS = tuple(0.01 / 8**place for place in range(1, 9))
 _EPS = 2.0**-52
+#: a function that is rougher is tried in elementary operations, or is one in float32
+_ROUGH, _SINGLE = 1e-12, 1e-8
 #: whole directions for each input; smaller ones where the function has kinks: an element may be clear of them
 _WHOLE, _PARTS = 3, 10
 #: a composed function may be so far from the recorded outputs, in parts of the greatest element, or in roundings
@@ -68,7 +70,7 @@ class _Function:
             (FORMATS[leaf["dtype"]][0] for leaf in self._leaves() if leaf and leaf.get("dtype") in FORMATS),
             default=FORMATS["Float32"][0],
         )
-        self.size = 0.0
+        self.size, self.eps = 0.0, _EPS
         self._measure(load)
 
     def own_errors(self) -> list[Array]:
@@ -158,23 +160,42 @@ class _Function:
         function, reference = find(call), reference_of(call)
         short = call._replace(args=call.args[: function.inputs])
         self._calls[number] = short
+        found: list[tuple[float, int, Any]] = []
         error: Exception | None = None
         for tried, as_list in ((function.function, False), (function.function, True), (reference, False)):
-            if tried is None:
-                continue
-            try:
-                shaken = [
-                    array * (1 + 1e-9 * _signs(1, array)) if array.dtype.kind == "f" else array for array in arrays
-                ]
-                is_wide = is_double(Replayer(tried, short, shaken, kinds, double, as_list).forward())
-                found = Replayer(tried, short, arrays, kinds, double, as_list).forward()
-            except RAISED as raised:
-                error = error or raised
-                continue
-            if len(found) == len(call.expected) and is_wide:
-                self._known[number] = tried, as_list
-                return found
-        raise CannotReplayError("replay.no_double", name=call.key) from error
+            if tried is not None and (not found or found[-1][0] > _ROUGH):
+                try:
+                    runs = [Replayer(tried, short, moved, kinds, double, as_list).forward() for moved in _moved(arrays)]
+                except RAISED as raised:
+                    error = error or raised
+                    continue
+                if len(runs[0]) == len(call.expected):
+                    found.append((_roughness(runs), len(found), (tried, as_list, runs[0])))
+        rough, _, best = min(found, default=(1.0, 0, None))
+        if best is None or rough > _SINGLE:
+            raise CannotReplayError("replay.no_double", name=call.key) from error
+        self._known[number], self.eps = best[:2], max(self.eps, rough)
+        outputs: list[Any] = best[2]
+        return outputs
+
+
+def _moved(arrays: list[Array]) -> list[list[Array]]:
+    """Return tensors, and four more times after small moves of equal length."""
+    return [
+        [array * (1 + move * _signs(1, array)) if array.dtype.kind == "f" else array for array in arrays]
+        for move in (0.0, 3e-5, 6e-5, 9e-5, 12e-5)
+    ]
+
+
+def _roughness(runs: list[list[Any]]) -> float:
+    """Return the error of a function in parts of its outputs: kernels of float64 may compute in float32 inside."""
+    worst = 0.0
+    for items in zip(*runs):
+        if all(items) and items[0][0].dtype.kind == "f" and items[0][0].size:
+            bend = sum(factor * item[0] for factor, item in zip((1, -4, 6, -4, 1), items))  # of a smooth one 1e-18
+            size = float(np.max(np.abs(np.nan_to_num(items[0][0]))))
+            worst = max(worst, float(np.median(np.abs(np.nan_to_num(bend)))) / 16 / max(size, 1e-300))
+    return worst
 
 
 def _tensors(call: CallDescription) -> list[dict[str, Any]]:
@@ -193,6 +214,7 @@ class _Check:
         program = function.program
         self._function, self._number, self._place = function, number, program.places[number]
         self._x, self._own = function.base[number], own
+        self._whole = _WHOLE if len(program.steps) == 1 else 2
         self._gradient = np.asarray(sum(load(leaf).astype(np.float64) for leaf in program.gradients[number]))
 
     def judged(self) -> Iterator[Judged]:
@@ -201,7 +223,7 @@ class _Check:
             return
         found: list[Judged] = []
         for count, direction in enumerate(self._directions()):
-            if count >= _WHOLE and any(item.verdict != KINK for item in found):
+            if count >= self._whole and any(item.verdict != KINK for item in found):
                 break
             found.append(self._along(direction))
         order = {WRONG: 2, OK: 1, KINK: 0}
@@ -210,9 +232,9 @@ class _Check:
     def _directions(self) -> Iterator[Array]:
         """Yield directions: all elements alike, each by its size, then ever fewer elements."""
         x, random = self._x, np.random.RandomState(self._number)
-        usual = np.abs(x[np.isfinite(x)])
-        size = float(np.sqrt(np.mean(usual**2))) if usual.any() else 1.0
-        for place in range(_WHOLE):
+        alive = np.abs(x[np.isfinite(x) & (x != 0) & (self._gradient != 0)])  # a mask has huge numbers, and no gradient
+        size = float(np.median(alive)) if alive.size else 1.0
+        for place in range(self._whole):
             signs = random.choice([-1.0, 1.0], x.shape) * random.uniform(0.5, 1.0, x.shape)
             yield signs * (np.where(x == 0, size, np.abs(x)) if place == 1 else size)
         for place in range(_PARTS if self._gradient.any() else 0):
@@ -227,13 +249,12 @@ class _Check:
         recorded, spread = float(np.sum(products)), float(np.sqrt(np.sum(products**2)))
         rounding = self._function.rounding
         slope = self._slope(direction, rounding * max(spread, abs(recorded)))
-        change = max(abs(self._central(direction, slope.step, seed) - slope.value) for seed in (11, 12))
-        allowed = (
-            rounding * (4 * spread + 4 * abs(recorded))
-            + 6 * change
-            + 2 * float(np.sqrt(np.sum((self._own * direction) ** 2)))
-        )
+        allowed = rounding * (4 if rounding > 1e-6 else 16) * (spread + abs(recorded))
+        allowed += 2 * float(np.sqrt(np.sum((self._own * direction) ** 2)))
         off, scale = abs(recorded - slope.value), max(abs(recorded), abs(slope.value), spread)
+        if off > allowed:
+            change = [abs(self._central(direction, slope.step, seed) - slope.value) for seed in (11, 12)]
+            allowed += 6 * max(change)
         verdict, said = OK, NOTHING
         if not np.isfinite(off) or off > allowed + 4 * slope.error:
             is_sure = bool(np.isfinite(off)) and slope.error < 0.1 * off and slope.kink < 0.1 * off
@@ -250,13 +271,14 @@ class _Check:
         best, before, kink = Slope(np.nan, np.inf, np.inf, _STEPS[-1]), np.nan, np.inf
         for step in _STEPS:
             up, down = self._value(direction, step), self._value(direction, -step)
-            central, noise = (up - down) / (2 * step), 8 * _EPS * function.size / step
-            error = abs(central - before) / 8 + noise
-            kink = min(kink, abs(up - 2 * middle + down) / step + 4 * noise) if np.isfinite(up - down) else kink
-            if np.isfinite(error) and error < best.error:
-                best = Slope(central, error, kink, step)
+            central, noise = (up - down) / (2 * step), 8 * function.eps * function.size / step
+            error, side = abs(central - before) / 8 + noise, abs(up - 2 * middle + down) / step + 4 * noise
+            if np.isfinite(side):
+                kink = min(kink, side)
+                if np.isfinite(error) and error + 0.02 * side < best.kink:  # a saturated function has a large side
+                    best = Slope(central, error, error + 0.02 * side, step)
             before = central
-            if max(best.error, kink) < 0.1 * wanted:
+            if max(best.error, 0.01 * kink) < 0.1 * wanted:
                 break
         return best._replace(kink=kink)
 

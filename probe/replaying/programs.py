@@ -125,20 +125,24 @@ class _Composer:
 
     def _wire(self, call: Call, place: str, record: Record, before: int) -> Any:
         """Return where a tensor comes from: (entry, number of its output), (-1, number of an input), or None."""
-        found = None if self._is_cell else self._input(call, place, record)
-        if found is not None:
-            return found
+        found = self._input(call, place, record)
         for output, maker, made in reversed(self._made.get(content_key(record), [])):
             is_fit = output[0] < before and made.get("shape") == record.get("shape")
-            if is_fit and self._same(call, place, record, maker, "", made):
+            if is_fit and self._same(call, place, record, maker, "", made) and (found is None or self._keeps(maker)):
                 return output if self._depends(output[0], maker) else None
-        found = self._input(call, place, record)
         if found is None and not is_constant(record) and str(record.get("dtype", "")).startswith(_FLOATS):
             number = self._flow.position[call.name]
             link = next((link for link in self._flow.links[number] if link.place == place), None)
             is_known = link is not None and (link.parameter is not None or 0 <= link.producer < self._first)
             self._outside = self._outside or ("" if is_known else f"{call.name}.{place}")
         return found
+
+    def _keeps(self, maker: Call) -> bool:
+        """Return whether a call that gives the values of an input is inside: as relu of positive numbers."""
+        if self._is_cell:
+            return True
+        keys = {content_key(record) for _, _, record in _inputs(maker)}
+        return bare(maker.parts.key) not in _STOPS and any(content_key(record) in keys for _, record in _outputs(maker))
 
     @property
     def _first(self) -> int:
