@@ -24,6 +24,8 @@ _EPS = 2.0**-52
 _ROUGH, _SINGLE = 1e-12, 1e-8
 #: whole directions for each input; smaller ones where the function has kinks: an element may be clear of them
 _WHOLE, _PARTS = 3, 10
+#: kinks of many elements may cancel in a sum, but hardly to so small a part of the difference
+_SURE = 1e-3
 #: a composed function may be so far from the recorded outputs, in parts of the greatest element, or in roundings
 _FAR, _FAR_ROUNDINGS = 1e-3, 32.0
 Load = Callable[[dict[str, Any]], Array]
@@ -257,7 +259,7 @@ class _Check:
             allowed += 6 * max(change)
         verdict, said = OK, NOTHING
         if not np.isfinite(off) or off > allowed + 4 * slope.error:
-            is_sure = bool(np.isfinite(off)) and slope.error < 0.1 * off and slope.kink < 0.1 * off
+            is_sure = bool(np.isfinite(off)) and slope.error < 0.1 * off and slope.kink < _SURE * off
             verdict = WRONG if is_sure else KINK
             said = _remark(slope, recorded, allowed) if is_sure else NOTHING
         if scale == 0 and self._gradient.any():
