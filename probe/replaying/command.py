@@ -39,6 +39,7 @@ def add_replay(commands: Any) -> None:
         "--gradients", nargs="?", const="", metavar="CALL",
         help="compare gradients with central differences, also those of your own bprop",
     )  # fmt: skip
+    parser.add_argument("--repeat", type=int, default=0, metavar="N", help="make each call N times, and compare bytes")
     add_choice(parser)
     parser.add_argument("--dtype", default="", help="the dtype of the calls here (default: the recorded ones)")
     parser.add_argument("--device", default="", help="the device of the calls here (default: CPU)")
@@ -65,6 +66,8 @@ def run_replay(given: argparse.Namespace) -> int:
         raise UsageError(f"--limit: {given.limit} is not allowed. Allowed: a number of seconds above 0.")
     if is_gradients and (given.script or given.dtype or given.device):
         raise UsageError("--gradients: --script, --dtype and --device are not allowed beside it")
+    if given.repeat and (given.repeat < 2 or given.script or is_gradients):
+        raise UsageError("--repeat: it takes a number from 2, and neither --script nor --gradients beside it")
     if given.script:
         from probe.replaying.script import write_script
 
@@ -76,7 +79,7 @@ def run_replay(given: argparse.Namespace) -> int:
         return 0
     calls = replay(
         given.path, given.call or None, dtype=given.dtype, device=given.device, jobs=max(given.jobs, 0),
-        step=given.step, rank=given.rank, limit=given.limit, gradients=is_gradients,
+        step=given.step, rank=given.rank, limit=given.limit, gradients=is_gradients, repeat=given.repeat,
     )  # fmt: skip
     if given.json == "-":
         json.dump([call.to_dict() for call in calls], sys.stdout, indent=1)

@@ -18,6 +18,9 @@ _START_LIMIT = 300.0
 #: a process makes so many calls: what they leave behind does not grow
 _MOST_CALLS = 1000
 
+#: settings under which calls that differ are made again, in this order -> their form in a training
+SETTINGS = {"deterministic": "mindspore.set_deterministic(True)", "threads": "OMP_NUM_THREADS=1, runtime_num_threads=1"}
+
 #: the verdicts on a call, or its outputs on another device
 Answer = Union[ReplayResult, Made]
 
@@ -36,7 +39,7 @@ class Pool:
         jobs = max(1, min(self._jobs, len(calls)))
         threads = ThreadPoolExecutor(jobs)
         try:
-            share = str(max(1, cores() // jobs))
+            share = str(1 if self._options.get("setting") == "threads" else max(1, cores() // jobs))
             numbers = {threads.submit(self._answer, call, share): number for number, call in enumerate(calls)}
             for done in as_completed(numbers):
                 yield numbers[done], done.result()

@@ -42,6 +42,8 @@ def program_of(call: Call) -> Program:
     if forward is None or not isinstance(forward.entry, dict):
         raise CannotReplayError("replay.no_forward")
     sens, expected, places = gradients(call, forward)
+    if any(leaf and leaf["dtype"].startswith("Complex") for leaf in sens):
+        raise CannotReplayError("replay.complex_gradient")
     if call.kind == CELL or is_own_backward(call):
         return _Composer(forward).program(sens, expected, places)
     refuse_kind(call)

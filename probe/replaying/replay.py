@@ -21,8 +21,8 @@ from probe.reading.dumps.run import open
 from probe.reading.dumps.text import safe
 from probe.replaying.described import CallDescription, CannotReplayError, Made, Program, ReplayResult, not_replayed
 from probe.replaying.describing import describe
-from probe.replaying.judging import KINK, LABEL, NOT_REPLAYED, OK, WORSE, WRONG, Judged
-from probe.replaying.pool import Answer, Pool
+from probe.replaying.judging import DIFFERS, EQUAL, KINK, LABEL, NOT_REPLAYED, OK, WORSE, WRONG, Judged
+from probe.replaying.pool import SETTINGS, Answer, Pool
 from probe.replaying.programs import program_of
 
 #: the seconds that a call may take
@@ -66,7 +66,7 @@ class Replayed:
     @property
     def worst(self) -> Judged | None:
         """The output with the worst verdict, and among those the one that is furthest off."""
-        order = (KINK, OK, WORSE, WRONG)
+        order = (KINK, OK, WORSE, WRONG, DIFFERS)
         return max(self.outputs, key=lambda item: (order.index(item.verdict), item.roundings), default=None)
 
     def to_dict(self) -> dict[str, Any]:
@@ -78,6 +78,14 @@ class Replayed:
     def sentence(self) -> Sentence:
         """The sentence about it."""
         worst = self.worst
+        if self.verdict == EQUAL:
+            return say("replay.equal", name=self.name)
+        if worst is not None and self.verdict == DIFFERS:
+            remarks = say("replay.remarks", remarks=self.said) if self.said else NOTHING
+            return say(
+                "replay.differs", name=self.name, place=worst.place, count=int(worst.roundings), off=worst.off,
+                repeats=int(worst.roundings_here), element=str(worst.element), remarks=remarks,
+            )  # fmt: skip
         if worst is not None and self.golden == LABEL:
             facts = {"name": self.name, "place": worst.place, "off": worst.off, "allowed": worst.here}
             if self.verdict == KINK:
@@ -124,25 +132,26 @@ class Replays(Sequence[Replayed]):
     @property
     def found(self) -> list[Replayed]:
         """The calls that are wrong, or worse than expected."""
-        return [call for call in self._calls if call.verdict in (WRONG, WORSE)]
+        return [call for call in self._calls if call.verdict in (WRONG, WORSE, DIFFERS)]
 
     @property
     def counts(self) -> dict[str, int]:
         """Verdict -> how many calls have it."""
         counted = Counter(call.verdict for call in self._calls)
-        return {verdict: counted[verdict] for verdict in (OK, WORSE, WRONG, NOT_REPLAYED, KINK)}
+        return {verdict: counted[verdict] for verdict in (OK, WORSE, WRONG, NOT_REPLAYED, KINK, EQUAL, DIFFERS)}
 
     @property
     def status(self) -> int:
         """The exit status: 0 all fine, 1 something found, 2 nothing could be replayed."""
         if self.found:
             return 1
-        return 0 if self.counts[OK] else 2
+        return 0 if self.counts[OK] + self.counts[EQUAL] else 2
 
     def text(self, language: str) -> str:
         """Return a line for each call, and how many have each verdict, in a language: "en" or "zh"."""
-        counts = dict(zip(("ok", "worse", "wrong", "refused", "kinks"), self.counts.values()))
+        counts = dict(zip(("ok", "worse", "wrong", "refused", "kinks", "equal", "differ"), self.counts.values()))
         key = "replay.gradients" if any(call.golden == LABEL for call in self._calls) else "replay.summary"
+        key = "replay.repeats" if counts["equal"] or counts["differ"] else key
         sentences = [*(call.sentence for call in self._calls), say(key, **counts)]
         return "\n".join(safe(sentence.text(language)) for sentence in sentences)
 
@@ -163,6 +172,7 @@ def replay(
     rank: str = "",
     limit: float = LIMIT,
     gradients: bool = False,
+    repeat: int = 0,
 ) -> Replays:
     """Make recorded calls again in float64, and judge their recorded outputs. The dump needs arrays: task "tensor".
 
@@ -178,6 +188,7 @@ def replay(
         limit: the seconds that a call may take.
         gradients: compare recorded gradients with central differences in float64 instead, without MindSpore's own
             differentiation. It needs no ``dtype`` and no ``device``.
+        repeat: make each call so many times instead, and compare the bytes of its outputs.
 
     Raises:
         UsageError: when there is no such call, or an argument is wrong.
@@ -194,6 +205,8 @@ def replay(
         return Replays(
             [_replayed(*pair) for pair in zip(chosen, _results(programs, Pool(jobs, options, limit), "differencing"))]
         )
+    if repeat:
+        return _repeated(chosen, {**options, "device": device or "CPU", "repeat": str(repeat)}, jobs, limit)
     with tempfile.TemporaryDirectory(prefix="probe-replay-") as folder:
         calls = [_described(entry) for entry in chosen]
         if device:
@@ -202,6 +215,19 @@ def replay(
             calls = [_given(call, answer) for call, answer in zip(calls, made)]
         results = _results(calls, Pool(jobs, options, limit), "replaying")
     return Replays([_replayed(entry, result) for entry, result in zip(chosen, results)])
+
+
+def _repeated(chosen: Sequence[Call], options: dict[str, str], jobs: int, limit: float) -> Replays:
+    """Make each call several times; those that differ once more under settings that may make them equal."""
+    calls = [_described(entry) for entry in chosen]
+    results = _results(calls, Pool(jobs, options, limit), "repeating")
+    for setting, form in SETTINGS.items():
+        left = [place for place, result in enumerate(results) if result.verdict == DIFFERS and not result.reason]
+        again = _results([calls[place] for place in left], Pool(1, {**options, "setting": setting}, limit), setting)
+        for place, result in zip(left, again):
+            if result.verdict == EQUAL:
+                results[place] = results[place]._replace(reason=say("replay.helps", setting=form))
+    return Replays([_replayed(*pair) for pair in zip(chosen, results)])
 
 
 def _results(calls: Sequence[CallDescription | Program | ReplayResult], pool: Pool, label: str) -> list[Any]:
