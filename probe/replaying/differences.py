@@ -21,7 +21,7 @@ from probe.replaying.references import reference_of
 _STEPS = tuple(0.01 / 8**place for place in range(1, 9))
 _EPS = 2.0**-52
 #: a function that is rougher is tried in elementary operations, or is one in float32
-_ROUGH, _SINGLE = 1e-12, 1e-8
+_ROUGH, _SINGLE = 1e-12, 1e-10
 #: whole directions for each input; smaller ones where the function has kinks: an element may be clear of them
 _WHOLE, _PARTS = 3, 10
 #: kinks of many elements may cancel in a sum, but hardly to so small a part of the difference
@@ -193,10 +193,17 @@ def _roughness(runs: list[list[Any]]) -> float:
     """Return the error of a function in parts of its outputs: kernels of float64 may compute in float32 inside."""
     worst = 0.0
     for items in zip(*runs):
-        if all(items) and items[0][0].dtype.kind == "f" and items[0][0].size:
-            bend = sum(factor * item[0] for factor, item in zip((1, -4, 6, -4, 1), items))  # of a smooth one 1e-18
-            size = float(np.max(np.abs(np.nan_to_num(items[0][0]))))
-            worst = max(worst, float(np.median(np.abs(np.nan_to_num(bend)))) / 16 / max(size, 1e-300))
+        if not all(items) or items[0][0].dtype.kind != "f" or not items[0][0].size:
+            continue
+        if items[0][1] != "Float64":
+            return 1.0  # a cast
+        arrays = [item[0] for item in items]
+        moved = arrays[1][arrays[1] != arrays[0]]
+        if moved.size and np.all(moved == moved.astype(np.float32)):
+            return 1.0
+        bend = sum(factor * array for factor, array in zip((1, -4, 6, -4, 1), arrays))  # of a smooth function 1e-18
+        size = float(np.max(np.abs(np.nan_to_num(arrays[0]))))
+        worst = max(worst, float(np.median(np.abs(np.nan_to_num(bend)))) / 16 / max(size, 1e-300))
     return worst
 
 
