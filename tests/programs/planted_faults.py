@@ -131,7 +131,7 @@ FAULTS = tuple(Fault(*row) for row in (
      "most = float(gap.max(initial=0.0))", "reading/compare/judging"),
     ("reading/compare/judging/judge.py", "of_dtype(dtype_b), min(floor))",
      "of_dtype(dtype_b), max(floor))", "reading/compare/judging"),
-    ("reading/compare/judging/judged_pairs.py", "side = int(rows[0] > rows[1])",
+    ("reading/compare/judging/apart.py", "side = int(rows[0] > rows[1])",
      "side = int(rows[0] < rows[1])", "reading/compare/judging"),
     ("reading/compare/judging/shard_arrays.py", "range(2, min(lengths) + 1)",
      "range(2, min(lengths))", "reading/compare/judging"),

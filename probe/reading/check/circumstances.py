@@ -189,8 +189,11 @@ def _machine(snapshot: RunSnapshot) -> dict[str, Any]:
 def _command(snapshot: RunSnapshot) -> list[str]:
     words = snapshot.run.get("command")
     words = [str(word) for word in words] if isinstance(words, list) else []
-    texts = Texts(snapshot.run)
-    return [os.path.basename(word) if place == 0 else texts.plain(word) for place, word in enumerate(words)]
+    texts, dump = Texts(snapshot.run), os.path.basename(str(snapshot.run.get("dump_path") or "").rstrip("/"))
+    return [
+        os.path.basename(word) if place == 0 else "{dump_path}" if word == dump else texts.plain(word)
+        for place, word in enumerate(words)
+    ]
 
 
 def _words(a: list[str], b: list[str]) -> Sentence:

@@ -4,15 +4,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from probe.errors import UsageError
 from probe.reading.dumps.dump import Dump
-from probe.reading.dumps.entry_name import parse
+from probe.reading.dumps.entry_name import GRADIENT, parse
 from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.updates import is_update, series as series_of
-from probe.reading.dumps.values import NUMBERS, Record, element_count, real
+from probe.reading.dumps.values import NUMBERS, Record, element_count, real, tensors
 from probe.reading.dumps.work import HERE, Workers, run_units
 from probe.series.looks import Point
 from probe.series.rules import Points, Trend
@@ -42,10 +43,11 @@ def read_samples(folder: DumpFolder, like: str, key: str) -> Samples:
     points: dict[str, Point] = {}
     dump = Dump(folder)
     try:
+        gradients = _in_step(dump)
         for name, record in dump.tensors() if folder.step is not None else ():
             value = real(record.get(key)) if like in name else None
             if value is not None:
-                shown = _without_states(dump, name)
+                shown = _without_states(dump, gradients.get(name) or name)
                 values[shown], points[shown] = value, point(record)
         if folder.step is not None and key == "Norm":
             values.update(_of_updates(dump, like))
@@ -69,6 +71,20 @@ def point(record: Record) -> Point:
         max(abs(high), abs(low)) / largest if largest else 0.0,
         high,
     )
+
+
+def _in_step(dump: Dump) -> dict[str, str]:
+    """Return the gradients of parameters by the order within their step: msprobe's numbers go on over the steps."""
+    found: dict[str, str] = {}
+    counts: Counter[str] = Counter()
+    for name, entry in dump.data.items():
+        parts = parse(name)
+        if parts.kind == GRADIENT and name.endswith(f".{parts.number}"):
+            own = f"{parts.key}.{GRADIENT}.{counts[parts.key]}"
+            counts[parts.key] += 1
+            if own != name:
+                found.update({f"{name}{place}": f"{own}{place}" for place, _ in tensors("", entry)})
+    return found
 
 
 def _without_states(dump: Dump, name: str) -> str:

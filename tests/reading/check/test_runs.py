@@ -257,6 +257,16 @@ def test_the_same_run_elsewhere_agrees(tmp_path, capsys):
     assert "the same experiment: 13 parameters, the batches of 6 steps" in capsys.readouterr().out
 
 
+def test_an_argument_that_is_the_name_of_the_folder_is_no_difference(tmp_path):
+    def of(name, argument):
+        experiment = Experiment(tmp_path / name)
+        experiment.run.update(dump_path=f"/data/runs/{name}", command=["train.py", argument, "--lr", "0.01"])
+        return experiment.write()
+
+    assert probe.check(of("golden", "golden"), of("mine", "mine")).ok
+    assert any("command" in line for line in probe.check(of("golden", "golden"), of("mine", "sgd")).lines())
+
+
 def test_the_structure_comes_first_where_it_explains_the_values(tmp_path):
     def change(it):
         other_checkpoint(it)

@@ -212,3 +212,93 @@ def test_a_gradient_that_differs_is_named_whatever_its_number(tmp_path):
         write(tmp_path / side / "step2" / "rank0", module("Cell.fc.Dense", weight, number))
     first = probe.compare(tmp_path / "a", tmp_path / "b").first
     assert (first.kind, first.name) == ("gradient", "Cell.fc.Dense.parameters_grad.7")
+
+
+class Tied(nn.Cell):
+    def __init__(self, bad):
+        super().__init__()
+        self.fc = nn.Dense(4, 4)
+        self.head = ms.Parameter(self.fc.weight.value().copy(), name="head") if bad else self.fc.weight
+
+    def construct(self, x):
+        return ops.matmul(self.fc(x), self.head)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_own_copy_of_a_shared_parameter_is_named_where_it_is_used(both, mode):
+    def run(bad, debugger):
+        net = Tied(bad)
+        optimizer = nn.Adam(net.trainable_params(), 0.01)
+        gradient = ms.value_and_grad(lambda x: (net(x) ** 2).mean(), None, optimizer.parameters)
+        for step in range(2):
+            x = ms.Tensor(np.random.default_rng(step).normal(size=(8, 4)).astype(np.float32))
+            debugger.start(net)
+            optimizer(gradient(x)[1])
+            debugger.stop()
+            debugger.step()
+
+    first = both(run, mode).first
+    assert (first.kind, first.name, first.place) == ("parameter", "Functional.matmul.0.forward", "input.1")
+    assert first.sentence == (
+        "of the parameters of the model itself only A has weight, only B has head; "
+        "Functional.matmul.0.forward, input 1, is given it"
+    )
+    assert "ops.matmul(self.fc(x), self.head)" in first.source
+
+
+def test_the_elements_that_differ_are_told_where_arrays_are_known(both):
+    def run(bad, debugger):
+        x = np.arange(1, 13, dtype=np.float32).reshape(3, 4)
+        x[1, 2] += 5 * bad
+        debugger.start()
+        ops.exp(ops.relu(ms.Tensor(x)) * 0.1)
+        debugger.stop()
+        debugger.step()
+
+    assert both(run, "tensor", level="L1").first.sentence.endswith("; 1 of 12 elements differs, first [1, 2]: 7 / 12")
+    assert "elements" not in both(run, "md5", level="L1").first.sentence
+
+
+class Momentum:
+    """An optimizer that the user wrote: what it keeps is neither a parameter of the model nor of nn.Optimizer."""
+
+    def __init__(self, parameters, fault):
+        self.parameters, self.fault = parameters, fault
+        self.means = [ops.zeros_like(item) for item in parameters]
+        self.squares = [ops.zeros_like(item) for item in parameters]
+
+    def __call__(self, gradients):
+        for place, (parameter, gradient) in enumerate(zip(self.parameters, gradients)):
+            decay = 0.8 if self.fault == "decay" else 0.9
+            mean = decay * self.means[place] + 0.1 * gradient
+            square = 0.99 * self.squares[place] + 0.01 * ops.square(gradient)
+            self.means[place] = square if self.fault == "exchanged" else mean
+            self.squares[place] = self.squares[place] if self.fault == "lost" else square
+            ops.assign(parameter, parameter - 0.01 * mean / (ops.sqrt(square) + 1e-8))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("fault", "place", "said"),
+    [
+        ("decay", (0, "argument", "input.1"), "0.9 in A, 0.8 in B; the first value that differs by it is in step 1"),
+        ("lost", (1, "wiring", "input.0"), "in A the output of Tensor.__add__.1.forward of step 0, in B no output of"),
+        ("exchanged", (1, "wiring", "input.0"), "__add__.0.forward of step 0, in B the output of Tensor.__add__.1"),
+    ],
+)
+def test_a_value_that_one_step_leaves_to_the_next_is_followed(both, mode, fault, place, said):
+    def run(bad, debugger):
+        net = nn.SequentialCell(nn.Dense(4, 6), nn.ReLU(), nn.Dense(6, 2))
+        optimizer = Momentum(net.trainable_params(), fault if bad else "")
+        gradient = ms.value_and_grad(lambda x: (net(x) ** 2).mean(), None, optimizer.parameters)
+        for step in range(2):
+            x = ms.Tensor(np.random.default_rng(step).normal(size=(8, 4)).astype(np.float32))
+            debugger.start(net)
+            optimizer(gradient(x)[1])
+            debugger.stop()
+            debugger.step()
+
+    found = both(run, mode)
+    assert (found.first.step, found.first.kind, found.first.place) == place
+    assert said in found.first.sentence
+    assert len({(origin.line, origin.name.split(".")[1]) for origin in found.origins}) == len(found.origins)

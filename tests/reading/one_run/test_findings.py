@@ -239,6 +239,21 @@ def test_trends(tmp_path, norms, said, capsys):
     assert (f"{NAME}.weight.0: {said}" in out) if said else ("look here" not in out)
 
 
+def test_gradients_whose_numbers_go_on_over_the_steps_are_one_series(tmp_path, capsys):
+    """msprobe 26.0 counts parameters_grad over the whole run."""
+    for step, norm in enumerate((1.0, 1.1, 0.9, 1.05, 1.0, 900.0)):
+        data = {
+            f"Module.fc.Linear.parameters_grad.{2 * step + use}": {"weight": [tensor(norm=norm + use)]}
+            for use in (0, 1)
+        }
+        write(tmp_path / f"step{step}" / "proc7", data)
+    assert main(["trend", str(tmp_path)]) == 1
+    out = capsys.readouterr().out
+    assert "Module.fc.Linear.parameters_grad.0.weight" in out
+    assert "Module.fc.Linear.parameters_grad.1.weight" in out
+    assert "Module.fc.Linear.parameters_grad.2" not in out
+
+
 PARAMETER, RELU = "Cell.fc.Dense.forward.0", "Functional.relu.0.forward"
 
 

@@ -5,11 +5,9 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +19,7 @@ from probe.reading.check.parameters import other_dtypes
 from probe.reading.check.snapshot import read_snapshots
 from probe.reading.check.weights.archives import read_npz, read_safetensors
 from probe.reading.check.weights.ckpt import read_ckpt
-from probe.reading.check.weights.distance import Distance, aligned, distance, order
+from probe.reading.check.weights.distance import Distance, aligned, distance, fact, order, which_elements
 from probe.reading.check.weights.dumped import read_dumped
 from probe.reading.check.weights.torch_state import read_torch
 from probe.reading.check.weights.weight import Weight, numpy_dtype
@@ -196,17 +194,8 @@ def _keys(weights: Weights) -> dict[str, Key]:
 
 
 def _sentence(x: Weight, far: Distance) -> Sentence:
-    place = list(map(int, np.unravel_index(far.first, x.shape))) if x.shape else []
-    said = say(
-        "check.elements" if far.others > 1 else "check.one_element", count=far.others, all=x.size, place=str(place),
-        left=_number(far.values[0]), right=_number(far.values[1]),
-    )  # fmt: skip
-    return clauses(said, say("check.distance", largest=_number(far.largest), relative=_number(far.relative)))
-
-
-def _number(value: complex) -> Any:
-    """Return a number as a fact; as text where JSON has none: NaN, Inf, complex numbers."""
-    return value if isinstance(value, float) and math.isfinite(value) else f"{value:.6g}"
+    said = which_elements(far.others, far.first, x.shape, far.values)
+    return clauses(said, say("check.distance", largest=fact(far.largest), relative=fact(far.relative)))
 
 
 def _shapes(x: Weight, y: Weight) -> Sentence:

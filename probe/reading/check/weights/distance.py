@@ -4,9 +4,10 @@
 
 from __future__ import annotations
 
+import math
 import zlib
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -64,6 +65,27 @@ def distance(a: Weight, b: Weight, most: int = -1) -> Distance:
             square, norm = square + float((gap * gap).sum()), norm + float((np.abs(left) ** 2).sum())
         place += x.size
     return Distance(others, first, values, largest, (square / norm) ** 0.5 if norm else float("inf") if square else 0.0)
+
+
+def which_elements(count: int, first: int, shape: Sequence[int], values: tuple[complex, complex]) -> Sentence:
+    """Return which elements of two arrays differ.
+
+    Args:
+        count: how many differ.
+        first: the number of the first of them, in C order.
+        shape: the shape of both.
+        values: its values in A and B.
+    """
+    place = list(map(int, np.unravel_index(first, tuple(shape)))) if shape else []
+    return say(
+        "check.elements" if count > 1 else "check.one_element", count=count, all=math.prod(shape), place=str(place),
+        left=fact(values[0]), right=fact(values[1]),
+    )  # fmt: skip
+
+
+def fact(value: complex) -> Any:
+    """Return a number as a fact; as text where JSON has none: NaN, Inf, complex numbers."""
+    return value if isinstance(value, float) and math.isfinite(value) else f"{value:.6g}"
 
 
 def order(a: Weight, b: Weight) -> Sentence:

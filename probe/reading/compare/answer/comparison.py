@@ -17,6 +17,7 @@ from probe.reading.compare.answer.unit import compare_unit, noise_unit, part_pat
 from probe.reading.compare.distances.tolerance import ToleranceRule
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
 from probe.reading.compare.layouts.groups import layout_pairs
+from probe.reading.compare.origins.step_links import link_steps
 from probe.reading.compare.origins.unit_summary import UnitSummary
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.folders import DumpFolder
@@ -173,6 +174,7 @@ def compare_runs(a: Side, b: Side, request: Request) -> Comparison:
     if noise is not None:
         options = options._replace(noise=_noise(run_a, _run(noise), request))
     units = _run_units(pairs, options, request)
+    link_steps(units, pairs)
     return Comparison((run_a.path, run_b.path), units, alone, pairs, options)
 
 

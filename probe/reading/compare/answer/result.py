@@ -70,6 +70,12 @@ class ComparisonResult:
         return [name for unit in self.units for name in unit.counts.only_b]
 
     @property
+    def unmapped(self) -> list[str]:
+        """The lines of the user's map that rename no call, in no step and rank."""
+        found = [unit.counts.unmapped for unit in self.units if not unit.error]
+        return [line for line in found[0] if all(line in other for other in found)] if found else []
+
+    @property
     def is_comparable(self) -> bool:
         """Whether at least half of the calls have a partner, and every dump could be read."""
         paired = sum(unit.counts.paired for unit in self.units)
@@ -105,6 +111,7 @@ class ComparisonResult:
             "only_b": self.only_b,
             "not_compared": {side: [str(label) for label in labels] for side, labels in zip("ab", self.alone)},
             "errors": self.errors,
+            "unmapped": self.unmapped,
             "header": [str(line) for unit in self.units[:1] for line in unit.header],
             "units": [
                 {

@@ -40,8 +40,11 @@ from probe.reading.compare.origins.origin import (
     Origin,
     Site,
 )  # fmt: skip
+from probe.reading.compare.origins.own_parameters import OWN, alone_names
+from probe.reading.compare.origins.step_links import given
 from probe.reading.compare.origins.table import OTHER_CLASS
 from probe.reading.compare.pairing.alignment import NONE
+from probe.reading.compare.pairing.normal_dump import NormalDump
 from probe.reading.dumps import entry_name, text
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import BACKWARD, CELL, GRADIENT
@@ -71,7 +74,7 @@ class Describer:
         arrays: the arrays of both; None where none may be read.
     """
 
-    def __init__(self, graph: Graph, a: Dump, b: Dump, arrays: Arrays | None) -> None:
+    def __init__(self, graph: Graph, a: NormalDump, b: NormalDump, arrays: Arrays | None) -> None:
         self._graph = graph
         self._dumps = a, b
         self._arrays = arrays
@@ -84,7 +87,7 @@ class Describer:
         pair = graph.pairs[node]
         dump = self._dumps[0] if pair.b == NONE else self._dumps[1]
         name = graph.name(node)
-        place = finding.place
+        place = self._on_disk(node, finding.place)
         if finding.parameter is not None:
             name, place = finding.parameter[0], f"parameters.{finding.parameter[1]}"
         call = dump.get(name)
@@ -97,11 +100,16 @@ class Describer:
         return Origin(
             kind=finding.kind,
             site=Site(name, place, cell, dump.step, dump.rank, node, node > self._first_backward),
-            said=self._sentence(finding, slot),
+            said=clauses(self._sentence(finding, slot), self._elements(slot)),
             code=CodeLine(stack, user_frame(stack)),
             rel_l2=self._distance(node, slot),
             why=finding.why,
+            given=given(slot) if finding.kind == OUTSIDE else (),
         )
+
+    def _on_disk(self, node: int, place: str) -> str:
+        """Return a place of a node as the file of the side has it whose name is told."""
+        return self._dumps[int(self._graph.pairs[node].b != NONE)].on_disk(self._graph.name(node), place)
 
     def _stack_of_forward(self, dump: Dump, name: str) -> list[str]:
         """Return the stack of the first forward of a Cell whose parameters' gradients these are."""
@@ -129,9 +137,11 @@ class Describer:
 
     def _sentence(self, finding: Finding, slot: Slot | None) -> Sentence:  # noqa: PLR0911 (one line for each kind)
         name, numbers = self._graph.name(finding.node), _numbers(slot)
-        place = _place(finding.place)
+        place = _place(self._on_disk(finding.node, finding.place))
         if finding.kind == PARAMETER and finding.parameter:
             return clauses(self._parameter(*finding.parameter, slot), self._order(slot))
+        if finding.kind == PARAMETER:
+            return self._own_parameters(name, finding.place)
         if finding.kind == DATA:
             batch = say("compare.batch", name=name, place=place, numbers=numbers)
             return clauses(batch, self._order(slot, True))
@@ -145,7 +155,7 @@ class Describer:
             change = self._change(finding.source)
             return update_sentence(self._graph, finding.node, slot, change, self._dumps[1].step)
         if finding.kind == ARGUMENT:
-            return self._argument(name, slot)
+            return self._argument(name, place, slot)
         if finding.kind == WIRING:
             return self._wiring(finding, name, place)
         if finding.kind == CALLS:
@@ -167,6 +177,11 @@ class Describer:
             return say("compare.parameter_bits", parameter=parameter, owner=owner)
         return say("compare.parameter", parameter=parameter, owner=owner, numbers=_numbers(slot))
 
+    def _own_parameters(self, name: str, place: str) -> Sentence:
+        left, right = (names or say("compare.none") for names in alone_names(self._graph))
+        used = NOTHING if place.startswith(OWN) else say("compare.own_used", name=name, place=_place(place))
+        return say("compare.own_parameters", left=left, right=right, used=used)
+
     def _order(self, slot: Slot | None, is_batch: bool = False) -> Sentence:
         """Return the relation of one tensor to the other, such as the same rows in another order."""
         if slot is None or not is_tensor(slot.a) or not is_tensor(slot.b):
@@ -176,17 +191,23 @@ class Describer:
             return found
         return say("compare.perhaps_rows") if is_batch else say("compare.perhaps_places")
 
+    def _elements(self, slot: Slot | None) -> Sentence:
+        """Return which elements differ, where arrays were written."""
+        if self._arrays is None or slot is None or slot.verdict not in HARD:
+            return NOTHING
+        return self._arrays.elements(slot.a, slot.b) if is_tensor(slot.a) and is_tensor(slot.b) else NOTHING
+
     def _where(self, node: int) -> Name:
         flow, place = self._graph.flow(node)
         return entry_name.cell_label(flow.cells[place]) or say("compare.model_or_script")
 
-    def _argument(self, name: str, slot: Slot | None) -> Sentence:
+    def _argument(self, name: str, place: Name, slot: Slot | None) -> Sentence:
         if slot is None:
             return say("compare.arguments", name=name)
         left, right = self._texts(name, slot)
         if is_tensor(slot.a) and is_tensor(slot.b):
             left, right = (f"{side.get('dtype')} {text.shape(side.get('shape'))}" for side in (slot.a, slot.b))
-        return say("compare.other_argument", name=name, place=_place(slot.place), left=left, right=right)
+        return say("compare.other_argument", name=name, place=place, left=left, right=right)
 
     def _texts(self, name: str, slot: Slot) -> tuple[Name, Name]:
         """Return the values of an argument in A and in B; one that the call was not given has none."""

@@ -34,6 +34,9 @@ def summary_text(comparison: ComparisonResult, language: str = ENGLISH) -> str:
     lines: list[Sentence | str] = [f"A: {comparison.paths[0]}", f"B: {comparison.paths[1]}", *_matched(comparison)]
     header = [line for unit in comparison.units[:1] for line in unit.header]
     lines += [say("compare.runs_differ", difference=line) for line in header[:_NOTES]]
+    if comparison.unmapped:
+        more = say("compare.cut") if len(comparison.unmapped) > _SIDES else NOTHING
+        lines.append(say("compare.unmapped", names=say("clauses", parts=comparison.unmapped[:_SIDES]), more=more))
     notes = dict.fromkeys(
         note for unit in comparison.units for note in (*unit.notes, *([unit.error] if unit.error else []))
     )
@@ -90,10 +93,14 @@ def _origins(comparison: ComparisonResult, language: str) -> list[Sentence | str
     more = len(comparison.origins) - _ORIGINS
     if more > 0:
         lines.append(say("compare.and_more", count=more))
-    if comparison.later:
-        names = ", ".join(dict.fromkeys(origin.name for origin in comparison.later))
+    named = _named(comparison)
+    if names := ", ".join(dict.fromkeys(origin.name for origin in comparison.later if origin.name not in named)):
         lines.append(say("compare.suspicious", names=text.shorten(names, 200)))
     return lines
+
+
+def _named(comparison: ComparisonResult) -> set[str]:
+    return {name for origin in comparison.origins for name in (origin.name, *origin.more)}
 
 
 def _where(origin: Origin) -> list[Sentence | str]:
@@ -127,7 +134,7 @@ def _cells(comparison: ComparisonResult, language: str) -> list[Sentence | str]:
 
 def _also(comparison: ComparisonResult, language: str) -> list[Sentence]:
     """Return changes that alone change no value: they may be what was meant, beside the origin."""
-    named = {origin.name for origin in comparison.origins}
+    named = _named(comparison)
     soft = [origin for origin in comparison.soft if origin.name not in named]
     return [say("compare.also_other", finding=text.shorten(soft[0].said.text(language), 200))] if soft else []
 

@@ -145,6 +145,7 @@ def _count(comparing: JudgedPairs) -> UnitCounts:
         only=(len(only_a), len(only_b)),
         cells=dict(list(cells.items())[:_MOST_CELLS]),
         rules_used=tuple(comparing.tolerances.used()),
+        unmapped=comparing.alignment.vocabulary.unused(comparing.alignment.flows),
     )
 
 

@@ -27,6 +27,7 @@ class Vocabulary:
     def __init__(self, headers: tuple[dict[str, Any], dict[str, Any]], mapping: Mapping[str, str] | None) -> None:
         self.is_foreign = words.are_two(*headers)
         self._frameworks = [str(header.get("framework")) for header in headers]
+        self._mapping = mapping or {}
         self._mapped = _mapper(mapping)
 
     def name(self, side: int, name: str) -> str:
@@ -57,6 +58,21 @@ class Vocabulary:
         """Return the word for the class of a Cell."""
         return words.class_word(parts.api) if self.is_foreign else parts.api
 
+    def unused(self, flows: tuple[Flow, Flow]) -> tuple[str, ...]:
+        """Return the lines of the user's map that rename no call of A into a name that B has."""
+        if not self._mapping:
+            return ()
+        known = ["\n".join({*flow.names, *map(_plain_api, flow.parts)}) for flow in flows]
+        return tuple(
+            f"{name}: {other}" for name, other in self._mapping.items()
+            if not (_part(name).search(known[0]) and _part(other).search(known[1]))
+        )  # fmt: skip
+
+
+def _part(name: str) -> re.Pattern[str]:
+    """Return a pattern for whole words of a name."""
+    return re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+
 
 def _one_word(name: str) -> str:
     """Return the name of a Cell's entry in the words of MindSpore; other names as they are.
@@ -76,7 +92,7 @@ def _mapper(mapping: Mapping[str, str] | None) -> Callable[[str], str]:
     if not mapping:
         return lambda name: name
     ordered = sorted(mapping, key=len, reverse=True)
-    pattern = re.compile("|".join(rf"(?<![\w]){re.escape(name)}(?![\w])" for name in ordered))
+    pattern = re.compile("|".join(_part(name).pattern for name in ordered))
     return lambda name: pattern.sub(lambda found: mapping[found[0]], name)
 
 

@@ -76,6 +76,15 @@ class Arrays:
         except (UsageError, OSError, ValueError, TypeError):
             return NOTHING
 
+    def elements(self, a: Any, b: Any) -> Sentence:
+        """Return which elements of B's array differ from A's; nothing where all do, or an array is missing."""
+        try:
+            left, right = self.parts(a, b)
+            is_whole = len(left) == len(right) == 1 and left[0].shape == right[0].shape
+            return elements(left[0], right[0]) if is_whole else NOTHING
+        except (UsageError, OSError, ValueError, TypeError):
+            return NOTHING
+
     def parts(self, a: Any, b: Any) -> tuple[list[Array], list[Array]]:
         """Return the arrays of two records: of one that was put together those of all ranks.
 
@@ -175,6 +184,26 @@ def _wide(block: Array) -> Array:
     import numpy as np
 
     return np.asarray(block).astype(np.complex128 if block.dtype.kind == "c" else np.float64)
+
+
+def elements(a: Array, b: Array) -> Sentence:
+    """Return which elements of B's array differ from A's; nothing where none or all do.
+
+    >>> import numpy as np
+    >>> str(elements(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, 2.5], [3.0, 4.0]])))
+    '1 of 4 elements differs, first [0, 1]: 2 / 2.5'
+    """
+    import numpy as np
+
+    x, y = _wide(a).reshape(-1), _wide(b).reshape(-1)
+    other = (x != y) & ~(np.isnan(x) & np.isnan(y))
+    count = int(np.count_nonzero(other))
+    if not 0 < count < x.size:
+        return NOTHING
+    from probe.reading.check.weights.distance import which_elements
+
+    first = int(np.argmax(other))
+    return which_elements(count, first, a.shape, (x[first].item(), y[first].item()))
 
 
 def relation(a: Array, b: Array) -> Sentence:  # noqa: PLR0911 (one line for each relation)

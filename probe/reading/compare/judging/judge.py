@@ -46,7 +46,7 @@ _PARTS = {
 }
 #: keys that other recorders, older dumps and merged shards lack: where one entry has none, nothing is known
 _OPTIONAL = frozenset(("attributes", "model_parameters"))
-_NO_FLOOR = (0.0, 0.0)
+NO_FLOOR = (0.0, 0.0)
 _PLACES = tuple(map(str, range(64)))
 
 
@@ -70,7 +70,7 @@ class Judge:
         self._rounding = Rounding()
         self._distances: dict[tuple[int, int], Distance] = {}
 
-    def slots(self, name: str, parts: EntryName, a: Any, b: Any, floor: tuple[float, float] = _NO_FLOOR) -> list[Slot]:
+    def slots(self, name: str, parts: EntryName, a: Any, b: Any, floor: tuple[float, float] = NO_FLOOR) -> list[Slot]:
         """Return the places of two entries with their verdicts.
 
         Args:
@@ -216,7 +216,7 @@ class Judge:
         if found.rel_l2 == 0.0:
             return BITS if found.exact else OTHER_BITS if other_bits else NUMBERS_EQUAL
         tolerance = of_dtype(dtype_a)
-        if dtype_a != dtype_b or floor is not _NO_FLOOR:
+        if dtype_a != dtype_b or floor is not NO_FLOOR:
             tolerance = max(tolerance, of_dtype(dtype_b), min(floor))
         if self._tolerances.is_plain:
             agrees = found.rel_l2 <= tolerance * self._tolerances.factor

@@ -7,31 +7,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from probe.findings.sentence import NOTHING, Sentence, say
 from probe.reading.compare.distances.bounds import Distance
-from probe.reading.compare.distances.tolerance import Tolerances, of_dtype
-from probe.reading.compare.frameworks.words import PYTORCH, are_two
+from probe.reading.compare.distances.tolerance import Tolerances
+from probe.reading.compare.judging.apart import before_updates, forgive_divided_batches, separate
 from probe.reading.compare.judging.arrays import Arrays
-from probe.reading.compare.judging.judge import Judge
-from probe.reading.compare.judging.optimizer_numbers import batches, enters_equal, judge_numbers, of_other_batch
+from probe.reading.compare.judging.floors import Floors, floors
+from probe.reading.compare.judging.judge import NO_FLOOR, Judge
+from probe.reading.compare.judging.optimizer_numbers import judge_numbers
 from probe.reading.compare.judging.substitutes import Substitutes
-from probe.reading.compare.judging.verdicts import HARD, Slot
-from probe.reading.compare.pairing.alignment import NONE, Alignment, Pair
-from probe.reading.compare.pairing.levels import leave_out_unrecorded
-from probe.reading.compare.pairing.operands import order_operands
-from probe.reading.compare.pairing.optimizer_entries import fit_updates
-from probe.reading.compare.pairing.reductions import pair_reductions
-from probe.reading.compare.pairing.rewiring import Rewiring
-from probe.reading.compare.pairing.torch_arguments import fit, spell_dtypes
+from probe.reading.compare.judging.verdicts import Slot
+from probe.reading.compare.pairing.alignment import NONE, Pair
+from probe.reading.compare.pairing.normal_form import normalised
 from probe.reading.dumps.dump import Dump
-from probe.reading.dumps.entry_name import FORWARD
-from probe.reading.dumps.flow import Flow
-from probe.reading.dumps.values import is_tensor
-
-#: the entries of a dump by name
-Entries = dict[str, Any]
-#: the tolerance of each call in A and in B
-Floors = tuple[list[float], list[float]]
 
 
 class Options(NamedTuple):
@@ -65,6 +52,8 @@ class JudgedPairs:
         options: the settings.
 
     Attributes:
+        a: A in the form in which it is compared.
+        b: B, likewise.
         levels: that the levels record other calls; no sentence if they do not.
         updates: the places in A of updates of optimizers that have a partner.
         divides: that one side divides its batch; no sentence if none does.
@@ -72,93 +61,38 @@ class JudgedPairs:
     """
 
     def __init__(self, a: Dump, b: Dump, options: Options) -> None:
-        self.a, self.b, self._options = a, b, options
         self.tolerances = Tolerances(list(options.rules), options.noise.get((a.step, a.rank)), options.factor)
-        self.levels = leave_out_unrecorded(a, b)
-        is_foreign = are_two(a.header, b.header)
-        if is_foreign:
-            spell_dtypes(a if a.header["framework"] == PYTORCH else b)
-        self.alignment = Alignment(a, b, options.mapping or None, by_lines=not any(options.layouts))
-        if is_foreign:
-            fit(self.alignment, a, b)
-        else:
-            pair_reductions(self.alignment, a, b)
-            Rewiring(self.alignment, a, b).run()
-        order_operands(self.alignment, b, a)
-        self.updates = frozenset(fit_updates(self.alignment, a, b))
+        normal = normalised(a, b, options.mapping, not any(options.layouts))
+        self.a, self.b, self.alignment, self.levels, self.updates, is_foreign = normal
         self.pairs = self.alignment.pairs()
         self.arrays = None if options.arrays == "none" else Arrays(a.path, b.path, options.arrays)
         arrays = self.arrays if a.header.get("dump_data_dir") or b.header.get("dump_data_dir") else None
         turned = arrays.turned if arrays else _unknown_arrays
-        judge = Judge(self.tolerances, arrays.refine if arrays else None, turned if is_foreign else None)
-        floors, data = self._floors(), (a.data, b.data)
-        self.slots = [self._judged(judge, pair, data, floors) for pair in self.pairs]
-        self._separate([*self._before_updates(), *Substitutes(self.alignment, self.pairs, self.slots).find()])
-        self.divides = self._forgive_divided_batches()
+        self._judge = Judge(self.tolerances, arrays.refine if arrays else None, turned if is_foreign else None)
+        found = floors((self.a, self.b), self.alignment.flows)
+        self.slots = [self._judged(pair, found) for pair in self.pairs]
+        self._separate()
+        self.divides = forgive_divided_batches(self.updates, self.pairs, self.slots)
 
-    def _judged(self, judge: Judge, pair: Pair, data: tuple[Entries, Entries], floors: Floors | None) -> list[Slot]:
+    def _judged(self, pair: Pair, floors: Floors | None) -> list[Slot]:
         flow_a, flow_b = self.alignment.flows
         if NONE in (pair.a, pair.b):
             return []
         name = flow_a.names[pair.a]
-        entries = data[0][name], data[1][flow_b.names[pair.b]]
-        if floors is None:
-            slots = judge.follow(name, judge.slots(name, flow_a.parts[pair.a], *entries))
-        else:
-            floor = floors[0][pair.a], floors[1][pair.b]
-            slots = judge.follow(name, judge.slots(name, flow_a.parts[pair.a], *entries, floor))
+        entries = self.a.data[name], self.b.data[flow_b.names[pair.b]]
+        floor = (floors[0][pair.a], floors[1][pair.b]) if floors is not None else NO_FLOOR
+        slots = self._judge.follow(name, self._judge.slots(name, flow_a.parts[pair.a], *entries, floor))
         return judge_numbers(slots) if pair.a in self.updates else slots
 
-    def _before_updates(self) -> list[int]:
-        """Return calls between gradients and optimizer that differ though what enters the optimizer agrees.
-
-        They are no partners: they do one thing by other calls: a / 2 + b / 2, and (a + b) / 2.
-        """
-        wrong: list[int] = []
-        for place, pair in enumerate(self.pairs):
-            if pair.a not in self.updates or NONE in pair[:2] or not enters_equal(self.slots[place]):
-                continue
-            for before in range(place - 1, -1, -1):
-                a, b, _ = self.pairs[before]
-                if self.alignment.flows[int(a == NONE)].parts[b if a == NONE else a].direction != FORWARD:
-                    break
-                if a not in self.updates and any(slot.verdict in HARD for slot in self.slots[before]):
-                    wrong.append(a)
-        return wrong
-
-    def _separate(self, wrong: list[int]) -> None:
-        """Take pairs apart that are not one call, with their backwards."""
-        flow, b_of = self.alignment.flows[0], self.alignment.b_of
-        for a in dict.fromkeys(wrong):
-            self.alignment.separate(a)
-            backward = flow.backward_of(a)
-            if backward is not None and backward in b_of:
-                self.alignment.separate(backward)
+    def _separate(self) -> None:
+        """Take pairs apart that are not one call."""
+        wrong = before_updates(self.alignment, self.updates, self.pairs, self.slots)
+        wrong += Substitutes(self.alignment, self.pairs, self.slots).find()
         if wrong:
+            separate(self.alignment, wrong)
             known = {(pair.a, pair.b): slots for pair, slots in zip(self.pairs, self.slots)}
             self.pairs = self.alignment.pairs()
             self.slots = [known.get((pair.a, pair.b), []) for pair in self.pairs]
-
-    def _forgive_divided_batches(self) -> Sentence:
-        """Blame nobody where one side divides its batch into more passes, and the optimizer gets the same gradients."""
-        updates = [place for place, pair in enumerate(self.pairs) if pair.a in self.updates and pair.b != NONE]
-        if not updates or not all(enters_equal(self.slots[place]) for place in updates):
-            return NOTHING
-        rows = batches(self.slots)
-        side = int(rows[0] > rows[1])  # that divides: it has calls that the other has not
-        if 0 in rows or not any(pair[1 - side] == NONE for pair in self.pairs):
-            return NOTHING
-        for place, slots in enumerate(self.slots):
-            if place not in updates:
-                self.slots[place] = of_other_batch(slots)
-        return say("compare.divides", side="AB"[side], rows=max(rows), own=min(rows))
-
-    def _floors(self) -> Floors | None:
-        """Return for each call the tolerance of the least exact dtype before it; None where all have one dtype."""
-        flows = self.alignment.flows
-        if len({of_dtype(dtype) for flow in flows for dtype in flow.dtypes} - {0.0}) < 2:
-            return None
-        return _tolerances(self.a, flows[0]), _tolerances(self.b, flows[1])
 
     def rows(self) -> Iterator[tuple[Pair, Slot | None]]:
         """Yield every place of every pair; calls without a partner have none."""
@@ -172,28 +106,3 @@ class JudgedPairs:
 def _unknown_arrays(a: Any, b: Any, found: Distance) -> Distance:
     """Return the distance that statistics tell: those of a transpose are the same."""
     return found
-
-
-def _inexact(entry: Any) -> float:
-    """Return the tolerance of the least exact dtype in an entry."""
-    if not isinstance(entry, dict):
-        return 0.0
-    most = 0.0
-    for part in entry.values():
-        for item in part if type(part) is list else part.values() if type(part) is dict else ():
-            if is_tensor(item):
-                most = max(most, of_dtype(item.get("dtype")))
-    return most
-
-
-def _tolerances(dump: Dump, flow: Flow) -> list[float]:
-    own = [_inexact(dump.data[name]) for name in flow.names]
-    last_backward = 0.0
-    for place, links in enumerate(flow.links):
-        if flow.parts[place].direction == FORWARD:
-            own[place] = max(own[place], max((own[link.producer] for link in links if link.producer >= 0), default=0.0))
-        else:
-            forward = flow.forward_of(place)
-            last_backward = max(last_backward, own[place], own[forward] if forward is not None else 0.0)
-            own[place] = last_backward
-    return own

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -39,11 +40,28 @@ def first_origins(units: Sequence[UnitSummary]) -> tuple[list[Origin], list[Orig
         if origins or any(unit.counts.differs for unit in before):
             later += [*own, *follows]
         else:
-            origins += _from_step_before(own or follows[:1], before, of_step)
+            own = [_since(origin, units) for origin in own or follows[:1]]
+            origins += _from_step_before(own, before, of_step)
             later += follows
         is_quiet = (is_quiet or not before) and all(unit.counts.is_exact for unit in of_step)
         before = of_step
     return _merged(origins)[:_MOST], once(later)[:_MOST]
+
+
+def _since(origin: Origin, units: Sequence[UnitSummary]) -> Origin:
+    """Return the same change in the first step that has it: a factor of zeros changes no value there."""
+    if origin.kind not in (ARGUMENT, CALLS):
+        return origin
+    wanted = origin.kind, origin.name, origin.place, origin.rank
+    earlier = (
+        found for unit in units for found in unit.origins.soft
+        if (found.kind, found.name, found.place, found.rank) == wanted and found.step != origin.step
+    )  # fmt: skip
+    first = next(earlier, None)
+    if first is None or first.step is None or origin.step is None or first.step > origin.step:
+        return origin
+    first.said = clauses(first.said, say("compare.acts_in", step=origin.step))
+    return first
 
 
 def once(origins: Iterable[Origin]) -> list[Origin]:
@@ -141,4 +159,28 @@ def _merged(origins: list[Origin]) -> list[Origin]:
             found[key] = origin
         elif origin.rank not in (found[key].rank, *found[key].ranks):
             found[key].ranks.append(origin.rank)
+    return _of_lines(list(found.values()))
+
+
+def _of_lines(origins: list[Origin]) -> list[Origin]:
+    """Sum up the same change of one line of code: a line in a loop runs for each layer or parameter."""
+    found: dict[tuple[Any, ...], Origin] = {}
+    counts: Counter[tuple[Any, ...]] = Counter()
+    for origin in origins:
+        key: tuple[Any, ...] = (
+            origin.step,
+            origin.kind,
+            origin.file,
+            origin.line,
+            parse(origin.name).key,
+            origin.place,
+        )
+        if origin.file is None:
+            key = (*key, origin.name)
+        first = found.setdefault(key, origin)
+        if origin.name not in (first.name, *first.more):
+            first.more.append(origin.name)
+            counts[key] += 1
+    for key, count in counts.items():
+        found[key].said = clauses(found[key].said, say("compare.more_calls", count=count))
     return list(found.values())

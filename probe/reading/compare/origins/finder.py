@@ -26,6 +26,7 @@ from probe.reading.compare.origins.origin import (
     is_collective,
     is_random,
 )
+from probe.reading.compare.origins.own_parameters import WHY as OWN_PARAMETER, is_own_alone, use_of
 from probe.reading.compare.origins.table import (
     CALL_RULES,
     EARLIER,
@@ -233,6 +234,9 @@ class OriginFinder:
     def _input(self, node: int, slot: Slot) -> Iterator[Finding]:
         """Yield why an input differs though no cause of the call does."""
         graph = self._graph
+        if is_own_alone(slot):
+            yield self._own_parameter(node, slot)
+            return
         producers = graph.producer_nodes(node, slot.place)
         alone = [producer for producer in producers if producer != NONE and NONE in graph.pairs[producer][:2]]
         same = producers[0] == producers[1] and producers[0] != NONE
@@ -308,6 +312,8 @@ class OriginFinder:
             if is_permuted(slot) and max(graph.producer_nodes(node, slot.place)) == NONE:
                 return self._from_outside(node, slot)
         if argument := next((slot for slot in inputs if slot.verdict == "argument"), None):
+            if is_own_alone(argument):
+                return self._own_parameter(node, argument)
             return Finding(ARGUMENT, node, argument.place)
         wirings = graph.structure.wirings(node)
         if wirings:
@@ -316,6 +322,10 @@ class OriginFinder:
             return Finding(CALLS, alone[0]) if alone else Finding(WIRING, node, wirings[0])
         place = next((slot.place for slot in graph.slots[node] if is_tensor(slot.a)), "")
         return Finding(ARGUMENT, node, place)
+
+    def _own_parameter(self, node: int, slot: Slot) -> Finding:
+        user, place = use_of(self._graph, node, slot)
+        return Finding(PARAMETER, user, place, why=OWN_PARAMETER)
 
     def _identity(self, finding: Finding) -> tuple[Any, ...]:
         """Return a key that findings of one cause share: a parameter, or a value that two calls are given."""

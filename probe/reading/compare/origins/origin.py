@@ -86,6 +86,7 @@ class Origin(Finding):
         more: further places of the same kind; this origin stands for them.
         ranks: further ranks with the same origin.
         why: the rule by which it was found.
+        given: the content in A and B of a value that no recorded call of its step made, where it may be known.
     """
 
     kind: str
@@ -96,6 +97,7 @@ class Origin(Finding):
     more: list[str] = field(default_factory=list)
     ranks: list[Any] = field(default_factory=list)
     why: str = ""
+    given: tuple[Any, ...] = ()
 
     @property
     def name(self) -> str:

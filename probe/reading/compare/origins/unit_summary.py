@@ -40,6 +40,7 @@ class UnitCounts(NamedTuple):
         only: the number of calls that are only in A, and only in B.
         cells: Cell -> (number of tensors that differ, greatest rel_l2).
         rules_used: for each rule of the user the number of its tensors.
+        unmapped: the lines of the user's map that rename no call of A into a name that B has.
     """
 
     pairs: Counts = {}  # noqa: RUF012
@@ -49,6 +50,7 @@ class UnitCounts(NamedTuple):
     only: tuple[int, int] = (0, 0)
     cells: dict[str, tuple[int, float]] = {}  # noqa: RUF012
     rules_used: tuple[int, ...] = ()
+    unmapped: tuple[str, ...] = ()
 
     @property
     def paired(self) -> int:

@@ -5,17 +5,18 @@
 from __future__ import annotations
 
 from probe.findings.sentence import NOTHING, Sentence, say
+from probe.reading.compare.pairing.normal_dump import NormalDump
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import API, CELL, GRADIENT, parse
 from probe.reading.dumps.updates import is_update
 
 
-def leave_out_unrecorded(a: Dump, b: Dump) -> Sentence:
+def leave_out_unrecorded(a: NormalDump, b: NormalDump) -> Sentence:
     """Leave out calls of a kind that the level of the other dump does not record; return a remark, if one is needed.
 
     Args:
-        a: A; its entries are changed.
-        b: B; its entries are changed.
+        a: A.
+        b: B.
     """
     levels = [dump.header.get("level") for dump in (a, b)]
     if levels[0] == levels[1] or None in levels:

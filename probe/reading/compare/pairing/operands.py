@@ -8,6 +8,7 @@ from typing import Any
 
 from probe.reading.compare.distances.bounds import distance
 from probe.reading.compare.pairing.alignment import Alignment
+from probe.reading.compare.pairing.normal_dump import NormalDump
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.flow import content_key
 from probe.reading.dumps.values import is_tensor
@@ -20,12 +21,12 @@ _COMMUTATIVE = frozenset(
 _NEAR = 1e-3
 
 
-def order_operands(alignment: Alignment, b: Dump, a: Dump) -> int:
+def order_operands(alignment: Alignment, b: NormalDump, a: Dump) -> int:
     """Exchange the operands of calls of B where they stand the other way round; return of how many.
 
     Args:
         alignment: the pairs.
-        b: B; its entries are changed in memory.
+        b: B.
         a: A.
     """
     flow_a, flow_b = alignment.flows
@@ -39,15 +40,19 @@ def order_operands(alignment: Alignment, b: Dump, a: Dump) -> int:
         if not _is_exchanged(_operands(entry_a), _operands(entry_b)):
             continue
         count += 1
+        name, other = flow_b.names[place_b], {"input.0": "input.1", "input.1": "input.0"}
+        entry_b = b.own(name)
         entry_b["input_args"][:2] = entry_b["input_args"][1::-1]
-        other = {"input.0": "input.1", "input.1": "input.0"}
+        b.moved.update({(name, place): own for place, own in other.items()})
         flow_b.links[place_b] = tuple(
             sorted(link._replace(place=other.get(link.place, link.place)) for link in flow_b.links[place_b])
         )
         backward = flow_b.backward_of(place_b)
-        gradients = b.data[flow_b.names[backward]].get("output") if backward is not None else None
-        if isinstance(gradients, list) and len(gradients) == 2:
+        gradients = b.own(flow_b.names[backward]).get("output") if backward is not None else None
+        if backward is not None and isinstance(gradients, list) and len(gradients) == 2:
             gradients.reverse()
+            name = flow_b.names[backward]
+            b.moved.update({(name, "output.0"): "output.1", (name, "output.1"): "output.0"})
     return count
 
 

@@ -7,15 +7,15 @@ from __future__ import annotations
 from typing import Any
 
 from probe.reading.compare.pairing.alignment import Alignment
-from probe.reading.dumps.dump import Dump
+from probe.reading.compare.pairing.normal_dump import NormalDump
 from probe.reading.dumps.entry_name import CELL
 from probe.reading.dumps.flow import Flow
 from probe.reading.dumps.updates import GRADIENTS, by_parameter, gradients, is_update, parameter_names
 from probe.reading.dumps.values import is_tensor, plain
 
 
-def fit_updates(alignment: Alignment, a: Dump, b: Dump) -> list[int]:
-    """Change the entries of paired updates in memory; return their places in A.
+def fit_updates(alignment: Alignment, a: NormalDump, b: NormalDump) -> list[int]:
+    """Bring paired updates to one form; return their places in A.
 
     So the order of the parameters, and how they are grouped, make no difference.
 
@@ -33,6 +33,7 @@ def fit_updates(alignment: Alignment, a: Dump, b: Dump) -> list[int]:
         entries = [dump.data[flow.names[place]] for dump, flow, place in zip((a, b), flows, places)]
         if all(is_update(flow.parts[place], entry) for flow, place, entry in zip(flows, places, entries)):
             found.append(place_a)
+            entries = [dump.own(flow.names[place]) for dump, flow, place in zip((a, b), flows, places)]
             _rename(entries[1], _new_names(alignment, *entries))
             for entry, flow, place, numbers in zip(entries, flows, places, _numbers(*entries)):
                 _name_gradients(entry, flow, place)

@@ -11,20 +11,20 @@ from collections.abc import Hashable
 from typing import Any
 
 from probe.reading.compare.pairing.alignment import MOVED, Alignment
-from probe.reading.dumps.dump import Dump
+from probe.reading.compare.pairing.normal_dump import NormalDump
 from probe.reading.dumps.entry_name import API, BACKWARD, CELL, GRADIENT
 from probe.reading.dumps.flow import Flow, Link, content_key
 from probe.reading.dumps.updates import is_update
 from probe.reading.dumps.values import is_tensor, leaves
 
 
-def pair_reductions(alignment: Alignment, a: Dump, b: Dump) -> None:
+def pair_reductions(alignment: Alignment, a: NormalDump, b: NormalDump) -> None:
     """Pair such calls anew where that is another pairing, and bring their lists of gradients into the order of A.
 
     Args:
         alignment: the pairs; they are changed.
         a: A.
-        b: B; its entries are changed in memory.
+        b: B.
     """
     sides = [_Side(alignment, number, dump) for number, dump in enumerate((a, b))]
     keys_a, keys_b = (side.keys for side in sides)
@@ -76,7 +76,7 @@ class _Side:
         keys: place -> API, and the parameters whose gradients the call is given.
     """
 
-    def __init__(self, alignment: Alignment, number: int, dump: Dump) -> None:
+    def __init__(self, alignment: Alignment, number: int, dump: NormalDump) -> None:
         flow: Flow = alignment.flows[number]
         self._flow, self._dump = flow, dump
         self._names: dict[Hashable, Hashable] = {}
@@ -133,12 +133,14 @@ class _Side:
 
     def reorder(self, place: int, number: int, order: list[int]) -> None:
         """Put a list of gradients into another order, and the outputs too if they are as many."""
-        entry = self._dump.data[self._flow.names[place]]
+        name = self._flow.names[place]
+        entry = self._dump.own(name)
         given = entry["input_args"][number]
         entry["input_args"][number] = [given[old] for old in order]
         outputs = entry.get("output")
         if type(outputs) is list and len(outputs) == len(order):
             entry["output"] = [outputs[old] for old in order]
         moved = {f"input.{number}.{old}": f"input.{number}.{new}" for new, old in enumerate(order)}
+        self._dump.moved.update({(name, new): old for old, new in moved.items()})
         links = (link._replace(place=moved.get(link.place, link.place)) for link in self._flow.links[place])
         self._flow.links[place] = tuple(sorted(links, key=lambda link: link.place))

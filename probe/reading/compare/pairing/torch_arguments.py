@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Brings the entries of a dump of PyTorch into the form that their partners of MindSpore have.
 
-The entries are changed in memory: dtypes, names of parameters, and the places of an API's arguments.
+That is: dtypes, names of parameters, and the places of an API's arguments.
 """
 
 from __future__ import annotations
@@ -13,26 +13,29 @@ from typing import Any
 from probe.reading.compare.distances.bounds import distance
 from probe.reading.compare.frameworks import words
 from probe.reading.compare.pairing.alignment import Alignment
-from probe.reading.dumps.dump import Dump
+from probe.reading.compare.pairing.normal_dump import NormalDump
 from probe.reading.dumps.entry_name import API, CELL, FORWARD, GRADIENT
 from probe.reading.dumps.flow import Flow
-from probe.reading.dumps.values import Record, element_count, is_tensor, leaves, tensors
+from probe.reading.dumps.values import Record, element_count, is_tensor, leaves
 
 
-def spell_dtypes(dump: Dump) -> None:
+def spell_dtypes(dump: NormalDump) -> None:
     """Let the records of a dump of PyTorch have MindSpore's dtypes; a norm is never negative.
 
     msprobe for PyTorch records the element of a 0-d tensor as its norm.
     """
-    for name, entry in dump.data.items():
-        for _, record in tensors(name, entry):
-            record["dtype"] = words.dtype_word(record.get("dtype"))
-            norm = record.get("Norm")
-            if isinstance(norm, (int, float)) and record.get("shape") == []:
-                record["Norm"] = abs(norm)
+    spelled: dict[int, Record] = {}  # equal records of a dump are one object, which the opened dump keeps
+    for name in dump.data:
+        dump.replace_records(name, lambda record: spelled.setdefault(id(record), _spelled(record)))
 
 
-def fit(alignment: Alignment, a: Dump, b: Dump) -> None:
+def _spelled(record: Record) -> Record:
+    norm = record.get("Norm")
+    own = {"Norm": abs(norm)} if isinstance(norm, (int, float)) and record.get("shape") == [] else {}
+    return {**record, "dtype": words.dtype_word(record.get("dtype")), **own}
+
+
+def fit(alignment: Alignment, a: NormalDump, b: NormalDump) -> None:
     """Give the entries of PyTorch the places that those of MindSpore have.
 
     Args:
@@ -45,7 +48,7 @@ def fit(alignment: Alignment, a: Dump, b: Dump) -> None:
     for pair in alignment.b_of.items():
         own, other = pair[torch], pair[1 - torch]
         parts = flows[torch].parts[own]
-        entry = dumps[torch].data[flows[torch].names[own]]
+        entry = dumps[torch].own(flows[torch].names[own])
         partner = dumps[1 - torch].data[flows[1 - torch].names[other]]
         if not isinstance(entry, dict) or not isinstance(partner, dict):
             continue
@@ -55,7 +58,8 @@ def fit(alignment: Alignment, a: Dump, b: Dump) -> None:
             _rename(entry.get("parameters"), partner.get("parameters"))
         elif parts.kind == API and parts.direction == FORWARD:
             one = alignment.is_one_call(*pair)
-            _fit_inputs(flows[torch], own, entry, partner.get("input_args") if one else [])
+            moved = _fit_inputs(flows[torch], own, entry, partner.get("input_args") if one else [])
+            dumps[torch].moved.update({(flows[torch].names[own], place): old for old, place in moved.items()})
 
 
 def _rename(own: Any, other: Any) -> None:
@@ -68,11 +72,14 @@ def _rename(own: Any, other: Any) -> None:
         own.update(renamed)
 
 
-def _fit_inputs(flow: Flow, place: int, entry: dict[str, Any], wanted: Any) -> None:
-    """Put the tensors that an API was given where the other side has tensors of their sizes; the rest goes behind."""
+def _fit_inputs(flow: Flow, place: int, entry: dict[str, Any], wanted: Any) -> dict[str, str]:
+    """Put the tensors that an API was given where the other side has tensors of their sizes; the rest goes behind.
+
+    Return place on disk -> new place, of those that fit.
+    """
     if not isinstance(wanted, list) or any(not is_tensor(item) and isinstance(item, (list, dict)) and "type" not in item
                                            for item in wanted):  # fmt: skip
-        return
+        return {}
     given: list[tuple[str, Any]] = [
         (f"{word}.{key}", leaf)
         for part, word in (("input_args", "input"), ("input_kwargs", "kwargs"))
@@ -92,6 +99,7 @@ def _fit_inputs(flow: Flow, place: int, entry: dict[str, Any], wanted: Any) -> N
     flow.links[place] = tuple(
         link._replace(place=moved.get(link.place, f"kwargs.{link.place}")) for link in flow.links[place]
     )
+    return moved
 
 
 def _fits(given: tuple[str, Any], wanted: Any, number: int) -> bool:

@@ -7,13 +7,14 @@ from __future__ import annotations
 import pytest
 
 from probe.reading.compare.pairing.alignment import Alignment
+from probe.reading.compare.pairing.normal_dump import NormalDump
 from probe.reading.compare.pairing.operands import order_operands
 from tests.reading.builders import calls, dump
 
 
 def ordered(a, b, md5=False):
     """Return how many calls were exchanged, and the entries of B."""
-    dumps = dump(calls(*a, md5=md5)), dump(calls(*b, md5=md5))
+    dumps = dump(calls(*a, md5=md5)), NormalDump(dump(calls(*b, md5=md5)))
     alignment = Alignment(*dumps)
     return order_operands(alignment, dumps[1], dumps[0]), dumps[1], alignment
 

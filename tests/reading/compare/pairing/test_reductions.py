@@ -9,6 +9,7 @@ import itertools
 import pytest
 
 from probe.reading.compare.pairing.alignment import Alignment
+from probe.reading.compare.pairing.normal_dump import NormalDump
 from probe.reading.compare.pairing.reductions import pair_reductions
 from tests.reading.builders import calls, dump, forward, named, value
 
@@ -45,7 +46,7 @@ def at_once(order):
 
 
 def paired(a, b):
-    dumps = dump(a), dump(b)
+    dumps = NormalDump(dump(a)), NormalDump(dump(b))
     alignment = Alignment(*dumps)
     pair_reductions(alignment, *dumps)
     return alignment, dumps[1]

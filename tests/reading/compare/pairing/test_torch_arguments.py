@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 
 from probe.reading.compare.pairing.alignment import Alignment
+from probe.reading.compare.pairing.normal_dump import NormalDump
 from probe.reading.compare.pairing.torch_arguments import fit, spell_dtypes
 from tests.reading.builders import dump, forward, named, value
 
@@ -15,7 +16,7 @@ NAME = "Functional.linear.0.forward"
 
 def fitted(theirs, ours, name=("Functional.linear.0.forward", "Mint.linear.0.forward")):
     """Return the entry of PyTorch after it was fitted to ours."""
-    dumps = dump({name[0]: theirs}, framework="pytorch"), dump({name[1]: ours})
+    dumps = NormalDump(dump({name[0]: theirs}, framework="pytorch")), NormalDump(dump({name[1]: ours}))
     spell_dtypes(dumps[0])
     fit(Alignment(*dumps), *dumps)
     return dumps[0].data[name[0]]
@@ -55,7 +56,8 @@ def test_parameters_get_the_names_of_the_cell():
 
 @pytest.mark.parametrize(("shape", "norm"), [([], 3.0), ([1], -3.0)])
 def test_the_norm_of_one_element_without_axes_is_none_of_a_sign(shape, norm):
-    made = dump({NAME: forward([{**named("x"), "shape": shape, "Norm": -3.0, "dtype": "torch.float32"}], [])})
+    given = forward([{**named("x"), "shape": shape, "Norm": -3.0, "dtype": "torch.float32"}], [])
+    made = NormalDump(dump({NAME: given}))
     spell_dtypes(made)
     (record,) = made.data[NAME]["input_args"]
     assert (record["Norm"], record["dtype"]) == (norm, "Float32")

@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 
 from probe.reading.compare.pairing.alignment import Alignment
+from probe.reading.compare.pairing.normal_dump import NormalDump
 from probe.reading.compare.pairing.optimizer_entries import fit_updates
 from tests.reading.builders import dump, named, value
 
@@ -26,7 +27,7 @@ def update(names, groups=(), **numbers):
 
 def fitted(a, b):
     """Return the places of updates, and the entries of A and B."""
-    dumps = dump(a), dump(b)
+    dumps = NormalDump(dump(a)), NormalDump(dump(b))
     alignment = Alignment(*dumps)
     places = fit_updates(alignment, *dumps)
     return places, *(side.data[NAME] for side in dumps)

@@ -1,0 +1,85 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""Values that one step leaves to the next, such as the moments of an optimizer that the user wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from probe.errors import UsageError
+from probe.findings.sentence import Sentence, clauses, say
+from probe.reading.compare.judging.verdicts import Slot
+from probe.reading.compare.origins.origin import OUTSIDE, WIRING, Origin
+from probe.reading.compare.origins.unit_summary import UnitSummary
+from probe.reading.dumps.dump import Dump
+from probe.reading.dumps.entry_name import FORWARD, parse
+from probe.reading.dumps.flow import content_key, is_constant
+from probe.reading.dumps.folders import DumpFolder
+from probe.reading.dumps.values import is_tensor, leaves
+
+WHY = "the two sides take it from two calls of the step before"
+#: content that more calls of a step have made is no evidence
+_COMMON = 8
+
+
+def given(slot: Slot | None) -> tuple[Any, ...]:
+    """Return the content of a value in A and in B; a constant tells nothing of who made it."""
+    if slot is None or not is_tensor(slot.a) or not is_tensor(slot.b):
+        return ()
+    return tuple(None if is_constant(side) else content_key(side) for side in (slot.a, slot.b))
+
+
+def link_steps(units: Sequence[UnitSummary], pairs: Sequence[tuple[DumpFolder, DumpFolder]]) -> None:
+    """Name the calls of the step before that made a value which no call of its own step made.
+
+    Args:
+        units: the summaries; the sentences of their origins are changed.
+        pairs: the folders of A and B that each of them is of.
+    """
+    before: dict[Any, int] = {}
+    differing: set[Any] = set()
+    for place, (unit, (_, folder)) in enumerate(zip(units, pairs)):
+        key = folder.tree, folder.rank
+        outside = [origin for origin in unit.origins.first if origin.kind == OUTSIDE and any(origin.given)]
+        if outside and key in before and key not in differing:
+            _name_makers(outside, pairs[before[key]])
+        if unit.origins.first or unit.counts.differs:
+            differing.add(key)  # what comes later follows from it
+        before[key] = place
+
+
+def _name_makers(origins: Sequence[Origin], pair: tuple[DumpFolder, DumpFolder]) -> None:
+    try:
+        made = [_made(folder, {origin.given[side] for origin in origins}) for side, folder in enumerate(pair)]
+    except UsageError:
+        return  # the unit of that step has told it
+    for origin in origins:
+        names = [made[side].get(origin.given[side]) for side in (0, 1)]
+        if names[0] == names[1]:
+            continue
+        left, right = (_maker(name, pair[1].step) for name in names)
+        parts = [origin.said] if origin.said.key == "compare.outside" else origin.said.facts["parts"]
+        facts = {key: parts[0].facts[key] for key in ("name", "place", "numbers")}
+        origin.kind, origin.why = WIRING, WHY
+        origin.said = clauses(say("compare.step_link", **facts, left=left, right=right), *parts[1:])
+
+
+def _maker(name: str | None, step: int | None) -> Sentence:
+    return say("compare.step_maker", name=name, step=step) if name else say("compare.no_step_maker", step=step)
+
+
+def _made(folder: DumpFolder, wanted: set[Any]) -> dict[Any, str]:
+    """Return content -> the last call of a step that made it, where few made it."""
+    dump, found = Dump(folder), dict[Any, list[str]]()
+    try:
+        for name, entry in dump.data.items():
+            if not isinstance(entry, dict) or parse(name).direction != FORWARD:
+                continue
+            for _, record in leaves(entry.get("output")):
+                key = content_key(record) if is_tensor(record) else None
+                if key is not None and key in wanted:
+                    found.setdefault(key, []).append(name)
+    finally:
+        dump.release()
+    return {key: names[-1] for key, names in found.items() if len(names) <= _COMMON}

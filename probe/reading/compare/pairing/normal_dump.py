@@ -1,0 +1,75 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""A dump whose entries may get another form, while the opened dump stays as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from probe.reading.dumps.dump import Dump
+from probe.reading.dumps.values import Record, is_tensor
+
+
+class NormalDump(Dump):
+    """A dump with entries of its own.
+
+    Args:
+        dump: the opened dump, which is never changed.
+
+    Attributes:
+        moved: (entry, place) -> its place on disk, for places that were moved.
+    """
+
+    def __init__(self, dump: Dump) -> None:
+        super().__init__(dump.folder)
+        self._document = dump.document._replace(data=dict(dump.data))
+        self._original = dump
+        self._copied: set[str] = set()
+        self.moved: dict[tuple[str, str], str] = {}
+
+    @property
+    def stacks(self) -> dict[str, list[str]]:
+        """Forward entry name -> frames, innermost first."""
+        return self._original.stacks
+
+    @property
+    def construct(self) -> dict[str, str | None]:
+        """Entry name -> the entry of the Cell around it."""
+        return self._original.construct
+
+    def own(self, name: str) -> Any:
+        """Return an entry that may be changed, but for its records of tensors, which are shared."""
+        if name not in self._copied:
+            self._copied.add(name)
+            self.data[name] = _copy(self.data[name])
+        return self.data[name]
+
+    def replace_records(self, name: str, other: Callable[[Record], Record]) -> None:
+        """Put other records in the place of an entry's records of tensors."""
+        self._copied.add(name)
+        self.data[name] = _copy(self.data[name], other)
+
+    def on_disk(self, name: str, place: str) -> str:
+        """Return where a place of an entry stands in the file.
+
+        Args:
+            name: the entry.
+            place: the place in this form: "input.0".
+        """
+        return self.moved.get((name, place), place)
+
+
+def _same(record: Record) -> Record:
+    return record
+
+
+def _copy(value: Any, other: Callable[[Record], Record] = _same) -> Any:
+    """Return a copy of lists and dicts, with other records of tensors; plain values stay the same objects."""
+    if is_tensor(value):
+        return other(value)
+    if type(value) is list:
+        return [_copy(item, other) for item in value]
+    if type(value) is dict and "type" not in value:
+        return {key: _copy(item, other) for key, item in value.items()}
+    return value

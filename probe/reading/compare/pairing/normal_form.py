@@ -1,0 +1,68 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The form in which two dumps are compared: one spelling of dtypes, places and updates. Opened dumps stay as they are.
+
+An entry that needs another form is a new one. Its places on disk are kept, so that "input 0" is input 0 on disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from probe.findings.sentence import Sentence
+from probe.reading.compare.frameworks.words import PYTORCH, are_two
+from probe.reading.compare.pairing.alignment import Alignment
+from probe.reading.compare.pairing.levels import leave_out_unrecorded
+from probe.reading.compare.pairing.normal_dump import NormalDump
+from probe.reading.compare.pairing.operands import order_operands
+from probe.reading.compare.pairing.optimizer_entries import fit_updates
+from probe.reading.compare.pairing.reductions import pair_reductions
+from probe.reading.compare.pairing.rewiring import Rewiring
+from probe.reading.compare.pairing.torch_arguments import fit, spell_dtypes
+from probe.reading.dumps.dump import Dump
+
+
+class NormalPair(NamedTuple):
+    """Two dumps in one form, and their pairs.
+
+    Attributes:
+        a: A (golden).
+        b: B.
+        alignment: the pairs of calls.
+        levels: that the levels record other calls; no sentence if they do not.
+        updates: the places in A of updates of optimizers that have a partner.
+        is_foreign: whether one side is of PyTorch and the other of MindSpore.
+    """
+
+    a: NormalDump
+    b: NormalDump
+    alignment: Alignment
+    levels: Sentence
+    updates: frozenset[int]
+    is_foreign: bool
+
+
+def normalised(a: Dump, b: Dump, mapping: Mapping[str, str], by_lines: bool) -> NormalPair:
+    """Return two dumps in one form, and their pairs.
+
+    Args:
+        a: A (golden).
+        b: B.
+        mapping: names in A -> names in B.
+        by_lines: whether calls of one line of the user's code are paired first.
+    """
+    normal = NormalDump(a), NormalDump(b)
+    levels = leave_out_unrecorded(*normal)
+    is_foreign = are_two(a.header, b.header)
+    if is_foreign:
+        spell_dtypes(normal[int(a.header["framework"] != PYTORCH)])
+    alignment = Alignment(*normal, mapping or None, by_lines=by_lines)
+    if is_foreign:
+        fit(alignment, *normal)
+    else:
+        pair_reductions(alignment, *normal)
+        Rewiring(alignment, *normal).run()
+    order_operands(alignment, normal[1], normal[0])
+    updates = frozenset(fit_updates(alignment, *normal))
+    return NormalPair(*normal, alignment, levels, updates, is_foreign)
