@@ -59,6 +59,7 @@ class Settings:
         optimizer: "scalars" (each update of an optimizer is an entry with its gradients and numbers), "states" (its
             states and results too), or "off".
         saved_tensors: whether the tensors that a forward keeps for its backward are guarded; None: by nan_check only.
+        storage: whether records have stride, storage offset and the number of the memory; statistics and tensor only.
         unlisted: whether operations that no listed API covers are recorded; None: unless support_ops is given.
         overwrite: whether another run's dump in dump_path is replaced instead of refused.
         synchronize: whether PyNative is made to run synchronously, which makes a dump of small operations cheaper.
@@ -106,6 +107,7 @@ class Settings:
     early_names: bool = field(default=True, metadata=_row(validators.boolean))
     optimizer: str = field(default="scalars", metadata=_row(validators.choice("off", "scalars", "states")))
     saved_tensors: bool | None = field(default=None, metadata=_row(validators.boolean))
+    storage: bool = field(default=False, metadata=_row(validators.boolean))
     unlisted: bool | None = field(default=None, metadata=_row(validators.boolean))
     overwrite: bool = field(default=False, metadata=_row(validators.boolean))
     synchronize: bool = field(default=False, metadata=_row(validators.boolean))

@@ -44,6 +44,7 @@ GUARDS = tuple(
         "capture.pynative.saved",
         "measure.checksums",
         "store.findings_file",
+        "measure.storage",
     )
 )
 #: no part of recording either: what calls start, stop and step, and what stands apart

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from probe.capture.autograd.writes import Memory, Write, Writes, memory_of
+from probe.capture.autograd.writes import Write, Writes
 from probe.findings.sentence import NOTHING, Sentence, say
 from probe.measure.checksums import Checksums
+from probe.measure.storage import Memory, memory_of
 from probe.recording.step_recorder import StepRecorder
 
 #: pairs of checksums on a device that wait for one fetch

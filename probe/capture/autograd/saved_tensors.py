@@ -17,9 +17,10 @@ from typing import Any, cast
 from probe.capture.autograd.hook_stack import HookStack
 from probe.capture.autograd.nodes import LEAF, AutogradNodes
 from probe.capture.autograd.saved_findings import Noted, Place, SavedFindings
-from probe.capture.autograd.writes import Writes, memory_of
+from probe.capture.autograd.writes import Writes
 from probe.executor import pynative_executor
 from probe.measure.checksums import Checksums
+from probe.measure.storage import memory_of
 from probe.pytree import leaves
 from probe.recording.call import Call
 from probe.recording.step_recorder import StepRecorder

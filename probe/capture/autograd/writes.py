@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from types import FrameType
 from typing import Any, NamedTuple
 
+from probe.measure.storage import Memory, memory_of
 from probe.pytree import leaves
 
 _TOOL = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
@@ -25,22 +26,6 @@ _ALL = 1_000_000
 #: calls that write their first tensor, and those that write any of them
 _WRITES_FIRST = re.compile(r"_$|\.__i\w+__$|__setitem__|assign|scatter|inplace", re.IGNORECASE)
 _WRITES_ANY = re.compile(r"batch_norm|\.(Fused|Sparse)*(Apply|Momentum|Adam|SGD|Lamb|Lars)", re.IGNORECASE)
-
-
-class Memory(NamedTuple):
-    """A piece of memory.
-
-    Attributes:
-        begin: its address.
-        end: the address behind it.
-    """
-
-    begin: int
-    end: int
-
-    def overlaps(self, other: Memory) -> bool:
-        """Return whether a byte belongs to both. A tensor that is not on the device yet has the address 0."""
-        return self.begin > 0 and self.begin < other.end and other.begin < self.end
 
 
 class Write(NamedTuple):
@@ -57,13 +42,6 @@ class Write(NamedTuple):
     name: str
     place: str
     memory: tuple[tuple[Memory, int], ...]
-
-
-def memory_of(tensor: Any) -> Memory:
-    """Return the memory from the first to the last element of a tensor."""
-    size, begin = tensor._itemsize, tensor._data_ptr()
-    last = sum((length - 1) * abs(stride) for length, stride in zip(tensor._shape, tensor.stride()))
-    return Memory(begin, begin + (last + 1) * size)
 
 
 class Writes:
