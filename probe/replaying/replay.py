@@ -174,11 +174,11 @@ def replay(
     gradients: bool = False,
     repeat: int = 0,
 ) -> Replays:
-    """Make recorded calls again in float64, and judge their recorded outputs. The dump needs arrays: task "tensor".
+    """Make recorded calls again in float64, and judge their outputs. The dump needs arrays: task "tensor".
 
     Args:
         path: a dump_path, or a step or rank folder in it.
-        call: the name of an entry, "Functional.softmax.3.forward"; without its direction both entries; a key, as
+        call: an entry, "Functional.softmax.3.forward"; without its direction both entries; a key, as
             "Functional.softmax", all its calls. None takes all calls.
         dtype: the dtype of the calls here, as "bfloat16"; "" for the recorded ones.
         device: the device of the calls here, as "Ascend"; "" for the CPU.
@@ -186,9 +186,8 @@ def replay(
         step: only these steps, as "0,4-6".
         rank: only these ranks.
         limit: the seconds that a call may take.
-        gradients: compare recorded gradients with central differences in float64 instead, without MindSpore's own
-            differentiation. It needs no ``dtype`` and no ``device``.
-        repeat: make each call so many times instead, and compare the bytes of its outputs.
+        gradients: compare gradients with central differences instead; without ``dtype`` and ``device``.
+        repeat: make each call so many times instead, and compare bytes.
 
     Raises:
         UsageError: when there is no such call, or an argument is wrong.
@@ -200,13 +199,14 @@ def replay(
     """
     chosen, options = list(choose(path, call, step, rank)), {"device": "CPU", "dtype": known_dtype(dtype)}
     if gradients:
-        chosen = [entry for entry in chosen if entry.direction == entry_name.BACKWARD]
-        programs = [_described(entry, program_of) for entry in chosen]
-        return Replays(
-            [_replayed(*pair) for pair in zip(chosen, _results(programs, Pool(jobs, options, limit), "differencing"))]
-        )
+        return _differenced([entry for entry in chosen if entry.direction == entry_name.BACKWARD], jobs, limit)
     if repeat:
         return _repeated(chosen, {**options, "device": device or "CPU", "repeat": str(repeat)}, jobs, limit)
+    return _judged(chosen, options, device, jobs, limit)
+
+
+def _judged(chosen: Sequence[Call], options: dict[str, str], device: str, jobs: int, limit: float) -> Replays:
+    """Make calls again, perhaps on a device first, and judge their outputs."""
     with tempfile.TemporaryDirectory(prefix="probe-replay-") as folder:
         calls = [_described(entry) for entry in chosen]
         if device:
@@ -215,6 +215,15 @@ def replay(
             calls = [_given(call, answer) for call, answer in zip(calls, made)]
         results = _results(calls, Pool(jobs, options, limit), "replaying")
     return Replays([_replayed(entry, result) for entry, result in zip(chosen, results)])
+
+
+def _differenced(chosen: Sequence[Call], jobs: int, limit: float) -> Replays:
+    """Compare the gradients of backward entries with central differences."""
+    programs, pool = (
+        [_described(entry, program_of) for entry in chosen],
+        Pool(jobs, {"device": "CPU", "dtype": ""}, limit),
+    )
+    return Replays([_replayed(*pair) for pair in zip(chosen, _results(programs, pool, "differencing"))])
 
 
 def _repeated(chosen: Sequence[Call], options: dict[str, str], jobs: int, limit: float) -> Replays:
