@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import functools
+import re
 import weakref
 from collections import deque
 from collections.abc import Callable
@@ -18,6 +20,11 @@ from probe.measure.shells import local_tensor, may_be_shell
 #: tensors that are looked at when an output is made, and calls that run one inside of the other
 _MOST_ALIVE, _MOST_CALLS = 2048, 64
 _OUTPUT = ".forward.output"
+#: more tensors than a call has
+ALL = 1_000_000
+#: calls that write their first tensor, and those that write any of them
+_WRITES_FIRST = re.compile(r"_$|\.__i\w+__$|__setitem__|assign|scatter|inplace", re.IGNORECASE)
+_WRITES_ANY = re.compile(r"batch_norm|\.(Fused|Sparse)*(Apply|Momentum|Adam|SGD|Lamb|Lars)", re.IGNORECASE)
 
 
 class Memory(NamedTuple):
@@ -36,6 +43,12 @@ def memory_of(tensor: Any) -> Memory:
     size, begin = tensor._itemsize, tensor._data_ptr()
     last = sum((length - 1) * abs(stride) for length, stride in zip(tensor._shape, tensor.stride()))
     return Memory(begin, begin + (last + 1) * size)
+
+
+@functools.lru_cache(4096)
+def written_inputs(key: str) -> int:
+    """Return how many of its first tensors a call may write: none, one or all."""
+    return 1 if _WRITES_FIRST.search(key) else ALL if _WRITES_ANY.search(key) else 0
 
 
 class _Alive(NamedTuple):
@@ -59,6 +72,14 @@ class StorageNotes:
         self._numbers: dict[int, int] = {}
         self._alive: deque[_Alive] = deque(maxlen=_MOST_ALIVE)
         self._inputs: deque[tuple[str, Memory]] = deque(maxlen=_MOST_CALLS)
+        self._in_flight: dict[str, list[Memory]] = {}
+
+    def flight(self, call: str, is_over: bool) -> None:
+        """Note that a communication has the memory of its inputs, until it is over."""
+        if is_over:
+            self._in_flight.pop(call, None)
+        else:
+            self._in_flight[call] = [memory for name, memory in self._inputs if f"{name}.".startswith(f"{call}.")]
 
     def measure(self, tensor: Any, name: str, sink: ArraySink | None, role: Role) -> Any:
         """Return the record of a tensor with its memory; see ``MeasurementQueue.measure``."""
@@ -79,6 +100,10 @@ class StorageNotes:
         if not is_output:
             self._inputs.append((name, memory))
         elif not name.startswith("Cell."):
+            key, communications = call.rpartition(".")[0], self._in_flight.items() if self._in_flight else ()
+            for other_call, pieces in communications:
+                if written_inputs(key) and any(piece.overlaps(memory) for piece in pieces):
+                    self._tell(say("guard.in_flight", call=other_call, writer=f"{call}.forward"))
             own = f"{call}.forward"
             is_joined = any(
                 f"{place}.".startswith(f"{own}.") and other.overlaps(memory) for place, other in self._inputs

@@ -7,10 +7,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from probe.measure.describe import Measure, ValueDescriber
+from probe.measure.describe import ValueDescriber
 from probe.measure.gradient_sum import GradientSum
 from probe.measure.measurer import ArraySink, Role
 from probe.measure.records import unwritten_record
+from probe.measure.storage import StorageNotes
 from probe.measure.tensor_reader import to_number
 from probe.naming import reserved_outputs
 from probe.pytree import Slot, as_outputs
@@ -25,22 +26,22 @@ _NOT_NUMERIC = frozenset(("input_names", "output_names", "side_effect_mem", "sid
 class ValuesTask(Task):
     """Describes the inputs and outputs of every call.
 
-    ``sink_of`` returns the sink of an entry's arrays, or None if they are not written. ``measure`` makes the records,
-    or the queue does.
+    ``sink_of`` returns the sink of an entry's arrays, or None if they are not written. ``notes`` add the memory to
+    the records.
     """
 
     has_values = True
 
     def __init__(
         self, queue: MeasurementQueue, sink_of: Callable[[str], ArraySink | None], modes: frozenset[str],
-        measure: Measure | None = None,
+        notes: StorageNotes | None = None,
     ) -> None:  # fmt: skip
         from mindspore import get_context
 
         super().__init__(modes, GradientUse.VALUES)
         self._on_cpu = get_context("device_target") == "CPU"
         self._queue, self._sink_of = queue, sink_of
-        self._measure = measure or queue.measure
+        self._notes, self._measure = notes, queue.measure if notes is None else notes.measure
         self._describe = ValueDescriber(self._measure).value
         self._has_inputs, self._has_outputs = "input" in modes, "output" in modes
 
@@ -98,6 +99,11 @@ class ValuesTask(Task):
             outputs = [describe(item, f"{name}.output.{i}", sink, role) for i, item in enumerate(items)]
         used = {} if parameters is None else self.named(call, "parameters", parameters, role)
         return {"output": outputs, **used}
+
+    def flight(self, call: Call, is_over: bool) -> None:
+        """Note that a communication has begun, or is over; see ``Task``."""
+        if self._notes is not None:
+            self._notes.flight(call.forward, is_over)
 
     def gradient(self, call: Call, slot: Slot, tensor: Any) -> Any:
         """Return the record of a gradient that arrived now; see ``Task``."""

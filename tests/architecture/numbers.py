@@ -116,10 +116,10 @@ def numbers(modules: list[Module], baseline: int = BASELINE) -> list[Number]:
         _longest("longest module, lines", 400, ((module.lines, module.path) for module in modules)),
         _longest("longest function, lines", 45, _functions(modules)),
         _listed("modules in import cycles", 0, _cyclic(modules)),
-        Number("lines of code that record", records, 6560, largest),
+        Number("lines of code that record", records, 6570, largest),
         Number("lines of code that monitor", monitor, 830, largest),
         Number("lines of code of the snapshot", snapshot, 266, largest),
-        Number("lines of code of the guards", guards, 520, largest),
+        Number("lines of code of the guards", guards, 530, largest),
         Number(f"without reading/, as a part of {baseline} before", round(code / baseline, 3), math.inf, largest),
     ]
 

@@ -9,7 +9,10 @@ import json
 import numpy as np
 import pytest
 from mindspore import Tensor, ops
+from mindspore.communication import comm_func
+from mindspore.mint import distributed
 
+from tests.support.collectives import Sent, install, tensor
 from tests.support.nets import build
 
 
@@ -85,3 +88,23 @@ def test_trainings_have_no_finding_and_keep_their_bits(debug, name):
 def test_records_of_a_device_have_their_memory_too(debug):
     _, dump = debug.record(lambda: ops.relu(Tensor([1.0, 2.0])), storage=True, measure="device")
     assert inputs(dump, "Functional.relu.0.forward")[0]["storage"] == 0
+
+
+@pytest.mark.parametrize("writes", ["in flight", "after the wait", "elsewhere", "nothing"])
+def test_a_buffer_that_is_written_while_in_flight_is_told(debug, monkeypatch, writes):
+    buffer, other = tensor() * 1, tensor() * 1
+    install(monkeypatch, distributed, "irecv", lambda given, src: comm_func.CommHandle(Sent(given)))
+
+    def run():
+        handle = distributed.irecv(buffer, 1)
+        if writes == "after the wait":
+            handle.wait()
+        if writes == "nothing":
+            ops.relu(buffer)
+        else:
+            ops.assign(other if writes == "elsewhere" else buffer, tensor(5.0))
+        handle.wait()
+
+    debug.record(run, storage=True)
+    told = "the memory of MintDistributed.irecv.0.forward was written while in flight: by Functional.assign.0.forward"
+    assert findings(debug) == ([told] if writes == "in flight" else [])

@@ -4,10 +4,8 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import os
-import re
 import sys
 import threading
 from collections import deque
@@ -15,17 +13,12 @@ from collections.abc import Iterable, Mapping
 from types import FrameType
 from typing import Any, NamedTuple
 
-from probe.measure.storage import Memory, memory_of
+from probe.measure.storage import ALL, Memory, memory_of, written_inputs
 from probe.pytree import leaves
 
 _TOOL = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 #: writes that are remembered
 _MOST = 10_000
-#: more tensors than a call has
-_ALL = 1_000_000
-#: calls that write their first tensor, and those that write any of them
-_WRITES_FIRST = re.compile(r"_$|\.__i\w+__$|__setitem__|assign|scatter|inplace", re.IGNORECASE)
-_WRITES_ANY = re.compile(r"batch_norm|\.(Fused|Sparse)*(Apply|Momentum|Adam|SGD|Lamb|Lars)", re.IGNORECASE)
 
 
 class Write(NamedTuple):
@@ -69,7 +62,7 @@ class Writes:
 
     def begin(self, key: str, inputs: Iterable[Any], named: Mapping[str, Any]) -> list[tuple[Any, int]]:
         """Return the tensors that a call may write, by its name, with MindSpore's counts of their writes."""
-        which = _ALL if "out" in named else _writes(key)
+        which = ALL if "out" in named else written_inputs(key)
         if not which:
             return []
         tensors: Iterable[Any] = (
@@ -98,12 +91,6 @@ class Writes:
         with self._lock:
             later = [piece for write in self._written if write.number > number for piece in write.memory]
         return sum(counted for own, counted in later if counted and own.overlaps(memory))
-
-
-@functools.lru_cache(4096)
-def _writes(key: str) -> int:
-    """Return how many of its first tensors a call may write: none, one or all."""
-    return 1 if _WRITES_FIRST.search(key) else _ALL if _WRITES_ANY.search(key) else 0
 
 
 def user_place() -> str:
