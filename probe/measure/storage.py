@@ -98,12 +98,10 @@ class StorageNotes:
         call, is_output, _ = name.partition(_OUTPUT)
         known = [one for one in self._alive if one.memory.overlaps(memory) and one.tensor() is not None]
         if not is_output:
+            if self._in_flight:
+                self._compare_in_flight(name, memory)
             self._inputs.append((name, memory))
         elif not name.startswith("Cell."):
-            key, communications = call.rpartition(".")[0], self._in_flight.items() if self._in_flight else ()
-            for other_call, pieces in communications:
-                if written_inputs(key) and any(piece.overlaps(memory) for piece in pieces):
-                    self._tell(say("guard.in_flight", call=other_call, writer=f"{call}.forward"))
             own = f"{call}.forward"
             is_joined = any(
                 f"{place}.".startswith(f"{own}.") and other.overlaps(memory) for place, other in self._inputs
@@ -113,3 +111,11 @@ class StorageNotes:
                 self._tell(say("guard.shared", first=other.name, second=name))
         if not any(one.tensor() is tensor for one in known):
             self._alive.append(_Alive(weakref.ref(tensor), memory, name))
+
+    def _compare_in_flight(self, name: str, memory: Memory) -> None:
+        """Tell a call that writes an input which a communication has."""
+        call = name.partition(".forward")[0]
+        before = sum(place.partition(".forward")[0] == call for place, _ in self._inputs)
+        for communication, pieces in self._in_flight.items():
+            if before < written_inputs(call.rpartition(".")[0]) and any(piece.overlaps(memory) for piece in pieces):
+                self._tell(say("guard.in_flight", call=communication, writer=f"{call}.forward"))
