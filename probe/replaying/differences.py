@@ -45,7 +45,7 @@ def check(program: Program, load: Load) -> ReplayResult:
 
     Raise CannotReplayError when the function cannot be made here.
     """
-    function = _Function(program, load)
+    function = _Composed(program, load)
     own = function.own_errors()
     checks = [_Check(function, number, load, own[number]) for number in range(len(program.inputs))]
     judged = [item for check in checks for item in check.judged()]
@@ -57,7 +57,7 @@ def check(program: Program, load: Load) -> ReplayResult:
     return ReplayResult(worst, NOTHING, LABEL, judged)
 
 
-class _Function:
+class _Composed:
     """The function in float64; its value is the sum of its outputs times their recorded gradients."""
 
     def __init__(self, program: Program, load: Load) -> None:
@@ -219,7 +219,7 @@ def _signs(seed: int, array: Array) -> Array:
 class _Check:
     """Compares the gradient of one input."""
 
-    def __init__(self, function: _Function, number: int, load: Load, own: Array) -> None:
+    def __init__(self, function: _Composed, number: int, load: Load, own: Array) -> None:
         program = function.program
         self._function, self._number, self._place = function, number, program.places[number]
         self._x, self._own = function.base[number], own

@@ -37,7 +37,9 @@ class Place(NamedTuple):
         """The name of the tensor in a finding."""
         if not self.call:
             return say("guard.unrecorded", name=self.name) if self.name else say("guard.unknown")
-        return say(f"guard.{self.role}", call=self.call, name=self.name)
+        if self.role in ("output", "tensor"):
+            return say("guard.output" if self.role == "output" else "guard.tensor", call=self.call)
+        return say("guard.input" if self.role == "input" else "guard.parameter", call=self.call, name=self.name)
 
 
 class Noted(NamedTuple):
