@@ -140,6 +140,14 @@ class Snapshot:
         self._append({"step": self._step, "optimizer": key, "numbers": to_json(values.scalars(to_number, {}))})
         self._optimizers.add(id(optimizer))
 
+    def updated(self, key: str, parameters: Iterable[Any]) -> None:
+        """Note the CRC-32 of each parameter after an update, where reading waits for no device."""
+        queue = self._queue()
+        if not self._folder or queue is None or not queue.may_read:
+            return
+        crcs = {it.name: crc32(self._read(local_tensor(it))) for it in parameters if not getattr(it, "has_init", False)}
+        self._append({"step": self._step, "updated": key, "crc": crcs})
+
     def lacks(self, optimizer: Any) -> bool:
         """Return whether an optimizer was not noted."""
         return bool(self._folder) and id(optimizer) not in self._optimizers

@@ -55,8 +55,13 @@ class OptimizerHooks(HookGroup):
             if values is not None and self._mode != "off" and recorder.task.records_updates:
                 call = recorder.begin(Kind.CELL, key, args, {}, state.cell)
             if call is None or values is None:
-                return original(optimizer, *args, **kwargs)
-            return self._record(recorder, call, values, original, optimizer, args, kwargs)
+                result = original(optimizer, *args, **kwargs)
+            else:
+                result = self._record(recorder, call, values, original, optimizer, args, kwargs)
+            if values is not None and recorder.snapshot is not None:
+                with recorder.guard("noting the parameters after an update", key=name):
+                    recorder.snapshot.updated(key, values.parameters.values())
+            return result
         finally:
             if self._context.saved_tensors is not None and values is not None:
                 self._context.saved_tensors.note_update(call.forward if call else key, values.parameters.values())

@@ -29,6 +29,8 @@ class RunSnapshot:
     #: the first numbers of each optimizer, by the name of its entry, in the order of their updates
     optimizers: dict[str, dict[str, Any]] = field(default_factory=dict)
     inputs: dict[int, Described] = field(default_factory=dict)  # step -> place -> the value that entered the model
+    #: step -> parameter -> its CRC-32 after the updates of the step
+    updates: dict[int, dict[str, Any]] = field(default_factory=dict)
     damage: Sentence = NOTHING  # a remark about lines that cannot be read, if there are such
 
     @property
@@ -141,6 +143,8 @@ def _add(snapshot: RunSnapshot, line: Any) -> None:
         snapshot.notes.update(flat(line["note"]))
     if isinstance(step, int) and isinstance(line.get("inputs"), dict):
         snapshot.inputs[step] = flat(line["inputs"], is_leaf=_is_tensor)
+    elif isinstance(step, int) and isinstance(line.get("updated"), str):
+        snapshot.updates.setdefault(step, {}).update(mapping(line.get("crc")))
     elif isinstance(line.get("optimizer"), str):
         snapshot.optimizers[line["optimizer"]] = mapping(line.get("numbers"))
 

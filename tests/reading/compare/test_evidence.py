@@ -302,3 +302,24 @@ def test_a_value_that_one_step_leaves_to_the_next_is_followed(both, mode, fault,
     assert (found.first.step, found.first.kind, found.first.place) == place
     assert said in found.first.sentence
     assert len({(origin.line, origin.name.split(".")[1]) for origin in found.origins}) == len(found.origins)
+
+
+@pytest.mark.parametrize("recorded", ["off", "scalars", "states"])
+@pytest.mark.parametrize("mode", MODES)
+def test_a_parameter_that_changed_after_the_update_is_certain(both, mode, recorded):
+    def run(bad, debugger):
+        net = nn.SequentialCell(nn.Dense(4, 4), nn.ReLU(), nn.Dense(4, 2))
+        optimizer = nn.Adam(net.trainable_params(), 0.01)
+        gradient = ms.value_and_grad(lambda x: (net(x) ** 2).mean(), None, optimizer.parameters)
+        for step in range(2):
+            x = ms.Tensor(np.random.default_rng(step).normal(size=(8, 4)).astype(np.float32))
+            debugger.start(net)
+            optimizer(gradient(x)[1])
+            debugger.stop()
+            debugger.step()
+            for item in net.trainable_params() if bad else ():
+                item.set_data(item.value() * 0.5)
+
+    first = both(run, mode, optimizer=recorded).first
+    assert (first.step, first.kind) == (1, "parameter")
+    assert "changed between the optimizer and the next forward" in first.sentence

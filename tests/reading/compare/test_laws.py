@@ -21,6 +21,14 @@ LAW = settings(max_examples=60, deadline=None, derandomize=True, suppress_health
 APIS = ("tanh", "add", "mul", "matmul", "softmax", "gelu", "transpose")
 
 
+#: a relative difference within the tolerance of float32, and above the rounding of a sum
+_SMALL = 3e-6
+
+
+def _record(array, md5):
+    return record(array, md5, dtype="Float16" if array.dtype.char == "e" else "Float32")
+
+
 class Graph:
     """A random graph of calls: each has an API, a plain argument, and inputs that earlier calls or nothing made.
 
@@ -32,8 +40,12 @@ class Graph:
     def __init__(self, nodes, order=None):
         self.nodes, self.order = nodes, order or list(range(len(nodes)))
 
-    def entries(self, md5, faults=(), scale=1.5, argument=None):
-        """Return the entries: a call in ``faults`` gives another output for the same inputs."""
+    def entries(self, md5, faults=(), scale=1.5, argument=None, change=("", -1)):
+        """Return the entries: a call in ``faults`` gives another output for the same inputs.
+
+        ``change`` is a kind and a call: its argument, its API or the dtype of its output is another one, and its output
+        differs by less than the tolerance.
+        """
         made, counts, data = {}, {}, {}
         for number in self.order:
             api, given, inputs = self.nodes[number]
@@ -41,10 +53,13 @@ class Graph:
             own = np.random.RandomState(1000 + number).randn(3, 4)
             shown = argument if number in faults and argument is not None else given
             result = sum(np.tanh(item) * (k + 1) for k, item in enumerate(values)) * (1 + shown / 10) + own
-            made[number] = (result * (scale if number in faults and argument is None else 1)).astype("f")
+            kind = change[0] if number == change[1] else ""
+            result = result * (1 + _SMALL if kind else scale if number in faults and argument is None else 1)
+            made[number] = result.astype("e" if kind == "dtype" else "f")
+            shown, api = 9 if kind == "argument" else shown, "exp2" if kind == "call" else api
             count = counts[api] = counts.get(api, -1) + 1
-            arguments = [*(record(item, md5) for item in values), value(shown)]
-            data[f"Functional.{api}.{count}.forward"] = forward(arguments, [record(made[number], md5)])
+            arguments = [*(_record(item, md5) for item in values), value(shown)]
+            data[f"Functional.{api}.{count}.forward"] = forward(arguments, [_record(made[number], md5)])
         return data
 
     def exchanged(self, place):
@@ -143,6 +158,18 @@ def test_a_changed_call_is_named_and_both_directions_name_the_same(graph, md5, p
     forth, back = compare(a, b), compare(b, a)
     assert forth.first.name == back.first.name == list(a)[fault]
     assert forth.first.kind == back.first.kind == ("argument" if by_argument else "computation")
+
+
+@LAW
+@given(graphs(), st.booleans(), st.integers(0, 7), st.sampled_from(["argument", "call", "dtype"]))
+def test_a_change_is_the_first_origin_however_small_its_effect(graph, md5, place, kind):
+    fault = place % len(graph.nodes)
+    a, b = graph.entries(md5), graph.entries(md5, change=(kind, fault))
+    for left, right in ((a, b), (b, a)):
+        first = compare(left, right).first
+        assert first is not None
+        assert first.name in (list(left)[fault], list(right)[fault])
+        assert first.kind == ("calls" if kind == "call" else "argument")
 
 
 @pytest.mark.parametrize("md5", [False, True])

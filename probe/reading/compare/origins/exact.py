@@ -10,30 +10,39 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from probe.reading.compare.dataflow.graph import Graph
+from probe.reading.compare.distances.tolerance import of_dtype
 from probe.reading.compare.judging.verdicts import BITS, FAINT, NUMBERS_EQUAL, Slot
 from probe.reading.compare.pairing.alignment import NONE, REPLACED
 from probe.reading.dumps.entry_name import FORWARD
 from probe.reading.dumps.flow import content_key
 from probe.reading.dumps.values import is_tensor
 
-#: so many calls in a row may be more on one side
-_CHAIN = 16
+#: so many calls in a row may be more on one side, and so many in a part of the net
+_CHAIN, _PART = 16, 400
 #: Mean and Norm of equal values may be so far apart: they are summed in another order at another address
 _SUMMED = 5e-7
+#: two calls for one thing, as einsum and matmul, differ by less than this part of the tolerance
+_ROUNDED = 0.2
 
 
 def changed_calls(graph: Graph) -> Iterator[int]:
-    """Yield the nodes whose own argument or form is another one, with equal inputs and an output of other bits."""
+    """Yield the nodes that are another call, or have another argument or form, with equal inputs and other bits."""
     for node, pair in enumerate(graph.pairs):
-        if NONE in pair[:2] or pair.how == REPLACED or graph.soft[node] != node or graph.tainted[node]:
+        if NONE in pair[:2] or graph.soft[node] != node or graph.tainted[node]:
             continue
         if graph.parts(node).direction != FORWARD or graph.off[node] or graph.structure.wirings(node):
             continue
         slots = [slot for slot in graph.slots[node] if is_tensor(slot.a) and is_tensor(slot.b)]
         given = [slot.verdict for slot in slots if slot.is_input]
         made = [slot.verdict for slot in slots if not slot.is_input]
+        if pair.how == REPLACED and not any(_is_above_rounding(slot) for slot in slots if not slot.is_input):
+            continue
         if given and all(verdict in (BITS, NUMBERS_EQUAL) for verdict in given) and not FAINT.isdisjoint(made):
             yield node
+
+
+def _is_above_rounding(slot: Slot) -> bool:
+    return (slot.distance.rel_l2 or 0.0) > _ROUNDED * of_dtype(slot.a.get("dtype"))
 
 
 def inserted_calls(graph: Graph) -> Iterator[int]:
@@ -73,3 +82,18 @@ def _inserted(graph: Graph, node: int, slot: Slot) -> int:
             break
         place = makers[0]
     return NONE
+
+
+def alone_after(graph: Graph, node: int) -> set[int]:
+    """Return the calls that only one side has, and that follow from one such call; {} where it has a partner."""
+    if NONE not in graph.pairs[node][:2]:
+        return set()
+    flow, place = graph.flow(node)
+    found, waiting = {node}, [place]
+    while waiting and len(found) < _PART:
+        for user in flow.used_by.get(waiting.pop(), ()):
+            after = graph.node_of(flow, user)
+            if NONE in graph.pairs[after][:2] and after not in found:
+                found.add(after)
+                waiting.append(user)
+    return found - {node}

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.judging.verdicts import FAINT, HARD, Slot, is_permuted
-from probe.reading.compare.origins.exact import changed_calls, inserted_calls
+from probe.reading.compare.origins.exact import alone_after, changed_calls, inserted_calls
 from probe.reading.compare.origins.gradients import end_of, side_without
 from probe.reading.compare.origins.optimizer_facts import call_between, first_of_kinds, lacking_update, update_facts
 from probe.reading.compare.origins.origin import (
@@ -30,10 +30,12 @@ from probe.reading.compare.origins.own_parameters import WHY as OWN_PARAMETER, i
 from probe.reading.compare.origins.table import (
     CALL_RULES,
     EARLIER,
+    EARLIER_CHANGE,
     FROZEN,
     GRADIENT_RULES,
     INPUT_RULES,
     LACKING,
+    MADE_ALONE,
     NOTHING,
     UPDATE_RULES,
     CallFacts,
@@ -52,7 +54,7 @@ from probe.reading.dumps.values import is_tensor
 _GROWN = 10.0
 #: the names of changes of the call itself
 _OWN = {CALLS: "another call stands at its place", WIRING: "its input comes from another call"}
-_CHANGED = "all before it agrees in bits, its argument differs, its result has other bits"
+_CHANGED = "all before it agrees in bits, the call or its argument is another one, its result has other bits"
 _INSERTED = "all before it agrees in bits, one side lacks it, its result has other bits"
 PARAMETERS = ("parameters.", "model_parameters.")
 #: the inputs of BatchNorm that it changes -> which of the Cell's moving statistics they are
@@ -78,6 +80,12 @@ class Finding(NamedTuple):
     parameter: tuple[str, str] | None = None
     why: str = ""
     source: int = NONE
+
+
+def without_heads(graph: Graph, findings: list[Finding]) -> list[Finding]:
+    """Leave out the first of calls that one side lacks where the last of them is named, which gives the value."""
+    ends = {item.node for item in findings if item.why == MADE_ALONE}
+    return [item for item in findings if item.why != EARLIER_CHANGE or ends.isdisjoint(alone_after(graph, item.node))]
 
 
 class OriginFinder:
@@ -121,7 +129,7 @@ class OriginFinder:
         for node in nodes:
             for finding in self._classified(node):
                 found.setdefault(self._identity(finding), finding)
-        return sorted(found.values(), key=lambda item: item.node)
+        return sorted(without_heads(self._graph, [*found.values()]), key=lambda item: item.node)
 
     def _plainly(self, node: int) -> Finding:
         """Return the finding of a node that no rule names: the first that differs."""

@@ -9,8 +9,9 @@ from typing import Any
 
 from probe.errors import UsageError
 from probe.findings.sentence import Sentence, clauses, say
+from probe.reading.check.snapshot import read_snapshots
 from probe.reading.compare.judging.verdicts import Slot
-from probe.reading.compare.origins.origin import OUTSIDE, WIRING, Origin
+from probe.reading.compare.origins.origin import OUTSIDE, PARAMETER, WIRING, Origin
 from probe.reading.compare.origins.unit_summary import UnitSummary
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import FORWARD, parse
@@ -42,11 +43,25 @@ def link_steps(units: Sequence[UnitSummary], pairs: Sequence[tuple[DumpFolder, D
     for place, (unit, (_, folder)) in enumerate(zip(units, pairs)):
         key = folder.tree, folder.rank
         outside = [origin for origin in unit.origins.first if origin.kind == OUTSIDE and any(origin.given)]
-        if outside and key in before and key not in differing:
-            _name_makers(outside, pairs[before[key]])
+        if key in before and key not in differing:
+            if outside:
+                _name_makers(outside, pairs[before[key]])
+            last = units[before[key]]
+            is_parameter = any(origin.kind == PARAMETER for origin in unit.origins.first)
+            if is_parameter and not last.origins.settled and _are_one_after_update(pairs[before[key]]):
+                last.origins = last.origins._replace(settled=True)
         if unit.origins.first or unit.counts.differs:
             differing.add(key)  # what comes later follows from it
         before[key] = place
+
+
+def _are_one_after_update(pair: tuple[DumpFolder, DumpFolder]) -> bool:
+    """Return whether run.jsonl of both has the checksums of the parameters after the updates, and they are equal."""
+    try:
+        found = [read_snapshots(folder.path)[0].updates.get(folder.step or 0) for folder in pair]
+    except UsageError:
+        return False
+    return bool(found[0]) and found[0] == found[1]
 
 
 def _name_makers(origins: Sequence[Origin], pair: tuple[DumpFolder, DumpFolder]) -> None:

@@ -130,11 +130,13 @@ class OriginRow(NamedTuple):
     holds: Callable[..., bool]
 
 
+EARLIER_CHANGE = "an earlier change that alone changes no value"
+MADE_ALONE = "the input comes from a call that one side lacks"
 INPUT_RULES = (
     OriginRow("a Cell's parameter is named by the calls in it", NOTHING, lambda f: f.of_container),
     OriginRow("a moving statistic differs before its use", PARAMETER, lambda f: f.is_state),
     OriginRow("a parameter differs before its first use", PARAMETER, lambda f: f.is_parameter),
-    OriginRow("the input comes from a call that one side lacks", CALLS, lambda f: f.made_alone),
+    OriginRow(MADE_ALONE, CALLS, lambda f: f.made_alone),
     OriginRow("the input comes from two calls that are no partners", WIRING, lambda f: f.made_by_others),
     OriginRow("the input is another output of the same call", WIRING, lambda f: f.made_by_partners and f.other_output),
     OriginRow("an earlier change reaches this input", EARLIER, lambda f: f.made_by_partners and f.follows),
@@ -145,7 +147,7 @@ INPUT_RULES = (
     OriginRow("no recorded call made the input", OUTSIDE, lambda f: True),
 )
 CALL_RULES = (
-    OriginRow("an earlier change that alone changes no value", EARLIER, lambda f: f.follows),
+    OriginRow(EARLIER_CHANGE, EARLIER, lambda f: f.follows),
     OriginRow("the outputs differ by no more than the inputs do", NOTHING, lambda f: f.carried),
     OriginRow("an argument differs", ARGUMENT, lambda f: f.argument),
     OriginRow("a random call", RANDOM, lambda f: f.is_random),
@@ -158,7 +160,7 @@ GRADIENT_RULES = (
     LACKING,
     OriginRow("the gradient ends at a call that one side lacks", CALLS, lambda f: f.missing and f.ended_alone),
     FROZEN,
-    OriginRow("an earlier change that alone changes no value", EARLIER, lambda f: f.follows),
+    OriginRow(EARLIER_CHANGE, EARLIER, lambda f: f.follows),
     OriginRow("one side has no gradient", GRADIENT_KIND, lambda f: f.missing),
     OriginRow("the gradient differs by no more than those that arrive", NOTHING, lambda f: f.carried),
     OriginRow("the forward agrees, the gradient does not", GRADIENT_KIND, lambda f: True),
@@ -170,7 +172,7 @@ UPDATE_RULES = (
     OTHER_CLASS,
     OriginRow("a parameter is missing in the optimizer", OPTIMIZER, lambda f: f.missing),
     BETWEEN,
-    OriginRow("an earlier change that alone changes no value", EARLIER, lambda f: f.follows),
+    OriginRow(EARLIER_CHANGE, EARLIER, lambda f: f.follows),
     OriginRow("the gradients agree, those that enter do not", OPTIMIZER, lambda f: f.is_gradient),
     OriginRow("a state differs before the update", OPTIMIZER, lambda f: f.is_state),
     OriginRow("all that enters agrees, the results do not", OPTIMIZER, lambda f: True),
