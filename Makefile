@@ -43,7 +43,7 @@ unexport PYTHONDONTWRITEBYTECODE
 COMPILERS := { command -v gcc && command -v g++ && command -v nm; } >/dev/null || { apt-get update -q && apt-get install -qy gcc g++ binutils; }
 
 .PHONY: help demo check lint imports numbers unit format coverage test test-all thorough browser planted-faults test-rounds test-force conformance wheel-test wheel-faults test-oldest unit-oldest test-versions \
-  ascend ascend-all test-processors equality-50 seen-nets guard-nets replay-nets report-test drawings pictures origins mutants bench bench-peer bench-reading bench-cluster bench-device \
+  ascend ascend-all test-processors equality-50 seen-nets guard-nets replay-nets fuzz fuzz-checks report-test drawings pictures origins mutants bench bench-peer bench-reading bench-cluster bench-device \
   peer clean
 
 help:  ## list the targets
@@ -141,6 +141,12 @@ replay-nets: $(ZOO)/ready  ## make all calls of one step of 4 public nets again,
 
 browser: $(AXE)  ## install Chromium, in which some tests look at the page of `probe report`
 	command -v chromium >/dev/null || command -v google-chrome >/dev/null || { apt-get update -q && apt-get install -qy chromium; }
+
+fuzz: $(VENV)/ready  ## 20,000 changed files of every kind, and every command over them: an hour on two cores
+	$(RUN) -m tests.programs.fuzz --cases 20000
+
+fuzz-checks: $(VENV)/ready  ## take checks out of the door, one at a time: the fuzzer finds each, in twenty minutes
+	$(RUN) -m tests.programs.fuzz.without_checks
 
 report-test: $(VENV)/ready browser  ## the page of `probe report` in Chromium, which the system's package manager installs
 	$(RUN) -m pytest -q -rP tests/reading/report

@@ -9,6 +9,7 @@ from typing import Any
 
 from probe.config import json_reader
 from probe.config.messages import errors_about, refuse
+from probe.door import open_file
 from probe.errors import SettingsError
 
 #: largest file that is read, in bytes
@@ -21,7 +22,7 @@ def read(path: str) -> dict[Any, Any]:
     Raise SettingsError naming the file, and for a mistake in it the line and the remedy.
     """
     with errors_about(path):
-        with open(path, "rb") as file:
+        with open_file(path) as file:
             data = file.read(_LARGEST + 1)
         if len(data) > _LARGEST:
             raise SettingsError(f"the file is larger than {_LARGEST // 1_000_000} MB")

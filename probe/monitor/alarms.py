@@ -12,12 +12,11 @@ from collections.abc import Callable, Mapping
 from probe.findings.sentence import NOTHING, say, table
 from probe.monitor.neighbour import Neighbour
 from probe.series.rules import Alarm, OnlineRules
-from probe.store import file_io
+from probe.store import file_io, file_names
 from probe.store.error_log import ErrorLog
 
 _log = logging.getLogger("probe")
 
-NAME = "alarms.jsonl"
 #: takes an alarm
 AlarmFunction = Callable[[Alarm], object]
 
@@ -51,7 +50,7 @@ class Alarms:
         for alarm in found:
             with self._errors.guard("writing an alarm"):
                 file_io.make_dirs(self._folder)
-                file_io.append(os.path.join(self._folder, NAME), json.dumps(alarm.to_dict()) + "\n")
+                file_io.append(os.path.join(self._folder, file_names.ALARMS), json.dumps(alarm.to_dict()) + "\n")
             if self.function is not None:
                 with self._errors.guard("the function given to on_alarm()"):
                     self.function(alarm)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import shlex
 from collections import deque
 from dataclasses import replace
@@ -17,10 +18,11 @@ from probe.errors import AlarmError, UsageError
 from probe.measure.tensor_reader import to_number
 from probe.monitor.monitor import Monitor
 from probe.recording.step_recorder import StepRecorder
+from probe.series.file import last_step
 from probe.series.rules import Alarm
 from probe.session.session import Session
 from probe.session.session_state import State, serialized
-from probe.store.file_names import rank_name
+from probe.store.file_names import MONITOR, SERIES, rank_name
 
 _log = logging.getLogger("probe")
 
@@ -70,8 +72,10 @@ class MonitorSession(Session):
 
     def _begin_monitor(self) -> None:
         if self._watch.monitor is None:
-            rank = rank_name(self._run.ranks.rank())
-            self._watch.monitor = Monitor(self._watch.given.dump_path, rank, self._watch.given)
+            given, rank = self._watch.given, rank_name(self._run.ranks.rank())
+            last = last_step(os.path.join(given.dump_path, MONITOR, rank, SERIES))
+            self._run.folders.claim_monitor(given.dump_path, rank, self._window.init_step, last, given.overwrite)
+            self._watch.monitor = Monitor(given.dump_path, rank, given)
             self._watch.monitor.alarms.function = self._watch.function
         self._watch.monitor.begin(self._window.step, self._models)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from probe.errors import UsageError
 from probe.findings.sentence import ENGLISH, say
 from probe.reading.commands.arguments import PATH, add_choice, add_language, add_parser
+from probe.reading.dumps.outputs import create
 
 if TYPE_CHECKING:
     from probe.replaying.replay import Replays
@@ -98,10 +99,10 @@ def write_files(calls: Replays, csv: str | None, as_json: str | None, language: 
 
     try:
         if csv:
-            with open(csv, "w", encoding="utf-8", newline="") as file:
+            with create(csv, "") as file:
                 write_csv(file, _COLUMNS, rows(calls, language))
         if as_json:
-            with open(as_json, "w", encoding="utf-8") as file:
+            with create(as_json) as file:
                 json.dump([call.to_dict() for call in calls], file, indent=1)
     except OSError as error:
         raise UsageError(f"a file cannot be written: {error}") from error

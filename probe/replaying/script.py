@@ -14,6 +14,7 @@ import numpy as np
 from probe.errors import UsageError
 from probe.findings.sentence import table
 from probe.reading.dumps.dump import Call
+from probe.reading.dumps.outputs import create
 from probe.replaying.calling import tensors_in
 from probe.replaying.described import CallDescription, CannotReplayError
 from probe.replaying.describing import describe
@@ -107,9 +108,9 @@ def write_script(call: Call, path: str, dtype: str = "") -> list[str]:
         description = description._replace(args=description.args[: found.inputs])
         folder = f"{Path(path).stem}_arrays"
         place = os.path.join(os.path.dirname(os.path.abspath(path)), folder)
-        os.makedirs(place, exist_ok=True)
+        os.makedirs(place, 0o750, exist_ok=True)
         _save_arrays(description, place)
-        with open(path, "w", encoding="utf-8") as file:
+        with create(path) as file:
             file.write(_text(call.name, found.code, description, folder, dtype))
     except CannotReplayError as error:
         raise UsageError(f"{call.name} cannot be replayed: {error}") from error

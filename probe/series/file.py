@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from probe.door import open_file
 from probe.errors import UsageError
 from probe.store import file_io, file_names
 from probe.store.file_names import Rank
@@ -30,6 +31,10 @@ _VERSION = 1
 #: stands where a series was not measured: a NaN of these bits, which no operation makes
 NOT_MEASURED_BITS = 0x7FC00001
 _EMPTY = array("f", NOT_MEASURED_BITS.to_bytes(4, "little"))
+
+
+#: above every step
+MOST_STEP = 1e15
 
 
 class Section(NamedTuple):
@@ -56,7 +61,7 @@ def sections(content: bytes | memoryview) -> Iterator[Section]:
             return  # its line is cut
         if not line.startswith(MARK):
             raise ValueError(f"no section begins at byte {place}")
-        names = tuple(json.loads(line)["names"])
+        names = _names(line)
         start = place + len(line) + 1
         size = 4 * len(names)
         first = np.frombuffer(content, np.uint8, offset=start)
@@ -70,6 +75,21 @@ def sections(content: bytes | memoryview) -> Iterator[Section]:
             place = tail if _is_mark(content, tail) else len(content)
         else:
             place = section.end
+
+
+def _names(line: bytes) -> tuple[str, ...]:
+    """Return the columns that the line of a section names.
+
+    Raises:
+        ValueError: when it names none.
+    """
+    try:
+        names = json.loads(line)["names"]
+    except (ValueError, KeyError, RecursionError):
+        names = None
+    if type(names) is not list or not names or any(type(name) is not str for name in names):
+        raise ValueError("a section does not name its columns")
+    return tuple(names)
 
 
 def _words(content: bytes | memoryview, start: int, count: int, size: int) -> Any:
@@ -123,7 +143,7 @@ class SeriesFile:
         self._file = os.open(self.path, flags, file_io.FILE_MODE)
         size = os.fstat(self._file).st_size
         if size:
-            with open(self.path, "rb") as file:
+            with open_file(self.path) as file:
                 ends = [section.end for section in sections(file.read())]
             os.ftruncate(self._file, ends[-1] if ends else 0)
         os.lseek(self._file, 0, os.SEEK_END)
@@ -147,9 +167,22 @@ class SeriesFile:
 
 
 def table(content: bytes, section: Section) -> Any:
-    """Return the rows of a section."""
+    """Return the rows of a section, without those whose step is none: a block of a disk may be damaged."""
     count = len(section.names)
-    return np.frombuffer(content, "<f4", section.rows * count, section.start).reshape(section.rows, count)
+    rows = np.frombuffer(content, "<f4", section.rows * count, section.start).reshape(section.rows, count)
+    is_right = (rows[:, 0] >= 0) & (rows[:, 0] < MOST_STEP)  # NaN is in no such range
+    return rows if is_right.all() else rows[is_right]
+
+
+def last_step(path: str) -> int:
+    """Return the highest step of a file; -1 if it has none, or cannot be read."""
+    try:
+        with open_file(path) as file:
+            content = file.read()
+        found = [table(content, section)[:, 0] for section in sections(content)]
+    except (OSError, ValueError):
+        return -1
+    return max((int(steps.max(initial=-1)) for steps in found), default=-1)
 
 
 class SeriesTail:
@@ -171,7 +204,7 @@ class SeriesTail:
 
     def new_rows(self) -> list[tuple[int, dict[str, float]]]:
         """Return the new rows: step, and name -> value; raise OSError or ValueError when it cannot be read."""
-        with open(self._path, "rb") as file:
+        with open_file(self._path) as file:
             now = os.fstat(file.fileno())
             self.is_restarted = now.st_size < self._place or self._number not in (0, now.st_ino)
             if self.is_restarted:
@@ -186,13 +219,14 @@ class SeriesTail:
                 end = content.find(b"\n", place)
                 if end < 0:
                     break
-                self._names = tuple(json.loads(content[place:end])["names"])
+                self._names = _names(content[place:end])
                 place, size = end + 1, 4 * len(self._names)
             elif size and place + size <= len(content):
                 row = np.frombuffer(content, "<f4", len(self._names), place)
                 known = row.view("<u4") != NOT_MEASURED_BITS
                 values = {self._names[i]: float(row[i]) for i in range(1, len(row)) if known[i]}
-                found.append((int(row[0]), values))
+                if 0 <= row[0] < MOST_STEP:  # else a damaged row: NaN is in no such range
+                    found.append((int(row[0]), values))
                 place += size
             else:
                 break
@@ -215,14 +249,19 @@ class RankSeries:
 
     def __init__(self, path: str, rank: Rank) -> None:
         self.path, self.rank = path, rank
+        self._tables: list[tuple[tuple[str, ...], Any]] = []
+        self._end = self._number = 0
+        self._read()
+
+    def _read(self) -> None:
         try:
-            with open(path, "rb") as file:
+            with open_file(self.path) as file:
                 content, self._number = file.read(), os.fstat(file.fileno()).st_ino
             found = list(sections(content))
-            self._tables = [(section.names, table(content, section)) for section in found]
-            self._end = found[-1].end if found else 0
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise UsageError(f"{path} cannot be read: {error}") from None
+        except (OSError, ValueError) as error:
+            raise UsageError(f"{self.path} cannot be read: {error}") from None
+        self._tables = [(section.names, table(content, section)) for section in found]
+        self._end = found[-1].end if found else 0
 
     @property
     def names(self) -> list[str]:

@@ -158,6 +158,5 @@ def _write(folder: str, kind: str, table: Mapping[Place, dict[int, dict[str, flo
         for step in steps
     }
     path = os.path.join(folder, f"{kind}_{min(steps, default=0)}-{max(steps, default=0)}.csv")
-    with open(path, "w", encoding="utf-8", newline="") as file:
-        file.write(_text(rows, has_header=True))
+    file_io.write(path, _text(rows, has_header=True).encode())
     return path

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from probe.errors import UsageError
-from probe.store.file_names import MONITOR, SERIES, Rank, rank_name, rank_of
+from probe.store.file_names import MONITOR, SERIES, TRAINER_CSV, Rank, rank_name, rank_of
 
 if TYPE_CHECKING:
     from probe.series.file import RankSeries, SeriesTail
@@ -29,7 +29,20 @@ def find_series(path: str) -> list[tuple[str, Rank]]:
         if found:
             return sorted(found, key=lambda item: -1 if item[1] is None else item[1])
     own = os.path.join(path, SERIES)
-    return [(own, rank_of(os.path.basename(os.path.abspath(path))))] if os.path.isfile(own) else []
+    if os.path.isfile(own):
+        return [(own, rank_of(os.path.basename(os.path.abspath(path))))]
+    return _find_csv(path)
+
+
+def _find_csv(path: str) -> list[tuple[str, Rank]]:
+    """Return the folders of TrainerMon in a folder, or itself, with their ranks; of several of a rank the newest."""
+    places = [path, *(os.path.join(path, name) for name in os.listdir(path))] if os.path.isdir(path) else []
+    newest: dict[int | None, str] = {}
+    for folder in sorted(filter(os.path.isdir, places), key=os.path.getmtime):
+        if any(map(TRAINER_CSV.fullmatch, os.listdir(folder))):
+            words = os.path.basename(os.path.abspath(folder)).split("-")  # as Nov25_20-12-58-rank0-1ab721d1, or rank0
+            newest[next((rank for rank in map(rank_of, words) if rank is not None), None)] = folder
+    return [(newest[rank], rank) for rank in sorted(newest, key=lambda rank: -1 if rank is None else rank)]
 
 
 def open_series(path: str) -> list[RankSeries]:
@@ -39,7 +52,9 @@ def open_series(path: str) -> list[RankSeries]:
     found = find_series(path)
     if not found:
         raise UsageError(f'{path} has no file of the monitor: record with "task": "monitor"')
-    return [RankSeries(*item) for item in found]
+    from probe.series.csv_series import CsvSeries
+
+    return [(CsvSeries if os.path.isdir(place) else RankSeries)(place, rank) for place, rank in found]
 
 
 def alarms_of(rank: RankSeries, thresholds: Mapping[str, float] | None = None) -> list[Alarm]:

@@ -5,19 +5,26 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Union
 
 #: the documents, and the end of the name of a file that is being written beside its place
 DUMP, DEBUG, STACK, CONSTRUCT, TEMP_SUFFIX = "dump.json", "debug.json", "stack.json", "construct.json", ".tmp"
 ARRAYS, MAPPING, JOURNAL, ERRORS = "dump_tensor_data", "mapping.csv", "dump.journal", "dump_error_info.log"
-#: the snapshot of the run, in the folder of its first step; the folder of task monitor, and its file of each rank
-RUN, RUN_LINES, MONITOR, SERIES = "run.json", "run.jsonl", "monitor", "series.bin"
+#: the snapshot of the run, in the folder of its first step; the folder of task monitor, and its files of each rank
+RUN, RUN_LINES, MONITOR, SERIES, ALARMS = "run.json", "run.jsonl", "monitor", "series.bin", "alarms.jsonl"
+MONITOR_FILES = (SERIES, ALARMS, ERRORS)
+#: describes a kernel dump of this tool, in the folder of its rank
+KERNEL_RUN = "kernel_run.json"
 #: findings that are known while the training runs, one a line
 FINDINGS = "findings.jsonl"
 DUMP_FILES = (DUMP, DEBUG, STACK, CONSTRUCT, ERRORS, ARRAYS, JOURNAL, RUN, RUN_LINES, FINDINGS)
 
 #: a rank's number; None where communication was not initialised; the folder's name where it has no number
 Rank = Union[int, str, None]
+
+#: a file of msprobe's TrainerMon: kind, first step, last step
+TRAINER_CSV = re.compile(r"([a-z_]+)_\d+-\d+\.csv")
 
 #: folders above those of the steps, where a training in PyNative mode has compiled Cells
 PYNATIVE, GRAPH = TREES = ("pynative", "graph")
@@ -39,6 +46,17 @@ def rank_folder(dump_path: str, step: int | str, name: str) -> str:
     '/d/step3/rank0'
     """
     return os.path.join(dump_path, f"step{step}", name)
+
+
+def kernel_folders(dump_path: str, name: str) -> list[str]:
+    """Return the folders in which MindSpore writes the kernels of a rank: on CPU it gives every rank the number 0.
+
+    >>> kernel_folders("/d", "rank3"), kernel_folders("/d", "rank")
+    (['/d/rank_3', '/d/rank3/rank_0'], ['/d/rank_0'])
+    """
+    number = name[len("rank") :]
+    own = [os.path.join(dump_path, name, "rank_0")] if number else []
+    return [os.path.join(dump_path, f"rank_{number or 0}"), *own]
 
 
 def number_of(name: str, *words: str) -> int | None:

@@ -9,6 +9,7 @@ import glob
 import itertools
 import os
 import shutil
+from collections.abc import Iterable
 from typing import Any
 
 from probe.errors import UsageError
@@ -48,16 +49,48 @@ class RunFolders:
         for number in itertools.count(1):
             root = dump_path if number == 1 else f"{dump_path}-{number}"
             found = self._of_other_runs(root, name)
-            if not found or min(first_step, step) > max(found.values()):
+            if found and min(first_step, step) > max(found.values()):
                 break
-            if overwrite:
-                for folder in found:
-                    _remove_dump(folder)
+            if overwrite and (found or first_step < 0):
+                self._replace(root, name, found)
+            if overwrite or not found:
                 break
             if not steps_aside:
                 raise UsageError(_refusal(max(found, key=lambda folder: found[folder])))
         self._roots[dump_path, name] = root
         return root, True
+
+    def claim_monitor(self, root: str, name: str, first_step: int, last_row: int, overwrite: bool) -> None:
+        """Take the folder of the monitor. With ``overwrite`` all of another run is replaced.
+
+        Args:
+            root: the setting dump_path.
+            name: the name of the rank folder.
+            first_step: the number that set_init_step() gave, or -1. Above every step on disk the run continues there.
+            last_row: the last step of the monitor's file, or -1.
+            overwrite: replace the files of another run.
+        """
+        folder = os.path.join(root, names.MONITOR, name)
+        if overwrite and folder not in self._written:
+            found = self._of_other_runs(root, name)
+            if first_step <= max((last_row, *found.values())):
+                self._replace(root, name, found)
+        self._written.add(folder)
+
+    def _replace(self, root: str, name: str, dumps: Iterable[str]) -> None:
+        """Remove all that another run has left of a rank: dumps of steps and kernels, and the monitor's files."""
+        for folder in dumps:
+            _remove_dump(folder)
+        for folder in names.kernel_folders(root, name):
+            if os.path.isfile(os.path.join(folder, names.KERNEL_RUN)) and not os.path.islink(folder):
+                shutil.rmtree(folder)
+        monitor = os.path.join(root, names.MONITOR, name)
+        if (
+            monitor not in self._written
+            and not os.path.islink(monitor)
+            and not os.path.islink(os.path.dirname(monitor))
+        ):
+            _remove_files(monitor, [file for file in names.MONITOR_FILES if os.path.lexists(f"{monitor}/{file}")])
 
     def refuse_other_runs(self, dump_path: str, name: str) -> None:
         """Raise a UsageError if there is the dump of another run."""
@@ -141,7 +174,11 @@ def _dump_files(folder: str) -> list[str]:
 
 def _remove_dump(folder: str) -> None:
     """Remove a dump, and its folders where nothing else is in them."""
-    for name in _dump_files(folder):
+    _remove_files(folder, _dump_files(folder))
+
+
+def _remove_files(folder: str, found: list[str]) -> None:
+    for name in found:
         path = os.path.join(folder, name)
         if os.path.isdir(path) and not os.path.islink(path):
             shutil.rmtree(path)

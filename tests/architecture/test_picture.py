@@ -12,6 +12,7 @@ from tests.support.paths import ROOT
 #: every room may import these; the picture leaves them out
 GROUND = {
     "config",
+    "door",
     "process",
     "entry",
     "pytree",

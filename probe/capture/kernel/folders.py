@@ -25,10 +25,9 @@ def choose_root(dump_path: str, first_step: int, overwrite: bool, steps_aside: b
     for number in itertools.count(1):
         root = dump_path if number == 1 else f"{dump_path}-{number}"
         steps = _steps(root)
-        if not steps or first_step > max(steps):
-            return root
-        if overwrite:
-            _remove(root)
+        if overwrite and first_step <= max(steps, default=0):
+            _remove(root, has_steps=bool(steps))
+        if overwrite or first_step > max(steps, default=-1):
             return root
         if not steps_aside:
             break
@@ -68,8 +67,15 @@ def _steps(root: str) -> list[int]:
     return [step for name in names if (step := file_names.number_of(name, "step", "")) is not None]
 
 
-def _remove(root: str) -> None:
-    """Remove the kernel dump and the steps of another run."""
-    for folder in (*_kernel_folders(root), *glob.glob(os.path.join(glob.escape(root), "step[0-9]*"))):
+def _remove(root: str, has_steps: bool) -> None:
+    """Remove the kernel dump, the steps and the monitor's files of another run.
+
+    Args:
+        root: the folder.
+        has_steps: there are steps. Without any, the folders of kernels may be those of a rank that has just begun.
+    """
+    trees = [os.path.join(glob.escape(root), tree, "step[0-9]*") for tree in ("", *file_names.TREES)]
+    steps = [*_kernel_folders(root), *itertools.chain(*map(glob.glob, trees))] if has_steps else []
+    for folder in (*steps, *glob.glob(os.path.join(glob.escape(root), file_names.MONITOR))):
         if not os.path.islink(folder):
             shutil.rmtree(folder)

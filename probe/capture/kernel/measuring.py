@@ -118,7 +118,7 @@ class FolderWatcher:
         waiting = [entry for entry in entries if entry.name not in self._done and _is_complete(entry)]
         if not waiting or self._measurer is None:
             return
-        originals = read_mapping(folder)
+        originals = read_mapping(folder, [])
         parsed = [(parse(originals.get(entry.name, entry.name)), entry) for entry in waiting]
         named = [(name, entry) for name, entry in parsed if name is not None]
         for name, entry in sorted(named, key=lambda item: item[0].timestamp):

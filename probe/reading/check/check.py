@@ -108,7 +108,8 @@ def check(a: Path, b: Path) -> Check:
 
         assert probe.check("golden", "mine").ok
     """
-    from probe.reading.check.weights.check import WeightCheck, is_checkpoint, read_weights
+    from probe.reading.check.weights.check import WeightCheck, read_weights
+    from probe.reading.check.weights.kinds import is_checkpoint
 
     paths = os.fspath(a), os.fspath(b)
     if any(map(is_checkpoint, paths)):
@@ -151,7 +152,9 @@ def _agreed(pairs: list[tuple[RunSnapshot, RunSnapshot]]) -> Sentence:
         return say("check.nothing_compared")
     parameters = sum(len(x.parameters) for x, _ in pairs)
     steps = len({*pairs[0][0].inputs} & {*pairs[0][1].inputs})
-    return say("check.same_experiment", parameters=parameters, steps=steps)
+    is_known = parameters and steps and not any(side.damage for pair in pairs for side in pair)
+    key = "check.same_experiment" if is_known else "check.same_known"
+    return say(key, parameters=parameters, steps=steps)
 
 
 def differences(a: RunSnapshot, b: RunSnapshot) -> list[Difference]:

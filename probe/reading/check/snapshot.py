@@ -10,9 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from probe.door import open_text
 from probe.errors import UsageError
-from probe.findings.sentence import NOTHING, Sentence, say
+from probe.findings.sentence import NOTHING, Sentence, clauses, say
 from probe.reading.dumps.document import read_document
+from probe.reading.dumps.shapes import DESCRIBED, OPTIMIZER, PARAMETER, RUN, RUN_LINE
+from probe.reading.dumps.sieve import Sieve
 from probe.store import file_names
 
 #: the value of a place: dtype, shape and checksums of a tensor, or a plain value
@@ -36,27 +39,20 @@ class RunSnapshot:
     @property
     def rank(self) -> int | None:
         """The rank, None where there is one process only."""
-        rank = self.run.get("rank")
-        return rank if isinstance(rank, int) else None
+        return self.run.get("rank")
 
     @property
     def parameters(self) -> dict[str, dict[str, Any]]:
         """The parameters by name: dtype, shape, checksums, Cell, trainable."""
-        found = {}
-        for name, item in mapping(self.run.get("parameters")).items():
-            if isinstance(item, dict):
-                found[name] = {
-                    **mapping(item.get("values")),
-                    "cell": item.get("cell"),
-                    "trainable": item.get("trainable"),
-                }
-        return found
+        return {
+            name: {**item["values"], "cell": item.get("cell"), "trainable": item.get("trainable")}
+            for name, item in self.run["parameters"].items()
+        }
 
     @property
     def cells(self) -> dict[str, str]:
         """The Cells: path -> class."""
-        cells = self.run.get("cells")
-        pairs = [item for item in cells if isinstance(item, list) and len(item) == 2] if isinstance(cells, list) else []
+        pairs = [item for item in self.run.get("cells") or () if isinstance(item, list) and len(item) == 2]
         return {str(path): str(kind) for path, kind in pairs}
 
     @property
@@ -98,8 +94,7 @@ def read_snapshots(path: str | os.PathLike[str]) -> list[RunSnapshot]:
 
 
 def _first_step(snapshot: RunSnapshot) -> int:
-    step = snapshot.run.get("first_step")
-    return step if isinstance(step, int) else 0
+    return snapshot.run.get("first_step") or 0
 
 
 def _find(root: str) -> list[str]:
@@ -112,41 +107,49 @@ def _find(root: str) -> list[str]:
 
 
 def _read(path: str) -> RunSnapshot:
-    run = read_document(path)
-    if not isinstance(run.get("parameters"), dict):
+    sieve = Sieve(path)
+    run = sieve.header(read_document(path), RUN)
+    if run.get("parameters") is None:
         raise UsageError(f"{path} is no {file_names.RUN} of probe: it has no parameters")
-    snapshot = RunSnapshot(path, run)
+    parameters = sieve.objects(run["parameters"], PARAMETER)
+    values = sieve.objects({name: item.get("values") or {} for name, item in parameters.items()}, DESCRIBED)
+    run["parameters"] = {name: {**item, "values": values.get(name)} for name, item in parameters.items()}
     lines = os.path.join(os.path.dirname(path), file_names.RUN_LINES)
+    snapshot, sieve_of_lines, cut = RunSnapshot(path, run), Sieve(lines), NOTHING
     try:
-        with open(lines, encoding="utf-8", errors="replace") as file:
-            if False in [_take(snapshot, line) for line in file]:
-                snapshot.damage = say("check.line_cut", path=lines)
-    except OSError:
-        snapshot.damage = say("check.unread", path=lines)
+        with open_text(lines, "replace") as file:
+            if False in [_take(snapshot, line, sieve_of_lines) for line in file]:
+                cut = say("check.line_cut", path=lines)
+    except OSError as error:
+        cut = say("dump.unreadable", path=lines, error=str(error.strerror))
+    snapshot.damage = clauses(cut, *sieve.told(), *sieve_of_lines.told())
     return snapshot
 
 
-def _take(snapshot: RunSnapshot, text: str) -> bool:
+def _take(snapshot: RunSnapshot, text: str, sieve: Sieve) -> bool:
     """Add a line to a snapshot; return False for a cut one, which a process leaves that was killed."""
     try:
-        _add(snapshot, json.loads(text))
+        _add(snapshot, json.loads(text), sieve)
     except (ValueError, RecursionError):
         return False
     return True
 
 
-def _add(snapshot: RunSnapshot, line: Any) -> None:
+def _add(snapshot: RunSnapshot, line: Any, sieve: Sieve) -> None:
     if not isinstance(line, dict):
         raise ValueError("no object")
+    line = sieve.header(line, RUN_LINE)
     step = line.get("step")
-    if mapping(line.get("note")):
+    if line.get("note"):
         snapshot.notes.update(flat(line["note"]))
-    if isinstance(step, int) and isinstance(line.get("inputs"), dict):
-        snapshot.inputs[step] = flat(line["inputs"], is_leaf=_is_tensor)
-    elif isinstance(step, int) and isinstance(line.get("updated"), str):
-        snapshot.updates.setdefault(step, {}).update(mapping(line.get("crc")))
-    elif isinstance(line.get("optimizer"), str):
-        snapshot.optimizers[line["optimizer"]] = mapping(line.get("numbers"))
+    if step is not None and line.get("inputs") is not None:
+        found = flat(line["inputs"], is_leaf=_is_tensor)
+        tensors = sieve.objects({place: value for place, value in found.items() if _is_tensor(value)}, DESCRIBED)
+        snapshot.inputs[step] = {**found, **tensors}
+    elif step is not None and line.get("updated"):
+        snapshot.updates.setdefault(step, {}).update(line.get("crc") or {})
+    elif line.get("optimizer"):
+        snapshot.optimizers[line["optimizer"]] = sieve.header(line.get("numbers") or {}, OPTIMIZER)
 
 
 def flat(value: Any, place: str = "", is_leaf: Callable[[Any], bool] = lambda value: False) -> dict[str, Any]:

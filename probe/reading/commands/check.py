@@ -37,7 +37,8 @@ def run_check(given: argparse.Namespace) -> int:
     from probe.reading.check.check import check
     from probe.reading.check.describe import describe, to_dict
     from probe.reading.check.snapshot import read_snapshots
-    from probe.reading.check.weights.check import describe_weights, is_checkpoint
+    from probe.reading.check.weights.check import describe_weights
+    from probe.reading.check.weights.kinds import is_checkpoint
     from probe.reading.dumps.guard_findings import guard_findings
 
     if len(given.paths) > 2:

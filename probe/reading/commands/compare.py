@@ -9,6 +9,7 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
+from probe.door import open_text
 from probe.errors import UsageError
 from probe.reading.commands.arguments import (
     add_choice,
@@ -19,6 +20,7 @@ from probe.reading.commands.arguments import (
     wants_summaries,
     workers,
 )
+from probe.reading.dumps.outputs import create
 
 if TYPE_CHECKING:
     from probe.reading.commands.summary_file import Head
@@ -98,7 +100,7 @@ def run_compare(given: argparse.Namespace) -> int:
     else:
         print(summary_text(comparison, given.lang))
     if given.json and given.json != "-":
-        with open(given.json, "w", encoding="utf-8") as file:
+        with create(given.json) as file:
             json.dump(comparison.to_dict(), file, indent=1)
     if given.xlsx:
         from probe.reading.compare.answer.workbook import to_xlsx
@@ -128,8 +130,10 @@ def read_map(path: str) -> dict[str, str]:
     import yaml
 
     try:
-        with open(path, encoding="utf-8") as file:
+        with open_text(path) as file:
             content = yaml.safe_load(file)
+    except RecursionError:
+        raise UsageError(f"--map: {path} cannot be read: it is nested too deeply") from None
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise UsageError(f"--map: {path} cannot be read: {' '.join(str(error).split())}") from error
     found: dict[str, str] = {}

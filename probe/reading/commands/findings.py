@@ -122,9 +122,9 @@ def _where(origin: Origin) -> Sentence:
     return say("list", parts=found)
 
 
-def _show_errors(units: Sequence[Found | Digest]) -> bool:
-    """Tell which dumps could not be read; return whether there is one: it may hold something."""
-    errors = [unit.error for unit in units if unit.error]
+def _show_errors(units: Sequence[Found | Digest | Samples]) -> bool:
+    """Tell which dumps, or parts of them, could not be read; return whether there is one: it may hold something."""
+    errors = [unit.error or unit.lost for unit in units if unit.error or unit.lost]
     for line in errors:
         print(f"probe: {text.safe(line)}", file=sys.stderr)
     return bool(errors)
@@ -220,7 +220,8 @@ def show_trend(
     for item in found[:ROWS]:
         look = say("trend.look", step=item.step, name=item.name, said=item.said)
         print(text.safe(look.text(given.lang)))
-    return int(bool(found))
+    is_unread = _show_errors(samples)
+    return 1 if found else 2 * is_unread
 
 
 def _rows(trend: Trend) -> Iterator[tuple[Any, ...]]:

@@ -20,13 +20,18 @@ from probe.reading.commands.recover import add_recover
 from probe.reading.commands.report import add_report
 from probe.reading.commands.show import add_show
 from probe.reading.commands.watch import add_watch
-from probe.reading.dumps.text import safe
+from probe.reading.dumps.outputs import why_no_output
+from probe.reading.dumps.text import safe, shorten
+
+#: exit statuses: an output cannot be written, an error of ours (EX_SOFTWARE), Ctrl-C
+_NO_OUTPUT, _INTERNAL, _INTERRUPTED = 2, 70, 130
+_UTF8: Any = {"encoding": "utf-8", "errors": "backslashreplace"}
 
 
 def run_command(
     version: str, arguments: Sequence[str] | None = None, further: Sequence[Callable[[Any], None]] = ()
 ) -> int:
-    """Run a command and return its exit status: 0, 1 when it could not be done, 2 for wrong arguments.
+    """Run a command and return its exit status: 0, 1 when it could not be done, 2 for wrong arguments, 70 after a bug.
 
     ``arguments`` None takes those of the process. The functions in ``further`` add commands of other rooms.
     """
@@ -40,14 +45,54 @@ def run_command(
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     given = parser.parse_args(arguments)
+    reason = why_no_output(given)
+    return _told(reason, _NO_OUTPUT) if reason else _status(given)
+
+
+def _status(given: argparse.Namespace) -> int:
+    """Run a command that was parsed; each way to end has one form."""
+    failed = int(getattr(given, "failed", 1))
     try:
         status = int(given.run(given))
         sys.stdout.flush()
+        return status
     except ProbeError as error:
-        print(f"probe: {safe(error)}", file=sys.stderr)
-        return int(getattr(given, "failed", 1))
-    except BrokenPipeError:  # the reader, head or less, has seen enough
-        with contextlib.suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return _told(str(error), failed)
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except MemoryError:
+        return _told("there is not enough memory", failed)
+    except OSError as error:  # of an output: those of inputs end at the door
+        return _dropped(error)
+    except Exception as error:
+        return _told(_internal(error), _INTERNAL)
+
+
+def _told(reason: str, status: int) -> int:
+    """Print why a command ends, and return its exit status."""
+    with contextlib.suppress(OSError):
+        print(f"probe: {safe(reason)}", file=sys.stderr)
     return status
+
+
+def _dropped(error: OSError) -> int:
+    """Return the exit status after an error of an output; a reader such as head may have seen enough."""
+    with contextlib.suppress(OSError, ValueError):  # Python's own last flush is to be silent
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(error, BrokenPipeError):
+        return 0
+    return _told(f"{error.filename or 'the output'} cannot be written: {error.strerror or error}", _NO_OUTPUT)
+
+
+def _internal(error: Exception) -> str:
+    """Return what to say of an error of ours; its traceback is in a file."""
+    import tempfile
+    import traceback
+
+    name = shorten(f"{type(error).__name__}: {error}", 200)
+    try:
+        with tempfile.NamedTemporaryFile("w", prefix="probe-error-", suffix=".txt", delete=False, **_UTF8) as file:
+            file.write(f"{sys.version}\n{sys.argv[1:]}\n{traceback.format_exc()}")
+    except OSError:
+        return f"internal error: {name}. Please report it, with this:\n{traceback.format_exc()}"
+    return f"internal error: {name}. Please report it, with the file {file.name}"

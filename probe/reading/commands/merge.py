@@ -50,14 +50,12 @@ def run_merge(given: argparse.Namespace) -> int:
 
 
 def _show_comparison(given: argparse.Namespace, head: Head, summaries: list[Any]) -> int:
-    from probe.reading.commands.summary_file import decode
     from probe.reading.compare.answer.comparison import check_rules
     from probe.reading.compare.answer.result import ComparisonResult
     from probe.reading.compare.answer.summary import summary_text
 
     check_rules(head.settings.get("rules", []), summaries)
-    alone = decode(head.alone[0]), decode(head.alone[1])
-    comparison = ComparisonResult((head.paths[0], head.paths[1]), summaries, alone)
+    comparison = ComparisonResult((head.paths[0], head.paths[1]), summaries, (list(head.alone[0]), list(head.alone[1])))
     print(json.dumps(comparison.to_dict(), indent=1) if given.json else summary_text(comparison, given.lang))
     return comparison.status
 

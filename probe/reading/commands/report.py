@@ -49,6 +49,8 @@ def run_report(given: argparse.Namespace) -> int:
     golden = given.paths[0] if len(given.paths) == 2 else ""
     done = make_report(given.output, given.paths[-1], golden, wishes)
     print(f"{given.output}: {done.calls} calls, {text.size(done.size)}")
+    for line in done.unread:
+        print(f"probe: {text.safe(line)}", file=sys.stderr)
     if done.dropped:
         print(
             f"probe: {done.dropped} calls that agree are left out; another rank or step stands for each. "

@@ -8,19 +8,22 @@ import base64
 import dataclasses
 import json
 import sys
+import zlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from probe.door import open_text
 from probe.errors import UsageError
-from probe.findings.sentence import Sentence
+from probe.findings.sentence import LANGUAGES, Sentence
+from probe.reading.commands.annotated import misfit
 from probe.reading.compare.origins.origin import CodeLine, Origin, Site
 from probe.reading.compare.origins.unit_summary import Collective, UnitCounts, UnitOrigins, UnitSummary
 from probe.reading.dumps.frames import Frame
+from probe.reading.dumps.outputs import create_whole
 from probe.reading.dumps.samples import Samples
 from probe.reading.one_run.nan import Found
 from probe.reading.one_run.rank_checks import Digest
 from probe.series.looks import Point
-from probe.store import file_io
 
 _KINDS: dict[str, Any] = {
     kind.__name__: kind
@@ -29,6 +32,8 @@ _KINDS: dict[str, Any] = {
         Samples, Point,
     )
 }  # fmt: skip
+#: command -> what its summaries are
+_OF_COMMANDS = {"compare": UnitSummary, "nan": Found, "ranks": Digest, "trend": Samples}
 _TUPLE, _DICT, _BYTES, _FORMAT = "tuple", "dict", "bytes", 1
 
 
@@ -38,7 +43,15 @@ class Head(NamedTuple):
     command: str  # the command that made them: "compare", "nan", "ranks" or "trend"
     settings: dict[str, Any]  # its settings; files with others cannot be put together
     paths: list[str]  # the folders that it read
-    alone: Sequence[Sequence[str]] = ()  # the dumps that only A has, and only B, of a comparison
+    alone: Sequence[Sequence[Sentence | str]] = ()  # the dumps that only A has, and only B, of a comparison
+
+
+class _Settings(NamedTuple):
+    """The settings in a head that are used again."""
+
+    rules: list[tuple[str, str]]
+    like: str
+    stat: str
 
 
 def write_summaries(output: str, head: Head, summaries: Sequence[Any]) -> None:
@@ -52,7 +65,7 @@ def write_summaries(output: str, head: Head, summaries: Sequence[Any]) -> None:
         sys.stdout.writelines(lines)
         return
     try:
-        with file_io.atomic_write(output) as file:
+        with create_whole(output) as file:
             file.writelines(lines)
     except OSError as error:
         raise UsageError(f"{output} cannot be written: {error.strerror or error}") from error
@@ -83,18 +96,33 @@ def read_summaries(paths: Sequence[str]) -> tuple[Head, list[Any]]:
 
 def _read(path: str) -> tuple[Head, list[Any]]:
     try:
-        with open(path, encoding="utf-8") as file:
+        with open_text(path) as file:
             lines = [json.loads(line) for line in file]
         first = lines[0]
         if first.pop("probe_summaries") != _FORMAT:
             raise UsageError(f"{path} was made by another version of probe")
         if first.pop("count") != len(lines) - 1:
             raise UsageError(f"{path} is cut off: it has {len(lines) - 1} summaries. Make it again")
-        return Head(**first), [decode(line) for line in lines[1:]]
+        head = Head(**first)
+        return _checked(head._replace(alone=decode(head.alone)), [decode(line) for line in lines[1:]])
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError, zlib.error):
         raise UsageError(f"{path} is no file of summaries, or is damaged. Make it with --only-summaries") from None
+
+
+def _checked(head: Head, found: list[Any]) -> tuple[Head, list[Any]]:
+    """Return the content of a file; raise TypeError where it is of other types than those that are written."""
+    rules: Any = [tuple(rule) for rule in head.settings.get("rules", [])]
+    settings = _Settings(rules, head.settings.get("like", ""), head.settings.get("stat", ""))
+    kinds, sides = {type(item) for item in found}, 2 if head.command == "compare" else 1
+    if misfit([head, settings, *found]) or kinds - {_OF_COMMANDS.get(head.command)} or len(head.paths) != sides:
+        raise TypeError
+    if sides == 2 and len(head.alone) != 2:
+        raise TypeError
+    if any(len(item.norms) != 4 * len(item.call_names()) for item in found if isinstance(item, Digest)):
+        raise TypeError
+    return head, found
 
 
 def _difference(head: Head, other: Head) -> str:
@@ -156,7 +184,10 @@ def decode(value: Any) -> Any:
         return base64.b64decode(parts)
     if name == _DICT:
         return {decode(key): decode(item) for key, item in parts}
-    return _KINDS[name](*(decode(part) for part in parts))
+    made = _KINDS[name](*(decode(part) for part in parts))
+    if type(made) is Sentence:
+        [made.text(language) for language in LANGUAGES]  # a fact may be missing, or not fit its form
+    return made
 
 
 def _is_dataclass(kind: type) -> bool:

@@ -7,10 +7,12 @@ from __future__ import annotations
 import argparse
 import contextlib
 import math
+import os
 import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, say
 from probe.reading.commands.arguments import ROWS, add_language, add_parser, read_thresholds
 from probe.reading.dumps import text
@@ -54,6 +56,8 @@ def run_watch(given: argparse.Namespace) -> int:
     from probe.series.table import ONLINE
 
     thresholds, ranks = read_thresholds(given.rules, ONLINE), open_series(given.path)
+    if given.follow and any(os.path.isdir(rank.path) for rank in ranks):
+        raise UsageError("--follow needs the file of task monitor; csv files of TrainerMon are read once")
     if given.csv:
         _write_csv(ranks, given.like)
         return 0

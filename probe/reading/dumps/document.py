@@ -8,15 +8,19 @@ import contextlib
 import gc
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import IO, Any, NamedTuple
 
+from probe.door import open_text
 from probe.errors import UsageError
 from probe.findings.sentence import Sentence
 from probe.reading.dumps.values import record_sharer
 
 #: characters of a document that are read at once
 _PIECE = 1 << 20
+_MOST_DIGITS = 4300
+#: keys of the sentences about things that could not be read
+_LOST = ("door.", "dump.line_cut", "dump.unreadable")
 #: the begin of the entries, and the begin of a further one, as all recorders indent them
 _DATA, _NEXT = '\n "data": {', ',\n  "'
 
@@ -32,6 +36,16 @@ class Document(NamedTuple):
     #: file name of an array -> its path; None where arrays are in ``dump_tensor_data``
     array_path: Callable[[str], str | None] | None = None
 
+    @property
+    def lost(self) -> str:
+        """The parts that could not be read, on one line; "" where all could."""
+        return lost(self.notes)
+
+
+def lost(notes: Iterable[Sentence]) -> str:
+    """Return those of the notes about a dump that say what could not be read, on one line."""
+    return "; ".join(str(note) for note in notes if note.key.startswith(_LOST))
+
 
 @contextlib.contextmanager
 def paused_gc() -> Iterator[None]:
@@ -45,19 +59,22 @@ def paused_gc() -> Iterator[None]:
             gc.enable()
 
 
-def read_document(path: str, shares: bool = False) -> dict[str, Any]:
+def read_document(path: str, shares: bool = False, odd: list[str] | None = None) -> dict[str, Any]:
     """Return the object that a JSON file holds.
 
-    If ``shares``, equal records of tensors become one object: half of the memory of a dump.
+    If ``shares``, equal records of tensors become one object: half of the memory of a dump. ``odd`` gets a word where a
+    record has fields of unusual types; see ``record_sharer``.
 
     Raises:
         UsageError: when the file cannot be read, is cut, is nested too deeply, or holds no object.
     """
     try:
-        with open(path, encoding="utf-8-sig") as file, paused_gc():
-            document = _load_entries(file) if shares else json.load(file)
+        with open_text(path) as file, paused_gc():
+            document = _load_entries(file, odd) if shares else _load(file, None)
     except RecursionError:
         raise UsageError(f"{path} cannot be read: it is nested too deeply") from None
+    except MemoryError:
+        raise UsageError(f"{path} cannot be read: there is not enough memory for it") from None
     except (OSError, ValueError) as error:
         raise UsageError(f"{path} cannot be read: {_reason(error)}") from error
     if not isinstance(document, dict):
@@ -65,17 +82,32 @@ def read_document(path: str, shares: bool = False) -> dict[str, Any]:
     return document
 
 
-def _load_entries(file: IO[str]) -> Any:
+def _load(file: IO[str], hook: Callable[[dict[str, Any]], Any] | None) -> Any:
+    """Return the value of a file. A number of thousands of digits, which Python refuses, stays a text."""
+    try:
+        return json.load(file, object_hook=hook)
+    except json.JSONDecodeError:
+        raise
+    except ValueError:
+        file.seek(0)
+        return json.load(file, object_hook=hook, parse_int=_whole)
+
+
+def _whole(digits: str) -> int | str:
+    return int(digits) if len(digits) < _MOST_DIGITS else digits
+
+
+def _load_entries(file: IO[str], odd: list[str] | None) -> Any:
     """Return the object of a file with entries, piece by piece: the text of 20,000 entries takes as much as they do."""
     try:
-        return _load_pieces(file)
+        return _load_pieces(file, odd)
     except (ValueError, TypeError, KeyError):  # wrong, or not laid out as recorders write it
         file.seek(0)
-        return json.load(file, object_hook=record_sharer())
+        return _load(file, record_sharer([] if odd is None else odd))
 
 
-def _load_pieces(file: IO[str]) -> Any:
-    share = record_sharer()
+def _load_pieces(file: IO[str], odd: list[str] | None) -> Any:
+    share = record_sharer([] if odd is None else odd)
     before, start, text = file.read(_PIECE).partition(_DATA)
     if not start:
         raise ValueError("the entries are not laid out as recorders write them")

@@ -18,6 +18,7 @@ from probe.reading.dumps import journal_reader
 from probe.reading.dumps.document import Document, read_document, read_optional
 from probe.reading.dumps.kernels.folders import is_kernel_folder
 from probe.reading.dumps.kernels.step import steps_of
+from probe.reading.dumps.sieve import Sieve
 from probe.store import file_names
 from probe.store.file_names import Rank
 
@@ -70,8 +71,7 @@ class DumpSource:
 
     def read(self, folder: str) -> Document:
         """Read dump.json now, stack.json and construct.json when they are asked for."""
-        document = read_document(os.path.join(folder, file_names.DUMP), shares=True)
-        return _document(folder, document, file_names.DUMP, _journal_notes(folder))
+        return _document(folder, file_names.DUMP)
 
 
 class DebugSource:
@@ -83,8 +83,7 @@ class DebugSource:
 
     def read(self, folder: str) -> Document:
         """Read debug.json."""
-        document = read_document(os.path.join(folder, file_names.DEBUG), shares=True)
-        return _document(folder, document, file_names.DEBUG, _journal_notes(folder))
+        return _document(folder, file_names.DEBUG)
 
 
 class JournalSource:
@@ -117,8 +116,11 @@ class JournalSource:
                 stacks.setdefault(name, lines.get(number, []))
             if isinstance(record.get("construct"), dict):
                 construct.update(record["construct"])
-        found = header if isinstance(header, dict) else {}
-        return Document(dict(found), data, lambda: stacks, lambda: construct, notes)
+        sieve = Sieve(os.path.join(folder, file_names.JOURNAL))
+        sieve.entries(data)
+        found = sieve.header(header if isinstance(header, dict) else {})
+        construct = without_cycles(construct)
+        return Document(dict(found), data, lambda: stacks, lambda: construct, [*notes, *sieve.told()])
 
 
 #: in this order; the first that claims a folder reads it
@@ -132,12 +134,18 @@ def _journal_notes(folder: str) -> list[Sentence]:
     return [say("dump.not_recovered", path=path, folder=folder)]
 
 
-def _document(folder: str, document: dict[str, Any], name: str, notes: list[Sentence]) -> Document:
-    data = document.pop("data", None)
+def _document(folder: str, name: str) -> Document:
+    odd: list[str] = []
+    document = read_document(os.path.join(folder, name), shares=True, odd=odd)
+    data, sieve = document.pop("data", None), Sieve(os.path.join(folder, name))
     if not isinstance(data, dict):
         raise UsageError(f'{os.path.join(folder, name)} is no dump: it has no "data"')
     data = {sys.intern(name): data.pop(name) for name in list(data)}  # the other dump of a comparison has them too
-    return Document(document, data, lambda: read_stacks(folder), lambda: read_construct(folder), notes)
+    if odd:
+        sieve.entries(data)
+    header = sieve.header(document)
+    notes = [*_journal_notes(folder), *sieve.told()]
+    return Document(header, data, lambda: read_stacks(folder), lambda: read_construct(folder), notes)
 
 
 def read_stacks(folder: str) -> dict[str, list[str]]:
@@ -169,7 +177,28 @@ def read_construct(folder: str) -> dict[str, str | None]:
             found[sys.intern(name)] = sys.intern(parent)
         elif parent is None:
             found[sys.intern(name)] = None
-    return found
+    return without_cycles(found)
+
+
+def without_cycles(construct: dict[str, str | None]) -> dict[str, str | None]:
+    """Return which Cell entries lie in which; of a circle, which no recorder writes, one link is left out.
+
+    >>> without_cycles({"a": "b", "b": "a", "c": "a"})
+    {'a': 'b', 'b': None, 'c': 'a'}
+    """
+    done: set[str] = set()
+    for name in construct:
+        way: dict[str, None] = {}
+        last, parent = name, construct.get(name)
+        while parent is not None and last not in done:
+            way[last] = None
+            if parent in way:
+                construct[last] = None
+                break
+            last, parent = parent, construct.get(parent)
+        done.update(way)
+        done.add(last)
+    return construct
 
 
 def find_folders(path: str) -> list[DumpFolder]:

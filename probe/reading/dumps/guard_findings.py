@@ -9,6 +9,7 @@ import json
 import os
 from dataclasses import dataclass
 
+from probe.door import open_text
 from probe.findings.finding import Finding
 from probe.findings.sentence import Sentence, say
 from probe.store import file_names
@@ -56,9 +57,9 @@ def in_folder(folder: str) -> tuple[Sentence, ...]:
     """
     found: list[Sentence] = []
     path = os.path.join(folder, file_names.FINDINGS)
-    with contextlib.suppress(OSError), open(path, encoding="utf-8", errors="replace") as file:
+    with contextlib.suppress(OSError), open_text(path, errors="replace") as file:
         for line in file:
-            with contextlib.suppress(ValueError, KeyError, TypeError, IndexError):
+            with contextlib.suppress(ValueError, KeyError, TypeError, IndexError, RecursionError):
                 found.append(_sentence(line))
     return tuple(found)
 

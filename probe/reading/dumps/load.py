@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import ast
 import functools
 import os
 from typing import Any
@@ -13,12 +12,11 @@ import numpy as np
 
 from probe.errors import UsageError
 from probe.reading.dumps import document, torch_arrays
+from probe.reading.dumps.npy import read_npy
 from probe.reading.dumps.values import tensors
 from probe.store import file_names
 
 _BFLOAT16 = "BFloat16"
-#: the dtype in the files of MindSpore's kernel dump on CPU
-_MINDSPORE_BFLOAT16 = "<E2"
 
 
 def load(path: str | os.PathLike[str]) -> np.ndarray[Any, Any]:
@@ -54,19 +52,10 @@ def load_array(path: str, dtype: str, mapped: bool = False) -> np.ndarray[Any, A
 def read_array(path: str, mapped: bool = False) -> np.ndarray[Any, Any]:
     """Return the array in a file, also one of MindSpore's bfloat16 on CPU, whose dtype numpy does not know.
 
-    Raise OSError, ValueError, EOFError or SyntaxError when it cannot be read.
+    Raise OSError or ValueError when it cannot be read.
     """
-    try:
-        found: np.ndarray[Any, Any] = np.load(path, allow_pickle=False, mmap_mode="r" if mapped else None)
-    except ValueError as error:
-        if _MINDSPORE_BFLOAT16 not in str(error):
-            raise
-        with open(path, "rb") as file:
-            major = file.read(8)[6]  # after the magic text
-            size = int.from_bytes(file.read(2 if major == 1 else 4), "little")
-            header = ast.literal_eval(file.read(size).decode("latin1"))
-            found = _as_dtype(np.fromfile(file, "<V2").reshape(header["shape"]), _BFLOAT16)
-    return found
+    found, is_bfloat16 = read_npy(path, mapped)
+    return _as_dtype(found, _BFLOAT16) if is_bfloat16 else found
 
 
 def _read(path: str, mapped: bool = False) -> np.ndarray[Any, Any]:
@@ -74,10 +63,10 @@ def _read(path: str, mapped: bool = False) -> np.ndarray[Any, Any]:
         return torch_arrays.read_tensor(path, mapped)
     try:
         array = read_array(path, mapped)
-    except (OSError, ValueError, EOFError, SyntaxError) as error:
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
+    except ValueError as error:
         raise UsageError(f"{path} cannot be read: {error}") from error
-    if not isinstance(array, np.ndarray):
-        raise UsageError(f"{path} is no array of a dump")
     return array
 
 

@@ -9,6 +9,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from probe.door import open_text
 from probe.errors import UsageError
 from probe.process.progress import progress
 from probe.reading.dumps import journal_reader
@@ -52,7 +53,7 @@ def _outcome(folder: str) -> RecoveryResult:
 
 def _recover(folder: str) -> str:
     source = os.path.join(folder, file_names.JOURNAL)
-    records, damage = journal_reader.read(source)
+    records, damage = journal_reader.read(source, strict=True)
     notes = [str(damage)] if damage else []
     entries = journal_reader.settled(records[1:])
     try:
@@ -118,7 +119,7 @@ class _MergedDocuments:
 
     def _standing(self, name: str) -> dict[str, Any]:
         try:
-            with open(os.path.join(self._folder, name), encoding="utf-8") as file:
+            with open_text(os.path.join(self._folder, name)) as file:
                 return dict(json.load(file))
         except FileNotFoundError:
             return {}

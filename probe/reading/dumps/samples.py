@@ -32,13 +32,12 @@ class Samples(NamedTuple):
     rank: Rank
     values: dict[str, float]  # tensor -> the statistic
     points: dict[str, Point]  # tensor -> further numbers
+    error: str = ""  # the reason why the dump could not be read
+    lost: str = ""  # what could not be read of it
 
 
 def read_samples(folder: DumpFolder, like: str, key: str) -> Samples:
-    """Return a statistic of the tensors of a dump whose names contain ``like``.
-
-    Raise UsageError when the dump cannot be read.
-    """
+    """Return a statistic of the tensors of a dump whose names contain ``like``."""
     values: dict[str, float] = {}
     points: dict[str, Point] = {}
     dump = Dump(folder)
@@ -51,9 +50,12 @@ def read_samples(folder: DumpFolder, like: str, key: str) -> Samples:
                 values[shown], points[shown] = value, point(record)
         if folder.step is not None and key == "Norm":
             values.update(_of_updates(dump, like))
+        lost = dump.document.lost
+    except UsageError as error:
+        return Samples(folder.step, folder.rank, {}, {}, str(error))
     finally:
         dump.release()
-    return Samples(folder.step, folder.rank, values, points)
+    return Samples(folder.step, folder.rank, values, points, "", lost)
 
 
 def point(record: Record) -> Point:
@@ -106,12 +108,15 @@ def _of_updates(dump: Dump, like: str) -> dict[str, float]:
 def read_all(folders: Sequence[DumpFolder], like: str, stat: str = "norm", workers: Workers = HERE) -> list[Samples]:
     """Return a statistic of the tensors of many dumps whose names contain ``like``.
 
-    Raise UsageError when the statistic is unknown, or a dump cannot be read.
+    Raise UsageError when the statistic is unknown, or no dump can be read.
     """
     if stat.lower() not in STATISTICS:
         raise UsageError(f"trend: {stat!r} is not allowed. Allowed: {', '.join(STATISTICS)}.")
     units = [(folder, like, STATISTICS[stat.lower()]) for folder in folders]
-    return list(run_units(read_samples, units, workers, "reading"))
+    found = list(run_units(read_samples, units, workers, "reading"))
+    if found and all(sample.error for sample in found):
+        raise UsageError(found[0].error)
+    return found
 
 
 def series(samples: Sequence[Samples]) -> tuple[Trend, Points]:
@@ -131,9 +136,12 @@ def series(samples: Sequence[Samples]) -> tuple[Trend, Points]:
 def collect(folders: Sequence[DumpFolder], like: str, stat: str = "norm") -> Trend:
     """Return a statistic of the tensors whose names contain ``like``: name -> rank -> step -> number.
 
-    Raise UsageError when the statistic is unknown, or no tensor fits.
+    Raise UsageError when the statistic is unknown, no tensor fits, or a dump cannot be read.
     """
-    found, _ = series(read_all(folders, like, stat))
+    samples = read_all(folders, like, stat)
+    if error := next((sample.error for sample in samples if sample.error), ""):
+        raise UsageError(error)
+    found, _ = series(samples)
     if not found:
         raise UsageError(no_tensor(like, stat))
     return found

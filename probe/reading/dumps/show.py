@@ -8,6 +8,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 
+from probe.door import open_file
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Sentence, say
 from probe.process.progress import progress
@@ -67,14 +68,14 @@ def _files(folder: DumpFolder, count: Sentence) -> Iterator[tuple[str, int, Sent
     names = sorted(os.listdir(folder.path))
     arrays = {name for name in names if name.endswith(".npy")}
     if arrays:  # of kernels
-        size = sum(os.path.getsize(os.path.join(folder.path, name)) for name in arrays)
+        size = sum(os.lstat(os.path.join(folder.path, name)).st_size for name in arrays)  # also of dangling links
         yield "*.npy", size, say("show.files", count=len(arrays))
     for name in names:
         if name in arrays:
             continue
         full = os.path.join(folder.path, name)
         if name == file_names.ARRAYS and os.path.isdir(full):
-            sizes = [entry.stat().st_size for entry in os.scandir(full)]
+            sizes = [entry.stat(follow_symlinks=False).st_size for entry in os.scandir(full)]
             yield f"{name}/", sum(sizes), say("show.files", count=len(sizes))
         elif os.path.isfile(full):
             note = count if name in (file_names.DUMP, file_names.DEBUG) else NOTHING
@@ -86,7 +87,7 @@ def _files(folder: DumpFolder, count: Sentence) -> Iterator[tuple[str, int, Sent
 def _damage(path: str) -> Sentence:
     """Return a remark where a document has no end, without reading all of it."""
     try:
-        with os.fdopen(os.open(path, os.O_RDONLY), "rb") as file:
+        with open_file(path) as file:
             file.seek(max(os.path.getsize(path) - 64, 0))
             return NOTHING if file.read().rstrip().endswith(b"}") else say("show.no_end")
     except OSError as error:

@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from probe.errors import UsageError
 from probe.reading.dumps import entry_name
+from probe.reading.dumps.outputs import create
 from probe.reading.dumps.text import csv_text
 from probe.reading.dumps.values import NUMBERS
 
@@ -55,7 +56,7 @@ class Table:
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write the rows as csv."""
-        with open(path, "w", encoding="utf-8", errors="backslashreplace", newline="") as file:
+        with create(path, "") as file:
             write_csv(file, self.columns, (row.values() for row in self))
 
     def to_dict(self) -> dict[str, list[Any]]:
@@ -148,6 +149,7 @@ def write_xlsx(path: str | os.PathLike[str], sheets: dict[str, tuple[Sequence[st
         "strings_to_urls": False,
         "nan_inf_to_errors": True,
     }
+    create(path).close()  # the workbook keeps its permissions
     with xlsxwriter.Workbook(os.fspath(path), options) as book:
         for name, (header, rows) in sheets.items():
             sheet, place, number = book.add_worksheet(name), 0, 1

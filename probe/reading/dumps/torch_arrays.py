@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
+from probe.door import open_file
 from probe.errors import UsageError
 from probe.reading.dumps.torch_pickle import MemoryOrder, NotATensor, Storage, read_layout
 
@@ -74,7 +75,7 @@ def read_tensor(path: str, mapped: bool = False) -> np.ndarray[Any, Any]:
 def archive_file(path: str) -> Iterator[BinaryIO]:
     """Open a file of ``torch.save``; an error of reading it becomes a UsageError."""
     try:
-        with open(path, "rb") as file:
+        with open_file(path) as file:
             begin = file.read(2)
             if begin[:1] == _PICKLE:
                 raise NotATensor("it has the form of torch 1.5 and older; torch.load and torch.save write it anew")
@@ -172,7 +173,7 @@ def _tensor(
     if not _count(layout.shape):
         return _named(np.empty(layout.shape, base.newbyteorder("=")), layout.dtype)
     if mapped:
-        numbers: np.ndarray[Any, Any] = np.memmap(path, base, "r", member.start, (stored,))
+        numbers: np.ndarray[Any, Any] = np.memmap(file, base, "r", member.start, (stored,))
     else:
         file.seek(member.start)
         numbers = np.frombuffer(file.read(stored * base.itemsize), base)

@@ -39,7 +39,7 @@ _NAMES = frozenset(
     )
 )  # fmt: skip
 #: a storage's number in the archive
-_MOST_KEY = 9
+_MOST_KEY = 20
 
 
 class NotATensor(Exception):

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from probe.reading.dumps.shapes import RECORD, lengths, wrong_fields
+
 #: how deep a value may be nested; deeper ones are none that a recorder writes
 MAX_DEPTH = 64
 #: the types of records of tensors; those of PyTorch have further kinds of tensors
@@ -25,6 +27,10 @@ NUMBERS = ("Max", "Min", "Mean", "Norm")
 #: counts of elements that are not ordinary
 COUNTS = ("nan_count", "inf_count", "negative_inf_count", "positive_inf_count")
 
+#: no tensor has so many elements
+_LONGEST = 1 << 63
+#: a plain value with more digits may be a number that no float holds
+_MOST_DIGITS = 308
 _DIGITS = tuple("0123456789")
 
 #: (key, value): ("0", record), ("1.axis", record), ("2", None)
@@ -35,7 +41,10 @@ Record = dict[str, Any]
 
 def is_tensor(value: Any) -> bool:
     """Return whether a value is the record of a tensor."""
-    return type(value) is dict and value.get("type") in TENSORS
+    if type(value) is not dict:
+        return False
+    kind = value.get("type")
+    return type(kind) is str and kind in TENSORS
 
 
 def leaves(part: Any) -> list[Leaf]:
@@ -129,12 +138,13 @@ def element_count(shape: Any) -> int | None:
 
     >>> element_count([2, 3]), element_count([]), element_count(None), element_count(["a"]), element_count([-1])
     (6, 1, None, None, None)
+    >>> element_count([10**18] * 3)  # of no machine
     """
     if type(shape) is not list and type(shape) is not tuple:
         return None
     count = 1
     for length in shape:
-        if type(length) is not int or length < 0:
+        if type(length) is not int or not 0 <= length < _LONGEST or count >= _LONGEST:
             return None
         count *= length
     return count
@@ -165,15 +175,38 @@ class _Holder:
     """Holds the keys of records: Python lets the dicts of the instances of a class share their keys."""
 
 
-def record_sharer() -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """Return a function that returns one object for equal records of tensors, and for equal plain values.
+def _new_shape(known: dict[Any, Any], of_lengths: tuple[Any, ...], shape: Any, odd: list[str]) -> Any:
+    """Note a shape for later records, unless it is odd."""
+    if lengths(shape):
+        odd.append("shape")
+    else:
+        known[of_lengths] = shape
+    return shape
 
-    >>> share = record_sharer()
-    >>> a, b = ({"type": "mindspore.Tensor", "dtype": "Float32", "shape": [1], "Norm": 1.0} for _ in range(2))
-    >>> share(a) is share(b)
-    True
+
+def _checked(
+    record: dict[str, Any], names: list[Any], kinds: list[Any], usual: set[tuple[Any, ...]], odd: list[str]
+) -> list[list[Any]]:
+    """Check a record; return the names and types of its fields if the next one with these needs no check.
+
+    Whole numbers are checked each by itself: none may be larger than a float.
     """
+    key = (*names, *kinds)
+    if key in usual:
+        return [names, kinds]
+    if wrong_fields(record, RECORD):
+        odd.append("record")
+    elif int not in kinds:
+        usual.add(key)
+        return [names, kinds]
+    return [[], []]
+
+
+def record_sharer(odd: list[str]) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """Return a function that returns one object for equal records or plain values; ``odd`` gets those to be sieved."""
     known: dict[Any, Any] = {}
+    usual: set[tuple[Any, ...]] = set()  # names and types of fields that were checked
+    last: list[list[Any]] = [[], []]  # those of the record before: mostly these again
 
     def share(record: dict[str, Any]) -> dict[str, Any]:
         kind = record.get("type")
@@ -183,19 +216,29 @@ def record_sharer() -> Callable[[dict[str, Any]], dict[str, Any]]:
         get = record.get
         try:
             if "shape" in record and kind in TENSORS:
-                shape = record["shape"] = known.setdefault((*record["shape"],), record["shape"])
+                of_lengths = (*record["shape"],)
+                shape = known.get(of_lengths)
+                if shape is None:
+                    shape = _new_shape(known, of_lengths, record["shape"], odd)
+                record["shape"] = shape
                 dtype = record["dtype"] = known.setdefault(record["dtype"], record["dtype"])
                 key: Any = get("Norm"), get("Max"), get("Min"), get("Mean"), dtype, id(shape)
             else:
                 key = kind, repr(get("value"))
+                if len(key[1]) > _MOST_DIGITS:
+                    odd.append("value")
             if 0 in key:  # -0.0 is equal to 0.0, and is shown in another way
                 key = repr(key)
             place = hash(key)
             other = known.get(place)
         except (TypeError, KeyError):  # a document may hold anything
+            odd.append("record")
             return record
         if other == record:
             return other  # type: ignore[no-any-return]
+        names, kinds = [*record], [*map(type, record.values())]
+        if kinds != last[1] or names != last[0]:
+            last[:] = _checked(record, names, kinds, usual, odd)
         kept = vars(_Holder())
         known.setdefault(place, kept)
         for name, value in record.items():

@@ -22,6 +22,7 @@ from probe.reading.dumps.guard_findings import GuardFinding, in_folder
 from probe.reading.dumps.run import Run
 from probe.reading.dumps.values import Record, has_nan, has_nonfinite, is_tensor, leaves, plain, real
 from probe.reading.dumps.work import HERE, Workers, run_units
+from probe.store.file_names import Rank
 
 #: kinds of findings
 MADE, NAN_OF_INF, GIVEN, GRADIENT_MADE, RECEIVED = "made", "NaN of Inf", "given", "gradient", "communication"
@@ -37,10 +38,11 @@ class Found(NamedTuple):
     """The findings in one step of one rank."""
 
     step: int | None
-    rank: Any
+    rank: Rank
     origins: list[Origin]  # calls that make NaN or Inf, in order
     near: list[Sentence]  # tensors close to the largest number of their dtype
     error: str = ""  # the reason why the dump could not be read
+    lost: str = ""  # what could not be read of it
     told: tuple[Sentence, ...] = ()  # what guards have told while the training ran
 
     @property
@@ -101,7 +103,7 @@ def look_at(folder: DumpFolder) -> Found:
         with paused_gc():
             return look_into(dump)
     except UsageError as error:
-        return Found(folder.step, folder.rank, [], [], str(error), in_folder(folder.path))
+        return Found(folder.step, folder.rank, [], [], str(error), told=in_folder(folder.path))
     finally:
         dump.release()
 
@@ -110,7 +112,7 @@ def look_into(dump: Dump) -> Found:
     """Return the calls that make NaN or Inf in a dump; raise UsageError when it cannot be read."""
     finder = Finder(dump)
     told = in_folder(dump.path)
-    return Found(dump.step, dump.rank, list(finder.origins())[:20], finder.near, told=told)
+    return Found(dump.step, dump.rank, list(finder.origins())[:20], finder.near, "", dump.document.lost, told)
 
 
 class Finder:

@@ -8,7 +8,7 @@ import math
 import statistics
 import zlib
 from array import array
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +25,7 @@ from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.run import Run
 from probe.reading.dumps.values import is_tensor, leaves, real
 from probe.reading.dumps.work import HERE, Workers, run_units
+from probe.store.file_names import Rank
 
 _EQUAL_AFTER = ("allreduce", "allgather", "broadcast")
 _OUTLIER_Z, _OUTLIER_FACTOR, _OUTLIER_RANKS = 8.0, 2.0, 8
@@ -37,12 +38,13 @@ class Digest:
     """The part of one step of one rank that is compared with other ranks."""
 
     step: int | None
-    rank: Any
+    rank: Rank
     error: str = ""  # the reason why the dump could not be read, or ""
-    parameters: dict[str, Any] = field(default_factory=dict)  # parameter -> a key of its content
+    lost: str = ""  # what could not be read of it
+    parameters: dict[str, Hashable] = field(default_factory=dict)  # parameter -> a key of its content
     #: (members, API, name, keys of the outputs) of each
-    collectives: list[tuple[str, str, str, Any]] = field(default_factory=list)
-    batch: Any = None  # a key of the content of the first input
+    collectives: list[tuple[str, str, str, Hashable]] = field(default_factory=list)
+    batch: Hashable = None  # a key of the content of the first input
     batch_name: str = ""  # the call that is given it
     calls: bytes = b""  # the names of all calls, packed: equal bytes mean the same sequence
     norms: bytes = b""  # for each of these calls the norm of its first output as a float32, NaN where it has none
@@ -67,7 +69,7 @@ class RankFinding(Finding):
     kind: str
     step: int | None
     name: str
-    ranks: list[Any]
+    ranks: list[Rank]
     said: Sentence
 
 
@@ -122,7 +124,7 @@ def digest(folder: DumpFolder) -> Digest:
 
 def digest_of(dump: Dump) -> Digest:
     """Return the part of a dump that is compared with other ranks; raise UsageError when it cannot be read."""
-    made = Digest(dump.step, dump.rank)
+    made = Digest(dump.step, dump.rank, lost=dump.document.lost)
     containers = {parent for parent in dump.construct.values() if parent}
     names: list[str] = []
     norms = array("f")

@@ -34,6 +34,7 @@ class Content:
     description: dict[str, Any]  # all that is no column: the runs, the origins, the findings, the tables of texts
     merged: Merged  # the columns
     status: int  # the exit status: 0 nothing found, 1 something found, 2 not comparable
+    unread: list[str]  # what of the dumps could not be read
 
 
 class ContentMaker:
@@ -85,9 +86,9 @@ class ContentMaker:
             "comparable": result.is_comparable if result else True,
             "chinese": self._chinese,
         }  # fmt: skip
-        return Content(
-            description, merged, result.status if result else int(bool(origins) or any(map(Part.guards, self._parts)))
-        )
+        unread = list(filter(None, (part.error or part.lost for part in self._parts)))
+        is_found = bool(origins) or any(map(Part.guards, self._parts))
+        return Content(description, merged, result.status if result else 1 if is_found else 2 * bool(unread), unread)
 
     def _clean(self, text: str) -> str:
         return without_paths(text, self._paths)
@@ -198,8 +199,7 @@ class ContentMaker:
                 found.update(dict.fromkeys(part.summary.notes))
             if part.found:
                 found.update(dict.fromkeys(say("report.overflow", name=name) for name in part.found.near[:3]))
-            if part.error:
-                found[part.error] = None
+            found.update(dict.fromkeys(filter(None, (part.error, part.lost))))
         return [self._said(line) for line in list(found)[:30]]
 
 

@@ -11,6 +11,7 @@ from typing import Any, Union
 from probe.findings.sentence import Sentence
 from probe.reading.compare.origins.origin import Origin
 from probe.reading.compare.origins.unit_summary import UnitSummary
+from probe.reading.dumps.document import lost
 from probe.reading.dumps.guard_findings import GuardFinding
 from probe.reading.one_run.nan import Found
 from probe.reading.one_run.rank_checks import Digest
@@ -77,6 +78,11 @@ class Part:
     found: Found | None = None  # where NaN or Inf is made, of one run
     digest: Digest | None = None  # what must be equal on other ranks
     names_key: str = ""  # a key of the sequence of its calls
+
+    @property
+    def lost(self) -> str:
+        """The parts of its dump that could not be read."""
+        return self.found.lost if self.found else lost(self.summary.notes) if self.summary else ""
 
     @property
     def error(self) -> str:

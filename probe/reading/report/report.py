@@ -5,10 +5,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from probe.errors import UsageError
 from probe.reading.compare.answer.comparison import Request, pair_folders
+from probe.reading.dumps.outputs import create_whole
 from probe.reading.dumps.query import folders
 from probe.reading.dumps.run import Run, open as open_run
 from probe.reading.dumps.work import Workers, run_units
@@ -39,12 +41,14 @@ class Outcome(NamedTuple):
         size: the size of the page in bytes.
         calls: how many calls it tells about.
         dropped: how many of them others stand for.
+        unread: why dumps could not be read, a line for each.
     """
 
     status: int
     size: int
     calls: int
     dropped: int
+    unread: Sequence[str] = ()
 
 
 def report(
@@ -112,16 +116,11 @@ def make_report(output: str | os.PathLike[str], path: str, golden: str = "", wis
     """
     wishes = wishes or Wishes()
     content = make_content(path, golden, wishes)
-    unfinished = f"{os.fspath(output)}.{os.getpid()}.part"
     try:
-        with open(unfinished, "w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
+        with create_whole(output, "\n") as file:
             write(file, content, wishes.language)
-        size = os.path.getsize(unfinished)
-        os.replace(unfinished, output)
+        size = os.path.getsize(output)
     except OSError as error:
         raise UsageError(f"{os.fspath(output)} cannot be written: {error.strerror or error}") from error
-    finally:
-        if os.path.exists(unfinished):
-            os.remove(unfinished)
     counts = content.description["counts"]
-    return Outcome(content.status, size, counts["calls"], content.merged.dropped)
+    return Outcome(content.status, size, counts["calls"], content.merged.dropped, content.unread)

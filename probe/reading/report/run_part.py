@@ -45,7 +45,8 @@ def run_part(folder: DumpFolder) -> Part:
             part.series.updates = {"b": update_numbers(dump)}
             part.digest = digest_of(dump)
     except (UsageError, RecursionError) as error:
-        part.found = Found(folder.step, folder.rank, [], [], str(error) or "nested too deeply", in_folder(folder.path))
+        told = in_folder(folder.path)
+        part.found = Found(folder.step, folder.rank, [], [], str(error) or "nested too deeply", told=told)
     finally:
         dump.release()
     return part

@@ -15,6 +15,7 @@ from probe import UsageError
 from probe.__main__ import main
 from probe.reading.compare.answer import unit
 from probe.reading.compare.answer.summary import one_line, summary_text
+from probe.reading.dumps import load
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.text import columns, space
 from tests.reading.builders import forward, tensor, value, write
@@ -70,8 +71,8 @@ def doubled(tmp_path):
 @pytest.mark.parametrize(("arrays", "is_read"), [("all", True), ("differs", True), ("none", False)])
 def test_no_array_is_read_that_the_user_has_excluded(doubled, arrays, is_read, monkeypatch):
     """F4: the sentences of a batch and of a parameter opened the files of both."""
-    opened, load = [], np.load
-    monkeypatch.setattr(np, "load", lambda path, *args, **kwargs: opened.append(path) or load(path, *args, **kwargs))
+    opened, read = [], load.read_npy
+    monkeypatch.setattr(load, "read_npy", lambda path, *further: opened.append(path) or read(path, *further))
     comparison = probe.compare(*doubled, arrays=arrays)
     assert bool(opened) is is_read
     said = [origin.sentence for origin in comparison.origins]
@@ -137,8 +138,8 @@ def test_the_dumps_of_the_noise_are_released(golden_runs, monkeypatch):
 
 
 def test_the_noise_obeys_the_choice_of_arrays(doubled, tmp_path, monkeypatch):
-    opened, load = [], np.load
-    monkeypatch.setattr(np, "load", lambda path, *args, **kwargs: opened.append(path) or load(path, *args, **kwargs))
+    opened, read = [], load.read_npy
+    monkeypatch.setattr(load, "read_npy", lambda path, *further: opened.append(path) or read(path, *further))
     probe.compare(*doubled, noise=doubled[0], arrays="none")
     assert opened == []
 

@@ -234,11 +234,10 @@ BROKEN = {
     "data is text": '{"data": "a"}',
     "nested": '{"data": ' + '{"a":' * 100_000 + "1" + "}" * 100_001,
     "not UTF-8": b'{"data": {"\xff": 1}}',
-    "number": '{"data": {"a": ' + "9" * 5000 + "}}",
 }
 
 
-@pytest.mark.parametrize("kind", [kind for kind in BROKEN if kind != "number" or sys.version_info >= (3, 11)])
+@pytest.mark.parametrize("kind", list(BROKEN))
 def test_a_broken_document_is_one_clear_line(tmp_path, kind):
     text = BROKEN[kind]
     (tmp_path / "dump.json").write_bytes(text if isinstance(text, bytes) else text.encode())

@@ -10,12 +10,14 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
+from probe.door import open_file
 from probe.errors import UsageError
 from probe.reading.check.weights.weight import PIECE, Array, Weight, checked, in_file, numpy_dtype, word_of
+from probe.reading.dumps.npy import ArrayHeader, array_header
 
 _LONGEST_HEADER = 100_000_000
 #: dtype of safetensors -> MindSpore's word
@@ -31,7 +33,7 @@ _BROKEN = (OSError, ValueError, EOFError, KeyError, SyntaxError, NotImplementedE
 def read_safetensors(path: str) -> dict[str, Weight]:
     """Return the parameters of a .safetensors by name; raise UsageError when it is cut, or none."""
     try:
-        with open(path, "rb") as file:
+        with open_file(path) as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(0)
             length = int.from_bytes(file.read(8), "little")
@@ -64,15 +66,17 @@ def read_npz(path: str) -> dict[str, Weight]:
     """Return the arrays of an .npz by name; raise UsageError when it is cut, none, or holds Python's objects."""
     found = {}
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_file(path) as whole, zipfile.ZipFile(whole) as archive:
             for info in archive.infolist():
                 name = info.filename[:-4] if info.filename.endswith(".npy") else info.filename
                 with archive.open(info) as file:
-                    shape, is_fortran, dtype = _npy_header(file)
-                    word = word_of(dtype)
-                    checked(path, name, word, shape, info.file_size - file.tell())
-                read: Callable[[], Iterator[Array]] = partial(_pieces, path, info.filename, dtype)
-                found[name] = Weight(word, shape, partial(_turned, read, shape) if is_fortran else read)
+                    head = array_header(file, info.file_size)
+                    word = word_of(head.dtype)
+                    checked(path, name, word, head.shape, info.file_size - file.tell())
+                read: Callable[[], Iterator[Array]] = partial(_pieces, path, info.filename, head)
+                found[name] = Weight(
+                    word, head.shape, partial(_turned, read, head.shape) if head.order == "F" else read
+                )
     except _BROKEN as error:
         if isinstance(error, UsageError) and str(error).startswith(path):
             raise
@@ -80,20 +84,12 @@ def read_npz(path: str) -> dict[str, Weight]:
     return found
 
 
-def _npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    form: Any = np.lib.format
-    read = form.read_array_header_1_0 if form.read_magic(file) == (1, 0) else form.read_array_header_2_0
-    shape, is_fortran, dtype = read(file)
-    if dtype.hasobject:
-        raise ValueError("it holds objects of Python, which are not read")
-    return shape, is_fortran, dtype
-
-
-def _pieces(path: str, member: str, dtype: np.dtype[Any]) -> Iterator[Array]:
+def _pieces(path: str, member: str, head: ArrayHeader) -> Iterator[Array]:
     """Yield the elements of a member, which may be compressed."""
+    dtype = head.dtype
     try:
-        with zipfile.ZipFile(path) as archive, archive.open(member) as file:
-            _npy_header(file)
+        with open_file(path) as whole, zipfile.ZipFile(whole) as archive, archive.open(member) as file:
+            file.read(head.start)
             size = PIECE - PIECE % dtype.itemsize
             while data := file.read(size):
                 while len(data) % dtype.itemsize and (more := file.read(dtype.itemsize - len(data) % dtype.itemsize)):

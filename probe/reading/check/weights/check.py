@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -17,19 +17,13 @@ from probe.reading.check.difference import Difference, Importance, listed, only
 from probe.reading.check.names import Key, exchange, match_names, renaming
 from probe.reading.check.parameters import other_dtypes
 from probe.reading.check.snapshot import read_snapshots
-from probe.reading.check.weights.archives import read_npz, read_safetensors
-from probe.reading.check.weights.ckpt import read_ckpt
 from probe.reading.check.weights.distance import Distance, aligned, distance, fact, order, which_elements
 from probe.reading.check.weights.dumped import read_dumped
-from probe.reading.check.weights.torch_state import read_torch
+from probe.reading.check.weights.kinds import is_checkpoint, reader_of
 from probe.reading.check.weights.weight import Weight, numpy_dtype
 from probe.reading.dumps import text
 
 Weights = dict[str, Weight]
-_READERS: dict[str, Callable[[str], Weights]] = {
-    ".ckpt": read_ckpt, ".safetensors": read_safetensors, ".npz": read_npz, ".pt": read_torch, ".pth": read_torch,
-    ".bin": read_torch,
-}  # fmt: skip
 #: the first part of the names of an optimizer's states, and the names of its numbers
 _STATE = re.compile(
     r"(moments?\d?|adam_[mv]|exp_avg(_sq)?|accum(ulation)?|stat|velocity|mean_square|mean_gradient|linear|"
@@ -43,11 +37,6 @@ _NUMBERS = re.compile(
 _LINES = 18
 
 
-def is_checkpoint(path: str) -> bool:
-    """Return whether a path names a checkpoint, by its ending."""
-    return os.path.splitext(path)[1].lower() in _READERS and not os.path.isdir(path)
-
-
 def read_weights(path: str) -> Weights:
     """Return the parameters of a checkpoint, or those of a run: of its snapshot, or of its first dump without one.
 
@@ -56,7 +45,7 @@ def read_weights(path: str) -> Weights:
     if is_checkpoint(path):
         if not os.path.exists(path):
             raise UsageError(f"{path}: no such file")
-        return _READERS[os.path.splitext(path)[1].lower()](path)
+        return reader_of(path)(path)
     found: Weights = {}
     try:
         snapshot = read_snapshots(path)[0]

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 from typing import BinaryIO
 
+from probe.door import open_file
 from probe.errors import UsageError
 from probe.reading.check.weights.weight import Weight, checked, in_file, numpy_dtype
 
@@ -40,7 +41,7 @@ def read_ckpt(path: str) -> dict[str, Weight]:
     """Return the parameters of a .ckpt by name; raise UsageError when it is cut, encrypted, or no checkpoint."""
     found: dict[str, tuple[_Value, list[tuple[int, int]]]] = {}
     try:
-        with open(path, "rb") as file:
+        with open_file(path) as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(0)
             while file.tell() < size and not _at_checksum(file, size):

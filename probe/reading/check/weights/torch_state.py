@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 
+from probe.door import open_file
 from probe.errors import UsageError
 from probe.reading.check.weights.weight import Array, Weight, in_file, numpy_dtype
 from probe.reading.dumps import torch_pickle
@@ -185,7 +186,7 @@ def _weight(file: BinaryIO, path: str, layout: MemoryOrder, archive: Archive) ->
 
 def _loaded(path: str, layout: MemoryOrder, archive: Archive) -> Iterator[Array]:
     try:
-        with open(path, "rb") as file:
+        with open_file(path) as file:
             yield cast("Array", np.ascontiguousarray(tensor_of(file, path, layout, archive))).reshape(-1)
     except _BROKEN as error:
         raise UsageError(f"{path} cannot be read: {error}") from None

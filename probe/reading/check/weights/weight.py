@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from probe.door import open_file
 from probe.errors import UsageError
 
 Array = np.ndarray[Any, Any]
@@ -96,7 +97,7 @@ def in_file(path: str, parts: list[tuple[int, int]], dtype: np.dtype[Any]) -> Ca
 
     def pieces() -> Iterator[Array]:
         rest = b""
-        with open(path, "rb") as file:
+        with open_file(path) as file:
             for offset, size in parts:
                 file.seek(offset)
                 left = size

@@ -17,6 +17,7 @@ from probe.reading.compare.judging.judged_pairs import JudgedPairs
 from probe.reading.compare.judging.verdicts import Slot
 from probe.reading.compare.pairing.alignment import NONE
 from probe.reading.dumps import entry_name
+from probe.reading.dumps.outputs import create
 from probe.reading.dumps.text import csv_text
 from probe.reading.dumps.values import element_count, is_tensor, plain
 
@@ -98,7 +99,7 @@ def _shape(value: Any) -> str | None:
 
 def write_unit(path: str, form: str, comparing: JudgedPairs) -> None:
     """Write the rows of one step and rank into a file of their own."""
-    with open(path, "w", encoding="utf-8", errors="backslashreplace", newline="") as file:
+    with create(path, "") as file:
         if form == "csv":
             file.writelines(_csv_lines(comparing, _Cleaner()))
         elif form == "jsonl":
@@ -188,7 +189,7 @@ def _are_floats(slot: Slot) -> bool:
 
 def join_parts(parts: list[str], form: str, path: str | os.PathLike[str]) -> None:
     """Put the files of all steps and ranks together, under one header."""
-    with open(path, "w", encoding="utf-8", errors="backslashreplace", newline="") as out:
+    with create(path, "") as out:
         if form != "jsonl":
             from probe.reading.compare.answer.msprobe_table import STATISTICS_COLUMNS
 

@@ -35,9 +35,10 @@ def rows(comparing: JudgedPairs) -> Iterator[tuple[Any, ...]]:
         frame = user_frame(comparing.b.stacks.get(name_b, []))
         for place, _, a, b, _, verdict in slots:
             if is_tensor(a) and is_tensor(b):
+                needs = b.get("requires_grad", _NONE), a.get("requires_grad", _NONE)
                 yield (
                     f"{name_b}.{place}", f"{name_a}.{place}", b.get("dtype"), a.get("dtype"), str(b.get("shape")),
-                    str(a.get("shape")), _NONE, _NONE, *_numbers(a, b), True,
+                    str(a.get("shape")), *needs, *_numbers(a, b), _NONE in needs or needs[0] == needs[1],
                     "error" if verdict in HARD else "pass", verdict, str(frame or _NONE),
                 )  # fmt: skip
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from probe.door import open_text
 from probe.errors import UsageError
 from probe.findings.sentence import Sentence
 from probe.reading.dumps.folders import DumpFolder, DumpSource
@@ -60,7 +61,7 @@ def _text(folder: DumpFolder) -> str:
     if not isinstance(folder.source, DumpSource) or os.path.exists(os.path.join(folder.path, file_names.JOURNAL)):
         return ""
     try:
-        with open(os.path.join(folder.path, file_names.DUMP), encoding="utf-8-sig") as file:
+        with open_text(os.path.join(folder.path, file_names.DUMP)) as file:
             return file.read()
     except (OSError, ValueError):
         return ""

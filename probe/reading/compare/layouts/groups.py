@@ -62,7 +62,7 @@ def _layouts(runs: tuple[Run, Run], given: tuple[str, str]) -> tuple[Layout, Lay
     found: list[Layout | None] = []
     is_uneven = len(runs[0].ranks) != len(runs[1].ranks)
     for run, text, name in zip(runs, given, "ab"):
-        header = None if text else header_layout(run.folders[0])
+        header = None if text or not run.folders else header_layout(run.folders[0])
         if not text and not header and is_uneven and len(run.ranks) > 1:
             header = recorded_layout(run.folders[0])
         known = text or header

@@ -9,6 +9,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from probe.door import open_text
 from probe.errors import UsageError
 from probe.reading.dumps.folders import DumpFolder
 from probe.store import file_names as files
@@ -148,7 +149,7 @@ def rank_numbers(ranks: list[Rank]) -> dict[int, Rank]:
 def header_layout(folder: DumpFolder) -> str | Mapping[str, Any] | None:
     """Return the layout that the header of a dump names; None where it names none. Its entries are not read."""
     try:
-        with open(os.path.join(folder.path, files.DUMP), encoding="utf-8-sig") as file:
+        with open_text(os.path.join(folder.path, files.DUMP)) as file:
             head = file.read(_HEAD)
     except (OSError, ValueError):
         return None

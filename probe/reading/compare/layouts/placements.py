@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from probe.door import open_text
 from probe.errors import UsageError
 from probe.findings.sentence import Sentence, say
 from probe.reading.compare.judging.shard_arrays import Stored, joined_grid
@@ -32,7 +33,7 @@ def recorded_layout(folder: DumpFolder) -> dict[str, Any] | None:
     replicas, and the axis "pp" has stages.
     """
     try:
-        with open(os.path.join(folder.path, files.DUMP), encoding="utf-8-sig") as file:
+        with open_text(os.path.join(folder.path, files.DUMP)) as file:
             texts = set(_LAYOUT.findall(file.read()))
     except (OSError, ValueError):
         return None

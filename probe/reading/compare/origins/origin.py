@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ from probe.findings.sentence import Sentence
 from probe.naming import COLLECTIVE
 from probe.reading.dumps.entry_name import EntryName
 from probe.reading.dumps.frames import Frame
+from probe.store.file_names import Rank
 
 OUTSIDE, DATA, PARAMETER, OPTIMIZER, ARGUMENT, WIRING, CALLS, COMPUTATION, GRADIENT_KIND, COMMUNICATION, RANDOM = (
     "outside value", "data", "parameter", "optimizer", "argument", "wiring", "calls", "computation", "gradient",
@@ -56,7 +58,7 @@ class Site(NamedTuple):
     place: str = ""
     cell: str | None = None
     step: int | None = None
-    rank: Any = None
+    rank: Rank = None
     order: int = 0
     after_backward: bool = False
 
@@ -95,9 +97,9 @@ class Origin(Finding):
     code: CodeLine
     rel_l2: float | None = None
     more: list[str] = field(default_factory=list)
-    ranks: list[Any] = field(default_factory=list)
+    ranks: list[Rank] = field(default_factory=list)
     why: str = ""
-    given: tuple[Any, ...] = ()
+    given: tuple[Hashable, ...] = ()
 
     @property
     def name(self) -> str:

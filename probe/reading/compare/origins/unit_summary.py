@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from probe.findings.sentence import Sentence
 from probe.reading.compare.judging.verdicts import FAINT, HARD
 from probe.reading.compare.origins.origin import Origin
+from probe.store.file_names import Rank
 
 #: how tensors, calls and Cells are counted
 Counts = dict[str, int]
@@ -107,7 +108,7 @@ class UnitSummary:
     """
 
     step: int | None
-    rank: Any
+    rank: Rank
     error: str = ""
     notes: list[Sentence] = field(default_factory=list)
     header: list[Any] = field(default_factory=list)

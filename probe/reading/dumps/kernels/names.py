@@ -7,10 +7,12 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from probe.store import file_names
+
 STATISTICS, MAPPING = "statistic.csv", "mapping.csv"
 CONSTANTS, ORDER, METADATA = "constants", "execution_order", ".dump_metadata"
 #: the file of ours beside a rank's dump: the settings, and the Cells of the model
-RUN = "kernel_run.json"
+RUN = file_names.KERNEL_RUN
 PARAMETER = "Parameter"
 
 #: columns of statistic.csv before the statistics
@@ -34,7 +36,7 @@ COLUMNS = {
 
 _ARRAY = re.compile(
     r"(?P<op_type>[^.]+)\.(?P<op_name>.+)\.(?P<task>\d+)\.(?P<stream>\d+)\.(?P<timestamp>\d+)"
-    r"\.(?P<io>input|output)\.(?P<slot>\d+)\.(?P<format>[^.]+)(?:\.(?P<dtype>\w+))?\.npy"
+    r"\.(?P<io>input|output)\.(?P<slot>\d{1,4})\.(?P<format>[^.]+)(?:\.(?P<dtype>\w+))?\.npy"
 )
 
 #: names of dtypes that records spell in another way

@@ -20,7 +20,7 @@ def record_of(path: str, dtype: str) -> Record:
 
     Raise OSError or ValueError when it cannot be read.
     """
-    array = read_array(path, mapped=os.path.getsize(path) > 1 << 20)
+    array = read_array(path, mapped=os.lstat(path).st_size > 1 << 20)
     name = dtype_name(dtype or array.dtype.name)
     if array.dtype.kind == "V":
         array = array.astype(np.float32)

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from probe.door import open_text
 from probe.errors import UsageError
 from probe.findings.sentence import Sentence, say
 from probe.naming import clean
@@ -18,6 +19,7 @@ from probe.reading.dumps.kernels.cells import CellPaths
 from probe.reading.dumps.kernels.folders import Place, is_kernel_folder, locate
 from probe.reading.dumps.kernels.names import MAPPING, ORDER, RUN, ArrayName, parse
 from probe.reading.dumps.kernels.tables import read_mapping, read_statistics
+from probe.reading.dumps.sieve import Sieve
 from probe.reading.dumps.values import Record
 
 _OP_NUMBER = re.compile(r"-op\d+$")
@@ -44,8 +46,8 @@ class KernelStep:
     def read(self, folder: str) -> Document:
         """Read the tables, and measure the arrays that no table has; raise UsageError when nothing can be read."""
         rank_folder = self._places[0].rank_folder
-        run = read_optional(rank_folder, RUN) if rank_folder else {}
         notes: list[Sentence] = []
+        run = _run(rank_folder, notes)
         items = [item for place in self._places for item in _items(place.path, run, notes)]
         constants = [item for place in self._constants for item in _items(place.path, {}, notes)]
         if not items and notes:
@@ -85,7 +87,7 @@ def unmeasured(path: str) -> Iterator[tuple[str, int]]:
         arrays = [file for file in files if file.endswith(".npy")]
         place = locate(folder)
         if arrays and place.rank_folder and not place.is_constants and is_kernel_folder(files):
-            run = read_optional(place.rank_folder, RUN)
+            run = _run(place.rank_folder, [])
             if run.get("task") == "statistics" and not run.get("keep_arrays"):
                 yield folder, len(arrays)
 
@@ -94,7 +96,7 @@ def _items(folder: str, run: dict[str, Any], notes: list[Sentence]) -> Iterator[
     """Yield the tensors of a folder: those of statistic.csv, then those that only have an array."""
     from probe.reading.dumps.kernels.numbers import record_of  # imports numpy
 
-    originals = read_mapping(folder)
+    originals = read_mapping(folder, notes)
     arrays: dict[tuple[Any, ...], tuple[str, ArrayName]] = {}
     for file in sorted(os.listdir(folder)):
         name = parse(originals.get(file, file)) if file.endswith(".npy") else None
@@ -110,8 +112,21 @@ def _items(folder: str, run: dict[str, Any], notes: list[Sentence]) -> Iterator[
     for file, name in progress(arrays.values(), "measuring"):
         try:
             yield _Item(name, {**record_of(os.path.join(folder, file), name.dtype), "data_name": file}, folder)
-        except (OSError, ValueError, EOFError, SyntaxError) as error:  # noqa: PERF203 - one broken item does not hide the others
+        except (OSError, ValueError, MemoryError) as error:  # noqa: PERF203 - one broken item does not hide the others
             notes.append(say("dump.unreadable", path=os.path.join(folder, file), error=str(error)))
+
+
+def _run(rank_folder: str, notes: list[Sentence]) -> dict[str, Any]:
+    """Return the settings of a run; {} where there are none, and a remark if they cannot be read."""
+    try:
+        found = read_optional(rank_folder, RUN) if rank_folder else {}
+    except UsageError as error:
+        notes.append(say("door.unread", reason=str(error)))
+        return {}
+    sieve = Sieve(os.path.join(rank_folder, RUN))
+    found = sieve.header(found)
+    notes += sieve.told()
+    return found
 
 
 def _scopes(rank_folder: str) -> dict[str, str]:
@@ -122,8 +137,9 @@ def _scopes(rank_folder: str) -> dict[str, str]:
     found: dict[str, set[str]] = {}
     folder = os.path.join(rank_folder, ORDER)
     for file in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
-        if file.startswith("ms_execution_order_graph_") and file.endswith(".csv"):
-            with open(os.path.join(folder, file), encoding="utf-8", errors="replace") as lines:
+        path = os.path.join(folder, file)
+        if file.startswith("ms_execution_order_graph_") and file.endswith(".csv") and os.path.isfile(path):
+            with open_text(path, "replace") as lines:
                 for line in lines:
                     name = line.strip().rstrip(",")
                     # files may have another op number than the execution order

@@ -5,21 +5,33 @@
 from __future__ import annotations
 
 import csv
+import math
 import os
 from collections.abc import Iterator
 
+from probe.door import open_text
 from probe.findings.sentence import Sentence, say
 from probe.reading.dumps.kernels.names import COLUMNS, HEAD, MAPPING, STATISTICS, ArrayName, dtype_name, parse
+from probe.reading.dumps.shapes import lengths as wrong_lengths
 from probe.reading.dumps.values import Record
 
+#: above the number of inputs or outputs of any kernel, as in names of files
+_SLOTS = 10_000
+#: no float holds this number
+_LARGEST = 1 << 1023
 
-def read_mapping(folder: str) -> dict[str, str]:
-    """Return the names that were too long for a file, by the file's name."""
+
+def read_mapping(folder: str, notes: list[Sentence]) -> dict[str, str]:
+    """Return the names that were too long for a file, by the file's name; ``notes`` gets a remark if it is broken."""
+    path = os.path.join(folder, MAPPING)
+    rows: list[list[str]] = []
     try:
-        with open(os.path.join(folder, MAPPING), encoding="utf-8", errors="replace", newline="") as file:
-            rows = [row for row in csv.reader(file) if len(row) == 2]
+        with open_text(path, "replace", "") as file:
+            rows.extend(row for row in csv.reader(file) if len(row) == 2)
     except FileNotFoundError:
         return {}
+    except (OSError, csv.Error) as error:
+        notes.append(say("dump.unreadable", path=path, error=_reason(error)))
     # MindSpore writes the file's name first; other writers of this layout write it last
     return {**{last: first for first, last in rows if parse(first)}, **dict(rows)}
 
@@ -29,7 +41,7 @@ def read_statistics(folder: str, notes: list[Sentence]) -> Iterator[tuple[ArrayN
     path = os.path.join(folder, STATISTICS)
     keys = {column: key for column, key in COLUMNS.values() if key}
     try:
-        with open(path, encoding="utf-8", errors="replace", newline="") as file:
+        with open_text(path, "replace", "") as file:
             for number, row in enumerate(csv.DictReader(file), 2):
                 try:
                     yield _row(row, keys)
@@ -37,14 +49,23 @@ def read_statistics(folder: str, notes: list[Sentence]) -> Iterator[tuple[ArrayN
                     notes.append(say("dump.line_cut", path=path, line=number))
     except FileNotFoundError:
         return
+    except (OSError, csv.Error) as error:
+        notes.append(say("dump.unreadable", path=path, error=_reason(error)))
+
+
+def _reason(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 def _row(row: dict[str, str], keys: dict[str, str]) -> tuple[ArrayName, Record]:
+    row.setdefault("IO", row.get("Input/Output", ""))  # its older name
     op_type, op_name, task, stream, timestamp, side, slot, _, dtype, shape = (row[name] for name in HEAD)
     name = ArrayName(op_type, op_name, int(task), int(stream), int(timestamp), side, int(slot), "", dtype)
-    if side not in ("input", "output"):
+    if side not in ("input", "output") or not 0 <= name.slot < _SLOTS:
         raise ValueError(side)
     lengths = [int(part) for part in shape.strip("()[] ").replace("x", ",").split(",") if part.strip()]
+    if wrong := wrong_lengths(lengths):
+        raise ValueError(wrong)
     numbers = {key: _number(row[column]) for column, key in keys.items() if column in row}
     return name, {"type": "mindspore.Tensor", "dtype": dtype_name(dtype), "shape": lengths, **numbers}
 
@@ -59,7 +80,8 @@ def _number(text: str) -> int | float | bool | None:
     if word in ("true", "false"):
         return word == "true"
     try:
-        return int(word)
+        whole = int(word)
+        return whole if abs(whole) < _LARGEST else math.inf if whole > 0 else -math.inf
     except ValueError:
         try:
             return float(word)

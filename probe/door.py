@@ -1,0 +1,58 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""The door for files from outside: regular files alone, and without waiting, as a FIFO or a device never ends.
+
+``reading.dumps.sieve`` checks the shape of documents behind it, ``reading.dumps.npy`` that of arrays.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import stat
+from typing import BinaryIO, TextIO
+
+#: kinds of files that are no regular files
+_KINDS = (
+    (stat.S_ISFIFO, "a FIFO"), (stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"), (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISDIR, "a folder"),
+)  # fmt: skip
+
+
+def open_file(path: str, writable: bool = False) -> BinaryIO:
+    """Open a regular file of bytes. It never waits, as for the writer of a FIFO.
+
+    If ``writable``, it is opened for writing too where that is allowed: some file systems lock such files only. Raise
+    OSError when there is none, it cannot be read, or it is no regular file.
+    """
+    flags = os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        handle = _opened(path, flags, writable)
+    except FileNotFoundError:
+        if os.path.islink(path):
+            raise OSError(errno.ELOOP, "it is a link that leads nowhere", path) from None
+        raise
+    except ValueError:  # a null character
+        raise OSError(errno.EINVAL, "its name cannot be that of a file", path) from None
+    mode = os.fstat(handle).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(handle)
+        kind = next((name for is_kind, name in _KINDS if is_kind(mode)), "something else")
+        raise OSError(errno.EINVAL, f"it is {kind}, and no regular file", path)
+    return os.fdopen(handle, "rb")
+
+
+def _opened(path: str, flags: int, writable: bool) -> int:
+    if writable:
+        try:
+            return os.open(path, flags | os.O_RDWR)
+        except OSError as error:
+            if error.errno not in (errno.EACCES, errno.EROFS, errno.EPERM, errno.EISDIR):
+                raise
+    return os.open(path, flags | os.O_RDONLY)
+
+
+def open_text(path: str, errors: str = "strict", newline: str | None = None) -> TextIO:
+    """Open a regular file of UTF-8, with or without its mark; raise OSError as ``open_file``."""
+    return io.TextIOWrapper(open_file(path), "utf-8-sig", errors, newline)
