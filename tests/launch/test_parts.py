@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from mindspore import Tensor, nn, ops
 
-from probe.launch.imports import AwaitedImport, ServedMsprobe
+from probe.launch.launcher import AwaitedImport, ServedMsprobe
 from probe.launch.models import CellRole as Role, ModelFinder as Models, reached
 from probe.launch.program import TOOL, _show, _trimmed
 from probe.launch.rounds import Rounds

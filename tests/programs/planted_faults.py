@@ -70,7 +70,7 @@ FAULTS = tuple(Fault(*row) for row in (
     ("capture/pynative/cells.py", "if path not in roots]", "if path in roots]", "capture"),
     ("capture/pynative/comm_handles.py", "if isinstance(item, self._handle)}",
      "if not isinstance(item, self._handle)}", "capture/test_comm_handles.py"),
-    ("capture/pynative/token_range.py", "if self._count == self._first:",
+    ("capture/pynative/pynative_capture.py", "if self._count == self._first:",
      "if self._count == self._first + 1:", "capture/test_token_range.py"),
     ("capture/support_ops.py", "not in seen:", "in seen:", "capture"),
     ("config/json_reader.py", 'before.count("\\n") + 1', 'before.count("\\n")', "config"),

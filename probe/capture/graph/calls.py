@@ -279,7 +279,10 @@ class GraphCalls:
 def write_draft(
     recorder: StepRecorder, call: Call, parts: Mapping[str, Any], backward: bool = False, stack: Sequence[str] = ()
 ) -> None:
-    """Append an entry as it is now to the journal. The record of the finished entry replaces it."""
+    """Append an entry as it is now to the journal. The record of the finished entry replaces it.
+
+    A value is safe there as soon as its report has returned.
+    """
     if recorder.closed or not (recorder.task.has_values and parts):
         return
     with recorder.writer.errors.guard("writing the journal", call.name(backward)), recorder.queue.lock:

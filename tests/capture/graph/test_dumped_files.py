@@ -21,7 +21,7 @@ from probe.capture.graph.dumped_files import (
     remove_files,
     wait_for_end,
 )
-from probe.capture.graph.file_replay import FileReplay
+from probe.capture.graph.file_operators import FileReplay
 from probe.capture.graph.operators import OUTPUT
 from probe.capture.graph.sites import Leaf, Plan
 
