@@ -20,9 +20,8 @@ from probe.capture.pynative.comm_handles import CommHandleTracker
 from probe.capture.pynative.context import CaptureContext
 from probe.capture.pynative.jit import jit_patches
 from probe.capture.pynative.listed import ListedFunctions
-from probe.capture.pynative.operations import OperationHooks
+from probe.capture.pynative.operations import OperationHooks, PrimitiveHooks, find_primitives
 from probe.capture.pynative.optimizers import OptimizerHooks
-from probe.capture.pynative.primitives import PrimitiveHooks, find_primitives
 from probe.capture.pynative.recompute import recompute_patches
 from probe.capture.pynative.thread_state import ThreadState
 from probe.capture.support_ops import SupportedApi, load_supported_apis
