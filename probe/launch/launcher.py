@@ -55,8 +55,7 @@ class Launcher:
 
     def _watch(self) -> None:
         """Begin to watch MindSpore, which the program has imported."""
-        from probe.launch.models import ModelFinder
-        from probe.launch.rounds import Rounds
+        from probe.launch.models import ModelFinder, Rounds
         from probe.launch.steps import Steps
         from probe.launch.watch import Watch
 

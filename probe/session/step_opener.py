@@ -13,8 +13,7 @@ from typing import Protocol
 from probe.config.settings import Settings
 from probe.errors import ProbeError, SettingsError
 from probe.measure.select import Measurers
-from probe.process.rank import RankResolver, has_siblings
-from probe.process.run_header import run_header
+from probe.process.rank import RankResolver, has_siblings, run_header
 from probe.recording.call_stacks import CallStacks
 from probe.recording.name_filter import NameFilter
 from probe.recording.step_recorder import StepRecorder

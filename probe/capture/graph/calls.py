@@ -11,8 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
-from probe.capture.graph.sites import Plan
-from probe.capture.graph.values import HostValue
+from probe.capture.graph.sites import HostValue, Plan
 from probe.entry import Kind
 from probe.measure.tensor_reader import Array
 from probe.pytree import SlotLayout

@@ -12,7 +12,7 @@ from typing import Any
 
 from probe.capture.graph import compiled_graphs
 from probe.capture.graph.compiled_graphs import CompiledGraphs
-from probe.capture.graph.values import select_measurers
+from probe.capture.graph.sites import select_measurers
 from probe.capture.support_ops import SupportedApi
 from probe.config.settings import Settings
 from probe.errors import UsageError

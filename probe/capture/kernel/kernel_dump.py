@@ -22,8 +22,7 @@ from probe.capture.kernel.measuring import ArrayMeasurer, FolderWatcher
 from probe.config.settings import Settings
 from probe.errors import UsageError
 from probe.executor import found_in, pynative_executor
-from probe.process.rank import has_siblings
-from probe.process.run_header import run_header
+from probe.process.rank import has_siblings, run_header
 from probe.reading.dumps.kernels.names import RUN
 from probe.store import file_io, file_names, journal
 from probe.store.run_folders import refusal

@@ -15,10 +15,10 @@ from probe.reading.compare.pairing.between import (
     equal_calls,
     first_numbers,
     first_output,
+    match,
     match_between,
     shape_of,
 )
-from probe.reading.compare.pairing.sequence import match
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import API, CELL, FORWARD, GRADIENT
 from probe.reading.dumps.flow import Flow, backward_name
