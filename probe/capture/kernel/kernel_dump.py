@@ -46,9 +46,6 @@ def current_platform() -> Platform:
 class KernelDump:
     """Level L2. MindSpore reads its configuration once in a process, so there is one of these.
 
-    Args:
-        settings: the settings.
-
     Attributes:
         root: the folder of the run; "" before the first start.
         is_foreign: whether the user's own configuration is in force.

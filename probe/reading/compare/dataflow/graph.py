@@ -217,11 +217,7 @@ _ALONE = re.compile(
 
 
 class Structure:
-    """The structural differences of two dumps.
-
-    Args:
-        nodes: the pairs of calls.
-    """
+    """The structural differences of two dumps."""
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes

@@ -63,11 +63,6 @@ class Options(NamedTuple):
 class JudgedPairs:
     """Compares two dumps of one step and rank.
 
-    Args:
-        a: A (golden).
-        b: B.
-        options: the settings.
-
     Attributes:
         a: A in the form in which it is compared.
         b: B, likewise.

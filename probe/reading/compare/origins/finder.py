@@ -88,11 +88,7 @@ def without_heads(graph: Graph, findings: list[Finding]) -> list[Finding]:
 
 
 class OriginFinder:
-    """Finds where differences begin: states the facts of each candidate, and reads the table of rules.
-
-    Args:
-        graph: the dataflow.
-    """
+    """Finds where differences begin: states the facts of each candidate, and reads the table of rules."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
