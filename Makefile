@@ -42,7 +42,7 @@ unexport PYTHONDONTWRITEBYTECODE
 #: what builds the simulated CANN
 COMPILERS := { command -v gcc && command -v g++ && command -v nm; } >/dev/null || { apt-get update -q && apt-get install -qy gcc g++ binutils; }
 
-.PHONY: help demo check lint imports numbers unit format coverage test test-all thorough browser planted-faults test-rounds test-force conformance wheel-test wheel-faults test-oldest unit-oldest test-versions \
+.PHONY: help demo check lint imports numbers unit format coverage test test-all thorough browser planted-faults one-run test-rounds test-force conformance wheel-test wheel-faults test-oldest unit-oldest test-versions \
   ascend ascend-all test-processors equality-50 seen-nets replay-nets fuzz fuzz-checks report-test drawings pictures origins mutants bench bench-peer bench-reading bench-cluster bench-device \
   peer clean
 
@@ -159,6 +159,10 @@ origins: $(VENV)/ready  ## plant 24 faults and 10 harmless changes in trainings:
 	$(RUN) -m tests.programs.origins.planted --mode md5
 	$(RUN) -m tests.programs.origins.planted --mode tensor
 	$(RUN) -m tests.programs.origins.planted --noise 1e-6
+
+one-run: $(VENV)/ready  ## plant faults in trainings without a golden run, and look at healthy ones: `probe check RUN`
+	$(VENV)/bin/python -m pip install --quiet --no-deps --target .nets mindcv==0.3.0
+	PYTHONPATH=.nets OMP_NUM_THREADS=1 $(RUN) -m tests.programs.one_run.planted
 
 mutants: $(VENV)/ready  ## change one place of public nets 300 times: `probe compare` must name it (about 40 minutes)
 	$(VENV)/bin/python -m pip install --quiet --no-deps --target .nets mindcv==0.3.0

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from probe.debugger import PrecisionDebugger
     from probe.errors import AlarmError, NonFiniteError, ProbeError, SettingsError, UsageError
     from probe.monitor.msprobe.trainer_mon import TrainerMon
-    from probe.reading.check.check import check
     from probe.reading.compare.answer.comparison import compare
     from probe.reading.dumps.load import load
     from probe.reading.dumps.run import open
+    from probe.reading.one_run.health.run_check import check
     from probe.reading.one_run.nan import first_nan
     from probe.reading.one_run.rank_checks import check_ranks
     from probe.reading.report.report import report
@@ -57,7 +57,7 @@ _LAZY_IMPORTS = {
     "SettingsError": "probe.errors",
     "TrainerMon": "probe.monitor.msprobe.trainer_mon",
     "UsageError": "probe.errors",
-    "check": "probe.reading.check.check",
+    "check": "probe.reading.one_run.health.run_check",
     "check_ranks": "probe.reading.one_run.rank_checks",
     "compare": "probe.reading.compare.answer.comparison",
     "first_nan": "probe.reading.one_run.nan",

@@ -105,6 +105,21 @@ def test_parameters_and_inputs_have_the_checksums_of_their_bytes(debug):
     assert inputs["factor"] == 2
 
 
+def test_a_step_has_the_cells_that_are_not_in_training_mode_if_they_are_others_than_before(debug):
+    net, debugger = Net(), debug(level="mix")
+    for training in (True, False, False, True):
+        net.set_train(training)
+        net.hidden.set_train(False)
+        debugger.start(net)
+        net(Tensor(np.ones((2, 4), np.float32)))
+        debugger.stop()
+        debugger.step()
+    _, lines = read(debug.dump_path)
+    assert [line.get("evaluating") for line in lines if "inputs" in line] == [
+        ["hidden"], ["", "hidden", "out"], None, ["hidden"]
+    ]  # fmt: skip
+
+
 def test_statistics_stand_for_checksums_where_tensors_are_measured_on_the_device(debug):
     train(debug(level="mix", measure="device"), steps=2)
     run, lines = read(debug.dump_path)

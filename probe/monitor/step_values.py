@@ -8,6 +8,7 @@ import functools
 import math
 import time
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from probe.capture.optimizer_values import OptimizerValues
@@ -27,15 +28,21 @@ class Row(NamedTuple):
         values: series -> number.
         entered: optimizer -> parameter -> norm of the gradient that entered.
         scalars: those on the device.
+        scales: loss -> the loss scale in it.
     """
 
     values: dict[str, Number]
     entered: dict[str, dict[str, Number]]
     scalars: list[Any]
+    scales: Mapping[str, Number] = MappingProxyType({})
 
     def finish(self, fetched: list[float]) -> dict[str, float]:
         """Return all numbers with those that follow from them; see ``numbers.Rows``."""
         found = {name: _known(value, fetched) for name, value in self.values.items()}
+        for loss, number in self.scales.items():
+            if scale := _known(number, fetched):
+                found[loss] /= scale
+                found.setdefault("loss_scale", scale)
         for optimizer, gradients in self.entered.items():
             total = 0.0
             for parameter, number in gradients.items():
@@ -64,6 +71,9 @@ class StepValues:
         self._values: dict[str, Number] = {}
         self._entered: dict[str, dict[str, Number]] = {}
         self._outputs: list[Any] = []
+        #: the scale that the running function multiplies its loss by, and those of the losses by their places
+        self._scale: Any = None
+        self._scales: dict[int, Any] = {}
         self._before: dict[str, Any] = {}
         self._has_parameters, self._began = False, 0.0
 
@@ -86,7 +96,9 @@ class StepValues:
 
     def end(self) -> Row:
         """End the step and return its numbers."""
+        self.before_adjust()
         values, self._values = self._values, {}
+        scales, self._scales, self._scale = self._scales, {}, None
         entered, self._entered = self._entered, {}
         outputs, self._outputs, self._before = self._outputs, [], {}
         losses: dict[str, Number] = {}
@@ -94,7 +106,8 @@ class StepValues:
             for place, output in enumerate(outputs):
                 losses[f"loss{place or ''}"] = self._numbers.number(output)
         losses["seconds"] = time.perf_counter() - self._began
-        return Row({**losses, **values}, entered, self._numbers.take())
+        by_loss = {name: scales[place] for place, name in enumerate(losses) if place in scales and name != "seconds"}
+        return Row({**losses, **values}, entered, self._numbers.take(), by_loss)
 
     # -- the hooks ------------------------------------------------------------------------------------------------
 
@@ -110,12 +123,27 @@ class StepValues:
             first = next((leaf for leaf in leaves(output) if isinstance(leaf, self._tensor)), None)
             if first is not None and first.size == 1 and all(first is not output for output in self._outputs):
                 self._outputs.append(first)
+                if self._scale is not None:
+                    self._scales[len(self._outputs) - 1] = self._scale
+            self._scale = None
 
     def scaled(self, scale: Any) -> None:
         """Note the loss scale of the next step."""
         self._numbers.ready()
         with self._errors.guard("reading the loss scale"):
             self._values["loss_scale"] = self._numbers.number(scale)
+
+    def scales(self, scale: Any) -> None:
+        """Note the scale by which the running function multiplies its loss."""
+        self._scale = scale
+
+    def before_adjust(self) -> None:
+        """Read the scales of the losses: the scaler may change them now."""
+        for place, scale in self._scales.items():
+            if isinstance(scale, self._tensor):
+                self._numbers.ready()
+                with self._errors.guard("reading the loss scale"):
+                    self._scales[place] = self._numbers.number(scale)
 
     def gradients(self, arrived: Sequence[tuple[str, Any]]) -> None:
         """Measure gradients that arrived."""
@@ -160,4 +188,6 @@ def _flat(name: str, scalars: Mapping[str, Any]) -> dict[str, Number]:
 
 
 def _is_series(key: str, value: Any) -> bool:
+    if key == "loss_scale" and value == 1.0:
+        return False  # the optimizer has none; a loss scaler may have one
     return key not in _NO_SERIES and isinstance(value, (int, float, Later)) and not isinstance(value, bool)

@@ -25,6 +25,12 @@ class Observer(Protocol):
     def scaled(self, scale: Any) -> None:
         """A loss scaler has chosen its next scale."""
 
+    def scales(self, scale: Any) -> None:
+        """A loss scaler multiplies the loss of the function that runs; ``scale`` may change when it is adjusted."""
+
+    def before_adjust(self) -> None:
+        """A loss scaler is about to change its scale."""
+
     def gradients(self, arrived: Sequence[tuple[str, Any]]) -> None:
         """The gradients of these parameters arrived."""
 
@@ -50,12 +56,13 @@ class TrainingHooks:
 
     def __init__(self, observer: Observer, on_cpu: bool, errors: ErrorLog) -> None:
         self._observer, self._on_cpu, self._errors = observer, on_cpu, errors
-        from mindspore.amp import DynamicLossScaler
+        from mindspore.amp import DynamicLossScaler, StaticLossScaler
 
         executor = type(pynative_executor())
         patches = [Patch(executor, "end_graph", around(self._end_graph))]
         patches += [Patch(kind, "__call__", around(self._update)) for kind in optimizer_kinds()]
         patches.append(Patch(DynamicLossScaler, "adjust", around(self._adjust)))
+        patches += [Patch(kind, "scale", around(self._scale)) for kind in (DynamicLossScaler, StaticLossScaler)]
         self._patches = HookGroup(patches)
         self._backward = HookGroup(Patch(executor, name, around(self._grad)) for name in ("grad", "grad_aux"))
         self._parameters: dict[int, tuple[str, Any]] = {}
@@ -140,9 +147,14 @@ class TrainingHooks:
         return result
 
     def _adjust(self, original: Callable[..., Any], scaler: Any, *args: Any, **kwargs: Any) -> Any:
+        self._observer.before_adjust()
         result = original(scaler, *args, **kwargs)
         self._observer.scaled(getattr(scaler, "scale_value", None))
         return result
+
+    def _scale(self, original: Callable[..., Any], scaler: Any, *args: Any, **kwargs: Any) -> Any:
+        self._observer.scales(getattr(scaler, "scale_value", None))
+        return original(scaler, *args, **kwargs)
 
     def _of(self, optimizer: Any) -> tuple[str, OptimizerValues]:
         with self._lock:  # another thread may meet its first optimizer now

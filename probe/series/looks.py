@@ -198,6 +198,18 @@ def unchanged(key: str, of_zeros: bool, history: History, value: float, limit: f
     return say(key, value=value, count=count, step=now.step) if holds else NOTHING
 
 
+def never(key: str, history: History, value: float, limit: float, now: Now) -> Sentence:
+    """A gradient of zeros in each of the first steps."""
+    holds = history.count == int(limit) - 1 and not value and not any(history.recent)
+    return say(key, count=int(limit), step=now.step) if holds else NOTHING
+
+
+def no_gradient(key: str, history: History, value: float, limit: float, now: Now) -> Sentence:
+    """All gradients of an update are zeros."""
+    holds = not value and (limit < 2 or not any(history.ending(int(limit), value)))
+    return say(key, step=now.step) if holds else NOTHING
+
+
 def zero_gradient(key: str, history: History, value: float, limit: float, now: Now) -> Sentence:
     """A gradient of zeros after another one."""
     return say(key, step=now.step) if limit and value == 0 < history.last else NOTHING

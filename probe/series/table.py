@@ -78,6 +78,9 @@ RULES = {
         "OLMo issue 266", _on(1.0, GRADIENT, 0, looks.zero_gradient, "trend.zero_gradient"), _on(3.0, "grad", 10)
     ),
     "zeros": Rule("smdebug DeadRelu", None, _on(3.0, "grad grad_in", 2, looks.unchanged, "alarm.zeros", True)),
+    "never": Rule("probe", None, _on(20.0, "grad", 19, looks.never, "alarm.never")),
+    "no gradient": Rule("probe", None, _on(1.0, "total", 0, looks.no_gradient, "alarm.no_gradient")),
+    "constant": Rule("probe", None, _on(10.0, "loss", 9, looks.unchanged, "alarm.constant", False)),
     "dead units": Rule("smdebug DeadRelu", _on(0.99, ACTIVATION, 0, looks.dead_units, "trend.dead_units")),
     "saturation": Rule("probe", _on(0.9, _ANY, 0, looks.saturation, "trend.saturation", least=0)),
     "one layer apart": Rule("OLMo issue 266", _on(6.0, "", 0)),

@@ -54,6 +54,9 @@ class Snapshot:
         self._notes: list[dict[str, Any]] = []
         self._waiting: list[dict[str, Any]] = []
         self._optimizers: set[int] = set()
+        #: the Cells of the model in this step, and the paths of those that were not in training mode last
+        self._live: list[tuple[str, Any]] = []
+        self._evaluating: list[str] = []
         self._surroundings: Surroundings | None = None
         #: what run.json says, and the Cells in it, until the first step ends
         self._found: dict[str, Any] = {}
@@ -69,17 +72,19 @@ class Snapshot:
         queue, folder = recorder.queue, recorder.writer.folder
         if queue is self._queue():
             if self._found:
-                self._complete(list(cells))
+                self._live = list(cells)
+                self._complete(self._live)
             return
         self._queue, self._read, self._step, self.wants_inputs = weakref.ref(queue), read, step, True
+        self._live = list(cells)
         root = os.path.dirname(os.path.dirname(folder))
         if self._folder.startswith(f"{root}{os.sep}") and os.path.exists(os.path.join(self._folder, file_names.RUN)):
             return
-        self._folder = ""
+        self._folder, self._evaluating = "", []
         found = {**header(), **(self._surroundings or Surroundings()).now(), "first_step": step, "dump_path": root}
         file_io.make_dirs(folder)
         file_io.write(os.path.join(folder, file_names.RUN_LINES))  # another run's lines go
-        self._write_run(folder, found, list(cells))
+        self._write_run(folder, found, self._live)
         self._folder, self._found = folder, found
         self._optimizers.clear()
         for note in self._notes:
@@ -142,7 +147,11 @@ class Snapshot:
 
         named = {**{str(place): value for place, value in enumerate(args)}, **kwargs}
         inputs = {key: tree_map(describe, value, key, Tensor) for key, value in named.items()}
-        self._append({"step": self._step, "inputs": inputs})
+        modes: dict[str, Any] = {}
+        evaluating = [path for path, cell in self._live if not cell.training]
+        if evaluating != self._evaluating:
+            modes, self._evaluating = {"evaluating": evaluating}, evaluating
+        self._append({"step": self._step, "inputs": inputs, **modes})
 
     def optimizer(self, optimizer: Any, key: str, values: Any) -> None:
         """Note the numbers of an optimizer at its first update; ``values`` are its ``OptimizerValues``."""
@@ -174,7 +183,7 @@ class Snapshot:
 
     def end_step(self) -> None:
         """Write what waited for the device."""
-        self._found = {}
+        self._found, self._live = {}, []
         waiting, self._waiting = self._waiting, []
         for line in waiting:
             self._write(line)

@@ -11,7 +11,7 @@ from typing import Any
 
 from probe.config.settings import Settings
 from probe.entry import Entry, Kind
-from probe.errors import NonFiniteError
+from probe.errors import NonFiniteError, ProbeError
 from probe.measure.extrema import ExtremaMeasurer, Severity, TensorExtrema, severity
 from probe.measure.measurer import ArraySink, Role
 from probe.naming import COLLECTIVE, may_modify_inputs, written_outputs
@@ -211,6 +211,18 @@ class FirstNonFinite:
         line = self._stacks.user_line(max(entry.stack, self._cell_stacks.get(entry.key, -1)))
         return f" {line}" if line else ""
 
+    def _reason(self, name: str) -> str:
+        """Return why a call makes NaN/Inf, by the arrays that were written; "" where they do not tell it."""
+        from probe.reading.dumps.dump import Dump
+        from probe.reading.dumps.folders import find_folders
+        from probe.reading.one_run.why import why
+
+        try:
+            reason = str(why(Dump(find_folders(self._writer.folder)[0])[name]))
+        except (KeyError, ProbeError):
+            return ""
+        return f" {reason[0].upper()}{reason[1:]}." if reason else ""
+
     def _write(self, entry: Entry, message: str, of_inf: bool = False) -> None:
         self.found = entry.name
         if [leaf for leaf in _extrema_in(entry.parts) if not leaf.complete(self._measurer.host)]:
@@ -223,7 +235,7 @@ class FirstNonFinite:
         self._writer.write_documents(end_of_step=True)
         if entry.name.partition(".")[0] in COLLECTIVE:
             message += " (a collective: the value came from another rank or from the reduction)"
-        message += self._line(entry)
+        message += self._reason(entry.name) + self._line(entry)
         if of_inf and self._first_inf is not None:
             message += f" (the first Inf is of {self._first_inf.name}:{self._line(self._first_inf)})"
         _log.warning("%s; its record and the calls before it are in %s", message, self._writer.folder)

@@ -124,6 +124,27 @@ def test_on_a_device_the_row_has_the_same_numbers_a_step_later(tmp_path, debug, 
         np.testing.assert_allclose(series[name].values, on_host[name].values, rtol=1e-5, err_msg=name)
 
 
+@pytest.mark.parametrize("kind", ["static", "dynamic"])
+def test_the_loss_is_without_the_factor_of_a_loss_scaler(loop, kind):
+    scaler = ms.amp.StaticLossScaler(64.0) if kind == "static" else ms.amp.DynamicLossScaler(64.0, 2, 2)
+    ran, losses = loop(), []
+
+    def forward(x, y):
+        losses.append(((ran.net(x) - y) ** 2).mean())
+        return scaler.scale(losses[-1])
+
+    def unscaled(gradients):
+        gradients = scaler.unscale(gradients)
+        scaler.adjust(ms.Tensor(True))
+        return gradients
+
+    ran.grad = ms.value_and_grad(forward, None, ran.optimizer.parameters)
+    series = ran.run(6, between=unscaled).series()
+    np.testing.assert_allclose(series["loss"].values, [float(loss.asnumpy()) for loss in losses], rtol=1e-6)
+    assert series["loss_scale"].values[0] == 64.0
+    assert "optimizer.loss_scale" not in series.names  # 1: the optimizer has none
+
+
 def test_gradients_that_are_clipped_on_their_way_are_seen_as_they_enter(loop):
     ran = loop().run(3, between=lambda gradients: ops.clip_by_global_norm(gradients, 0.01))
     series = ran.series()

@@ -45,6 +45,9 @@ STRANGE = {
     "unchanged": ("w.update", [1e-3] * 10 + [0.0, 0.0]),
     "missing": ("w.grad", [1.0] * 20 + [None] * 4),
     "zeros": ("w.grad", [1.0] * 20 + [0.0] * 3),
+    "never": ("w.grad", [0.0] * 20),
+    "no gradient": ("optimizer.global_norm", [1.0] * 5 + [0.0]),
+    "constant": ("loss", [0.7] * 10),
     "weight drift": ("w.param", [1.2**i for i in range(20)]),
     "collapse": ("loss_scale", [4096.0] * 10 + [1.0]),
     "setting": ("optimizer.momentum", [0.9] * 20 + [0.999]),
@@ -95,7 +98,7 @@ def test_gradients_that_fall_with_the_loss_do_not_vanish():
 
 
 def test_a_hard_batch_when_nearly_all_is_learnt_is_no_spike():
-    assert alarms_of("loss", [*[1.0] * 20, *[0.9**i for i in range(60)], 0.05]) == []
+    assert alarms_of("loss", [*[1.0, 1.01] * 10, *[0.9**i for i in range(60)], 0.05]) == []
 
 
 def test_a_weight_that_grows_by_equal_steps_from_near_zero_does_not_drift():
@@ -214,6 +217,9 @@ SAID = {
     "unchanged": "zero in 2 steps in step 11",
     "missing": "no gradient since step 19, but in each step before",
     "zeros": "zero in 3 steps in step 22",
+    "never": "zero in each of the first 20 steps, in step 19",
+    "no gradient": "all gradients are zero in step 5: is the loss 0?",
+    "constant": "0.7 in 10 steps, in step 9",
     "weight drift": "6.192, 1 ten measured steps before in step 10",
     "collapse": "1, 4096 before in step 10",
     "setting": "0.999, 0.9 at most before in step 20",

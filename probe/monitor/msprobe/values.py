@@ -114,6 +114,12 @@ class TrainerValues:
     def scaled(self, scale: Any) -> None:
         """Note nothing; see ``Observer``."""
 
+    def scales(self, scale: Any) -> None:
+        """Nothing: losses are no part of these tables."""
+
+    def before_adjust(self) -> None:
+        """Likewise."""
+
     def gradients(self, arrived: Sequence[tuple[str, Any]]) -> None:
         """Measure gradients that arrived: the last one of the step, or each."""
         each, last = self._config.monitor_mbs_grad, self._watched.accumulated - 1

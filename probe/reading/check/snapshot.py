@@ -17,6 +17,7 @@ from probe.reading.dumps.document import read_document
 from probe.reading.dumps.shapes import DESCRIBED, OPTIMIZER, PARAMETER, RUN, RUN_LINE
 from probe.reading.dumps.sieve import Sieve
 from probe.store import file_names
+from probe.store.file_names import Rank
 
 #: the value of a place: dtype, shape and checksums of a tensor, or a plain value
 Described = dict[str, Any]
@@ -32,6 +33,8 @@ class RunSnapshot:
     #: the first numbers of each optimizer, by the name of its entry, in the order of their updates
     optimizers: dict[str, dict[str, Any]] = field(default_factory=dict)
     inputs: dict[int, Described] = field(default_factory=dict)  # step -> place -> the value that entered the model
+    #: step -> the Cells that were not in training mode when the model began, where they are others than before
+    modes: dict[int, list[str]] = field(default_factory=dict)
     #: step -> parameter -> its CRC-32 after the updates of the step
     updates: dict[int, dict[str, Any]] = field(default_factory=dict)
     damage: Sentence = NOTHING  # a remark about lines that cannot be read, if there are such
@@ -48,6 +51,11 @@ class RunSnapshot:
             name: {**item["values"], "cell": item.get("cell"), "trainable": item.get("trainable")}
             for name, item in self.run["parameters"].items()
         }
+
+    def evaluating(self, step: int) -> list[str]:
+        """Return the Cells that were not in training mode in a step."""
+        known = [before for before in self.modes if before <= step]
+        return self.modes[max(known)] if known else []
 
     @property
     def cells(self) -> dict[str, str]:
@@ -72,16 +80,9 @@ def read_snapshots(path: str | os.PathLike[str]) -> list[RunSnapshot]:
     Raise UsageError when there is none, or one cannot be read.
     """
     path = os.fspath(path)
-    if os.path.isfile(path):
+    files = _files(path)
+    if files == [path]:
         return [_read(path)]
-    if not os.path.isdir(path):
-        raise UsageError(f"{path}: no such folder")
-    files: list[str] = []
-    for root in (path, os.path.dirname(os.path.abspath(path)), os.path.dirname(os.path.dirname(os.path.abspath(path)))):
-        is_inside = root == path or os.path.basename(os.path.abspath(path)).startswith(("step", "rank"))
-        files = files or (_find(root) if is_inside else [])
-    if not files:
-        raise UsageError(f'{path}: no {file_names.RUN} in it. Recorded with "snapshot": false, or by another tool?')
     found: dict[int | None, RunSnapshot] = {}
     for file in files:
         snapshot = _read(file)
@@ -91,6 +92,50 @@ def read_snapshots(path: str | os.PathLike[str]) -> list[RunSnapshot]:
     wanted = os.path.basename(os.path.abspath(path))
     ranks = sorted(found, key=lambda rank: -1 if rank is None else rank)
     return [found[rank] for rank in [rank for rank in ranks if file_names.rank_name(rank) == wanted] or ranks]
+
+
+def _files(path: str) -> list[str]:
+    if os.path.isfile(path):
+        return [path]
+    if not os.path.isdir(path):
+        raise UsageError(f"{path}: no such folder")
+    files: list[str] = []
+    for root in (path, os.path.dirname(os.path.abspath(path)), os.path.dirname(os.path.dirname(os.path.abspath(path)))):
+        is_inside = root == path or os.path.basename(os.path.abspath(path)).startswith(("step", "rank"))
+        files = files or (_find(root) if is_inside else [])
+    if not files:
+        raise UsageError(f'{path}: no {file_names.RUN} in it. Recorded with "snapshot": false, or by another tool?')
+    return files
+
+
+class Snapshots:
+    """The snapshots of a run, read one at a time when they are asked for: a thousand ranks have large ones.
+
+    Args:
+        path: a dump_path, or a step or rank folder in it.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._files: dict[str, str] = {}
+        try:
+            for file in sorted(_files(path), key=_step_of):
+                self._files.setdefault(os.path.basename(os.path.dirname(file)), file)
+        except UsageError:
+            pass  # nothing is known then
+
+    def of_rank(self, rank: Rank) -> RunSnapshot | None:
+        """Return the snapshot of a rank; None where it has none, or one that cannot be read."""
+        only = next(iter(self._files.values())) if len(self._files) == 1 else ""
+        file = self._files.get(file_names.rank_name(rank) if not isinstance(rank, str) else rank, only)
+        try:
+            return _read(file) if file else None
+        except UsageError:
+            return None
+
+
+def _step_of(file: str) -> int:
+    digits = os.path.basename(os.path.dirname(os.path.dirname(file))).removeprefix("step")
+    return int(digits) if digits.isdigit() else 0
 
 
 def _first_step(snapshot: RunSnapshot) -> int:
@@ -146,6 +191,8 @@ def _add(snapshot: RunSnapshot, line: Any, sieve: Sieve) -> None:
         found = flat(line["inputs"], is_leaf=_is_tensor)
         tensors = sieve.objects({place: value for place, value in found.items() if _is_tensor(value)}, DESCRIBED)
         snapshot.inputs[step] = {**found, **tensors}
+        if line.get("evaluating") is not None:
+            snapshot.modes[step] = line["evaluating"]
     elif step is not None and line.get("updated"):
         snapshot.updates.setdefault(step, {}).update(line.get("crc") or {})
     elif line.get("optimizer"):

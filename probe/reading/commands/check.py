@@ -9,7 +9,7 @@ import json
 from typing import Any
 
 from probe.errors import UsageError
-from probe.reading.commands.arguments import add_language, add_parser
+from probe.reading.commands.arguments import add_language, add_parser, add_workers, workers
 
 
 def add_check(commands: Any) -> None:
@@ -17,16 +17,18 @@ def add_check(commands: Any) -> None:
     parser = add_parser(
         commands,
         "check",
-        "are two runs, or two checkpoints, the same experiment?",
-        "Compare parameters, batches, Cells, optimizers, seeds, versions and the command of two runs, or the weights "
-        "of two checkpoints. One path is described.",
-        "Exit status: 0 the same, 1 differences, 2 wrong use, or a file that cannot be read.",
+        "what is wrong in one run? are two runs, or two checkpoints, the same experiment?",
+        "Look at one run alone: untrained parameters, modes, losses, numbers. Or compare parameters, batches, "
+        "Cells, optimizers, seeds, versions and the command of two runs, or the weights of two checkpoints.",
+        "Exit status: 0 no fault, or the same; 1 a fault, or differences; 2 wrong use, or a file that cannot be read.",
     )
     parser.add_argument(
         "paths", nargs="+", metavar="PATH",
         help="[GOLDEN] TARGET: a dump_path, a run.json, or a checkpoint (.ckpt, .safetensors, .npz, .pt, .bin)",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="write the result as JSON")
+    parser.add_argument("--rows", type=int, default=12, help="how many findings of one run to list (0: all)")
+    add_workers(parser)
     add_language(parser)
     parser.set_defaults(run=run_check, failed=2)
 
@@ -34,10 +36,9 @@ def add_check(commands: Any) -> None:
 def run_check(given: argparse.Namespace) -> int:
     """Run ``probe check``."""
     from probe.reading.check.check import check
-    from probe.reading.check.describe import describe, to_dict
-    from probe.reading.check.snapshot import read_snapshots
     from probe.reading.check.weights.check import describe_weights
     from probe.reading.check.weights.kinds import is_checkpoint
+    from probe.reading.one_run.health.run_check import check_run
 
     if len(given.paths) > 2:
         raise UsageError("check takes one run or two: probe check [GOLDEN] TARGET")
@@ -48,6 +49,6 @@ def run_check(given: argparse.Namespace) -> int:
     if is_checkpoint(given.paths[0]):
         print(describe_weights(given.paths[0], given.json, given.lang))
         return 0
-    snapshots = read_snapshots(given.paths[0])
-    print(json.dumps(to_dict(snapshots), indent=1) if given.json else describe(snapshots, given.lang))
-    return 0
+    alone = check_run(given.paths[0], workers(given))
+    print(json.dumps(alone.to_dict(), indent=1) if given.json else alone.text(given.lang, given.rows))
+    return 1 if not alone.ok else 2 * bool(alone.errors)

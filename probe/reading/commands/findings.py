@@ -206,7 +206,7 @@ def show_trend(
     for name, ranks in trend.items():
         for rank, steps in ranks.items():
             values = list(steps.values())
-            ends = [text.number(values[0]), text.number(values[-1])]
+            ends = [text.number(values[0]), text.number(values[-1])] if values else ["", ""]
             lines.append([text.safe(name), text.number(rank), *ends, f"[{sparkline(values[-60:])}]"])
     shown = lines[: given.rows + 1] if given.rows > 0 else lines
     print(text.columns(shown, text.terminal_width()))

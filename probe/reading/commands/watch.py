@@ -69,6 +69,7 @@ def run_watch(given: argparse.Namespace) -> int:
         alarms = followers[rank.path].begin(rank)
         _show(rank, alarms, given)
         is_strange = is_strange or bool(alarms)
+    is_strange = _show_health(given) or is_strange
     return int(_follow(given, followers, thresholds) or is_strange if given.follow else is_strange)
 
 
@@ -99,6 +100,22 @@ def _show(rank: RankSeries, alarms: list[Alarm], given: argparse.Namespace) -> N
     for rule in dict.fromkeys(alarm.rule for alarm in alarms):
         first, *others = (alarm for alarm in alarms if alarm.rule == rule)
         _tell(first, language, len(others))
+
+
+def _show_health(given: argparse.Namespace) -> bool:
+    """Print what the dumps in the folder show by themselves, without notes; return whether there is a fault."""
+    from probe.errors import UsageError
+    from probe.reading.dumps.run import open
+    from probe.reading.one_run.health.finding import FAULT, NOTE
+    from probe.reading.one_run.health.look import look_at_run
+
+    try:
+        found = [item for item in look_at_run(open(given.path))[0] if item.weight != NOTE]
+    except UsageError:
+        return False
+    for item in found[:ROWS]:
+        print(text.safe(item.whole.text(given.lang)))
+    return any(item.weight == FAULT for item in found)
 
 
 def _tell(alarm: Alarm, language: str, more: int = 0) -> None:

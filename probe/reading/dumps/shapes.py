@@ -149,7 +149,7 @@ DESCRIBED: Shape = {
 }  # fmt: skip
 RUN_LINE: Shape = {
     "step": whole, "inputs": mapping, "optimizer": text, "numbers": mapping, "note": mapping, "updated": text,
-    "crc": mapping,
+    "crc": mapping, "evaluating": texts,
 }  # fmt: skip
 OPTIMIZER: Shape = {"parameters": texts, "groups": groups}
 

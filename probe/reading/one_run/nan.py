@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from probe.findings.sentence import NOTHING, Sentence, say
+from probe.findings.sentence import NOTHING, Sentence, clauses, say
 from probe.reading.compare.judging.judge import is_unwritten
 from probe.reading.compare.origins.origin import CodeLine, Origin, Site, is_collective
 from probe.reading.dumps import entry_name
@@ -21,6 +21,7 @@ from probe.reading.dumps.frames import user_frame
 from probe.reading.dumps.run import Run
 from probe.reading.dumps.values import Record, has_nan, has_nonfinite, is_tensor, leaves, plain, real
 from probe.reading.dumps.work import HERE, Workers, run_units
+from probe.reading.one_run.why import why
 from probe.store.file_names import Rank
 
 #: kinds of findings
@@ -220,6 +221,8 @@ class Finder:
         call = self._dump[flow.names[place]]
         site = Site(call.name, where, call.cell, self._dump.step, self._dump.rank, place)
         code = CodeLine(call.stack, user_frame(call.stack))
+        if kind in (MADE, NAN_OF_INF, GRADIENT_MADE):
+            said = clauses(said, why(call))
         return Origin(kind, site, said, code, more=self._road(flow, place))
 
     def _road(self, flow: Flow, place: int) -> list[str]:

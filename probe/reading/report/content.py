@@ -21,6 +21,7 @@ from probe.reading.compare.answer.result import ComparisonResult
 from probe.reading.compare.origins.origin import Origin
 from probe.reading.dumps.frames import Frame, parse
 from probe.reading.dumps.text import safe, shorten
+from probe.reading.one_run.health.finding import FAULT, HealthFinding
 from probe.reading.one_run.nan import in_order
 from probe.reading.one_run.rank_checks import RankFinding, check_digests
 from probe.reading.one_run.series_views import findings_of, lines_of
@@ -74,12 +75,13 @@ class ContentMaker:
         self._chinese: dict[str, str] = {}
         self._find = {(unit["step"], str(unit["rank"])): unit for unit in self._merged.units}
 
-    def content(self) -> Content:
-        """Return the content."""
+    def content(self, health: Sequence[HealthFinding] = ()) -> Content:
+        """Return the content; ``health`` has the findings in one run alone."""
         result, merged = self._result, self._merged
         origins = result.origins if result else in_order([part.found for part in self._parts if part.found])
         later = result.later if result else []
         self._mark(origins)
+        is_faulty = any(item.weight == FAULT for item in health)
         tables = {table: list(texts) for table, texts in merged.texts.items() if table != "stacks"}
         names = short_paths(*self._paths)
         parents: dict[str, str] = {}
@@ -93,6 +95,7 @@ class ContentMaker:
             "notes": {call: self._said(note) for call, note in merged.notes.items()},
             "origins": [self._origin(origin) for origin in origins[:_MOST]],
             "later": [self._origin(origin) for origin in later[:_MOST]],
+            "health": [self._said(item.whole) for item in health if item.rule != "NaN/Inf"][:_MOST],
             "soft": [self._said(item.said) for item in (result.soft if result else [])[:20]],
             "series": self._series(), "trends": self._trends(), "ranks": self._ranks(), "dropped": merged.dropped,
             "counts": self._counts(), "remarks": self._remarks(), "code": self._with_code,
@@ -100,7 +103,9 @@ class ContentMaker:
             "chinese": self._chinese,
         }  # fmt: skip
         unread = list(filter(None, (part.error or part.lost for part in self._parts)))
-        return Content(description, merged, result.status if result else 1 if origins else 2 * bool(unread), unread)
+        return Content(
+            description, merged, result.status if result else 1 if origins or is_faulty else 2 * bool(unread), unread
+        )
 
     def _clean(self, text: str) -> str:
         return without_paths(text, self._paths)

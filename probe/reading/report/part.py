@@ -25,6 +25,7 @@ from probe.reading.dumps.flow import Flow
 from probe.reading.dumps.text import safe, shape, shorten
 from probe.reading.dumps.updates import is_update, series
 from probe.reading.dumps.values import element_count, is_tensor, leaves, plain, real
+from probe.reading.one_run.health.look import Looked
 from probe.reading.one_run.nan import Found
 from probe.reading.one_run.rank_checks import Digest
 from probe.reading.report.columns import Texts, single
@@ -92,6 +93,7 @@ class Part:
     series: StepNumbers = field(default_factory=StepNumbers)  # the numbers of this step that lines show
     summary: UnitSummary | None = None  # the summary of the comparison, of two runs
     found: Found | None = None  # where NaN or Inf is made, of one run
+    looked: Looked | None = None  # the facts of the rules that look at one run alone
     digest: Digest | None = None  # what must be equal on other ranks
     names_key: str = ""  # a key of the sequence of its calls
 

@@ -16,11 +16,13 @@ from collections.abc import Sequence
 from typing import IO, NamedTuple
 
 from probe.errors import UsageError
+from probe.reading.check.snapshot import Snapshots
 from probe.reading.compare.answer.comparison import Request, pair_folders
 from probe.reading.dumps.outputs import create_whole
 from probe.reading.dumps.query import folders
 from probe.reading.dumps.run import Run, open as open_run
 from probe.reading.dumps.work import Workers, run_units
+from probe.reading.one_run.health.look import findings_of
 from probe.reading.report.columns import packed, packed_text
 from probe.reading.report.content import Content, ContentMaker
 from probe.reading.report.pair_part import pair_part
@@ -99,7 +101,7 @@ def make_content(path: str, golden: str = "", wishes: Wishes | None = None) -> C
     """
     wishes = wishes or Wishes()
     step, rank, workers = wishes.request.step, wishes.request.rank, wishes.request.workers
-    run = open_run(path)
+    run, snapshots = open_run(path), Snapshots(path)
     if golden:
         pairs, alone = pair_folders(open_run(golden), run, step, rank)
         units = [(*pair, wishes.request.options) for pair in pairs]
@@ -109,11 +111,12 @@ def make_content(path: str, golden: str = "", wishes: Wishes | None = None) -> C
             raise UsageError(
                 f"{path} has rows of the monitor and no dump, which a report needs: see probe watch {path}"
             )
-        chosen = [(folder,) for folder in folders(run, step, rank)]
+        chosen = [(folder, snapshots) for folder in folders(run, step, rank)]
         parts, alone = list(run_units(run_part, chosen, workers, "reading")), ([], [])
     if all(part.error for part in parts):
         raise UsageError(parts[0].error)
-    return ContentMaker((golden, path), parts, alone, wishes.with_code, wishes.everything).content()
+    health = [] if golden else findings_of([part.looked for part in parts if part.looked], snapshots)
+    return ContentMaker((golden, path), parts, alone, wishes.with_code, wishes.everything).content(health)
 
 
 def make_report(output: str | os.PathLike[str], path: str, golden: str = "", wishes: Wishes | None = None) -> Outcome:

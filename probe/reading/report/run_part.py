@@ -5,10 +5,12 @@
 from __future__ import annotations
 
 from probe.errors import UsageError
+from probe.reading.check.snapshot import Snapshots
 from probe.reading.dumps.document import paused_gc
 from probe.reading.dumps.dump import Call, Dump
 from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.values import Record, has_nonfinite, is_tensor, leaves, real
+from probe.reading.one_run.health.look import look_into as look_into_step
 from probe.reading.one_run.nan import LARGEST, NEAR, Found, look_into
 from probe.reading.one_run.rank_checks import digest_of
 from probe.reading.report import part as kinds
@@ -17,12 +19,13 @@ from probe.reading.report.part import Part, PartMaker, add_numbers, producer_of
 _PLAIN = {"input_args": "input", "input_kwargs": "kwargs"}
 
 
-def run_part(folder: DumpFolder) -> Part:
-    """Read one step of one rank, and return its part of the report."""
+def run_part(folder: DumpFolder, snapshots: Snapshots | None = None) -> Part:
+    """Read one step of one rank, and return its part of the report; ``snapshots`` are those of its run."""
     part, dump = Part(folder.step, folder.rank), Dump(folder)
     try:
         with paused_gc():
             part.found = look_into(dump)
+            part.looked = look_into_step(dump, snapshots.of_rank(folder.rank) if snapshots else None)
             RunReader(part, dump).read()
             add_numbers(part.series, "b", dump)
             part.digest = digest_of(dump)

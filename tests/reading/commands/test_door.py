@@ -236,6 +236,7 @@ CASES = {
     ),
     # 10: series
     "a step that is NaN": (series(["step", "loss"], float("nan")), "watch", 0, "0 steps"),
+    "no row with a step": (series(["step", "loss"], -1.0), "watch trend report", None, ""),
     "a step that is Inf": (series(["step", "loss"], float("inf")), "watch", 0, "0 steps"),
     "names that are no texts": (series(["step", 3], 0.0), "watch trend", 2, "does not name its columns"),
     # 12: journals

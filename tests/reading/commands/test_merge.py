@@ -170,7 +170,7 @@ def test_the_ranks_of_one_rank_alone(machines, tmp_path, capsys):
 
 def test_a_folder_that_cannot_be_written(machines, tmp_path, capsys):
     assert main(["nan", str(tmp_path / "one" / "b"), "--only-summaries", "-o", str(tmp_path / "no" / "x")]) == 2
-    assert "cannot be written: No such file" in capsys.readouterr().err
+    assert "cannot be written: there is no folder" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

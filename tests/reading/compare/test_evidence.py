@@ -323,3 +323,23 @@ def test_a_parameter_that_changed_after_the_update_is_certain(both, mode, record
     first = both(run, mode, optimizer=recorded).first
     assert (first.step, first.kind) == (1, "parameter")
     assert "changed between the optimizer and the next forward" in first.sentence
+
+
+@pytest.mark.parametrize(
+    ("mode", "noise", "told"),
+    [
+        ("md5", 0.0, "the runs agree in all bits up to here"),
+        ("statistics", 0.0, "the runs agree in all recorded numbers up to here"),
+        ("md5", 1e-7, "before it values differ within the tolerance, which decides here"),
+    ],
+)
+def test_the_answer_says_how_the_runs_agree_before(both, mode, noise, told):
+    def run(bad, debugger):
+        x = np.linspace(1, 2, 12, dtype=np.float32) * np.float32(1 + 4 * noise * bad)
+        debugger.start()
+        ops.exp(ops.relu(ms.Tensor(x)) * (0.5 if bad else 0.1))
+        debugger.stop()
+        debugger.step()
+
+    found = both(run, mode, level="L1")
+    assert told in str(found)

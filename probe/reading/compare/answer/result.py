@@ -8,6 +8,7 @@ from collections import Counter
 from typing import Any
 
 from probe.findings.sentence import say
+from probe.reading.compare.judging.verdicts import BITS, CLOSE, NUMBERS_EQUAL
 from probe.reading.compare.origins.across_ranks import first_origins, once
 from probe.reading.compare.origins.origin import Origin
 from probe.reading.compare.origins.unit_summary import UnitSummary
@@ -70,6 +71,19 @@ class ComparisonResult:
         return [name for unit in self.units for name in unit.counts.only_b]
 
     @property
+    def before(self) -> str:
+        """How all values before the first origin agree: "same" bits, "equal numbers" or "close"; "" for unknown."""
+        first = self.first
+        own = [unit for unit in self.units if first is not None and (unit.step, unit.rank) == (first.step, first.rank)]
+        if first is None or not own or own[0].origins.before in (CLOSE, ""):
+            return own[0].origins.before if own else ""
+        earlier = [unit for unit in self.units if (unit.step or 0) < (first.step or 0)]
+        if not all(unit.counts.is_exact for unit in earlier):
+            return CLOSE
+        known = {verdict for unit in earlier for verdict in unit.counts.verdicts} | {own[0].origins.before}
+        return NUMBERS_EQUAL if NUMBERS_EQUAL in known else BITS if BITS in known else ""
+
+    @property
     def unmapped(self) -> list[str]:
         """The lines of the user's map that rename no call, in no step and rank."""
         found = [unit.counts.unmapped for unit in self.units if not unit.error]
@@ -112,6 +126,7 @@ class ComparisonResult:
             "not_compared": {side: [str(label) for label in labels] for side, labels in zip("ab", self.alone)},
             "errors": self.errors,
             "unmapped": self.unmapped,
+            "before_first": self.before,
             "header": [str(line) for unit in self.units[:1] for line in unit.header],
             "units": [
                 {

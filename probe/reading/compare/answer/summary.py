@@ -8,10 +8,14 @@ from collections.abc import Mapping
 
 from probe.findings.sentence import ENGLISH, NOTHING, Sentence, say
 from probe.reading.compare.answer.result import ComparisonResult
+from probe.reading.compare.judging.verdicts import BITS, CLOSE, NUMBERS_EQUAL
 from probe.reading.compare.origins.origin import Origin
 from probe.reading.dumps import text
 
 _ORIGINS, _CELLS, _NOTES, _SIDES, _RANKS, _LONG = 5, 5, 3, 4, 4, 230
+
+#: how values agree -> the line about all values before the first origin
+_BEFORE = {BITS: "compare.bits_before", NUMBERS_EQUAL: "compare.numbers_before", CLOSE: "compare.close_before"}
 
 
 def one_line(comparison: ComparisonResult, language: str = ENGLISH) -> str:
@@ -90,6 +94,8 @@ def _origins(comparison: ComparisonResult, language: str) -> list[Sentence | str
         lines.append(f"    {text.shorten(origin.said.text(language), 400)}")
         if origin.file:
             lines.append(f"    {origin.file}:{origin.line}: {origin.source}")
+        if not place and comparison.before:
+            lines.append(f"    {say(_BEFORE[comparison.before]).text(language)}")
     more = len(comparison.origins) - _ORIGINS
     if more > 0:
         lines.append(say("compare.and_more", count=more))

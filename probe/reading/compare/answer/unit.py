@@ -13,7 +13,7 @@ from probe.findings.sentence import Sentence, say
 from probe.reading.compare.answer.sentences import Describer
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
-from probe.reading.compare.judging.verdicts import FAINT, HARD, UNKNOWN_VALUE, sharpened
+from probe.reading.compare.judging.verdicts import BITS, CLOSE, FAINT, HARD, NUMBERS_EQUAL, UNKNOWN_VALUE, sharpened
 from probe.reading.compare.origins.finder import Finding, OriginFinder
 from probe.reading.compare.origins.origin import (
     ARGUMENT,
@@ -185,6 +185,7 @@ def _find_origins(counts: UnitCounts, judged: JudgedPairs) -> UnitOrigins:
         parameters=_parameters(judged) if first else (0, 0),
         updates=bool(judged.updates),
         settled=_is_settled(judged),
+        before=_before(judged, first[0].site.order) if first else "",
     )
 
 
@@ -196,6 +197,16 @@ def _exact_origins(judged: JudgedPairs) -> tuple[Origin, ...]:
     return tuple(
         _grouped([describer.origin(finding) for finding in OriginFinder(graph).origins()[: 4 * _MOST_ORIGINS]])
     )
+
+
+def _before(judged: JudgedPairs, order: int) -> str:
+    """Return how the values before a node agree: in bits, in numbers, or within the tolerance; "" if some do not."""
+    found = {slot.verdict for slots in judged.slots[:order] for slot in slots if is_tensor(slot.a)}
+    if not HARD.isdisjoint(found):
+        return ""
+    if not FAINT.isdisjoint(found):
+        return CLOSE
+    return NUMBERS_EQUAL if NUMBERS_EQUAL in found else BITS if BITS in found else ""
 
 
 def _is_settled(judged: JudgedPairs) -> bool:

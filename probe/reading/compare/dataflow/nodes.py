@@ -125,9 +125,9 @@ class Nodes:
             around = self.node_of(flow, flow.position[cell]) if cell in flow.position else NONE
             if around == NONE or NONE in self.pairs[around][:2]:
                 break
-            sides = [link for link, key in zip(self._inputs(around), wanted) if key in link.values()]
-            places = [next(name for name, own in link.items() if own == key) for link, key in zip(sides, wanted)]
-            if len(places) < 2 or places[0] != places[1]:
+            sides = zip(self._inputs(around), wanted)
+            places = [next((name for name, own in link.items() if own == key), "") for link, key in sides]
+            if not places[0] or places[0] != places[1]:
                 break
             found = around, places[0]
             cell = flow.cells[flow.position[cell]]

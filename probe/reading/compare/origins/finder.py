@@ -35,6 +35,7 @@ from probe.reading.compare.origins.table import (
     INPUT_RULES,
     LACKING,
     MADE_ALONE,
+    MISSING,
     NOTHING,
     UPDATE_RULES,
     CallFacts,
@@ -55,6 +56,7 @@ _GROWN = 10.0
 _OWN = {CALLS: "another call stands at its place", WIRING: "its input comes from another call"}
 _CHANGED = "all before it agrees in bits, the call or its argument is another one, its result has other bits"
 _INSERTED = "all before it agrees in bits, one side lacks it, its result has other bits"
+_LACKS = frozenset((LACKING.why, MISSING.why))
 PARAMETERS = ("parameters.", "model_parameters.")
 #: the inputs of BatchNorm that it changes -> which of the Cell's moving statistics they are
 _MOVING_PLACES = {"input.3": 0, "input.4": 1}
@@ -81,10 +83,19 @@ class Finding(NamedTuple):
     source: int = NONE
 
 
-def without_heads(graph: Graph, findings: list[Finding]) -> list[Finding]:
-    """Leave out the first of calls that one side lacks where the last of them is named, which gives the value."""
+def without_followers(graph: Graph, findings: list[Finding]) -> list[Finding]:
+    """Leave out findings that another one of them explains.
+
+    Of calls that one side lacks the last is named, which gives the value, and not the first. A parameter that the
+    optimizer lacks moves the other gradients in a list, as ``clip_by_global_norm`` is given it.
+    """
     ends = {item.node for item in findings if item.why == MADE_ALONE}
-    return [item for item in findings if item.why != EARLIER_CHANGE or ends.isdisjoint(alone_after(graph, item.node))]
+    lacking = max((item.node for item in findings if item.why in _LACKS), default=NONE)
+    return [
+        item for item in findings
+        if not (item.why == EARLIER_CHANGE and ends & alone_after(graph, item.node))
+        and not (item.kind == WIRING and item.node < lacking and item.place.count(".") > 1)
+    ]  # fmt: skip
 
 
 class OriginFinder:
@@ -124,7 +135,7 @@ class OriginFinder:
         for node in nodes:
             for finding in self._classified(node):
                 found.setdefault(self._identity(finding), finding)
-        return sorted(without_heads(self._graph, [*found.values()]), key=lambda item: item.node)
+        return sorted(without_followers(self._graph, [*found.values()]), key=lambda item: item.node)
 
     def _plainly(self, node: int) -> Finding:
         """Return the finding of a node that no rule names: the first that differs."""

@@ -167,10 +167,11 @@ GRADIENT_RULES = (
 )
 BETWEEN = OriginRow("a call between gradients and optimizer that one side lacks", OPTIMIZER, lambda f: f.made_alone)
 OTHER_CLASS = OriginRow("the optimizers are of two classes", OPTIMIZER, lambda f: f.other_class)
+MISSING = OriginRow("a parameter is missing in the optimizer", OPTIMIZER, lambda f: f.missing)
 UPDATE_RULES = (
     OriginRow("a number of the update differs", OPTIMIZER, lambda f: f.is_number),
     OTHER_CLASS,
-    OriginRow("a parameter is missing in the optimizer", OPTIMIZER, lambda f: f.missing),
+    MISSING,
     BETWEEN,
     OriginRow(EARLIER_CHANGE, EARLIER, lambda f: f.follows),
     OriginRow("the gradients agree, those that enter do not", OPTIMIZER, lambda f: f.is_gradient),

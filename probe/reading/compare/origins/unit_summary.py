@@ -81,6 +81,7 @@ class UnitOrigins(NamedTuple):
         parameters: how many parameters there are, and how many of them differ in any bit.
         updates: whether both sides have the update of an optimizer.
         settled: whether the results of all updates are recorded, and agree.
+        before: how the values before the first origin agree: one of BITS, NUMBERS_EQUAL and CLOSE; "" without values.
     """
 
     first: tuple[Origin, ...] = ()
@@ -91,6 +92,7 @@ class UnitOrigins(NamedTuple):
     parameters: tuple[int, int] = (0, 0)
     updates: bool = False
     settled: bool = False
+    before: str = ""
 
 
 @dataclass

@@ -5,6 +5,7 @@ function overviewView(view) {
   put(view,
     h("p", { class: "runs" }, D.two ? t("two_runs", D.a, D.b) : D.b),
     first ? originCard(first, t(D.two ? "first" : "first_nan"), true) : h("p", { class: "verdict" }, nothingText()),
+    textList(t("health"), D.health.map(said)),
     countBoxes(),
     h("p", {}, t("compared", D.units.length, D.steps.length > 6 ? `${D.steps[0]} ... ${D.steps[D.steps.length - 1]}` : D.steps.join(", "),
       D.rankNames.length > 6 ? `${D.rankNames[0]} ... ${D.rankNames[D.rankNames.length - 1]}` : D.rankNames.map((rank) => (rank === "-" ? t("one_process") : rank)).join(", "), D.counts.calls, D.counts.tensors),

@@ -1,0 +1,191 @@
+# Copyright 2026 the probe developers
+# SPDX-License-Identifier: Apache-2.0
+"""One step as the rules see it: parameters by their names, their uses and gradients, updates, losses."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+from probe.findings.sentence import Sentence
+from probe.reading.check.snapshot import RunSnapshot
+from probe.reading.dumps.dump import Dump
+from probe.reading.dumps.entry_name import BACKWARD, CELL, FORWARD, GRADIENT, EntryName
+from probe.reading.dumps.frames import user_frame
+from probe.reading.dumps.updates import by_parameter, gradients, is_update, parameter_names
+from probe.reading.dumps.values import Record, element_count, is_tensor, leaves, real
+from probe.reading.one_run.health.finding import HealthFinding
+
+
+def norm(record: Any) -> float | None:
+    """Return the norm of a tensor; None where it is not known, or this is none."""
+    return real(record.get("Norm")) if is_tensor(record) else None
+
+
+def is_zero(records: list[Any]) -> bool:
+    """Return whether there is a tensor, and all of them are zeros."""
+    norms = [norm(record) for record in records if is_tensor(record)]
+    return bool(norms) and not any(value is None or value for value in norms)
+
+
+class Update:
+    """The update of an optimizer.
+
+    Attributes:
+        name: the entry.
+        position: its place in the step.
+        entered: parameter -> the record of the gradient that entered.
+        numbers: number -> parameter -> value.
+    """
+
+    def __init__(self, name: str, position: int, entry: Any) -> None:
+        self.name, self.position = name, position
+        self.entered: dict[str, Any] = dict(zip(parameter_names(entry), gradients(entry)))
+        self.numbers = by_parameter(entry)
+
+    def number(self, key: str, parameter: str, default: float = 0.0) -> float:
+        """Return a number of the update of one parameter."""
+        return self.numbers.get(key, {}).get(parameter, default)
+
+
+class Step:
+    """One step of one rank.
+
+    Args:
+        dump: the dump of the step.
+        snapshot: the snapshot of its rank; None where there is none.
+
+    Attributes:
+        dump, snapshot, flow: see above; ``flow`` is the dataflow of the dump.
+        updates: the updates of optimizers, in order.
+    """
+
+    def __init__(self, dump: Dump, snapshot: RunSnapshot | None) -> None:
+        self.dump, self.snapshot, self.flow = dump, snapshot, dump.flow
+        self.updates = [
+            Update(name, place, dump.data[name])
+            for place, (name, parts) in enumerate(zip(self.flow.names, self.flow.parts))
+            if is_update(parts, dump.data[name])
+        ]
+        self._names: dict[tuple[str, str], str] = {}
+
+    def entry(self, place: int) -> Any:
+        """Return the entry at a place."""
+        return self.dump.data[self.flow.names[place]]
+
+    def outputs(self, place: int) -> list[Record]:
+        """Return the records of the outputs of the entry at a place."""
+        entry = self.entry(place)
+        return [item for _, item in leaves(entry.get("output")) if is_tensor(item)] if type(entry) is dict else []
+
+    def forwards(self) -> Iterator[tuple[int, EntryName, dict[str, Any]]]:
+        """Yield (place, name, entry) of the calls that compute something: Cells that hold calls are left out."""
+        for place, (name, parts) in enumerate(zip(self.flow.names, self.flow.parts)):
+            entry = self.dump.data[name]
+            is_call = parts.direction == FORWARD and name not in self.flow.containers and type(entry) is dict
+            if is_call and not is_update(parts, entry):
+                yield place, parts, entry
+
+    def full_name(self, path: str, key: str) -> str:
+        """Return the name of a Cell's parameter in a checkpoint; without a snapshot it is made of the path."""
+        if not self._names and self.snapshot is not None:
+            for name, item in self.snapshot.parameters.items():
+                self._names.setdefault((str(item.get("cell") or ""), name.rpartition(".")[2]), name)
+        return self._names.get((path, key)) or (f"{path}.{key}" if path else key)
+
+    def name_of(self, parameter: tuple[str, str]) -> str:
+        """Return the name in a checkpoint of a parameter of a Cell's entry, or of the model's own."""
+        entry, key = parameter
+        path = self.flow.parts[self.flow.position[entry]].path
+        if key in (self.dump.data[entry].get("model_parameters") or {}):
+            path, _, key = key.rpartition(".")
+        return self.full_name(path, key)
+
+    @functools.cached_property
+    def records(self) -> dict[str, Record]:
+        """Parameter -> its record when a recorded call began: the first in the step."""
+        found: dict[str, Record] = {}
+        for name, parts in zip(self.flow.names, self.flow.parts):
+            entry = self.dump.data[name]
+            if parts.direction != FORWARD or type(entry) is not dict or is_update(parts, entry):
+                continue
+            for part in ("parameters", "model_parameters"):
+                for key, record in (entry.get(part) or {}).items():
+                    path, _, last = key.rpartition(".") if part == "model_parameters" else (parts.path, "", key)
+                    if is_tensor(record):
+                        found.setdefault(self.full_name(path, last), record)
+        return found
+
+    @functools.cached_property
+    def uses(self) -> dict[str, list[int]]:
+        """Parameter -> the places of the calls that were given it. At level L0 these are the Cells that have it."""
+        found: dict[str, list[int]] = {}
+        for place, parts, entry in self.forwards():
+            for link in self.flow.links[place]:
+                if link.parameter is not None:
+                    found.setdefault(self.name_of(link.parameter), []).append(place)
+            if parts.kind == CELL:
+                for key in entry.get("parameters") or {}:
+                    found.setdefault(self.full_name(parts.path, key), []).append(place)
+        return found
+
+    @functools.cached_property
+    def gradients(self) -> dict[str, list[Record]]:
+        """Parameter -> the records of its gradients as they arrived."""
+        found: dict[str, list[Record]] = {}
+        for name, parts in zip(self.flow.names, self.flow.parts):
+            if parts.kind == GRADIENT:
+                for key, record in leaves(self.dump.data[name]):
+                    local = key.rpartition(".")[0] if key.rpartition(".")[2].isdigit() else key
+                    if is_tensor(record):
+                        found.setdefault(self.full_name(parts.path, local), []).append(record)
+        return found
+
+    @functools.cached_property
+    def entered(self) -> dict[str, list[Any]]:
+        """Parameter -> the records of the gradients that entered its updates."""
+        found: dict[str, list[Any]] = {}
+        for update in self.updates:
+            for parameter, record in update.entered.items():
+                found.setdefault(parameter, []).append(record)
+        return found
+
+    def arrives(self, place: int) -> bool:
+        """Return whether a gradient that is not zero arrives at the call at a place."""
+        backward = self.flow.backward_of(place)
+        entry = None if backward is None else self.entry(backward)
+        return type(entry) is dict and any(norm(record) for _, record in leaves(entry.get("input")))
+
+    @functools.cached_property
+    def losses(self) -> list[int]:
+        """The places of the calls with which a backward begins, and whose output is one number."""
+        found, was_forward = [], True
+        for place, parts in enumerate(self.flow.parts):
+            if parts.direction == BACKWARD and parts.kind not in (GRADIENT,) and was_forward:
+                forward = self.flow.forward_of(place)
+                outputs = self.outputs(forward) if forward is not None else []
+                if forward is not None and len(outputs) == 1 and element_count(outputs[0].get("shape")) == 1:
+                    found.append(forward)
+            was_forward = parts.direction == FORWARD
+        return list(dict.fromkeys(found))
+
+    def ancestors(self, place: int) -> Iterator[int]:
+        """Yield the Cells around a call, the innermost first."""
+        construct, name = self.dump.construct, self.flow.cells[place]
+        seen: set[str] = set()
+        while name and name in self.flow.position and name not in seen:
+            seen.add(name)
+            yield self.flow.position[name]
+            name = construct.get(name)
+
+    def found(self, weight: str, rule: str, said: Sentence, place: int | None = None, name: str = "") -> HealthFinding:
+        """Return a finding; at a place it has the Cell and the line of code."""
+        if place is None:
+            return HealthFinding(weight, rule, said, name, self.dump.step, rank=self.dump.rank)
+        call = self.dump[self.flow.names[place]]
+        frame = user_frame(call.stack)
+        return HealthFinding(
+            weight, rule, said, name or call.name, self.dump.step, call.cell, frame.file if frame else None,
+            frame.line if frame else None, frame.source if frame else None, self.dump.rank,
+        )  # fmt: skip
