@@ -23,6 +23,8 @@ WINDOW = 20
 _Z = 6.0
 #: so small a part of the first loss is no spike: a batch that is hard when nearly all is learnt
 _SMALL = 0.1
+#: a loss whose logarithm changes so much from one step to the next is that of single samples
+_ROUGH = 0.7
 #: growth in ten steps, of a weight that drifts; a weight that grows by equal steps from zero on stays below
 _DRIFT = 1.15
 
@@ -97,6 +99,18 @@ def is_far(value: float, others: Sequence[float], limit: float) -> bool:
     return (value - middle) / spread > limit and value - middle > math.log(2)
 
 
+def is_rough(values: Sequence[float]) -> bool:
+    """Return whether half of the steps change the value by a factor of two, as in the loss of two samples."""
+    logs = logarithms(values)
+    changes = [abs(after - before) for before, after in zip(logs, logs[1:])]
+    return len(changes) >= LEAST_STEPS and statistics.median(changes) > _ROUGH
+
+
+def _is_hard_sample(history: History, value: float) -> bool:
+    """Return whether a loss of single samples is no higher than that of others before."""
+    return history.kinds == "loss" and value <= history.highest and is_rough(history.recent)
+
+
 def logarithms(values: Iterable[float]) -> list[float]:
     """Return the logarithms of the positive values."""
     return [math.log(value) for value in values if value > 0]
@@ -125,7 +139,7 @@ def not_a_number(key: str, history: History, value: float, limit: float, now: No
 def spike(key: str, is_each: bool, history: History, value: float, limit: float, now: Now) -> Sentence:
     """A value far above those before; where each step is known also by a factor, and above the highest."""
     highest = max(history.recent) if is_each else 0.0
-    if value <= 0 or value <= highest:
+    if value <= 0 or value <= highest or _is_hard_sample(history, value):
         return NOTHING
     if history.kinds == "loss":
         if value > max(2 * limit * highest, 0.5 * history.first):  # of a loss near zero z is small
@@ -157,7 +171,8 @@ def rising(key: str, history: History, value: float, limit: float, now: Now) -> 
     middle = statistics.median([*list(history.recent)[-9:], value])
     lowest = history.lowest
     history.lowest = min(lowest, middle)
-    if not 0 < limit * lowest < middle or not middle > 0.5 * history.first:
+    least = history.first if is_rough(history.recent) else 0.5 * history.first
+    if not 0 < limit * lowest < middle or not middle > least:
         return NOTHING
     return say(key, value=middle, lowest=lowest, step=now.step)
 

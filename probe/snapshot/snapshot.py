@@ -43,6 +43,22 @@ _WORDS = {width: np.dtype(f"u{width}") for width in (1, 2, 4, 8)}
 _MOST_NOTE = 1_000_000
 
 
+class _Modes:
+    """The Cells of the model in this step, and the paths of those that were not in training mode last."""
+
+    def __init__(self) -> None:
+        self.live: list[tuple[str, Any]] = []
+        self.evaluating: list[str] = []
+
+    def change(self) -> dict[str, Any]:
+        """Return which Cells are not in training mode, if these are others than before."""
+        evaluating = [path for path, cell in self.live if not cell.training]
+        if evaluating == self.evaluating:
+            return {}
+        self.evaluating = evaluating
+        return {"evaluating": evaluating}
+
+
 class Snapshot:
     """The snapshot of one process."""
 
@@ -54,9 +70,7 @@ class Snapshot:
         self._notes: list[dict[str, Any]] = []
         self._waiting: list[dict[str, Any]] = []
         self._optimizers: set[int] = set()
-        #: the Cells of the model in this step, and the paths of those that were not in training mode last
-        self._live: list[tuple[str, Any]] = []
-        self._evaluating: list[str] = []
+        self._modes = _Modes()
         self._surroundings: Surroundings | None = None
         #: what run.json says, and the Cells in it, until the first step ends
         self._found: dict[str, Any] = {}
@@ -72,19 +86,19 @@ class Snapshot:
         queue, folder = recorder.queue, recorder.writer.folder
         if queue is self._queue():
             if self._found:
-                self._live = list(cells)
-                self._complete(self._live)
+                self._modes.live = list(cells)
+                self._complete(self._modes.live)
             return
         self._queue, self._read, self._step, self.wants_inputs = weakref.ref(queue), read, step, True
-        self._live = list(cells)
+        self._modes.live = list(cells)
         root = os.path.dirname(os.path.dirname(folder))
         if self._folder.startswith(f"{root}{os.sep}") and os.path.exists(os.path.join(self._folder, file_names.RUN)):
             return
-        self._folder, self._evaluating = "", []
+        self._folder, self._modes.evaluating = "", []
         found = {**header(), **(self._surroundings or Surroundings()).now(), "first_step": step, "dump_path": root}
         file_io.make_dirs(folder)
         file_io.write(os.path.join(folder, file_names.RUN_LINES))  # another run's lines go
-        self._write_run(folder, found, self._live)
+        self._write_run(folder, found, self._modes.live)
         self._folder, self._found = folder, found
         self._optimizers.clear()
         for note in self._notes:
@@ -147,11 +161,7 @@ class Snapshot:
 
         named = {**{str(place): value for place, value in enumerate(args)}, **kwargs}
         inputs = {key: tree_map(describe, value, key, Tensor) for key, value in named.items()}
-        modes: dict[str, Any] = {}
-        evaluating = [path for path, cell in self._live if not cell.training]
-        if evaluating != self._evaluating:
-            modes, self._evaluating = {"evaluating": evaluating}, evaluating
-        self._append({"step": self._step, "inputs": inputs, **modes})
+        self._append({"step": self._step, "inputs": inputs, **self._modes.change()})
 
     def optimizer(self, optimizer: Any, key: str, values: Any) -> None:
         """Note the numbers of an optimizer at its first update; ``values`` are its ``OptimizerValues``."""
@@ -183,7 +193,7 @@ class Snapshot:
 
     def end_step(self) -> None:
         """Write what waited for the device."""
-        self._found, self._live = {}, []
+        self._found, self._modes.live = {}, []
         waiting, self._waiting = self._waiting, []
         for line in waiting:
             self._write(line)

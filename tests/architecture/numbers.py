@@ -51,6 +51,9 @@ _OTHER_NAMES = {
     "probe/naming.py": "makes the names of entries",
     "probe/reading/dumps/kernels/names.py": "MindSpore has made these names of files",
     "probe/reading/check/weights/check.py": "frameworks have made these names in checkpoints",
+    "probe/reading/one_run/health/gradient_ends.py": "MindSpore has made these names of functions: rank",
+    "probe/reading/one_run/health/losses.py": "MindSpore has made these names of functions: mse_loss, rank",
+    "probe/reading/one_run/why.py": "MindSpore has made these names of functions: mse_loss",
 }
 
 
@@ -103,7 +106,7 @@ def numbers(modules: list[Module], baseline: int = BASELINE) -> list[Number]:
         _listed("modules in import cycles", 0, _cyclic(modules)),
         Number("lines of code that record", records, 6560, largest),
         Number("lines of code that monitor", monitor, 830, largest),
-        Number("lines of code of the snapshot", snapshot, 274, largest),
+        Number("lines of code of the snapshot", snapshot, 280, largest),
         Number(f"without reading/, as a part of {baseline} before", round(code / baseline, 3), math.inf, largest),
     ]
 

@@ -66,6 +66,8 @@ class Extras:
     notes: dict[int, Sentence] = field(default_factory=dict)
     #: row -> counts of elements by the logarithm of their relative error
     histograms: dict[int, list[int]] = field(default_factory=dict)
+    #: the facts of the rules that look at one run alone
+    looked: Looked | None = None
 
 
 @dataclass
@@ -93,7 +95,6 @@ class Part:
     series: StepNumbers = field(default_factory=StepNumbers)  # the numbers of this step that lines show
     summary: UnitSummary | None = None  # the summary of the comparison, of two runs
     found: Found | None = None  # where NaN or Inf is made, of one run
-    looked: Looked | None = None  # the facts of the rules that look at one run alone
     digest: Digest | None = None  # what must be equal on other ranks
     names_key: str = ""  # a key of the sequence of its calls
 

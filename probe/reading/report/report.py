@@ -115,7 +115,7 @@ def make_content(path: str, golden: str = "", wishes: Wishes | None = None) -> C
         parts, alone = list(run_units(run_part, chosen, workers, "reading")), ([], [])
     if all(part.error for part in parts):
         raise UsageError(parts[0].error)
-    health = [] if golden else findings_of([part.looked for part in parts if part.looked], snapshots)
+    health = [] if golden else findings_of([part.extras.looked for part in parts if part.extras.looked], snapshots)
     return ContentMaker((golden, path), parts, alone, wishes.with_code, wishes.everything).content(health)
 
 

@@ -25,7 +25,7 @@ def run_part(folder: DumpFolder, snapshots: Snapshots | None = None) -> Part:
     try:
         with paused_gc():
             part.found = look_into(dump)
-            part.looked = look_into_step(dump, snapshots.of_rank(folder.rank) if snapshots else None)
+            part.extras.looked = look_into_step(dump, snapshots.of_rank(folder.rank) if snapshots else None)
             RunReader(part, dump).read()
             add_numbers(part.series, "b", dump)
             part.digest = digest_of(dump)
