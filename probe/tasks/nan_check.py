@@ -219,7 +219,7 @@ class FirstNonFinite:
 
         try:
             reason = str(why(Dump(find_folders(self._writer.folder)[0])[name]))
-        except (KeyError, ProbeError):
+        except (LookupError, ArithmeticError, TypeError, ValueError, OSError, ProbeError):
             return ""
         return f" {reason[0].upper()}{reason[1:]}." if reason else ""
 

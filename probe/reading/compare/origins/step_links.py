@@ -70,22 +70,24 @@ def _name_makers(origins: Sequence[Origin], pair: tuple[DumpFolder, DumpFolder])
     except UsageError:
         return  # the unit of that step has told it
     for origin in origins:
-        names = [made[side].get(origin.given[side]) for side in (0, 1)]
-        if names[0] == names[1]:
+        makers = [made[side].get(origin.given[side], []) for side in (0, 1)]
+        if makers[0][-1:] == makers[1][-1:] or max(map(len, makers)) > _COMMON:
             continue
-        left, right = (_maker(name, pair[1].step) for name in names)
+        left, right = (_maker(given, names, pair[1].step) for given, names in zip(origin.given, makers))
         parts = [origin.said] if origin.said.key == "compare.outside" else origin.said.facts["parts"]
         facts = {key: parts[0].facts[key] for key in ("name", "place", "numbers")}
         origin.kind, origin.why = WIRING, WHY
         origin.said = clauses(say("compare.step_link", **facts, left=left, right=right), *parts[1:])
 
 
-def _maker(name: str | None, step: int | None) -> Sentence:
-    return say("compare.step_maker", name=name, step=step) if name else say("compare.no_step_maker", step=step)
+def _maker(given: Any, names: Sequence[str], step: int | None) -> Sentence:
+    if given is None:
+        return say("compare.constant")
+    return say("compare.step_maker", name=names[-1], step=step) if names else say("compare.no_step_maker", step=step)
 
 
-def _made(folder: DumpFolder, wanted: set[Any]) -> dict[Any, str]:
-    """Return content -> the last call of a step that made it, where few made it."""
+def _made(folder: DumpFolder, wanted: set[Any]) -> dict[Any, list[str]]:
+    """Return content -> the calls of a step that made it."""
     dump, found = Dump(folder), dict[Any, list[str]]()
     try:
         for name, entry in dump.data.items():
@@ -97,4 +99,4 @@ def _made(folder: DumpFolder, wanted: set[Any]) -> dict[Any, str]:
                     found.setdefault(key, []).append(name)
     finally:
         dump.release()
-    return {key: names[-1] for key, names in found.items() if len(names) <= _COMMON}
+    return found
