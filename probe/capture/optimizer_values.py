@@ -172,6 +172,7 @@ _MODULE = "mindspore.nn.learning_rate_schedule"
 def value_of(schedule: Any, step: int, may_run: bool) -> float | None:
     """Return the number that a schedule gives for a step, the number of updates before; None if it is unknown.
 
+    Compiled optimizers do not show it. The formulas are those of the documentation of ``mindspore.nn``.
     ``may_run`` allows a schedule of the user's own: on CPU, where it costs little and waits for nothing.
     """
     listed = getattr(schedule, "learning_rate", None)

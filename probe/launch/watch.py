@@ -16,8 +16,7 @@ from probe.capture.backend import is_graph_mode
 from probe.capture.patches import HookGroup, Patch, around
 from probe.capture.pynative.cells import optimizer_kinds
 from probe.executor import found_in
-from probe.launch.models import CellRole, ModelFinder, reached
-from probe.launch.rounds import Rounds
+from probe.launch.models import CellRole, ModelFinder, Rounds, reached
 from probe.launch.steps import Steps
 
 _FORWARD_RUN = "_pynative_forward_run"

@@ -23,17 +23,7 @@ from probe.store.file_names import MONITOR
 
 
 class Monitor:
-    """Measures each step.
-
-    Args:
-        dump_path: the folder of the run.
-        rank: the name of the rank's folder.
-        settings: the settings.
-
-    Attributes:
-        folder: the folder of its files.
-        alarms: tells what the rules say.
-    """
+    """Measures each step."""
 
     def __init__(self, dump_path: str, rank: str, settings: Settings) -> None:
         self.folder = os.path.join(dump_path, MONITOR, rank)

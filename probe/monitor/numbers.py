@@ -209,10 +209,6 @@ class Rows:
     """Gives the row of each step that has ended, when its numbers have been fetched: nothing waits within a step.
 
     A row has ``scalars``, the numbers on the device, and ``finish``, which takes their values and returns all numbers.
-
-    Args:
-        numbers: fetches them.
-        errors: reports errors of the tool.
     """
 
     def __init__(self, numbers: HostNumbers, errors: ErrorLog) -> None:

@@ -61,12 +61,7 @@ def _known(value: Number, fetched: list[float]) -> float:
 
 
 class StepValues:
-    """The numbers of the step that is open; see ``training_hooks.Observer``.
-
-    Args:
-        numbers: reads tensors.
-        errors: reports errors of the tool.
-    """
+    """The numbers of the step that is open; see ``training_hooks.Observer``."""
 
     def __init__(self, numbers: HostNumbers, errors: ErrorLog) -> None:
         from mindspore import Tensor

@@ -52,13 +52,7 @@ class _Here(threading.local):
 
 
 class TrainingHooks:
-    """Installs the hooks between start and stop. A backward is watched until the end of the step.
-
-    Args:
-        observer: receives what they see.
-        on_cpu: whether the device is the CPU.
-        errors: reports errors of the tool.
-    """
+    """Installs the hooks between start and stop. A backward is watched until the end of the step."""
 
     def __init__(self, observer: Observer, on_cpu: bool, errors: ErrorLog) -> None:
         self._observer, self._on_cpu, self._errors = observer, on_cpu, errors

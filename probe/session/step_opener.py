@@ -13,8 +13,7 @@ from typing import Protocol
 from probe.config.settings import Settings
 from probe.errors import ProbeError, SettingsError
 from probe.measure.select import Measurers
-from probe.process.rank import RankResolver, has_siblings
-from probe.process.run_header import run_header
+from probe.process.rank import RankResolver, has_siblings, run_header
 from probe.recording.call_stacks import CallStacks
 from probe.recording.name_filter import NameFilter
 from probe.recording.step_recorder import StepRecorder
@@ -55,14 +54,10 @@ class Watcher(Protocol):
 class StepOpener:
     """Shares stacks, measurers, folders and disk budget among the steps of one run.
 
-    Args:
-        settings: the settings of the run.
-        folders: the folders that this process writes.
-
     Attributes:
-        settings: see above.
+        settings: the settings of the run.
         ranks: tells the rank of this process.
-        folders: see above.
+        folders: the folders that this process writes.
         root: the folder of this run: ``dump_path``, or one beside it.
         finished: the task has reached its goal: no further step is recorded.
         last_folder: the rank folder of the last step with statistics, or "".

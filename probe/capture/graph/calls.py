@@ -11,8 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
-from probe.capture.graph.sites import Plan
-from probe.capture.graph.values import HostValue
+from probe.capture.graph.sites import HostValue, Plan
 from probe.entry import Kind
 from probe.measure.tensor_reader import Array
 from probe.pytree import SlotLayout
@@ -279,7 +278,10 @@ class GraphCalls:
 def write_draft(
     recorder: StepRecorder, call: Call, parts: Mapping[str, Any], backward: bool = False, stack: Sequence[str] = ()
 ) -> None:
-    """Append an entry as it is now to the journal. The record of the finished entry replaces it."""
+    """Append an entry as it is now to the journal. The record of the finished entry replaces it.
+
+    A value is safe there as soon as its report has returned.
+    """
     if recorder.closed or not (recorder.task.has_values and parts):
         return
     with recorder.writer.errors.guard("writing the journal", call.name(backward)), recorder.queue.lock:

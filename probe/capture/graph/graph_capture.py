@@ -1,6 +1,9 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""The capture backends for GRAPH_MODE, and for compiled Cells in PyNative mode, and the checks of a start there."""
+"""The capture backends for GRAPH_MODE, and for compiled Cells in PyNative mode, and the checks of a start there.
+
+Each check raises a UsageError that names the remedy.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import Any
 
 from probe.capture.graph import compiled_graphs
 from probe.capture.graph.compiled_graphs import CompiledGraphs
-from probe.capture.graph.values import select_measurers
+from probe.capture.graph.sites import select_measurers
 from probe.capture.support_ops import SupportedApi
 from probe.config.settings import Settings
 from probe.errors import UsageError

@@ -3,7 +3,7 @@
 """Plans: the values at one place of a compiled graph, as MindSpore infers them while it compiles.
 
 A place is the begin or the end of a Cell's call. Its plan says which tensors are reported, and builds the arguments or
-results again from their arrays.
+results again from their arrays: the values of tensors arrive as arrays on the host.
 """
 
 from __future__ import annotations
@@ -18,7 +18,13 @@ import ml_dtypes
 import numpy as np
 
 from probe.capture.graph.templates import CAST, FLATTEN
-from probe.capture.graph.values import HostValue
+from probe.config.settings import Settings
+from probe.measure.deferred import DeferredMeasurer
+from probe.measure.host import HostMeasurer
+from probe.measure.measurer import ArraySink, Role
+from probe.measure.records import TensorRecord, tensor_record
+from probe.measure.select import Measurers, host_measurer
+from probe.measure.statistics import FOUR
 from probe.measure.tensor_reader import Array
 from probe.pytree import SlotLayout, TensorTree, as_outputs
 
@@ -211,3 +217,34 @@ def _user_stack() -> tuple[str, ...]:
     from probe.recording.call_stacks import format_stack
 
     return format_stack(sys._getframe(1))
+
+
+class HostValue:
+    """The values of one tensor, and the dtype that it has in the graph: "Float32". A measurer takes it for a tensor.
+
+    The values are read at once and never kept; None where they are unknown.
+    """
+
+    __slots__ = ("array", "dtype", "shape")
+    is_tensor_value = True
+
+    def __init__(self, array: Array | None, dtype: str, shape: tuple[int, ...]) -> None:
+        self.array, self.dtype, self.shape = array, dtype, shape
+
+
+class HostValueMeasurer(HostMeasurer):
+    """Measures values that are arrays already, and tensors."""
+
+    def tensor(self, tensor: Any, name: str, sink: ArraySink | None, role: Role) -> TensorRecord:
+        """Return the record of one value; an unknown one has null for its numbers."""
+        if not isinstance(tensor, HostValue):
+            return super().tensor(tensor, name, sink, role)
+        if tensor.array is None:
+            return tensor_record(tensor.dtype, tensor.shape, dict.fromkeys(FOUR))
+        return self.array(tensor.array, tensor.dtype, name, sink)
+
+
+def select_measurers(settings: Settings) -> Measurers:
+    """Return the measurers for values that arrive as arrays on the host."""
+    host = host_measurer(settings, HostValueMeasurer)
+    return Measurers(host, DeferredMeasurer(host))

@@ -1,6 +1,9 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""MindSpore's kernel dump of this process: its configuration, the number of the step, and the arrays to measure."""
+"""MindSpore's kernel dump of this process: its configuration, the number of the step, and the arrays to measure.
+
+Two runs never share its folder, and a resumed run continues its own.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +22,7 @@ from probe.capture.kernel.measuring import ArrayMeasurer, FolderWatcher
 from probe.config.settings import Settings
 from probe.errors import UsageError
 from probe.executor import found_in, pynative_executor
-from probe.process.rank import has_siblings
-from probe.process.run_header import run_header
+from probe.process.rank import has_siblings, run_header
 from probe.reading.dumps.kernels.names import RUN
 from probe.store import file_io, file_names, journal
 from probe.store.run_folders import refusal
@@ -43,9 +45,6 @@ def current_platform() -> Platform:
 
 class KernelDump:
     """Level L2. MindSpore reads its configuration once in a process, so there is one of these.
-
-    Args:
-        settings: the settings.
 
     Attributes:
         root: the folder of the run; "" before the first start.

@@ -6,25 +6,24 @@ from __future__ import annotations
 
 import functools
 import gc
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from probe.capture.autograd.debug_values import DebugValueHooks
 from probe.capture.autograd.gradient_hooks import GradientHooks
 from probe.capture.autograd.nodes import AutogradNodes
 from probe.capture.autograd.parameter_hooks import ParameterHooks
-from probe.capture.patches import HookGroup, Hooks
+from probe.capture.patches import HookGroup, Hooks, Patch, around
 from probe.capture.pynative.cells import CellHooks, iter_cells
 from probe.capture.pynative.comm_handles import CommHandleTracker
 from probe.capture.pynative.context import CaptureContext
 from probe.capture.pynative.jit import jit_patches
 from probe.capture.pynative.listed import ListedFunctions
-from probe.capture.pynative.micro_batches import MicroBatchHooks
-from probe.capture.pynative.operations import OperationHooks
+from probe.capture.pynative.operations import OperationHooks, PrimitiveHooks, find_primitives
 from probe.capture.pynative.optimizers import OptimizerHooks
-from probe.capture.pynative.primitives import PrimitiveHooks, find_primitives
 from probe.capture.pynative.recompute import recompute_patches
-from probe.capture.pynative.token_range import TokenRange
+from probe.capture.pynative.thread_state import ThreadState
 from probe.capture.support_ops import SupportedApi, load_supported_apis
 from probe.config.settings import Settings
 from probe.measure.select import select_measurers
@@ -177,3 +176,69 @@ class RareCollections:
         if self._before is not None and gc.get_threshold() == _RARE_COLLECTIONS:
             gc.set_threshold(*self._before)
         self._before = None
+
+
+class MicroBatchHooks(HookGroup):
+    """Notes the number of the micro-batch while a method of a stage runs. Nothing is patched without hyper_parallel.
+
+    The schedule of a pipeline tells each method of a stage as ``micro_index``. It is that of hyper_parallel, which is
+    never imported here.
+    """
+
+    def __init__(self, state: ThreadState) -> None:
+        super().__init__()
+        self._state = state  # the state of each thread, which receives the number
+
+    def install(self) -> None:
+        """Patch the methods of stages."""
+        if not self._is_installed:
+            stage = getattr(sys.modules.get("hyper_parallel"), "PipelineStage", None)
+            self._hooks = [Patch(*place, around(self._run)) for place in _methods(stage)]
+        super().install()
+
+    def _run(self, original: Callable[..., Any], stage: Any, *args: Any, **kwargs: Any) -> Any:
+        number = args[0] if args else kwargs.get("micro_index")
+        before, self._state.micro = self._state.micro, str(number) if isinstance(number, int) else None
+        try:
+            return original(stage, *args, **kwargs)
+        finally:
+            self._state.micro = before
+
+
+def _methods(stage: Any) -> Iterator[tuple[type, str]]:
+    """Yield the class and the name of each method whose first argument is the number of a micro-batch."""
+    for owner in getattr(stage, "__mro__", ()):
+        for name, method in vars(owner).items():
+            if getattr(getattr(method, "__code__", None), "co_varnames", ())[1:2] == ("micro_index",):
+                yield owner, name
+
+
+class TokenRange(HookGroup):
+    """Starts the recording with one forward of the model, counted from 0, and stops it after another.
+
+    It is for loops that generate tokens. Its patch is installed after all others. Outside these forwards
+    ``context.recorder`` is None.
+    """
+
+    def __init__(self, context: CaptureContext, model: Any, first: int, last: int) -> None:
+        from mindspore import nn
+
+        super().__init__([Patch(nn.Cell, "__call__", around(self._counted))])
+        self._context, self._model, self._first, self._last = context, model, first, last
+        self._count = self._depth = 0
+        self._recorder, context.recorder = context.recorder, None
+
+    def _counted(self, original: Callable[..., Any], cell: Any, *args: Any, **kwargs: Any) -> Any:
+        context = self._context
+        if cell is not self._model or self._depth or not self._is_installed:
+            return original(cell, *args, **kwargs)
+        if self._count == self._first:
+            context.recorder = self._recorder
+        self._depth = 1
+        try:
+            return original(cell, *args, **kwargs)
+        finally:
+            self._depth = 0
+            if self._count == self._last:
+                context.recorder = None
+            self._count += 1

@@ -142,9 +142,6 @@ def _warn(key: Any) -> None:
 class ConfigSource:
     """The settings file. With the variable DYNAMIC_MONITOR it is read again after each edit.
 
-    Args:
-        path: the file.
-
     Attributes:
         first: the settings that hold from the first step on; None where measuring begins with an edit.
 

@@ -122,11 +122,7 @@ def chosen_cells(models: Sequence[Any], targets: Sequence[str], every: bool) -> 
 
 
 class Models:
-    """Several models as if they were below one Cell, so that they themselves are watched too.
-
-    Args:
-        models: the models.
-    """
+    """Several models as if they were below one Cell, so that they themselves are watched too."""
 
     def __init__(self, models: Sequence[Any]) -> None:
         self._models = models

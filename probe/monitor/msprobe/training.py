@@ -27,15 +27,7 @@ from probe.store.error_log import ErrorLog
 
 
 class Training:
-    """Counts the steps, and measures those that the settings select.
-
-    Args:
-        source: the settings.
-        watched: the parts of the training.
-        rank: the rank.
-        folder: the folder of its files.
-        first: the number of the first step.
-    """
+    """Counts the steps from ``first`` on, and measures those that the settings select."""
 
     def __init__(self, source: ConfigSource, watched: Watched, rank: int, folder: str, first: int) -> None:
         self._source, self._watched, self._rank, self._folder = source, watched, rank, folder
@@ -97,19 +89,7 @@ class Training:
 
 
 class _Measuring:
-    """Measures the steps of a training with the same settings.
-
-    Args:
-        config: the settings.
-        watched: the parts of the training.
-        rank: the rank.
-        folder: the folder of the csv files.
-        errors: reports errors of the tool.
-
-    Attributes:
-        values: collects the numbers of a step.
-        hooks: watch the training.
-    """
+    """Measures the steps of a training with the same settings."""
 
     def __init__(self, config: TrainerConfig, watched: Watched, rank: int, folder: str, errors: ErrorLog) -> None:
         self._errors, self._models, numbers = errors, Models(watched.models), new_numbers()

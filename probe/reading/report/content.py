@@ -1,27 +1,32 @@
 # Copyright 2026 the probe developers
 # SPDX-License-Identifier: Apache-2.0
-"""The content of a report: columns and a short description, from the same objects as the other commands."""
+"""The content of a report: columns and a short description, from the same objects as the other commands.
+
+Each frame of the code is there once, with paths that tell nothing about the machine.
+"""
 
 from __future__ import annotations
 
+import json
 import math
+import os
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from probe.findings.sentence import CHINESE, Sentence, say
 from probe.reading.compare.answer.result import ComparisonResult
 from probe.reading.compare.origins.origin import Origin
-from probe.reading.dumps.frames import Frame
-from probe.reading.dumps.text import safe
+from probe.reading.dumps.frames import Frame, parse
+from probe.reading.dumps.text import safe, shorten
 from probe.reading.one_run.health.finding import FAULT, HealthFinding
 from probe.reading.one_run.nan import in_order
 from probe.reading.one_run.rank_checks import RankFinding, check_digests
 from probe.reading.one_run.series_views import findings_of, lines_of
 from probe.reading.one_run.trend import TrendFinding, findings
 from probe.reading.report import part as kinds
-from probe.reading.report.code import Code, short_paths, without_paths
 from probe.reading.report.merge import Merged
 from probe.reading.report.part import Part
 from probe.series.rules import Trend
@@ -225,3 +230,81 @@ def _number(value: float | None) -> float | str | None:
 def _monitored(path: str) -> list[RankSeries]:
     """Return the series of the monitor in a folder, every step and not only those that were dumped; [] without it."""
     return open_series(path) if path and find_series(path) else []
+
+
+_PACKAGES = re.compile(r"^.*[/\\](?:site|dist)-packages[/\\]")
+_LIBRARY = re.compile(r"^.*[/\\]lib[/\\]python3(?:\.\d+)?[/\\]")
+_INSTALLED = re.compile(r"[/\\](?:(?:site|dist)-packages|lib[/\\]python3(?:\.\d+)?)[/\\]")
+_LONG = 500
+
+
+class Code:
+    """All frames of a report."""
+
+    def __init__(self, stacks: Iterable[str], with_source: bool) -> None:
+        self._with_source = with_source  # whether source lines and folders are kept
+        self._frames: dict[tuple[Any, ...], int] = {}
+        parsed = [[frame for frame in map(parse, json.loads(stack)) if frame] for stack in stacks]
+        self._base = common_folder([frame.file for frames in parsed for frame in frames])
+        #: the stacks of all calls, each a JSON list of frames
+        self.stacks = [[self._number(frame) for frame in frames] for frames in parsed]
+
+    def _number(self, frame: Frame) -> int:
+        key = self.place(frame)
+        return self._frames.setdefault(key, len(self._frames))
+
+    def place(self, frame: Frame) -> tuple[Any, ...]:
+        """Return file, line, function and source of a frame, as the report shows them."""
+        source = shorten(safe(frame.source), _LONG) if self._with_source else ""
+        is_own = not _INSTALLED.search(frame.file)
+        return self.file(frame.file), frame.line, safe(frame.function), source, int(is_own)
+
+    def file(self, path: str) -> str:
+        """Return the part of a path that the report shows."""
+        if not self._with_source:
+            return safe(re.split(r"[/\\]", path)[-1])
+        short = _LIBRARY.sub("", _PACKAGES.sub("", path))
+        if short == path and self._base and path.startswith(self._base):
+            short = path[len(self._base) :].lstrip("/\\")
+        return safe(short.lstrip("/"))
+
+    @property
+    def frames(self) -> list[tuple[Any, ...]]:
+        """All frames: file, line, function, source, and whether it is the user's own."""
+        return list(self._frames)
+
+
+def common_folder(files: Sequence[str]) -> str:
+    """Return the folder that all files of the user lie in.
+
+    >>> common_folder(["/home/me/net/train.py", "/home/me/net/model/block.py", "/x/site-packages/a.py"])
+    '/home/me/net'
+    """
+    own = sorted({os.path.dirname(file) for file in files if os.path.isabs(file) and not _INSTALLED.search(file)})
+    return os.path.commonpath(own) if own else ""
+
+
+def short_paths(a: str, b: str) -> tuple[str, str]:
+    """Return the names of two runs without the folders above both.
+
+    >>> short_paths("/data/me/golden", "/data/me/mine"), short_paths("/x/a/dump", "/x/b/dump"), short_paths("", "/x/y")
+    (('golden', 'mine'), ('a/dump', 'b/dump'), ('', 'y'))
+    """
+    full = [os.path.abspath(path) if path else "" for path in (a, b)]
+    known = [path for path in full if path]
+    base = os.path.commonpath([os.path.dirname(path) for path in known])
+    short = [os.path.relpath(path, base) if path else "" for path in full]
+    return safe(short[0]), safe(short[1])
+
+
+def without_paths(text: str, paths: Sequence[str]) -> str:
+    """Return a remark in which no path of the machine is left.
+
+    >>> without_paths("/data/run/step0/dump.json cannot be read: cut", ["/data/run"])
+    'run/step0/dump.json cannot be read: cut'
+    """
+    forms = {form for path in paths if path for form in (path, os.path.abspath(path))}
+    for form in sorted(forms, key=len, reverse=True):
+        if len(form) > 1:
+            text = text.replace(form, os.path.basename(form.rstrip("/")) or "dump")
+    return safe(text)

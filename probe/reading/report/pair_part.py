@@ -15,8 +15,7 @@ from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.values import is_tensor
 from probe.reading.report import part as kinds
-from probe.reading.report.part import Part, PartMaker, producer_of
-from probe.reading.report.series import add_numbers
+from probe.reading.report.part import Part, PartMaker, add_numbers, producer_of
 
 #: how much larger the difference of an output is than that of the inputs, before it counts as grown
 _GROWN, _FLOOR = 10.0, 1e-7

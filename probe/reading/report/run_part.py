@@ -14,8 +14,7 @@ from probe.reading.one_run.health.look import look_into as look_into_step
 from probe.reading.one_run.nan import LARGEST, NEAR, Found, look_into
 from probe.reading.one_run.rank_checks import digest_of
 from probe.reading.report import part as kinds
-from probe.reading.report.part import Part, PartMaker, producer_of
-from probe.reading.report.series import add_numbers
+from probe.reading.report.part import Part, PartMaker, add_numbers, producer_of
 
 _PLAIN = {"input_args": "input", "input_kwargs": "kwargs"}
 

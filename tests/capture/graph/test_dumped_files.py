@@ -21,7 +21,7 @@ from probe.capture.graph.dumped_files import (
     remove_files,
     wait_for_end,
 )
-from probe.capture.graph.file_replay import FileReplay
+from probe.capture.graph.file_operators import FileReplay
 from probe.capture.graph.operators import OUTPUT
 from probe.capture.graph.sites import Leaf, Plan
 
@@ -180,7 +180,7 @@ def test_an_array_of_another_tensor_is_not_taken(folder):
 
 
 def test_bfloat16_is_stored_as_float32(tmp_path):
-    from probe.capture.graph.values import HostValue
+    from probe.capture.graph.sites import HostValue
 
     leaf = Leaf((0, 0), "BFloat16", (2,), 0)
     value = leaf.value(np.array([1.5, 2.0], np.float32))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from probe.findings.sentence import say
-from probe.reading.commands.annotated import misfit
+from probe.reading.commands.summary_file import misfit
 from probe.reading.compare.origins.origin import CodeLine, Origin, Site
 from probe.reading.compare.origins.unit_summary import UnitCounts, UnitOrigins, UnitSummary
 from probe.reading.one_run.nan import Found

@@ -23,7 +23,7 @@ from probe.reading.compare.judging.verdicts import (
     other_text,
 )
 from probe.reading.compare.origins.finder import Finding
-from probe.reading.compare.origins.gradients import operand_of, side_without
+from probe.reading.compare.origins.gradients import OWN, alone_names, operand_of, side_without
 from probe.reading.compare.origins.optimizer_facts import other_classes
 from probe.reading.compare.origins.origin import (
     ARGUMENT,
@@ -40,7 +40,6 @@ from probe.reading.compare.origins.origin import (
     Origin,
     Site,
 )  # fmt: skip
-from probe.reading.compare.origins.own_parameters import OWN, alone_names
 from probe.reading.compare.origins.step_links import given
 from probe.reading.compare.origins.table import OTHER_CLASS
 from probe.reading.compare.pairing.alignment import NONE

@@ -139,13 +139,7 @@ class Tolerances:
         self.is_plain = not self._rules and not self._noise
 
     def agrees(self, name: str, distance: Distance, tolerance: float) -> bool:
-        """Return whether two tensors agree.
-
-        Args:
-            name: the tensor's name in A.
-            distance: how far apart they are.
-            tolerance: the tolerance of their dtype.
-        """
+        """Return whether two tensors agree."""
         if distance.rel_l2 is None:
             return True
         if not self.is_plain:

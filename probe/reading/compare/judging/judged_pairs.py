@@ -6,7 +6,7 @@ Half precision reaches the float32 behind it: the tolerance of a call is that of
 Pairs are taken apart that are not one call, as both sides come to the same values in other ways: three matmuls are one
 and slices of it, or a matmul is a batched one between two reshapes. The pairing by name and order then pairs calls with
 inputs of other shapes. Their differences reach no value that the two sides have in common. The same holds for calls
-before the update that are no partners, and for passes of a divided batch.
+before the update that are no partners, for passes of a divided batch, and for updates by other batches.
 """
 
 from __future__ import annotations
@@ -19,13 +19,22 @@ from probe.reading.compare.distances.bounds import Distance
 from probe.reading.compare.distances.tolerance import Tolerances, of_dtype
 from probe.reading.compare.judging.arrays import Arrays
 from probe.reading.compare.judging.judge import NO_FLOOR, Judge
-from probe.reading.compare.judging.optimizer_numbers import batches, enters_equal, judge_numbers, of_other_batch
-from probe.reading.compare.judging.verdicts import HARD, ONE_SIDE, SHAPE, Slot
+from probe.reading.compare.judging.verdicts import (
+    DIFFERS,
+    HARD,
+    ONE_SIDE,
+    OTHER_BATCH,
+    SHAPE,
+    UNKNOWN_VALUE,
+    Slot,
+    is_state,
+)
 from probe.reading.compare.pairing.alignment import NONE, REPLACED, Alignment, Pair
 from probe.reading.compare.pairing.normal_form import normalised
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import API, FORWARD
 from probe.reading.dumps.flow import Flow
+from probe.reading.dumps.updates import GRADIENTS, NUMBERS, STATES, number
 from probe.reading.dumps.values import is_tensor, leaves
 
 
@@ -53,11 +62,6 @@ class Options(NamedTuple):
 
 class JudgedPairs:
     """Compares two dumps of one step and rank.
-
-    Args:
-        a: A (golden).
-        b: B.
-        options: the settings.
 
     Attributes:
         a: A in the form in which it is compared.
@@ -263,3 +267,56 @@ class Substitutes:
         """Return the verdicts on what a call takes from a producer."""
         places = {link.place for link in self._flows[side].links[user] if link.producer == producer}
         return [slot for slot in self._slots.get((side, user), ()) if slot.place in places]
+
+
+#: numbers so near to each other are the same: one was computed, or is a float32
+_NEAR = 1e-6
+
+
+def judge_numbers(slots: list[Slot]) -> list[Slot]:
+    """Return the places of an update; a number of it that differs is a difference, and its names are none."""
+    return [_judged(slot) if slot.place.startswith(NUMBERS) else slot for slot in slots]
+
+
+def _judged(slot: Slot) -> Slot:
+    left, right = number(slot.a), number(slot.b)
+    if left is None or right is None or left == right:
+        return slot._replace(verdict="")
+    relative = abs(left - right) / max(abs(left), abs(right))
+    if relative <= _NEAR:
+        return slot._replace(verdict="")
+    return slot._replace(verdict=DIFFERS, distance=Distance(relative, abs(left - right), True))
+
+
+def enters_equal(slots: list[Slot]) -> bool:
+    """Return whether the gradients that enter an update are known to agree."""
+    given = [slot.verdict for slot in slots if slot.place.startswith(GRADIENTS)]
+    return bool(given) and HARD.isdisjoint(given) and UNKNOWN_VALUE not in given
+
+
+def batches(slots: Sequence[list[Slot]]) -> tuple[int, int]:
+    """Return the rows of a batch in A and B, if one side divides it; (0, 0) if not.
+
+    Args:
+        slots: the places of each pair of calls, in order.
+    """
+    for slot in (slot for found in slots for slot in found if slot.is_input and slot.verdict == SHAPE):
+        a, b = (record.get("shape") if is_tensor(record) else None for record in (slot.a, slot.b))
+        if not (type(a) is type(b) is list and a and b and type(a[0]) is type(b[0]) is int):
+            break  # the file holds anything
+        if a[1:] == b[1:] and min(a[0], b[0]) > 0 and max(a[0], b[0]) % min(a[0], b[0]) == 0:
+            return a[0], b[0]
+        break
+    return 0, 0
+
+
+def of_other_batch(slots: list[Slot]) -> list[Slot]:
+    """Return the places of a call that was given another part of the batch: only a parameter that differs counts."""
+    return [
+        slot._replace(verdict=OTHER_BATCH) if slot.verdict in HARD and not _is_fixed(slot) else slot for slot in slots
+    ]
+
+
+def _is_fixed(slot: Slot) -> bool:
+    """Return whether a place holds a parameter that the forward does not change."""
+    return slot.place.startswith(STATES) and not is_state(slot.place)

@@ -48,12 +48,7 @@ class Rounding:
         self._known: dict[Any, _Rounding] = {}  # content in A -> how far apart
 
     def follow(self, name: str, slots: list[Slot]) -> list[Slot]:
-        """Return the places of a call, in the order in which the calls ran: rounding that differs is near zero.
-
-        Args:
-            name: the entry's name in A.
-            slots: the places with their verdicts.
-        """
+        """Return the places of a call, in the order in which the calls ran: rounding that differs is near zero."""
         parts = parse(name)
         if parts.kind != API or parts.direction == BACKWARD or _SUMS.fullmatch(parts.api):
             slots = self._without_carried(self._without_rounding(slots))

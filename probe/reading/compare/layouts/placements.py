@@ -80,11 +80,7 @@ def placements_of(record: Mapping[str, Any]) -> list[str | Sentence]:
 
 
 class Placed(Shards):
-    """The records of one tensor whose layout was recorded.
-
-    Args:
-        record: the record of the first rank.
-    """
+    """The records of one tensor whose layout was recorded; ``record`` is that of the first rank."""
 
     __slots__ = ("_records",)
 
@@ -105,11 +101,7 @@ class Placed(Shards):
             self.same = self.same and agree(self.record, record)
 
     def gathered(self, folders: Sequence[str]) -> Record | None:
-        """Return the record of the tensor that the parts make; None for a sum without arrays.
-
-        Args:
-            folders: the folders of the ranks.
-        """
+        """Return the record of the tensor that the parts make; None for a sum without arrays."""
         dims = tuple(_dim(text) for text in self.record["layout"]["placements"] if text != "Replicate")
         parts = self._parts()
         made = _kept(self.record)

@@ -109,11 +109,7 @@ class Shards:
         return self._length
 
     def whole(self, folders: Sequence[str]) -> Record:
-        """Return the record of the tensor that the parts make.
-
-        Args:
-            folders: the folders of the ranks.
-        """
+        """Return the record of the tensor that the parts make."""
         sums, shape = self._sums, list(self.record["shape"])
         assert sums is not None
         shape[self.axis] = self._length

@@ -56,9 +56,6 @@ class Place(NamedTuple):
 class Side:
     """One side.
 
-    Args:
-        group: its ranks.
-
     Attributes:
         stages: the stages of the first ranks, put together.
         shards: entry name -> place -> the records of all ranks.
@@ -110,11 +107,7 @@ class Side:
         self.shards[name], self._plain[name] = planned, rest
 
     def find_outside(self, flow: Flow) -> None:
-        """Find the inputs that are parameters, and those that are data: integers from outside, and the first input.
-
-        Args:
-            flow: the dataflow of the first ranks.
-        """
+        """Find in the first ranks inputs that are parameters or data: integers from outside, and the first input."""
         for position, (name, links) in enumerate(zip(flow.names, flow.links)):
             if name not in self.partners or flow.parts[position].direction != FORWARD:
                 continue

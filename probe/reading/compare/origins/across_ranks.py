@@ -110,13 +110,7 @@ def _was_sent(unit: UnitSummary, origin: Origin, others: Sequence[UnitSummary]) 
 def _from_step_before(
     origins: list[Origin], before: Sequence[UnitSummary], units: Sequence[UnitSummary]
 ) -> list[Origin]:
-    """Say of parameters that differ after a step without differences that the optimizer made them differ.
-
-    Args:
-        origins: those of the step.
-        before: the units of the step before.
-        units: the units of the step itself.
-    """
+    """Say of parameters that differ after a step without differences that the optimizer made them differ."""
     if not before:
         return origins
     made = []

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.judging.verdicts import FAINT, HARD, Slot, is_permuted
 from probe.reading.compare.origins.exact import alone_after, changed_calls, inserted_calls
-from probe.reading.compare.origins.gradients import end_of, side_without
+from probe.reading.compare.origins.gradients import WHY as OWN_PARAMETER, end_of, is_own_alone, side_without, use_of
 from probe.reading.compare.origins.optimizer_facts import call_between, first_of_kinds, lacking_update, update_facts
 from probe.reading.compare.origins.origin import (
     ARGUMENT,
@@ -26,7 +26,6 @@ from probe.reading.compare.origins.origin import (
     is_collective,
     is_random,
 )
-from probe.reading.compare.origins.own_parameters import WHY as OWN_PARAMETER, is_own_alone, use_of
 from probe.reading.compare.origins.table import (
     CALL_RULES,
     EARLIER,
@@ -100,11 +99,7 @@ def without_followers(graph: Graph, findings: list[Finding]) -> list[Finding]:
 
 
 class OriginFinder:
-    """Finds where differences begin: states the facts of each candidate, and reads the table of rules.
-
-    Args:
-        graph: the dataflow.
-    """
+    """Finds where differences begin: states the facts of each candidate, and reads the table of rules."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph

@@ -15,11 +15,7 @@ from probe.reading.dumps.updates import GRADIENTS, NUMBERS, STATES
 
 
 def first_of_kinds(hard: list[Slot]) -> list[Slot]:
-    """Return the places of an update that are told: one for each number and missing parameter, and one of all others.
-
-    Args:
-        hard: the places that differ.
-    """
+    """Return the places of an update that are told: one of each number and missing parameter, and one of all others."""
     found: dict[str, Slot] = {}
     for slot in hard:
         is_own = slot.place.startswith(NUMBERS) or is_missing(slot)

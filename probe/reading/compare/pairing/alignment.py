@@ -9,16 +9,16 @@ from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from probe.reading.compare.distances.bounds import distance
-from probe.reading.compare.frameworks.vocabulary import Vocabulary
+from probe.reading.compare.frameworks.words import Vocabulary
 from probe.reading.compare.pairing.between import (
     crossed_cells,
     equal_calls,
     first_numbers,
     first_output,
+    match,
     match_between,
     shape_of,
 )
-from probe.reading.compare.pairing.sequence import match
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import API, CELL, FORWARD, GRADIENT
 from probe.reading.dumps.flow import Flow, backward_name

@@ -73,12 +73,7 @@ def normalised(a: Dump, b: Dump, mapping: Mapping[str, str], by_lines: bool) -> 
 
 
 def leave_out_unrecorded(a: NormalDump, b: NormalDump) -> Sentence:
-    """Leave out calls of a kind that the level of the other dump does not record; return a remark, if one is needed.
-
-    Args:
-        a: A.
-        b: B.
-    """
+    """Leave out calls of a kind that the level of the other dump does not record; return a remark, if one is needed."""
     levels = [dump.header.get("level") for dump in (a, b)]
     if levels[0] == levels[1] or None in levels:
         return NOTHING
@@ -112,13 +107,7 @@ _NEAR = 1e-3
 
 
 def order_operands(alignment: Alignment, b: NormalDump, a: Dump) -> int:
-    """Exchange the operands of calls of B where they stand the other way round; return of how many.
-
-    Args:
-        alignment: the pairs.
-        b: B.
-        a: A.
-    """
+    """Exchange the operands of calls of B where they stand the other way round; return of how many."""
     flow_a, flow_b = alignment.flows
     count = 0
     apis = {parts.api for parts in flow_b.parts}

@@ -18,11 +18,6 @@ def fit_updates(alignment: Alignment, a: NormalDump, b: NormalDump) -> list[int]
     """Bring paired updates to one form; return their places in A.
 
     So the order of the parameters, and how they are grouped, make no difference.
-
-    Args:
-        alignment: the pairs.
-        a: A.
-        b: B.
     """
     found = []
     flows = alignment.flows

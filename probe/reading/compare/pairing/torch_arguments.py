@@ -36,13 +36,7 @@ def _spelled(record: Record) -> Record:
 
 
 def fit(alignment: Alignment, a: NormalDump, b: NormalDump) -> None:
-    """Give the entries of PyTorch the places that those of MindSpore have.
-
-    Args:
-        alignment: the pairs.
-        a: A.
-        b: B.
-    """
+    """Give the entries of PyTorch the places that those of MindSpore have."""
     torch = int(b.header.get("framework") == words.PYTORCH)
     dumps, flows = (a, b), alignment.flows
     for pair in alignment.b_of.items():
