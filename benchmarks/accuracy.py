@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Prints the largest error of Mean and Norm per dtype and processor, in Markdown.
 
     python benchmarks/accuracy.py [--quick]

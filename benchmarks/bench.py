@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """What a dump costs a training step: every row measured in turn with a tool that does nothing, medians.
 
     python benchmarks/bench.py [--peer PYTHON_WITH_MSPROBE] [--repeat 3] [--rows gpt:L1:statistics,…]

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Compares runs of many ranks of 20,000 entries: in processes of this machine, and on a local Dask cluster.
 
     python benchmarks/cluster.py [--ranks 4 64] [--more 128 256] [--entries 20000]

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Launches, copies and waits per entry of a recorded step on the simulated Ascend, as the simulator counts them.
 
     python benchmarks/device_counts.py [--peer PYTHON_WITH_MSPROBE] [--levels L0,L1,mix] [--ways statistics,md5]

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Shows, without probe, that MindSpore's Dropout on CPU differs between runs of one seed.
 
     python benchmarks/dropout.py [--processes 12] [--calls 12]

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Where the time of a recorded step goes: as it is, without measuring, and structure alone, in turn with the bare step.
 
     python benchmarks/floor.py NET LEVEL,… [ROUNDS]

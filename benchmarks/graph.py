@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Measures a step in GRAPH_MODE at L0: bare, with a tool that does nothing, with the window closed, with it open.
 
     python benchmarks/graph.py [--nets lenet,gpt] [--task statistics] [--rounds 20] [--repeat 3]

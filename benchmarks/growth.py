@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """How the cost grows: time and bytes with the number of entries, memory beside none, import and constructor.
 
 python benchmarks/growth.py

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Measures a step of gpt mix tensor with links and without, beside the raw write of the distinct bytes.
 
     python benchmarks/links.py [--folder /dev/shm] [--rounds 6]

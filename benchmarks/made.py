@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Makes dumps of any size, with the calls of a deep stack of blocks and numbers that link them."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Does what a rank pays grow with the number of ranks? Many simulated writers share one dump_path on this machine.
 
 python benchmarks/ranks.py [--ranks 16 64 256] [--rounds 3]

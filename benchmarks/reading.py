@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Measures the reading side on made dumps of 20,000 entries: time beside json.load, memory, many ranks.
 
     python benchmarks/reading.py [--ranks 64] [--peer PYTHON] [--show]

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Measures one row in a process of its own and prints one JSON line: bare, dumped and stopped steps in turn.
 
     python benchmarks/row.py --tool probe|msprobe|null --net gpt --level mix --task statistics

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Times how long measuring many small tensors on the device keeps the host, beside four reductions as in msprobe.
 
     python benchmarks/small_tensors.py [--count 1000] [--rounds 9]

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The trainings that are measured: ``build(name)`` gives (net, train) for "lenet", "gpt" or "tiny"."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Makes the drawings in docs/pictures/, in English and Chinese, with the standard library alone.
 
     python docs/diagrams.py [--out FOLDER]

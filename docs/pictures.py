@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Makes the pictures of the report in docs/report/: a small GPT on four ranks, golden and with another scale.
 
     python docs/pictures.py [--runs FOLDER] [--out FOLDER] [--form webp]

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The first run on an Ascend device: does GRAPH_MODE record there? Each check prints one line of JSON.
 
     python examples/check_ascend.py [--device Ascend] > ascend.txt

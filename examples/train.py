@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """A training on the handwritten digits that does not know probe. `probe run` records it as it is.
 
     probe run --config examples/config.json --dump-path digits_dump examples/train.py

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """A small character GPT on six of Shakespeare's sonnets, the first step recorded by probe.
 
 python examples/train_gpt.py --dump-path gpt_dump

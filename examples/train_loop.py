@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """A training loop of one's own on the handwritten digits, recorded by four lines of probe.
 
     python examples/train_loop.py --dump-path digits_dump

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Model.train on the handwritten digits, recorded by probe through its callback.
 
 python examples/train_model.py --dump-path model_dump

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """A data-parallel training on the handwritten digits: two ranks on this machine, each recorded in a folder of its own.
 
     python examples/train_ranks.py --dump-path ranks_dump

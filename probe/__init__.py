@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """probe: accuracy data of a MindSpore training in PyNative mode, call by call, in msprobe's format.
 
 >>> from probe import PrecisionDebugger, MsprobeStep

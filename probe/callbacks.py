@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Callbacks that call start, stop and step around every step of a training.
 
 MsprobeStep is for Model.train, and MsprobeInitStep numbers its first step. TrainerCallback is for other trainers.

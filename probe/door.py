@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The door for files from outside: regular files alone, and without waiting, as a FIFO or a device never ends.
 
 ``reading.dumps.sieve`` checks the shape of documents behind it, ``reading.dumps.npy`` that of arrays.

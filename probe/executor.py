@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """MindSpore's PyNative executor: its module in each version, and how the tool runs its own operations."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """How calls, Cells and their files are named. Pure text, the field's spelling."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Every private name of MindSpore that probe uses, in one table: a new MindSpore may take any of them away.
 
 A name is written ``module:dotted.name``. ``|`` divides the places in different versions, and ``?`` at the end marks a

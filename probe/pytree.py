@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Nested containers (pytrees): walk them, map their leaves, take their tensors out and put records in."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The fixture of nearly all tests: debuggers that are closed after the test, and must not have failed.
 
 ``--device Ascend`` runs the tests on the simulated CANN of tests/ascend.

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Every example of the README and of the pages with examples runs by itself, and once more in the same folder."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The law: losses, gradients, parameters and buffers are bitwise what they are without probe."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Failures of the disk and of the tool itself: the training goes on with the right numbers, and the user is told."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Every link, anchor, picture, file name and make target in the documents of both languages leads somewhere."""
 
 from __future__ import annotations

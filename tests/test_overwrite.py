@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """With "overwrite": true a run replaces every file of the run before it, of every task."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The English and the Chinese documents agree: headings, code blocks, tables and their keys."""
 
 from __future__ import annotations

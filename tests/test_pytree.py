@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Nested containers: their leaves and places, and the tensors in them taken out and put back."""
 
 from __future__ import annotations

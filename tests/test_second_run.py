@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """A dump_path that holds another run's dump, and a process that writes into one folder several times."""
 
 from __future__ import annotations

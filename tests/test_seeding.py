@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """seed_all: two trainings are the same, and a dropout is an identity where that is asked for."""
 
 from __future__ import annotations

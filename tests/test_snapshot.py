@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The snapshot of a run: run.json and run.jsonl in the folder of its first step."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """What is chosen by a setting or a word, in a whole training: it changes nothing and shows what the training did."""
 
 from __future__ import annotations

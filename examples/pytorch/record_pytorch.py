@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """One training step of a small transformer in PyTorch, recorded by msprobe (mindstudio-probe 26.2.0) on CPU.
 
     pip install torch mindstudio-probe

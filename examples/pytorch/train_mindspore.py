@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The training step of record_pytorch.py in MindSpore, recorded by probe.
 
     python examples/pytorch/train_mindspore.py --dump-path ported

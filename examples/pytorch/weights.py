@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The weights and the batch of the net in PyTorch and of the same net in MindSpore, by PyTorch's names."""
 
 import numpy as np

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Replaces the code of MindSpore's functions, and restores it. The function stays the object that it is.
 
 So ``self.act is ops.relu`` is as true as without probe, and names that were imported before start are watched too.

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Reads an optimizer: the numbers of its update, its groups, its states. Nothing runs on the device for it."""
 
 from __future__ import annotations

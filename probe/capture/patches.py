@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Replaces attributes of MindSpore's modules and classes, and restores the originals, alone or in groups.
 
 A replaced attribute is another object. Functions that shall stay themselves have a ``CodePatch``.

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The list of recorded APIs, read from support_ops.yaml and found in the installed MindSpore."""
 
 from __future__ import annotations

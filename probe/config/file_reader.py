@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Reads a JSON or YAML file. Every mistake in it is a SettingsError that names the file."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Reads JSON. Every mistake is a SettingsError that names the line and the remedy. YAML shares its limits and words."""
 
 from __future__ import annotations

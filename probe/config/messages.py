@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The wording of settings errors: values in short form, the nearest right spelling, and the place."""
 
 from __future__ import annotations

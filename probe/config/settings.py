@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The settings: one row per setting, msprobe's config.json (or YAML) in, one frozen object or one SettingsError out."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Validators: each takes the key and the value of a setting, and returns the checked value or raises SettingsError."""
 
 from __future__ import annotations

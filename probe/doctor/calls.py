@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Checks that nothing is missed: each way to call MindSpore has its entry, and each gradient its own."""
 
 from __future__ import annotations

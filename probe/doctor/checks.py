@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The table of checks, in the order in which they run, and the process that runs them.
 
 Only this process imports MindSpore, and it may crash or hang.

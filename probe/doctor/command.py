@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The command ``probe doctor``: a line for each check, or one JSON document.
 
 The checks run in processes of their own: one that crashes, hangs or fails takes no other check down.

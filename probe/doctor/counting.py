@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The check of the cost inside a step: the operations that probe adds, and its waits, with ``"measure": "device"``.
 
 Python's profiler counts the operations that are handed to MindSpore; it works on any device. If something counts the

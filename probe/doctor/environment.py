@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Checks of the surroundings: versions, device, folder, and the private names of MindSpore."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The check of reading tensors: each dtype and layout, by pointer and by MindSpore's own way.
 
 On a device also copies that it makes, as probe has them made, and tensors that it has written.

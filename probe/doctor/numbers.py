@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The check of statistics: those of the device beside those of the host, and both beside the truth in float64."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Checks of a small training: its bits with and without probe, and the time that a recorded call takes."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """A sentence is a key and facts. The table ``sentences.json`` has its English and its Chinese form.
 
 A form has the facts in braces, with Python's format of numbers: ``{left:.4g}``. Text is made at the very end, for a

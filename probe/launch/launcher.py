@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Starts a program, and records its training. Some of its imports are waited for; those of msprobe are served."""
 
 from __future__ import annotations

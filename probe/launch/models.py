@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Finds the model of a training: the outermost Cell with parameters that an optimizer holds.
 
 Of the optimizers it tells which of them make a step together.

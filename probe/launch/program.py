@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Runs a program as Python itself does: a file, a folder or zip file with ``__main__.py``, or a module with ``-m``."""
 
 from __future__ import annotations

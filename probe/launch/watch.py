@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Sees where the steps of a training begin and end. It owns the patches that ``probe run`` puts into MindSpore."""
 
 from __future__ import annotations

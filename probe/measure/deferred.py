@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Deferred measuring: tensors are copied without waiting, and the copies are measured later."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Measuring on the device: MindSpore reduces each tensor, and the numbers of many are fetched together."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The extrema of tensors, for task "nan_check": the cheapest numbers that show NaN and Inf."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The operations that reduce a tensor on the device. None waits: MindSpore runs all of them in its pipeline."""
 
 from __future__ import annotations

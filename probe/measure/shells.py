@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Shells: tensors of a distributed class, such as DTensor. A shell holds the part of this rank as a local tensor.
 
 An operation of a shell may be refused, or communicate. So only its local tensor is read, and attributes of its layout.

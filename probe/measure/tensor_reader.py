@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Tensors as numpy arrays that lose nothing, also for dtypes that numpy has no name for."""
 
 from __future__ import annotations

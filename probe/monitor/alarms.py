@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Alarms of the monitor: on the log, in alarms.jsonl, and to the user's function; also on the parameters of ranks."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Measures the inputs, outputs and gradients of the Cells that the setting ``list`` names."""
 
 from __future__ import annotations

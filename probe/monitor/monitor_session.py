@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The life of a debugger of task "monitor": every step has a row, and an alarm starts a dump."""
 
 from __future__ import annotations

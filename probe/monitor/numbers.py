@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The numbers of tensors: on the host at once, on a device by one operation each and one fetch a step later."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Collects the numbers of one step: loss, gradients, the optimizer's numbers, and at times parameters and states."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Watches a training with few patches: what is differentiated, the gradients that a backward returns, updates."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """One process that may crash or hang. It gets requests and gives answers, a line of JSON each."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The rank of this process: the launcher tells it, else the communicator once it is initialised.
 
 The circumstances of a run are as the headers of its documents have them.

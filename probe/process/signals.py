@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """SIGTERM, and forks: a forked child does not continue the recording of its parent."""
 
 from __future__ import annotations

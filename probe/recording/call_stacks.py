@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Call stacks: the lines of the user's code that made a call. Each distinct stack is formatted once."""
 
 from __future__ import annotations

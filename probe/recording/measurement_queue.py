@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Decides when tensors are read: now, or after asynchronous work has finished."""
 
 from __future__ import annotations

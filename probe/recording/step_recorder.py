@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """A call becomes an entry: numbered, filtered, described by the task, put into the queue. Errors of ours end here."""
 
 from __future__ import annotations

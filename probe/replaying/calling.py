@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Makes one call again: in float64, and in the recorded dtype. It needs MindSpore and numpy: a script holds a copy."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """A call as it is handed to another process, and its result. It needs numpy alone: the script holds a copy.
 
 A value of a call is described by plain JSON: ``{"array": …, "dtype": …, "shape": …}`` is a tensor, ``{"dtype": …}``

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Judges one call: golden outputs, outputs of this machine, verdicts. It needs MindSpore and numpy."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Finds the function of a call: a listed API, or a Primitive with its attributes. No other name becomes code."""
 
 from __future__ import annotations

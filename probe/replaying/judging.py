@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Judges a recorded output by the golden one, and by the error that the same operation shows here.
 
 It needs numpy alone: the script of a call holds a copy of this module, with ``say`` in English.

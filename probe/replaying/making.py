@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Makes the outputs of one call: golden ones, and those of this machine. It needs MindSpore and numpy."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Gives calls to worker processes; a process that crashes or hangs loses one call, and is replaced."""
 
 from __future__ import annotations

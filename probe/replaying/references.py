@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Operations without float64 kernels, made of elementary ones that have them. Their gradients follow.
 
 A reference takes the arguments of the operation. The attributes of a Primitive are its keywords.

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """``probe.replay``: recorded calls are made again, and their recorded outputs judged."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Writes a stand-alone program that makes one call again: for a bug report. It needs MindSpore and numpy alone."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The process that makes calls again. It may crash or hang: only the call that does so is lost."""
 
 from __future__ import annotations

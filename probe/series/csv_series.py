@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Reads the csv files of msprobe's TrainerMon as series: ``probe watch`` and ``probe trend`` take its folder."""
 
 from __future__ import annotations

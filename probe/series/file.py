@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The file of the monitor: sections of rows, append only. A killed process loses at most the last row.
 
 A section begins with one line of JSON, whose "names" are the columns. Rows of little-endian float32 follow, one a step.

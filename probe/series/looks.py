@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The functions of the rules: each looks at one value of a series, and at the values before.
 
 The table binds their first arguments: the key of the sentence, and the conditions that differ between dumps, which have

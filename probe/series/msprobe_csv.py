@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The csv files of msprobe's monitor: TrainerMon appends each step, ``probe watch`` writes the series of a file."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Finds the files of the monitor, and judges them. Finding imports nothing heavy: every reading command may ask."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The table of all rules for series: in the recorded steps of dumps, and in each step of the monitor.
 
 None of them proves an error. A dump has few steps, so its conditions need fewer, and differ. The words of a condition

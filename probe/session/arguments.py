@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Checks of the arguments of PrecisionDebugger's methods. Each raises a UsageError that names the allowed values."""
 
 from __future__ import annotations

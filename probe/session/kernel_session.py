@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The life of a debugger of level L2: MindSpore records, and start, stop and step tell it when."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """One run: the objects that its steps share. It opens each step in a folder that no other process writes."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Values as JSON, without secrets: those with names of secrets, and texts that look like tokens or carry a password."""
 
 from __future__ import annotations

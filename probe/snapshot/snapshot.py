@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Writes run.json at the first start, and a line of run.jsonl for each step's inputs, optimizer and note.
 
 run.json has the circumstances of the process: its command, code, packages, environment, and MindSpore's context.

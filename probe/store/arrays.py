@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The .npy files of one rank folder; those of equal bytes in one step are hard links to one file."""
 
 from __future__ import annotations

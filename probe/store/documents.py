@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The three JSON documents of one step and rank, collected entry by entry and written as a whole."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The files of one step and rank: documents, journal, arrays, error log. No error of a file gets past here."""
 
 from __future__ import annotations

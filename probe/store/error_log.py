@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Errors of the tool: once per kind on the log, and with their traceback in dump_error_info.log."""
 
 from __future__ import annotations

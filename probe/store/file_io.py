@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Makes folders and writes files: readable for owner and group only, and never through a symbolic link."""
 
 from __future__ import annotations

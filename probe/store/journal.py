@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The journal: every finished entry of a step, in the file system before the next is taken up.
 
 A file begins with ``MAGIC``; then come records, each with its length and CRC-32 before it (little endian, four bytes

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The folders of one process: two runs never share one. A second run writes beside the first, or replaces it."""
 
 from __future__ import annotations

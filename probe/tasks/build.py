@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Builds the task of a step with its measurement queue. A new task is a row in ``_BUILDERS``."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Tasks "statistics" and "tensor": every call with the statistics, and perhaps the arrays, of its tensors."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Prints the numbers of the source code in probe/ beside their limits; exits with 1 where a limit is broken.
 
     python -m tests.architecture.numbers [ROOT]

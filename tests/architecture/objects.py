@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Classes: the attributes that an object is given through self, and the methods that are re-bound."""
 
 from __future__ import annotations

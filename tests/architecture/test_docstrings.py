@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Every public name has a docstring, the examples in docstrings hold, and no module is too long."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The import rules of pyproject.toml: an import upwards and an import cycle break them."""
 
 from __future__ import annotations

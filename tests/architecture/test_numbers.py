@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The numbers of the source code: each limit is broken by one violation in a tree that is otherwise clean."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The picture of the rooms in docs/how-it-works.md shows the imports of the code."""
 
 from __future__ import annotations

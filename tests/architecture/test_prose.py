@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The numbers of the texts: long sentences and "what" are found in documents and messages, and nowhere else."""
 
 from __future__ import annotations

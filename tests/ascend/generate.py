@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Writes the C that depends on MindSpore's version: an entry point for every operator, a stub for every other symbol.
 
 MindSpore's plugin is linked so that every symbol must exist when it is loaded. The symbols are those that the plugin

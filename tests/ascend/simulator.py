@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Builds the simulated CANN, starts programs on it, and asks it in a running test what it has seen.
 
     python -m tests.ascend.simulator build

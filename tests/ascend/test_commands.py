@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """``probe run`` on the simulated Ascend; ``probe check``, ``probe replay`` and ``probe recover`` of its dumps."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Launches, copies and waits of a recorded step, as the simulated device counts them. Trainings run asynchronously."""
 
 from __future__ import annotations

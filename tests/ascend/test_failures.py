@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Something fails at one place of a recorded step: the error reaches the training, and what was recorded stays."""
 
 from __future__ import annotations

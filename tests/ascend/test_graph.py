@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """GRAPH_MODE and level L2 on the simulated Ascend: MindSpore's own code writes the files."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Operations, fetches and waits of a step under the monitor, as the simulated device counts them."""
 
 from __future__ import annotations

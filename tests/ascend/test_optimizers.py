@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Faults behind the backward are named on a device too: mint.optim.AdamW has kernels there only.
 
 An early trial of a simulated CANN saw other losses with AdamWeightDecay than CPU: it is compared in many ways.

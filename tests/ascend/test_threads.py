@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Two threads that compute and are recorded at once, while MindSpore shares no executor between them."""
 
 from __future__ import annotations

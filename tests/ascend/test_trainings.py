@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Trainings on the simulated Ascend have the entries and, nearly, the numbers of CPU; and probe changes no bit."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Trains small nets on one device, bare and recorded in many ways, and writes dumps and results below a folder.
 
     python -m tests.ascend.trainings CPU|Ascend FOLDER [--all] [--nets mlp,gpt]

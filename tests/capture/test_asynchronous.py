@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """MindSpore that runs asynchronously: an error appears later, and stays the training's."""
 
 from __future__ import annotations

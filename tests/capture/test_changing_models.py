@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Models that change while they are recorded: their parameters, what is trained, which of them is started."""
 
 from __future__ import annotations

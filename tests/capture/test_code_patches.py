@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Functions whose code is replaced: in every order, after interrupts, in threads and children, compiled or nested."""
 
 from __future__ import annotations

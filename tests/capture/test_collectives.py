@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Collectives without a kernel on CPU: their wrappers, with stand-ins that return and fail as the real ones do."""
 
 from __future__ import annotations

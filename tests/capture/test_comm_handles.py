@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Handles of asynchronous communication: outputs are read after wait(), and nothing is read before."""
 
 from __future__ import annotations

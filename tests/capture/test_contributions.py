@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """What the calls that used a tensor contributed adds up to the gradient that the tensor got.
 
 The test has hooks of its own on every place of the graph: they see the accumulated gradient, whatever probe records.

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Cells that begin the graph themselves, and calls that use tensors which are not their arguments."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Each call's backward entry holds what that call contributed: checked against ms.grad of the call alone."""
 
 from __future__ import annotations

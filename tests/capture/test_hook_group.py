@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """HookGroup: hooks are installed, removed and suspended together, in every order of these."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """A program looks at functions, in over forty ways: before, while and after it is watched they look the same."""
 
 from __future__ import annotations

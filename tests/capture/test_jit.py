@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Compiled functions and Cells inside a PyNative training: the same values, and what can be seen is recorded."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Gradients of compiled calls: each one stands in the slot of its argument, and nowhere else."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Each update of an optimizer is one entry: the gradients that enter, the numbers of the step, the states."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The state of each thread: the calls that are open, and the logs of recomputed Cells."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Fixtures that write a settings file and read it: one for files that work, one for files that do not."""
 
 from __future__ import annotations

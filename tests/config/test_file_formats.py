@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """JSON and YAML: encodings, syntax errors with line and remedy, duplicate keys, numbers of YAML 1.1."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """A hundred settings files as people publish them for msprobe: each loads, or one line says why not."""
 
 from __future__ import annotations

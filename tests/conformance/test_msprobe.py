@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Our dump beside msprobe's of the same training, by msprobe's own readers and number by number.
 
 msprobe runs in an environment of its own (``make peer``). It is given numpy's norm, as mint.norm has no CPU kernel, and

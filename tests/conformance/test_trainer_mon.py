@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The csv files of TrainerMon beside those of msprobe's, of the same training, number by number."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The command ``probe doctor``: its lines, its JSON, its exit status, and checks that crash or hang."""
 
 from __future__ import annotations

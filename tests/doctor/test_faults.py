@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """A fault in one part of probe or MindSpore is reported by the check of this part, and by no other."""
 
 from __future__ import annotations

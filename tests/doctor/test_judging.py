@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The verdicts of the checks of `probe doctor`: counts, numbers, dumps of two processes."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """A sentence is a key and facts: its text in both languages, its JSON and back, the language of the locale."""
 
 from __future__ import annotations

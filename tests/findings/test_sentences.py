@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The table of sentences: every sentence of the code has a row, and says the same in both languages."""
 
 from __future__ import annotations

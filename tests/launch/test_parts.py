@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The parts of `probe run` by themselves: rounds of optimizers, models, steps, imports, the program's traceback."""
 
 from __future__ import annotations

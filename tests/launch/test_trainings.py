@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """A program under `probe run` has the dump of the program with the user's lines, and the bits of the bare one."""
 
 from __future__ import annotations

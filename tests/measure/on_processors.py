@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The tests of measuring, as other processors would run them: ``make test-processors``.
 
 pytest collects this file only where it is named. As this processor runs them, they are in ``make test``.

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Numbers that MindSpore's own operations compute, as on an accelerator: the host's. Here they run on CPU kernels."""
 
 from __future__ import annotations

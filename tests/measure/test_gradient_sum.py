@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Sums of gradient contributions: added in their order of arrival, in their own dtype."""
 
 from __future__ import annotations

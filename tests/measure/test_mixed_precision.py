@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Mixed precision casts the inputs of operations. The tool's own operations are not cast: records equal the host's."""
 
 from __future__ import annotations

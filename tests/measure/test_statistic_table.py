@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """summary_mode as a list: each statistic is a key of the record, on the host and by MindSpore's operations."""
 
 from __future__ import annotations

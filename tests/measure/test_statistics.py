@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The four numbers: exact for integers, right for every finite float, numpy's for the rest."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The monitor changes no bit in 60 steps, in an own loop and in Model.train."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Task "monitor": the rows hold what the training had, alarms start dumps, and nothing harms the training."""
 
 from __future__ import annotations

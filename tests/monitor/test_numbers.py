@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The numbers of tensors and of a step: norms of any size, NaN, gradients that change on their way."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Trainings for the monitor: healthy ones, and ones with a trouble from some step on."""
 
 from __future__ import annotations

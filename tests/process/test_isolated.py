@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """A process of its own that crashes, hangs or says half of a line is told as that, and harms nobody else."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """SigtermHandler in processes of its own, without MindSpore: who is called when SIGTERM comes, and who has it after."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Plants faults in dumps of a precise device, and counts those that `probe replay` and `msprobe acc_check` name.
 
 python -m tests.programs.beside_acc_check PYTHON [FOLDER]

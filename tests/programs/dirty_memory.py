@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Finds the outputs that a Primitive leaves unwritten: each runs several times on memory that holds other bytes.
 
     python -m tests.programs.dirty_memory

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Trains every net of ``interference`` bare and under probe and compares all bits. Prints one JSON line.
 
     python -m tests.programs.equality [--asynchronous] [--nets gated,views] [--steps 5] [--repeats 1]

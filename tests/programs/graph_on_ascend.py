@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Two steps of a net in GRAPH_MODE at level L0.
 
 python -m tests.programs.graph_on_ascend CPU|Ascend FOLDER on|bare|early|late

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Trains a net with or without a debugger of level L2, and prints one JSON line about it.
 
     python -m tests.programs.kernels '{"net": "lenet", "settings": {"level": "L2", "dump_path": "/d"}}'

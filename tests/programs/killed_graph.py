@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """A training in GRAPH_MODE, or in PyNative mode with one compiled Cell, that is killed in its second step.
 
 python -m tests.programs.killed_graph FOLDER forward|backward|updated|never graph|jit

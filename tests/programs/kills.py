@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Children that record calls and are killed at random moments. Prints one JSON line about what recover found.
 
     python -m tests.programs.kills [--kills 50] [--seed 0] [--keep DIR]

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Trains the digits for many steps and prints what grew between an early and the last step, as one JSON line.
 
 python -m tests.programs.memory bare|probe [STEPS]

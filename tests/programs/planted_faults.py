@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Plants 100 faults, one at a time, in a copy of the repository, and runs the tests until one fails.
 
     python -m tests.programs.planted_faults [--all | --room] [--only TEXT] [--minutes 4] [--results FILE]

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Records one step of public nets at level mix with arrays, and makes all calls again. Prints a table in Markdown.
 
 python -m tests.programs.replayed [NET ...]        (needs the package mindcv)

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Times the commands of a contributor in fresh clones, alone on the machine or beside other work.
 
     python -m tests.programs.rounds check test ci [--times 3] [--busy] [--folder FOLDER]

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Counts the nodes of the graphs of public nets that no recorded call has made. Prints a table in Markdown.
 
 python -m tests.programs.seen [--level L1] [NET ...]        (needs the package mindcv)

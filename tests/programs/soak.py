@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """A long training under probe, bounded in time: memory, handles and threads stay what they were.
 
     python -m tests.programs.soak [--minutes 10]

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Builds the wheel, installs it in an empty environment elsewhere and records the README's four lines there.
 
 Then ``probe doctor`` proves there that it works. With the argument ``faults`` faults are planted in the installed

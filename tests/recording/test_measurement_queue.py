@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """MeasurementQueue with a measurer and a copier of a few lines: nothing here needs MindSpore."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """StepRecorder: how often one call enters it, and where errors of the tool end."""
 
 from __future__ import annotations

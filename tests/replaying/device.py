@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Dumps as a precise device would write them: outputs are computed in float64 by numpy, and rounded once."""
 
 from __future__ import annotations

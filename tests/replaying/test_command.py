@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """``probe replay``: its lines and files, its processes, its scripts, and dumps that nobody wrote in good faith."""
 
 from __future__ import annotations

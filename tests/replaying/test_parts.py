@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The parts of `probe replay` by themselves: verdicts on outputs, outputs that fit, gradients, references."""
 
 from __future__ import annotations

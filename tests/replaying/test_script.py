@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """``probe replay --script``: programs that need MindSpore and numpy alone, and give the same verdict."""
 
 from __future__ import annotations

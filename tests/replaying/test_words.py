@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 # ruff: noqa: RUF001  Chinese has marks of its own
 """The sentences of ``probe replay``: in both languages, as text and as key and facts."""
 

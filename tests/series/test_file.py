@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The file of the monitor: what is written is read, also while it grows, after a kill, and with new columns."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """probe watch --follow reads what is new, tells each alarm once, and begins anew where a new run replaced the file."""
 
 from __future__ import annotations

@@ -1,3 +1,2 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Tests of probe/session: the collection window, its states, and the line at the end."""

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """An argument of a method is accepted, or one error names the method, the value and the allowed values."""
 
 from __future__ import annotations

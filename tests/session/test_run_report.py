@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The line at the end of a run, the reasons why nothing was recorded, and errors of usage as a user sees them."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The states of a debugger as a user sees them: idle, recording, paused, detached, closed."""
 
 from __future__ import annotations

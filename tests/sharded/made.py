@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Makes the dump of one step of a small net on one card, or on a mesh of ranks, whose records have layouts.
 
 The numbers are those of a real step: two layers, the first split by its outputs and the second by its inputs, a batch

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Stand-ins for the libraries of sharded trainings, as small as they can be.
 
 * ``DTensor``: a shell around the part of one rank, which serves few operations and refuses all others.

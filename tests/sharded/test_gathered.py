@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Parameters that are gathered for a forward, and pipelines: entries have the values that were used."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """probe compare of a sharded run with one on a card: placements come from the records, and faults are named."""
 
 from __future__ import annotations

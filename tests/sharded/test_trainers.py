@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """TrainerCallback in trainers with the documented signatures of MindFormers' and of transformers' callbacks."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """A MindSpore that nobody tested: one line says so; a part that lacks a private name is off, and all others record."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Trains two steps bare and two recorded, on a MindSpore that nobody tested: without_a_name.py DUMP [NAME].
 
 NAME is one of ``probe.private_names``: probe does not see it after the bare steps. Prints one line of JSON.

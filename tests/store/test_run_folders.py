@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """RunFolders: two runs never share a folder, and nothing but a dump is ever removed."""
 
 from __future__ import annotations

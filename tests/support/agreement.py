@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Compares two dumps of one net, value by value: shapes and dtypes exactly, numbers within a bound."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Arrays of many kinds with their Mean and Norm in float64, and how far the measured ones are from these."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """A Dask cluster on this machine: a scheduler and workers, each a process of its own."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Stand-ins for collectives that have no kernel on CPU, and the dump of a call of one."""
 
 from __future__ import annotations

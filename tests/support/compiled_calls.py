@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Compiled calls of many forms, and the gradients that MindSpore gives of the uncompiled ones."""
 
 from __future__ import annotations

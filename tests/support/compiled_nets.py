@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Nets with values that a compiled graph treats in a way of its own. ``NETS[name]()`` is a net of one input."""
 
 from __future__ import annotations

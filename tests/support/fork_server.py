@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """A process that has imported MindSpore, run no operation, and forks for each program of the tests.
 
 Importing MindSpore takes 1 to 2 seconds of a processor, a fork milliseconds. ``tests.support.processes`` starts one

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Walks the graph below the gradients' start, and tells which nodes no recorded call has made."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Nets made to expose a tool that changes the training: by regrouping gradients, or through aliased values.
 
 ``NETS[name]()`` gives (net, step): ``step(i)`` trains on batch i and returns (loss, gradients).

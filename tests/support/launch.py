@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Runs a script on several ranks with MindSpore's own launcher, within a time limit: asymmetric failures hang it."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Programs of tests/launch/programs: bare, with the lines of a user, and under ``probe run``.
 
 A line that begins with ``#| `` is of the user who records the program: it is a comment to all others.

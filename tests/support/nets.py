@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Trainings that tests dump: ``build(name)`` gives (net, train); ``train(i)`` runs step i."""
 
 from __future__ import annotations

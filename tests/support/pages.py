@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The parts of a Markdown document: headings, code blocks, tables, links, anchors."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Programs of the tests, as ``subprocess`` runs them, without a new import of MindSpore for each.
 
 A command that starts with this interpreter is forked from a process that has imported MindSpore (``fork_server``).

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Processes that compute as another processor would.
 
 OpenBLAS takes the kernels of the processor that ``OPENBLAS_CORETYPE`` names. numpy does without the instructions that

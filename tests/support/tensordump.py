@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """ops.TensorDump in graphs on CPU, where MindSpore has no kernel for it.
 
 A graph passes each tensor to a channel. A thread takes it out, and MindSpore's own code of the host writes the file:

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Cases that only `make test-all` runs: the same as others on more nets, layouts or modes."""
 
 from __future__ import annotations

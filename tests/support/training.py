@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The loop of a training in PyNative mode, with a debugger or without, and all that it computes."""
 
 from __future__ import annotations

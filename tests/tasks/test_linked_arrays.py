@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Task tensor writes equal bytes once; every name, and everything in the files, stays."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Task "nan_check": the first call that turns finite inputs into NaN or Inf."""
 
 from __future__ import annotations

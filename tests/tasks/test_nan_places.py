@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Task "nan_check" names the line of user code in which NaN/Inf begins, and no line of the healthy twin.
 
 Each plant is a function of ``bad`` that gives (net or None, a step). The line that is to be named ends with ``# here``.

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Memory that no kernel writes is named, and has no numbers; the header tells the circumstances of the run."""
 
 from __future__ import annotations

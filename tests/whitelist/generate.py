@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Arguments for a listed API: its recipe, or what its signature and a few rules suggest."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Runs one call of a listed API, alone or under a gradient, and keeps what went in and what came out."""
 
 from __future__ import annotations

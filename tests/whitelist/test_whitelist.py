@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Every API of support_ops.yaml: probe changes nothing in it, and records its call and its gradients exactly.
 
 ``WHITELIST_WRITE=1`` rewrites the lists of names beside this file, which are for the newest supported MindSpore.

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The backward entry of a call that made several nodes: gradients are read where they cross its boundary."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The places of a call's inputs in the graph, and the part of the graph that the call has made."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The graph nodes of compiled functions, and how their edges map to the arguments.
 
 A node has an edge for each tensor of the arguments, in the order of the signature, and then one for each Parameter

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Each call's own gradients, read by hooks on graph nodes: nothing is inserted into the graph, so nothing changes.
 
 A call that made one node is watched by one hook on it; any other call (a composite API, a Cell) by a ``BackwardEntry``.

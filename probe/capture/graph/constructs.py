@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Replaces the constructs of Cells and optimizers while MindSpore compiles, and only then."""
 
 from __future__ import annotations

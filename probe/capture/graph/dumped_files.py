@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The files that ops.TensorDump writes: their names, the wait for them, and the events that they stand for.
 
 A path that a graph has is ``{key}.{kind}.{plan}.{number}``. MindSpore appends ``_{dtype}_{id}.npy``. The id counts all

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The operators of a graph that write tensors into files, on Ascend by ops.TensorDump."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 # mypy: ignore-errors
 # (annotations would be compiled too)
 """The functions that MindSpore compiles in place of a construct where the operators of a graph write files.

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The capture backends for GRAPH_MODE, and for compiled Cells in PyNative mode, and the checks of a start there.
 
 Each check raises a UsageError that names the remedy.

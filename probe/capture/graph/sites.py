@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Plans: the values at one place of a compiled graph, as MindSpore infers them while it compiles.
 
 A place is the begin or the end of a Cell's call. Its plan says which tensors are reported, and builds the arguments or

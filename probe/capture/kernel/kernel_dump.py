@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """MindSpore's kernel dump of this process: its configuration, the number of the step, and the arrays to measure.
 
 Two runs never share its folder, and a resumed run continues its own.

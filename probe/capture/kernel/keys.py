@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The keys of MindSpore's dump configuration, one row each, and the combinations that a platform refuses."""
 
 from __future__ import annotations

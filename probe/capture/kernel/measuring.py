@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Task statistics where MindSpore saves arrays only: each is measured as it appears, and deleted."""
 
 from __future__ import annotations

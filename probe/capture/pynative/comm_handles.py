@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Follows the handles of asynchronous communication, from their creation until the training waits for them."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """jit functions; patches are removed while MindSpore compiles.
 
 A function that is compiled from its source is recorded as one call. A function whose bytecode is captured is not

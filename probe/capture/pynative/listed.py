@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Watches listed functions: MindSpore's own by their code, all others by a patch of the attribute.
 
 Communication between ranks has its inputs from before the call, its outputs from after the training has waited for it.

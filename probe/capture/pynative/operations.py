@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Operations outside of every listed API, recorded where MindSpore's Python hands them to C++.
 
 There are few kinds of such places: global functions ``pyboost_…``, the executor's methods, classes ``_Pyboost…Prim``,

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Records each update of an optimizer as one entry of a Cell: its gradients, its numbers, its states."""
 
 from __future__ import annotations

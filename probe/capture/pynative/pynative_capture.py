@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The capture backend for PyNative mode. It owns everything that probe installs into MindSpore and a model."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Recompute runs a forward again inside the backward: these calls are repeated, not new; see ``ReplayLog``."""
 
 from __future__ import annotations

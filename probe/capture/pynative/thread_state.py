@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Per-thread state: the calls that are running, and the logs of recomputed Cells.
 
 The calls of the first run of a recomputed Cell are logged. The second run takes each call from the log. So its

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The parts of a training that ``set_monitor`` was given, and their names, which are those of msprobe's monitor."""
 
 from __future__ import annotations

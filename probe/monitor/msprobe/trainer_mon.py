@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """TrainerMon: msprobe's monitor of a training, with its settings file and its csv files."""
 
 from __future__ import annotations

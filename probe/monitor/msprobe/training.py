@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The steps of a training that TrainerMon watches: which are measured, with which settings, and their alerts."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Collects the numbers of one step of TrainerMon, under the names of msprobe's monitor."""
 
 from __future__ import annotations

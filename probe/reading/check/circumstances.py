@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """All but the tensors of two runs: Cells, optimizers, notes, seeds, versions, environment and command."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Finds and reads the snapshots of a run: run.json and run.jsonl of each rank."""
 
 from __future__ import annotations

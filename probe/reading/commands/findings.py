@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """``nan``, ``ranks`` and ``trend``: findings in one run; and ``merge``: one result of what several machines found."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """A file with the summaries of some dumps: a head, then a line of JSON for each. ``probe merge`` joins such files."""
 
 from __future__ import annotations

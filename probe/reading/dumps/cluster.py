@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Does the same work for many dumps on a Dask cluster. Every worker must see the dumps at the same path."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """A dump as it was read, and the reader of JSON documents; one that is cut or wrong is one clear error."""
 
 from __future__ import annotations

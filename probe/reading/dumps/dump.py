@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """One step of one rank: its calls, their tensors, stacks and Cells, read when they are touched."""
 
 from __future__ import annotations

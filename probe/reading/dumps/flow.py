@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The dataflow of one step: who made which tensor, and who uses it.
 
 A dump has no identities of tensors. Equal content tells them: same number of elements, dtype and numbers (or same

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Which folders hold a dump, of which step and rank, and how each kind of folder is read.
 
 A further kind of dump is one class with ``claims`` and ``read``, added to ``SOURCES``.

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Reads .npy files: the header first, whose claims are compared with the size of the file. Nothing is unpickled."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Files that the user asks for: reports and tables. They hold values of a dump, and get its permissions."""
 
 from __future__ import annotations

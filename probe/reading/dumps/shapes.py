@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Describes the shape of each file from outside, and checks values against it.
 
 A description is a field's name -> the check of its value. A check returns what was found in place of the right type, or

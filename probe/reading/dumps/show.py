@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """``probe show``: an overview of the dumps below a folder. One dump at a time is in memory."""
 
 from __future__ import annotations

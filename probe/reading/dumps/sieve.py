@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Checks the shape of documents once: behind it every reader may trust the types that ``shapes`` describes.
 
 A field of another type is left out, and named in one line.

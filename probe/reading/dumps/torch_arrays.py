@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Reads the tensor in a file of ``torch.save`` without torch.
 
 The file is a zip archive: ``data.pkl`` describes the tensor, ``data/0`` holds its numbers. The members are not

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Reads the description of a tensor, ``data.pkl``, opcode by opcode. Nothing is imported, called or executed.
 
 The description is a pickle. Its opcodes may import and call anything, so that Python's reader of pickles is not used.

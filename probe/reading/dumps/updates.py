@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Updates of optimizers in a dump: the entry's gradients by their parameters, and its numbers."""
 
 from __future__ import annotations

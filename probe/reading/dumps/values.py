@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Walks the content of an entry: tensor records, plain values, and lists and objects of them."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Does the same work for many dumps: in this process, in several, or on a cluster, with a progress line."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """``probe nan``: the first call that makes NaN or Inf of finite inputs, over all steps and ranks."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """``probe ranks``: values that must be equal on all ranks of one run. It needs no golden run."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Why a call makes NaN or Inf of finite inputs: which elements of which input, by the arrays or the statistics."""
 
 from __future__ import annotations

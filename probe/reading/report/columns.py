@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The columns of a report: texts and numbers of calls and tensors, and the form in which the page holds them."""
 
 from __future__ import annotations

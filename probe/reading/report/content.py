@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The content of a report: columns and a short description, from the same objects as the other commands.
 
 Each frame of the code is there once, with paths that tell nothing about the machine.

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Puts the parts of all steps and ranks together: one table of texts, one column for each kind of number."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The part of a report that one step of one rank makes. It goes from the process that reads to the one that writes.
 
 The numbers of a step that its trend lines show are the loss, and the norms of the gradients.

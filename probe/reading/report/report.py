@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Makes a report: reads the dumps in as many processes as there are cores, and writes the page.
 
 The page is one HTML file that needs neither network, server nor Python.

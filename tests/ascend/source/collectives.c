@@ -1,6 +1,5 @@
 /* HCCL for ranks on one machine: each rank writes into its own part of shared memory, all wait, each reads the others'. */
-// Copyright 2026 the probe developers
-// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 #include "kernels.h"
 #include <fcntl.h>
 #include <sched.h>

@@ -1,6 +1,5 @@
 /* Copies between host and device, and fills. */
-// Copyright 2026 the probe developers
-// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 #include "simulator.h"
 
 static const char *const directions[] = {"host to host", "host to device", "device to host", "device to device"};

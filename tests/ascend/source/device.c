@@ -1,6 +1,5 @@
 /* The device itself: what it is, who uses it. Settings that change nothing here are stubs (see ../generate.py). */
-// Copyright 2026 the probe developers
-// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 #include "simulator.h"
 #include <unistd.h>
 

@@ -1,6 +1,5 @@
 /* Planned failures and delays. ../README.md has the grammar of a plan. */
-// Copyright 2026 the probe developers
-// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 #include "simulator.h"
 #include <unistd.h>
 

@@ -1,8 +1,7 @@
 // The C++ of CANN (namespace ge) that MindSpore calls: every operator "exists", and is empty.
 // It is compiled with -D_GLIBCXX_USE_CXX11_ABI=0: MindSpore's plugin uses the older std::string.
 //
-// Copyright 2026 the probe developers
-// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <map>
 #include <memory>

@@ -1,6 +1,5 @@
 /* aclTensor, aclScalar, arrays and lists: what MindSpore describes its arguments with. */
-// Copyright 2026 the probe developers
-// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 #include "simulator.h"
 #include <sys/mman.h>
 

@@ -1,6 +1,5 @@
 /* What kernels are written with: tensors become dense arrays of doubles, and are written back. */
-// Copyright 2026 the probe developers
-// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "simulator.h"
 

@@ -1,6 +1,5 @@
 /* Texts for people, and the record of what was asked of the device. */
-// Copyright 2026 the probe developers
-// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 #include "simulator.h"
 #include <stdarg.h>
 

@@ -1,6 +1,5 @@
 /* The memory of the device: addresses that the host may not touch, in front of a file in memory that it may. */
-// Copyright 2026 the probe developers
-// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 #include "simulator.h"
 #include <sys/mman.h>
 #include <unistd.h>

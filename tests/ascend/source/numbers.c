@@ -1,6 +1,5 @@
 /* Dtypes: every number is computed as a double, and rounded once when it is stored. */
-// Copyright 2026 the probe developers
-// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 #include "simulator.h"
 
 int size_of_type(int dtype) {

@@ -1,6 +1,5 @@
 /* The registry of operators: from a call of MindSpore to a task on a stream. */
-// Copyright 2026 the probe developers
-// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 #include "kernels.h"
 
 #define TABLES(TABLE)                                                                                             \

@@ -1,6 +1,5 @@
 /* acltdt: the queue from the device to the host, which TensorDump, Print and Summary use. */
-// Copyright 2026 the probe developers
-// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 #include "kernels.h"
 #include <time.h>
 

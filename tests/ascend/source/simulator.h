@@ -1,6 +1,5 @@
 /* What the parts of the simulated CANN share. ../README.md tells which part simulates what. */
-// Copyright 2026 the probe developers
-// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 #pragma once
 #define _GNU_SOURCE
 #include <math.h>

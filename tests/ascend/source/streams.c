@@ -1,6 +1,5 @@
 /* Streams are threads with a queue of tasks; events count how often they were reached. */
-// Copyright 2026 the probe developers
-// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 #include "simulator.h"
 #include <time.h>
 #include <unistd.h>

@@ -1,6 +1,5 @@
 /* Shapes, views, and the way from tensors to arrays of doubles and back. */
-// Copyright 2026 the probe developers
-// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 #include "kernels.h"
 
 int64_t elements(const Tensor *tensor) {

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Graphs that write their tensors into files, as on Ascend. The operators are stand-ins; the files are MindSpore's."""
 
 from __future__ import annotations

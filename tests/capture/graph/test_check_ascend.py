@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The script for a first run on Ascend. In PyNative mode MindSpore's two operators run on CPU too."""
 
 from __future__ import annotations

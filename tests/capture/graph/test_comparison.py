@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """A dump of GRAPH_MODE beside the dump of the same training in PyNative mode, by ``probe compare``."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Sets of files as MindSpore's documentation has them: fileName_dtype_id.npy, with an id that counts."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Compiled Cells inside a PyNative training: two trees, complete, and the bits of the training without probe."""
 
 from __future__ import annotations

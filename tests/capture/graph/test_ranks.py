@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Compiled trainings on two ranks under MindSpore's own launcher, at L0."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Uses that GRAPH_MODE does not support end with an error that names those that it does, and harm no training."""
 
 from __future__ import annotations

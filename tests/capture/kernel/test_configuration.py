@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Level L2: the configuration that the settings mean, and each combination that a platform refuses."""
 
 from __future__ import annotations

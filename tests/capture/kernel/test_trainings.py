@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Level L2 in trainings: the files of a step, its statistics, its number, and the bits of the training."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """nn.TrainOneStepCell around nn.WithLossCell, and an evaluation in training mode."""
 
 import mindspore as ms

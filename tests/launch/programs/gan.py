@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """A GAN: two nets, two optimizers, and images that are made outside of the gradient."""
 
 import mindspore as ms

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The loop of MindSpore's quick start, with functions for training and testing, and a test after each epoch."""
 
 import mindspore as ms

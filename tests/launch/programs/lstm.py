@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Classification of sequences by an LSTM, with an optimizer of mindspore.experimental, groups and a scheduler."""
 
 import mindspore as ms

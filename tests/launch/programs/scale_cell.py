@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """nn.TrainOneStepWithLossScaleCell in a loop: an update that is left out ends its step too."""
 
 import mindspore as ms

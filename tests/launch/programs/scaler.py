@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """auto_mixed_precision and DynamicLossScaler: the second update is left out, as its gradients have Inf."""
 
 import mindspore as ms

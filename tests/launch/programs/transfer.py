@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """A frozen body and a new head; a class trains and tests. Another Cell around the net is used by tests only."""
 
 import mindspore as ms

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """An encoder and a decoder that a Cell holds, each called by the loop, with one optimizer."""
 
 import mindspore as ms

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """TrainerMon writes what the training had into csv files with msprobe's names, and changes nothing."""
 
 from __future__ import annotations

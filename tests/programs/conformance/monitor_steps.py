@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Trains a net under TrainerMon of probe or of msprobe, each in an interpreter that has it.
 
 MONITOR_OUTPUT_DIR=DIR python -m tests.programs.conformance.monitor_steps --tool probe --config FILE [--accumulate 2]

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Dumps the first step of a training with probe or with msprobe, each in an interpreter that has it.
 
 python -m tests.programs.conformance.record_step --tool probe --net lenet --level mix --task statistics --out DIR \\

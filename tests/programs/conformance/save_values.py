@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Save the same values of the same training at level "debug", by probe or by msprobe.
 
 python -m tests.programs.conformance.save_values --tool probe --out DIR

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Changes files of real dumps, runs all commands over them, and judges.
 
     python -m tests.programs.fuzz [--cases 20000] [--seed 1] [--jobs 2] [--minutes 0] [--only N] [--commands show,nan]

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The grammar: how a file is changed. A generator of random numbers chooses, so that each change can be repeated."""
 
 from __future__ import annotations

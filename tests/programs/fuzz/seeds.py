@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Makes the dumps and files that are changed: one of every kind, each recorded once.
 
 python -m tests.programs.fuzz.seeds FOLDER

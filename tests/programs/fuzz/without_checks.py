@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Takes checks out of the door, one at a time, in a copy of the package: the fuzzer must find each.
 
     python -m tests.programs.fuzz.without_checks [--cases 600] [--only 3,17]

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Five healthy trainings under the monitor, 2,000 steps each: how many alarms are raised?
 
     python -m tests.programs.monitor.healthy [--steps 2000]

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Children that train under the monitor and are killed at random moments. Prints one JSON line about their files.
 
     python -m tests.programs.monitor.kills [--kills 50] [--seed 0]

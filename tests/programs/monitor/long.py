@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """A long training, bare and then under the monitor. Prints one JSON line: memory that grew, length of the file.
 
     python -m tests.programs.monitor.long [--steps 10000]

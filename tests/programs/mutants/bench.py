@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Changes one place of a public net, records, compares, and says whether the place was named first.
 
     python -m tests.programs.mutants.bench [--count 200] [--harmless 40] [--seed 1] [--nets gpt,vit] [--keep DIR]

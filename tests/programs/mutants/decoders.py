@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Decoders as large language models have them: one like LLaMA, and a mixture of experts.
 
 ``spots.py`` names places in this file by their text.

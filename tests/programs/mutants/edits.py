@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Changes of one place in a source file: each is a text for a range of columns of lines that run."""
 
 from __future__ import annotations

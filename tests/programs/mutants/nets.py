@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Nets that no package has: a decoder, an encoder with a GRU head, an LSTM, a generator and its critic."""
 
 from __future__ import annotations

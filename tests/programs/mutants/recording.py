@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Records one training of a net, changed or not, in a child of a process that has imported MindSpore."""
 
 from __future__ import annotations

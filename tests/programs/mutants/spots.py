@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Changes that were faults of public reports, each of one place that its text names in ``decoders.py`` or ``loop.py``.
 
 Many keep all shapes, and some change few numbers: another order of heads, another dtype, another mask.

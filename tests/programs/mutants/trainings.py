@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Changes of a training that are in no line of the net: data, parameters, Cells, and values between the steps."""
 
 from __future__ import annotations

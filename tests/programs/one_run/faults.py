@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Faults of one run, over four nets: a convnet, a decoder, an LSTM and a small regression."""
 
 from __future__ import annotations

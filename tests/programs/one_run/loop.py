@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The loop of the trainings: batches, a loss function, an optimizer, and what happens around the update."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Records the faults and the healthy trainings, and looks at each of them alone.
 
     python -m tests.programs.one_run.planted [--level mix] [--only stop_gradient,gpt] [--keep DIR]

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Plants faults behind the backward of a training, and compares.
 
     python -m tests.programs.optimizers.planted [--kinds Adam,Momentum] [--level L0] [--states]

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Trainings with one planted change each: ``train(change, ...)`` runs one under a debugger.
 
 Every change is one ``if``, so that the lines of both runs are the same.

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Plants every fault and every harmless change, compares, and says what was named.
 
     python -m tests.programs.origins.planted [--mode statistics] [--noise 1e-6] [--only scale,mask] [--keep DIR]

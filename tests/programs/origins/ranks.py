@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The digits on two ranks with every planted change in turn: ``ranks.py OUT MODE NOISE CHANGES``; a dump of each."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Every collective that has a kernel here, watched; what the training itself saw goes into rank{R}.json."""
 
 from __future__ import annotations

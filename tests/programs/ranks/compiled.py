@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Compiled trainings on several ranks, bare and at L0; the digest of each goes into rank{R}.json.
 
 The argument is the mode: GRAPH_MODE compiles the whole step, PYNATIVE_MODE one Cell of the net.

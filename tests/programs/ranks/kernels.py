@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Level L2 on several ranks: the first start before the communication, then a compiled function on each rank."""
 
 from __future__ import annotations

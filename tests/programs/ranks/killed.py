@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Communication begins in the middle of a step; only rank 1 is to record, and dies before the step ends."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The digits on two ranks, bare and under the monitor; and once more with the weights of rank 1 drifting.
 
 python tests/programs/ranks/monitored.py OUT

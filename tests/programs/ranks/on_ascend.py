@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Collectives on the simulated Ascend, bare and recorded: ``on_ascend.py FOLDER MEASURE``; "fails" lets rank 1 fail."""
 
 import hashlib

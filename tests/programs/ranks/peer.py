@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The training of ``digits`` watched by msprobe, in an interpreter that has it."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """A net whose layers are split over the ranks: tensor_parallel.py FOLDER [FAULT]. Alone it has the whole layers.
 
 With FAULT "weight" rank 1 has another shard of one weight, with "norm" another weight that all ranks should share.

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The digits on several ranks: bare, then at levels and tasks; what came out of each goes into rank{R}.json."""
 
 from __future__ import annotations

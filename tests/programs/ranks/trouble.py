@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Trouble on one of two ranks: its disk is full, or slow, or everything in its tool raises.
 
 python tests/programs/ranks/trouble.py OUT DISK    # DISK: a very small file system, or "" to leave that case out

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """A small GPT on several ranks, golden and with a planted change: ``training.py OUT STEPS CHANGE``."""
 
 from __future__ import annotations

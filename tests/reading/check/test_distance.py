@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """How far apart two parameters are, and in which order one holds the elements of the other; read piece by piece."""
 
 from __future__ import annotations

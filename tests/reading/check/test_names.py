@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Which parameter of A is which of B where their names differ: first by content, then by shape and the name's end."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 # ruff: noqa: RUF001 - the answers have Chinese punctuation
 """probe check of two checkpoints: each planted difference is named."""
 

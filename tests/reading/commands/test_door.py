@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Each input that once hung, killed or broke a command: the status, and the one line that names it."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 # ruff: noqa: RUF001 - Chinese has its own commas
 """The commands about one run answer in the language that is asked for, or in that of the locale."""
 

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Files that a command writes: their permissions, and what is told if they cannot be; errors of ours."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The answer of probe compare: its sentences in two languages and as facts, the arrays and the processes behind it."""
 
 from __future__ import annotations

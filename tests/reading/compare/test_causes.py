@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Each cause of a wrong or empty answer, in the smallest dump that shows it."""
 
 from __future__ import annotations

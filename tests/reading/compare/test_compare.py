@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """probe compare on dumps made by hand: pairs, verdicts, rules, files, and what cannot be compared."""
 
 from __future__ import annotations

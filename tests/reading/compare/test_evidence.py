@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Exact evidence comes before any tolerance: real trainings with one change, and what is told of it."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """A dump of PyTorch beside one of MindSpore: names, classes, parameters, dtypes and transposed weights."""
 
 from __future__ import annotations

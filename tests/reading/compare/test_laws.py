@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Laws of ``probe compare`` over random graphs of calls: the answer is never empty, and harmless changes are none."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Planted faults of real trainings are named, harmless changes are not; ``make origins`` runs all of them."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """A fault behind the backward is named by its number, parameter or call; a harmless change blames nobody."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The commands on a Dask cluster: a scheduler and two workers, each a process of its own."""
 
 from __future__ import annotations

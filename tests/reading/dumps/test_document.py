@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """dump.json is read piece by piece: the result is that of ``json.load``, and equal records are one object."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Files from outside pass one door: regular files alone, and records whose types readers may trust."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """PrecisionDebugger.estimate: the size of a dump with arrays, from one without."""
 
 from __future__ import annotations

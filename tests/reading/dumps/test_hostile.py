@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Dumps that nobody wrote in good faith: every command says one clear line for each, and executes nothing."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """probe nan, probe ranks and probe trend: what they find, and what they leave alone."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """probe check of one run: each rule names its place in small dumps, and near misses say nothing."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Faults of real trainings are named in the first two lines, and healthy trainings are silent."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The page in Chromium: it opens fast, asks for nothing, works by keyboard, and can be read by everyone."""
 
 from __future__ import annotations

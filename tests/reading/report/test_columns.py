@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The columns of a report: numbers, texts, the states of calls, and what one rank stands for."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The cost of a report beside that of the comparison that it shows: 16 ranks, 5 steps, 1,000 entries each."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The file that ``probe report`` writes: its content, its size, and the things that must not be in it."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Two checkpoints, or a checkpoint and a run: names, shapes, dtypes, and every parameter that differs."""
 
 from __future__ import annotations

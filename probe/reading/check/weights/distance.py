@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """How far apart two parameters are, piece by piece, and how one may be the other in another order."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Which form a checkpoint has: by its content, as Lightning's .ckpt is one of torch, and .pth.tar no archive of tar.
 
 It reads .safetensors and .npz itself: the description at once, the numbers piece by piece. It reads MindSpore's .ckpt

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Reads the tensors of a PyTorch checkpoint, .pt or .bin, without torch. Nothing is imported, called or executed.
 
 The description is followed opcode by opcode, as for one tensor (``torch_pickle``), with dicts and lists besides. An

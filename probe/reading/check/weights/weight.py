@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """One parameter of a checkpoint, read piece by piece: a file of any size needs little memory."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The rows of a comparison: csv, JSON lines, and msprobe's own columns."""
 
 from __future__ import annotations

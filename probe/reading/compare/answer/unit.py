@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Compares one step of one rank and returns its summary: the unit of work of ``probe compare``."""
 
 from __future__ import annotations

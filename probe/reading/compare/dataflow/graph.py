@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The dataflow of two paired dumps: the possible causes of each difference.
 
 A value is off where it differs beyond tolerance, or is missing on one side. A call is tainted if a cause of it is off

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The nodes of two paired dumps: each a pair of calls, or a call that only one side has, with its inputs' producers."""
 
 from __future__ import annotations

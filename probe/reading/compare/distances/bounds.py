@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """How far apart two tensors are at least, from their statistics alone.
 
 Statistics prove differences, never equality: two tensors with equal statistics may be permutations of one another.

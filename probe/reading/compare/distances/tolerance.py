@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Tolerances: the largest difference that is still agreement, by dtype, by a rule of the user, by noise."""
 
 from __future__ import annotations

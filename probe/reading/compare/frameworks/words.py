@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The words of PyTorch and MindSpore for the same thing, as their public documents have them.
 
 Both sides are brought to one word: that of MindSpore where it has one. A word that no table has stands for itself.

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Exact distances of tensors whose arrays were written, and the relation of one to the other."""
 
 from __future__ import annotations

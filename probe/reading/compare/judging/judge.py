@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Compares two paired entries: each tensor gets a distance and a verdict.
 
 Two frameworks have some places in other ways: transposed weights, and values on one side only.

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Pairs the calls of two dumps, judges each place of each pair, and sets aside what blames nobody.
 
 Half precision reaches the float32 behind it: the tolerance of a call is that of the least exact dtype before it.

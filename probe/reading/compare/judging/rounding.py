@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The rounding of a sum that cancels: such a tensor may be any small number, and so may all that is made of it.
 
 It is near zero only where a call that adds has made it, it is small beside the terms, and the difference is bounded by

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The arrays of shards, put together in the order that the whole has.
 
 Shards of a fused weight (query, key and value; gate and up) hold a part of each block of the whole. The order is then

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Names the ranks whose part of a tensor makes it differ, as far as the dumps tell."""
 
 from __future__ import annotations

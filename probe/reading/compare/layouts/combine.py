@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Puts the ranks of two layouts together: two documents of the whole model, which are compared like any others.
 
 A tensor whose shape is smaller than the other side's in one axis is the ranks' parts put together. One of equal shape

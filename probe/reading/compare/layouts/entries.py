@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Reads a dump one entry after the other, so that a further rank takes no memory for its entries."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Which ranks of two layouts are compared with one another.
 
 A parallel layout tells how many ranks share a tensor, how many stages and replicas there are, and who is who.

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Layouts that stand in the records of a dump: which ranks hold which part of a tensor, or which term of a sum."""
 
 from __future__ import annotations

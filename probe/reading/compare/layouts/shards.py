@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """One tensor of a tensor-parallel group: its records on all ranks, added up one rank after the other."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """One side of a comparison of two layouts: the ranks that make one whole, read one after the other."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Puts the pipeline stages of a run together: one document, with the layers numbered as in the whole model."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Changes whose effect is within the tolerance, and that exact evidence proves.
 
 Everything before such a call agrees in bits, and the call or its argument is another one. No tolerance is asked.

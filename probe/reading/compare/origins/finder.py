@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The places where differences begin: the elements of the dataflow that differ and follow from no other."""
 
 from __future__ import annotations

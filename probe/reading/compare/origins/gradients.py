@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Follows a gradient that one side lacks to the call at which it ends, such as ``stop_gradient``.
 
 Parameters that only one side has are those that the model itself holds, in none of its Cells.

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Facts about the update of an optimizer that differs: a number, a parameter, a call before it, a state."""
 
 from __future__ import annotations

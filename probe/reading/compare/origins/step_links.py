@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Values that one step leaves to the next, such as the moments of an optimizer that the user wrote."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The table of rules: from the facts about a call that differs, though no cause of it does, to the kind of origin.
 
 A rule is a row. The rows are read from top to bottom, and the first whose condition holds decides. Its name is in the

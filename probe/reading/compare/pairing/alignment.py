@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Pairs the calls of two dumps: by name, by the tree of Cells, by the order in a Cell."""
 
 from __future__ import annotations

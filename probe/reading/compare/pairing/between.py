@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Pairs calls that order and outputs leave open.
 
 Those of two frameworks, whose outputs differ, by name, size and place between the pairs found so far; those with equal

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The form in which two dumps are compared: one spelling of dtypes, places and updates. Opened dumps stay as they are.
 
 An entry that needs another form is a new one. Its places on disk are kept, so that "input 0" is input 0 on disk.

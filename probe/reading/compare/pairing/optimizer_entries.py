@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Brings two updates of an optimizer to one form: gradients by parameter, numbers that both sides know."""
 
 from __future__ import annotations

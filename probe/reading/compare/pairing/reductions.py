@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Pairs the calls between gradients and optimizer by the parameters whose gradients they are given.
 
 Their order is that of the optimizer's parameters, which may be another one in B, or lack one.

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Pairs the calls of a Cell by their inputs where their order alone has paired them wrongly."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Brings the entries of a dump of PyTorch into the form that their partners of MindSpore have.
 
 That is: dtypes, names of parameters, and the places of an API's arguments.

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The folders of MindSpore's kernel dump in each layout, and the rank and the step that they belong to."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """One step of one rank of a kernel dump: the folders of its graphs, read as one dump."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Finds the call at which the gradient of a parameter ends, from the parameter on in the direction of the loss."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Losses that cannot be right: zero, constant, of ignored labels, of broadcast shapes, of probabilities."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Outputs that are zero or saturated, half precision, epsilons of zero, and loss scales that stay in the gradients."""
 
 from __future__ import annotations

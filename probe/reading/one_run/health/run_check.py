@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """``probe.check`` of one run: what it shows by itself, and a description of it."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """One step as the rules see it: parameters by their names, their uses and gradients, updates, losses."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Parameters that are not trained: without a gradient, without an optimizer, unused, or left as they are."""
 
 from __future__ import annotations

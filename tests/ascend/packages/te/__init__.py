@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """A stand-in for CANN's packages te and tbe, which MindSpore imports: every name may be called and used to decorate."""
 
 import importlib.abc

@@ -1,6 +1,5 @@
 /* Convolutions of images, and their gradients. Other ranks and transposed convolutions fail by their name. */
-// Copyright 2026 the probe developers
-// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 #include "../kernels.h"
 
 typedef struct { int64_t stride[2], padding[2], dilation[2], groups; } Window;

@@ -1,7 +1,6 @@
 /* Operators on each element. x, y and z are the first three arguments: tensors that are broadcast to the output, or
    numbers. An optional number that is missing is NaN. */
-// Copyright 2026 the probe developers
-// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 #include "../kernels.h"
 
 /* Large tensors are computed in blocks: their numbers as doubles would not fit into the memory. */

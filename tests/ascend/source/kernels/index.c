@@ -1,6 +1,5 @@
 /* Operators that choose elements by their places. A place outside of the tensor is an error of the device. */
-// Copyright 2026 the probe developers
-// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 #include "../kernels.h"
 
 /* Copies the rows of an axis that a vector of places names; the places may have any shape. */

@@ -1,6 +1,5 @@
 /* Losses, and what dense layers add: biases of the older operators. */
-// Copyright 2026 the probe developers
-// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 #include "../kernels.h"
 
 enum { NO_REDUCTION, MEAN, SUM };

@@ -1,6 +1,5 @@
 /* Products of matrices, alone and in batches. */
-// Copyright 2026 the probe developers
-// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 #include "../kernels.h"
 
 /* Returns the tensor with two axes at least: a vector is a row on the left side and a column on the right. */

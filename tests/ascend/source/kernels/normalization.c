@@ -1,6 +1,5 @@
 /* Softmax, and the normalizations of batches, layers and roots of mean squares. */
-// Copyright 2026 the probe developers
-// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 #include "../kernels.h"
 
 /* ---- softmax along an axis */

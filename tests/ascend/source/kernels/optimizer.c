@@ -1,6 +1,5 @@
 /* Optimizers: they change parameters and their own state in place. */
-// Copyright 2026 the probe developers
-// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 #include "../kernels.h"
 
 /* AdamW of PyTorch's kind: parameter, both moments, their maximum, gradient, steps done, lr, betas, decay, epsilon,

@@ -1,6 +1,5 @@
 /* Maxima and means of windows of images, and their gradients. */
-// Copyright 2026 the probe developers
-// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 #include "../kernels.h"
 
 typedef struct { int64_t size[2], stride[2], padding[2], divisor; bool counts_padding; } Window;

@@ -1,6 +1,5 @@
 /* Random numbers: a function of seed, offset and place, so a training repeats itself. */
-// Copyright 2026 the probe developers
-// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 #include "../kernels.h"
 
 /* The finisher of splitmix64. */

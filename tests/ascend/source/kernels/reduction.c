@@ -1,6 +1,5 @@
 /* Sums, extrema, norms and counts over axes. */
-// Copyright 2026 the probe developers
-// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 #include "../kernels.h"
 
 typedef enum { SUM, MEAN, MAX, MIN, ALL, ANY, NORM, PRODUCT } Kind;

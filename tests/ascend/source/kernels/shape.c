@@ -1,6 +1,5 @@
 /* Operators that move elements: their bits stay as they are. */
-// Copyright 2026 the probe developers
-// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 #include "../kernels.h"
 
 static int concatenate(Task *task) { /* list, axis, out */

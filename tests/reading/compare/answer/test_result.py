@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The result of all steps and ranks: whether it can be compared, whether it agrees, the exit status."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Who made what on both sides, which calls follow from a difference, and which changes alone change no value."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The greatest distance that is agreement: by dtype, by a rule of the user, by noise."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Weights that are transposed, gradients that are summed in another order, values that tell nothing."""
 
 from __future__ import annotations

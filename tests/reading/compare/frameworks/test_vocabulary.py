@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The names under which the calls of two dumps are looked for."""
 
 from __future__ import annotations

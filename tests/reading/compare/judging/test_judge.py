@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The verdict on each kind of pair: bits, equal numbers, close, near zero, differs, shape, one side, unknown."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """All pairs of a step with their verdicts: half precision before, other calls before the update, divided batches."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Makes the dumps of several ranks out of a real one of ``training.py``, as Megatron's layers are split.
 
     python -m tests.reading.compare.layouts.split DUMP OUT tp=2,pp=2

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """probe compare of two parallel layouts, on ranks that are made of real dumps of one rank."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """probe compare of a tensor-parallel training on two real ranks and the same training on one."""
 
 from __future__ import annotations

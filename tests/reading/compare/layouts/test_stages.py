@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Pipeline stages as one document: layers and calls have the numbers that they have in the whole model."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """A small transformer in the form that Megatron splits: python training.py DUMP_PATH [FAULT [LEVEL [MICRO_BATCHES]]].
 
 Faults change what one rank of two has: half of a weight, or half of an activation.

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The origins of all steps and ranks: noise, what a collective brought, what the step before left."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The places where differences begin: each kind of origin in the smallest dataflow that has it."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """A gradient that one side lacks is followed to the call or the parameter at which it ends."""
 
 from __future__ import annotations

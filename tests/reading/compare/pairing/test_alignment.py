@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Which call of B stands for which of A: by name, number, line, place in the Cell and Cell."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Calls of two frameworks between the pairs found so far: the cheapest pairs, in order."""
 
 from __future__ import annotations

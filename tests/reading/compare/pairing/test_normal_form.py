@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Two dumps in one form: the opened dumps stay as they are, and places are told as they are on disk."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Calls between gradients and optimizer: paired by the parameters whose gradients they are given."""
 
 from __future__ import annotations

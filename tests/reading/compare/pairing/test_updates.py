@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Two updates of an optimizer in one form: gradients by parameter, and numbers that both sides know."""
 
 from __future__ import annotations

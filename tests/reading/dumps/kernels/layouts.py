@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """File sets of kernel dumps, made after MindSpore's documentation "Using Dump in the Graph Mode" (2.7 and 2.10).
 
     python -m tests.reading.dumps.kernels.layouts FOLDER

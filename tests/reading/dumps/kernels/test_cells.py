@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """From the scope name of a kernel to the innermost Cell of the model that it names."""
 
 from __future__ import annotations

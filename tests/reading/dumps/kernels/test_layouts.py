@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Kernel dumps of all layouts, read through probe.open: names, Cells, steps and ranks against a table."""
 
 from __future__ import annotations

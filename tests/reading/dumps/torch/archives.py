@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Writes files in the form of ``torch.save`` without torch, sound and broken ones."""
 
 from __future__ import annotations

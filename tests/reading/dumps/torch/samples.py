@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Tensors that torch has saved.
 
 ``python -m tests.reading.dumps.torch.samples`` writes them anew, in a Python with torch.

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """A net of PyTorch and its port to MindSpore: the recorded dump of one, the real training step of the other."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-# Copyright 2026 the probe developers
-# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Tensors of torch.save are read without torch: every dtype, every layout, and nothing in the file is executed."""
 
 from __future__ import annotations
