@@ -202,6 +202,7 @@ def load(config_path: PathLike | None = None, **arguments: Any) -> Settings:
     task = values.get("task", Settings.task)
     values.update(sections.get(task, {}))
     own = {key: value for key, value in given.items() if key not in TOP_ROWS}
+    _warn_of_idle_filters({**sections, task: {**sections.get(task, {}), **own}}, task, file)
     values.update(_section(own, TASK_ROWS.get(task, {}), f"{task}."))
     with errors_about(f"{file} with the given {', '.join(given)}" if file and given else file):
         return _combined(Settings(**values))
@@ -234,6 +235,16 @@ def _warn_of_foreign_keys(content: Mapping[Any, Any], file: str) -> None:
     names = [prefix + key for prefix, key in found if sections[prefix][key] not in (None, False, [], {})]
     if names:
         _log.warning("%s: these keys of msprobe have no effect in probe: %s", printable(file), ", ".join(sorted(names)))
+
+
+def _warn_of_idle_filters(sections: Mapping[str, Mapping[str, Any]], task: str, file: str) -> None:
+    """Tell of names to record that stand under another task, while the task's own section has none."""
+    found = {name: sections[name].get("list") or sections[name].get("scope") for name in sections}
+    others = [name for name, names in found.items() if names and name != task]
+    if others and not found.get(task):
+        _log.warning(
+            '%s: the task is "%s": list and scope under "%s" have no effect', printable(file), task, '", "'.join(others)
+        )
 
 
 def _refuse_key(key: Any, rows: _Rows, prefix: str, task: Any) -> None:

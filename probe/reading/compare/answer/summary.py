@@ -99,8 +99,14 @@ def _origins(comparison: ComparisonResult, language: str) -> list[Sentence | str
     if more > 0:
         lines.append(say("compare.and_more", count=more))
     named = _named(comparison)
-    if names := ", ".join(dict.fromkeys(origin.name for origin in comparison.later if origin.name not in named)):
-        lines.append(say("compare.suspicious", names=text.shorten(names, 200)))
+    steps = {origin.step for origin in (*comparison.origins[:1], *comparison.later)}
+    later = [origin for origin in comparison.later if origin.name not in named]
+    names = [
+        say("compare.of_step", name=origin.name, step=origin.step).text(language) if len(steps) > 1 else origin.name
+        for origin in later
+    ]
+    if names:
+        lines.append(say("compare.suspicious", names=text.shorten(", ".join(dict.fromkeys(names)), 200)))
     return lines
 
 
