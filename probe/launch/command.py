@@ -101,8 +101,8 @@ def _parser() -> argparse.ArgumentParser:
         elif row.name in _TEXTS:
             settings.add_argument(option, action="append", metavar="TEXT", help=meaning)
         elif row.name in _WORDS:
-            kind = _words if row.name != "summary_mode" else _word_or_words
-            settings.add_argument(option, type=kind, metavar="A,B", help=meaning)
+            parse = _words if row.name != "summary_mode" else _word_or_words
+            settings.add_argument(option, type=parse, metavar="A,B", help=meaning)
         else:
             kind = _value if row.name in _JSON else str
             settings.add_argument(option, type=kind, metavar=row.name.upper(), help=meaning)

@@ -114,6 +114,12 @@ def _named(comparison: ComparisonResult) -> set[str]:
     return {name for origin in comparison.origins for name in (origin.name, *origin.more)}
 
 
+def harmless(comparison: ComparisonResult) -> list[Origin]:
+    """Return the changes that change no value, without those of calls that an origin names."""
+    named = _named(comparison)
+    return [origin for origin in comparison.soft if origin.name not in named]
+
+
 def _where(origin: Origin) -> list[Sentence | str]:
     parts: list[Sentence | str] = [] if origin.step is None else [say("compare.step", step=origin.step)]
     if origin.rank is not None and not origin.ranks:
@@ -145,8 +151,7 @@ def _cells(comparison: ComparisonResult, language: str) -> list[Sentence | str]:
 
 def _also(comparison: ComparisonResult, language: str) -> list[Sentence]:
     """Return changes that alone change no value: they may be what was meant, beside the origin."""
-    named = _named(comparison)
-    soft = [origin for origin in comparison.soft if origin.name not in named]
+    soft = harmless(comparison)
     return [say("compare.also_other", finding=text.shorten(soft[0].said.text(language), 200))] if soft else []
 
 
