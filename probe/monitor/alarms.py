@@ -78,7 +78,6 @@ class Neighbour:
         self._name = ""
         self._waiting: dict[int, dict[str, float]] = {}  # step -> our norms of parameters
         self._equal: dict[str, bool] = {}
-        self._said: set[str] = set()
 
     def compare(self, step: int, values: Mapping[str, float]) -> Iterator[Alarm]:
         """Yield the parameters that differ from those of the next rank, from the steps that both have written."""
@@ -95,8 +94,8 @@ class Neighbour:
                 if other is None:
                     continue
                 is_equal = abs(value - other) <= _SAME * abs(value)
-                if self._equal.setdefault(name, is_equal) and not is_equal and name not in self._said:
-                    self._said.add(name)
+                if self._equal.setdefault(name, is_equal) and not is_equal:
+                    self._equal[name] = False  # told once
                     facts = {"value": value, "other": other, "rank": self._name, "step": other_step}
                     yield Alarm(RULE, name, other_step, say("alarm.ranks_apart", **facts))
 
@@ -142,7 +141,7 @@ class Alerts:
             for said in filter(None, [rules.look(step, tag, op, value) for op, value in numbers]):
                 _log.warning("alarm: %s", said)
                 if self._is_written and len(self._found) < _MOST:
-                    self._found[f"{tag}_step_{step}_call_{call}"] = {
+                    self._found["_".join((tag, "step", str(step), "call", str(call)))] = {
                         "rank": self._rank, "step": step, "micro_step": 0, "pp_stage": 0,
                         "vpp_stage": int(name.partition(":")[0]), "call_id": call, "tag_name": tag,
                         "message": str(said), "group_mates": [self._rank],

@@ -41,7 +41,8 @@ Number = Union[float, Later]
 class HostNumbers:
     """Reads tensors at once. On CPU they are read straight from their memory.
 
-    ``wait`` waits for asynchronous work, and raises a pending error of the training; so does ``ready``, before reading.
+    ``wait`` waits for asynchronous work, and raises a pending error of the training. As ``ready`` it is called before a
+    tensor is read.
     """
 
     def __init__(self, wait: Callable[[], None], on_cpu: bool) -> None:
@@ -63,10 +64,10 @@ class HostNumbers:
 
     def ends(self, tensor: Any) -> dict[str, Number]:
         """Return Max and Min of a tensor or an array."""
-        found = self.several(tensor)
-        return {name: found[name] for name in ("max", "min")}
+        numbers = statistics(tensor if isinstance(tensor, np.ndarray) else self._read(tensor))
+        return {"max": _number(numbers.get("Max")), "min": _number(numbers.get("Min"))}
 
-    def several(self, tensor: Any, names: Sequence[str] = (), eps: float = 0.0) -> dict[str, Number]:
+    def several(self, tensor: Any, names: Sequence[str], eps: float) -> dict[str, Number]:
         """Return the numbers of ``FOUR`` as float32 holds them, and perhaps others, of a tensor or an array.
 
         ``names`` may have "nans", the number of NaN, and "zeros", the part of the elements below ``eps``.
@@ -126,7 +127,7 @@ class DeviceNumbers(HostNumbers):
         """Return nothing: Max and Min would be two more operations."""
         return {}
 
-    def several(self, tensor: Any, names: Sequence[str] = (), eps: float = 0.0) -> dict[str, Number]:
+    def several(self, tensor: Any, names: Sequence[str], eps: float) -> dict[str, Number]:
         """Return the numbers of ``FOUR`` and others; see ``HostNumbers``. Max and Min may leave NaN out."""
         if isinstance(tensor, np.ndarray) or not tensor.size:
             return super().several(tensor, names, eps)
