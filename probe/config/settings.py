@@ -307,7 +307,32 @@ def _check_scope(settings: Settings) -> None:
             refuse(key, name, f"full names of level {level}, such as {_FULL_NAMES}")
 
 
-class ConfigFile:
+class EditedFile:
+    """Notices edits of a file, the first one at once unless it was read already. A path of None has none.
+
+    Attributes:
+        path: the path, or None.
+    """
+
+    def __init__(self, path: str | None, is_read: bool) -> None:
+        self.path = path
+        self._seen = self._stamp() if is_read else None
+
+    def is_edited(self) -> bool:
+        """Return whether the file was edited since the last call."""
+        stamp, seen = self._stamp(), self._seen
+        self._seen = stamp or seen
+        return stamp not in (None, seen)
+
+    def _stamp(self) -> tuple[int, int, int] | None:
+        try:
+            found = None if self.path is None else os.stat(self.path)
+        except OSError:
+            return None
+        return None if found is None else (found.st_mtime_ns, found.st_size, found.st_ino)
+
+
+class ConfigFile(EditedFile):
     """A settings file with the arguments that win over it; notices edits.
 
     Args:
@@ -319,28 +344,16 @@ class ConfigFile:
     """
 
     def __init__(self, config_path: PathLike | None, **arguments: Any) -> None:
-        self._path = None if config_path is None else validators.path("config_path", config_path)
+        super().__init__(None if config_path is None else validators.path("config_path", config_path), is_read=True)
         self._arguments = arguments
-        self._seen = self._stamp()
 
     def load(self) -> Settings:
         """Return the settings; see ``load``."""
-        return load(self._path, **self._arguments)
+        return load(self.path, **self._arguments)
 
     def changed(self) -> Settings | None:
         """Return the settings if the file was edited since the last call, else None.
 
         Raise SettingsError when the edited file is wrong; once per edit.
         """
-        stamp = self._stamp()
-        if stamp is None or stamp == self._seen:
-            return None
-        self._seen = stamp
-        return self.load()
-
-    def _stamp(self) -> tuple[int, int, int] | None:
-        try:
-            found = None if self._path is None else os.stat(self._path)
-        except OSError:
-            return None
-        return None if found is None else (found.st_mtime_ns, found.st_size, found.st_ino)
+        return self.load() if self.is_edited() else None
