@@ -77,7 +77,12 @@ def main():
                 debugger.stop()
                 debugger.step()
             debugger.close()
-        print(f"{name}: {len(alarms)} alarms", *(f"    {a.rule}: {a.series}: {a.sentence}" for a in alarms), sep="\n", flush=True)
+        print(
+            f"{name}: {len(alarms)} alarms",
+            *(f"    {a.rule}: {a.series}: {a.sentence}" for a in alarms),
+            sep="\n",
+            flush=True,
+        )
         count += len(alarms)
     print(f"{count} alarms in {len(chosen) * given.steps} steps")
     return int(bool(count))
