@@ -29,13 +29,21 @@ def host_measurer(settings: Settings, kind: type[HostMeasurer] = HostMeasurer) -
     return kind(settings.checksums, chosen, settings.exact_dtypes, array_filter)
 
 
+def measures_on_device(settings: Settings) -> bool:
+    """Return whether numbers are computed where the tensors are, and not on the host."""
+    import mindspore
+
+    on_cpu = mindspore.get_context("device_target") == "CPU"
+    return settings.measure == "device" or (settings.measure == "auto" and not on_cpu)
+
+
 def select_measurers(settings: Settings) -> Measurers:
     """Return the measurers for these settings and this process."""
     import mindspore
 
     host = host_measurer(settings)
     on_cpu = mindspore.get_context("device_target") == "CPU"
-    if settings.task != "nan_check" and (settings.measure == "device" or (settings.measure == "auto" and not on_cpu)):
+    if settings.task != "nan_check" and measures_on_device(settings):
         reductions = Reductions(on_cpu, scaled=settings.precision == "high")
         device = DeviceMeasurer(host, reduces=not settings.checksums, reductions=reductions)
         return Measurers(device, device)

@@ -42,7 +42,7 @@ def describe(call: Call) -> CallDescription:
     refuse_random(call.parts.key, [*args, *kwargs.values()])
     _name_dtype(call.parts.key, args, entry)
     if backward:
-        sens, expected, places = _gradients(call, forward)
+        sens, expected, places = gradients(call, forward)
     else:
         leaves = list(_flat(_list(entry.get("output")), "output"))
         sens, expected = None, [_expected(forward, leaf, place) for place, leaf in leaves]
@@ -176,7 +176,7 @@ def _flat(tree: Any, place: str) -> Iterator[tuple[str, Any]]:
         yield place, tree
 
 
-def _gradients(call: Call, forward: Call) -> tuple[list[Any], list[Any], list[str]]:
+def gradients(call: Call, forward: Call) -> tuple[list[Any], list[Any], list[str]]:
     """Return the gradients of a backward entry: those of the outputs, those of the inputs, and the places of these."""
     entry = call.entry
     if not isinstance(entry, dict) or entry.get("raised") or entry.get("error"):

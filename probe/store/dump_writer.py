@@ -12,6 +12,7 @@ from probe.naming import message_of
 from probe.store.arrays import ArrayWriter
 from probe.store.documents import JsonDocuments
 from probe.store.error_log import ErrorLog
+from probe.store.findings_file import FindingsFile
 
 
 class DumpWriter:
@@ -20,6 +21,7 @@ class DumpWriter:
     def __init__(self, documents: JsonDocuments, arrays: ArrayWriter, errors: ErrorLog) -> None:
         self._documents, self._arrays, self.errors = documents, arrays, errors
         self.folder, self.journal = documents.folder, documents.journal
+        self.findings = FindingsFile(self.folder, errors)
 
     @property
     def is_empty(self) -> bool:

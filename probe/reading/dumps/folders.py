@@ -6,11 +6,14 @@ A further kind of dump is one class with ``claims`` and ``read``, added to ``SOU
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import re
 import sys
 from typing import Any, NamedTuple, Protocol
 
+from probe.door import open_text
 from probe.errors import UsageError
 from probe.findings.sentence import Sentence, say
 from probe.reading.dumps import journal_reader
@@ -59,6 +62,29 @@ class DumpFolder(NamedTuple):
         parts = [self.tree, "" if self.step is None else f"step {self.step}"]
         parts += [f"rank {self.rank}" if isinstance(self.rank, int) else str(self.rank or "")]
         return ", ".join(filter(None, parts)) or os.path.basename(self.path)
+
+    def told(self) -> list[Sentence]:
+        """Return the findings that guards have told while the training ran.
+
+        Lines that cannot be read are left out: a killed process may leave half of one.
+        """
+        found: list[Sentence] = []
+        path = os.path.join(self.path, file_names.FINDINGS)
+        with contextlib.suppress(OSError), open_text(path, errors="replace") as file:
+            for line in file:
+                with contextlib.suppress(ValueError, KeyError, TypeError, IndexError, RecursionError):
+                    found.append(_finding(json.loads(line)))
+        return found
+
+
+def _finding(given: dict[str, Any]) -> Sentence:
+    """Return the sentence of a finding. One that this version does not know is shown in English as it is."""
+    try:
+        said = Sentence.from_dict({"key": given["key"], "facts": given["facts"]})
+        str(said)  # all facts are there
+    except KeyError:
+        return say("guard.other", text=str(given["sentence"]))
+    return said
 
 
 class DumpSource:
@@ -122,8 +148,20 @@ class JournalSource:
         return Document(dict(found), data, lambda: stacks, lambda: construct, [*notes, *sieve.told()])
 
 
+class FindingsSource:
+    """A folder with findings of guards alone: task nan_check has written no entry."""
+
+    def claims(self, files: set[str]) -> bool:
+        """Return whether there are findings."""
+        return file_names.FINDINGS in files
+
+    def read(self, folder: str) -> Document:
+        """Return a document without entries."""
+        return Document({}, {}, dict, dict, [])
+
+
 #: in this order; the first that claims a folder reads it
-SOURCES: tuple[FolderKind, ...] = (DumpSource(), DebugSource(), JournalSource())
+SOURCES: tuple[FolderKind, ...] = (DumpSource(), DebugSource(), JournalSource(), FindingsSource())
 
 
 def _journal_notes(folder: str) -> list[Sentence]:
