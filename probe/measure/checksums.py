@@ -5,18 +5,14 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Any, Union
 
 import numpy as np
 
 from probe.executor import OwnOperations
 from probe.measure.reductions import Reductions
-from probe.measure.shells import local_tensor, may_be_shell
+from probe.measure.shells import local_tensor
 from probe.measure.tensor_reader import TensorReader
-
-#: bytes of an element -> the integers that its bits are read as
-_INTEGERS = {1: "int8", 2: "int16", 4: "int32", 8: "int64"}
-
 
 #: words of a row
 _ROW = 512
@@ -38,24 +34,8 @@ def checksum(data: Any) -> int:
     return zlib.crc32(words.sum(1), zlib.crc32(words.sum(0), rest)) if rows else rest
 
 
-class Checksums(Protocol):
-    """Takes checksums.
-
-    Attributes:
-        waits: tensors are read at once, so their values must be there.
-    """
-
-    waits: bool
-
-    def take(self, tensor: Any) -> Any:
-        """Return the checksum of a tensor, perhaps not known yet; None for one that has none."""
-
-    def values(self, taken: Iterable[Any]) -> list[int]:
-        """Return the values of checksums that were taken."""
-
-
 class HostChecksums:
-    """See ``checksum``."""
+    """Checksums of bytes, known at once: so the values must be there."""
 
     waits = True
 
@@ -64,7 +44,7 @@ class HostChecksums:
 
     def take(self, tensor: Any) -> Any:
         """Return the checksum of the bytes of a tensor."""
-        tensor = local_tensor(tensor) if may_be_shell(type(tensor)) else tensor
+        tensor = local_tensor(tensor)
         values: Any = self._read.flat(tensor)
         if values is None:
             values = np.ascontiguousarray(self._read(tensor)).reshape(-1)
@@ -76,11 +56,7 @@ class HostChecksums:
 
 
 class DeviceChecksums:
-    """The sum of the bits as integers, which no order of additions changes. Nothing waits for it.
-
-    Args:
-        reductions: fetches the sums.
-    """
+    """The sum of the bits as integers, which no order of additions changes. Nothing waits for it."""
 
     waits = False
 
@@ -88,22 +64,25 @@ class DeviceChecksums:
         import mindspore
         from mindspore.ops.auto_generate import gen_ops_prim
 
-        self._operations, self._fetch = OwnOperations(), reductions.fetch
-        self._view, self._sum = gen_ops_prim.ViewDtype(), gen_ops_prim.SumExt()
-        self._integers = {size: getattr(mindspore, name) for size, name in _INTEGERS.items()}
-        self._wide, self._flag = mindspore.int64, mindspore.bool_
+        self._operations, self._reductions, self._view = OwnOperations(), reductions, gen_ops_prim.ViewDtype()
+        #: bytes of an element -> the integers that its bits are read as
+        self._integers = {size: getattr(mindspore, f"int{8 * size}") for size in (1, 2, 4, 8)}
+        self._flag = mindspore.bool_
 
     def take(self, tensor: Any) -> Any:
         """Return the sum as a tensor on the device; None for complex numbers of 16 bytes."""
-        tensor = local_tensor(tensor) if may_be_shell(type(tensor)) else tensor
+        tensor = local_tensor(tensor)
         integers = self._integers.get(tensor._itemsize)
         return None if integers is None else self._operations.run(self._reduce, tensor, integers)
 
     def _reduce(self, tensor: Any, integers: Any) -> Any:
         # true and false are added as they are
-        bits = tensor if tensor._dtype in (integers, self._flag) else self._view(tensor, integers)
-        return self._sum(bits, None, False, self._wide)
+        is_ready = tensor._dtype in (integers, self._flag)
+        return self._reductions.count(tensor if is_ready else self._view(tensor, integers))
 
     def values(self, taken: Iterable[Any]) -> list[int]:
         """Fetch the sums, all at once."""
-        return [int(found) for found in self._operations.run(self._fetch, list(taken), "int")]
+        return [int(found) for found in self._operations.run(self._reductions.fetch, list(taken), "int")]
+
+
+Checksums = Union[HostChecksums, DeviceChecksums]

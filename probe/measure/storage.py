@@ -14,7 +14,7 @@ from probe.findings.sentence import Sentence, say
 from probe.measure.describe import Measure
 from probe.measure.measurer import ArraySink, Role
 from probe.measure.records import ITEM
-from probe.measure.shells import local_tensor, may_be_shell
+from probe.measure.shells import local_tensor
 
 #: tensors that are looked at when an output is made, and calls that run one inside of the other
 _MOST_ALIVE, _MOST_CALLS = 2048, 64
@@ -59,12 +59,7 @@ class _Alive(NamedTuple):
 
 
 class StorageNotes:
-    """Adds the memory to the records of one step.
-
-    Args:
-        measure: makes the records.
-        tell: receives a finding.
-    """
+    """Adds the memory to the records of one step, which ``measure`` makes. ``tell`` receives a finding."""
 
     def __init__(self, measure: Measure, tell: Callable[[Sentence], None]) -> None:
         self._measure, self._tell = measure, tell
@@ -83,7 +78,7 @@ class StorageNotes:
     def measure(self, tensor: Any, name: str, sink: ArraySink | None, role: Role) -> Any:
         """Return the record of a tensor with its memory; see ``MeasurementQueue.measure``."""
         record = self._measure(tensor, name, sink, role)
-        tensor = local_tensor(tensor) if may_be_shell(type(tensor)) else tensor
+        tensor = local_tensor(tensor)
         if record is None or not tensor._nbytes:
             return record
         memory, base = memory_of(tensor), tensor.untyped_storage().data_ptr()
@@ -96,25 +91,21 @@ class StorageNotes:
         """Tell an output that shares memory with a tensor that is alive, but with no input of its call."""
         call, is_output, _ = name.partition(_OUTPUT)
         known = [one for one in self._alive if one.memory.overlaps(memory) and one.tensor() is not None]
+        is_new = not any(one.tensor() is tensor for one in known)
         if not is_output:
-            if self._in_flight:
-                self._compare_in_flight(name, memory)
+            self._compare_in_flight(name, memory)
             self._inputs.append((name, memory))
-        elif not name.startswith("Cell."):
-            own = f"{call}.forward"
-            is_joined = any(
-                f"{place}.".startswith(f"{own}.") and other.overlaps(memory) for place, other in self._inputs
-            )
-            other = next((one for one in known if one.tensor() is not tensor), None)
-            if other is not None and not is_joined and not any(one.tensor() is tensor for one in known):
-                self._tell(say("guard.shared", first=other.name, second=name))
-        if not any(one.tensor() is tensor for one in known):
+        elif known and is_new and not name.startswith("Cell."):
+            own = f"{call}.forward."
+            if not any(f"{place}.".startswith(own) and other.overlaps(memory) for place, other in self._inputs):
+                self._tell(say("guard.shared", first=known[0].name, second=name))
+        if is_new:
             self._alive.append(_Alive(weakref.ref(tensor), memory, name))
 
     def _compare_in_flight(self, name: str, memory: Memory) -> None:
         """Tell a call that writes an input which a communication has."""
         call = name.partition(".forward")[0]
-        before = sum(place.partition(".forward")[0] == call for place, _ in self._inputs)
         for communication, pieces in self._in_flight.items():
+            before = sum(place.partition(".forward")[0] == call for place, _ in self._inputs)
             if before < written_inputs(call.rpartition(".")[0]) and any(piece.overlaps(memory) for piece in pieces):
                 self._tell(say("guard.in_flight", call=communication, writer=f"{call}.forward"))

@@ -52,17 +52,22 @@ def describe(call: Call) -> CallDescription:
     return CallDescription(call.parts.key, args, kwargs, attributes, reader.unsure, expected, places, sens)
 
 
+def is_own_backward(call: Call) -> bool:
+    """Return whether an entry is a backward of the user's own: a bprop or a ``_Function``."""
+    key = call.parts.key
+    return key.startswith(f"{PRIMITIVE}.fn:") and bare(key) in ("bprop", "backward")
+
+
 def refuse_kind(call: Call) -> None:
     """Raise CannotReplayError for entries that are no call of an API or a Primitive."""
-    key, prefix = call.parts.key, call.kind
-    word = bare(call.parts.key)
+    prefix, word = call.kind, bare(call.parts.key)
     if prefix in (CELL, "Module"):
         raise CannotReplayError("replay.cell")
     if prefix == JIT:
         raise CannotReplayError("replay.compiled")
     if prefix in COLLECTIVE:
         raise CannotReplayError("replay.collective")
-    if prefix == PRIMITIVE and key.startswith(f"{PRIMITIVE}.fn:") and word in ("bprop", "backward"):
+    if is_own_backward(call):
         raise CannotReplayError("replay.own_backward")
     if prefix != PRIMITIVE and prefix not in PREFIXES.values():
         raise CannotReplayError("replay.own_function")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from probe.findings.sentence import NOTHING, Sentence, say
-from probe.replaying.calling import Array, Replayer, tensors_in
+from probe.replaying.calling import Array, Replayer, tensors_of
 from probe.replaying.described import CallDescription, CannotReplayError, Program, ReplayResult
 from probe.replaying.functions import find
 from probe.replaying.judging import FORMATS, KINK, LABEL, OK, WRONG, Judged
@@ -40,10 +40,7 @@ class Slope(NamedTuple):
 
 
 def check(program: Program, load: Load) -> ReplayResult:
-    """Return the verdict on the recorded gradients of a function.
-
-    Raise CannotReplayError when the function cannot be made here.
-    """
+    """Return the verdict on the recorded gradients of a function, or raise the reason why there is none."""
     function = _Composed(program, load)
     own = function.own_errors()
     checks = [_Check(function, number, load, own[number]) for number in range(len(program.inputs))]
@@ -62,15 +59,15 @@ class _Composed:
     def __init__(self, program: Program, load: Load) -> None:
         self.program = program
         self._calls = [CallDescription(**step) for step in program.steps]
-        self._arrays = [[load(leaf) for leaf in _tensors(call)] for call in self._calls]
+        self._arrays = [[load(leaf) for leaf in tensors_of(call)] for call in self._calls]
         self._sens = [load(leaf).astype(np.float64) for leaf in program.sens]
         self._known: list[tuple[Callable[..., Any], bool] | None] = [None] * len(self._calls)
-        self._noise: list[Array] = []
+        self._noise: list[list[Array]] = []
         self.base = [load(leaf).astype(np.float64) for leaf in program.inputs]
-        self.rounding = max(
-            (FORMATS[leaf["dtype"]][0] for leaf in self._leaves() if leaf and leaf.get("dtype") in FORMATS),
-            default=FORMATS["Float32"][0],
-        )
+        known = [leaf for call in self._calls for leaf in (*tensors_of(call), *call.expected)]
+        known += [leaf for group in (*program.gradients, program.sens) for leaf in group]
+        kinds = [leaf["dtype"] for leaf in known if leaf and leaf.get("dtype") in FORMATS]
+        self.rounding = max([FORMATS[kind][0] for kind in kinds or ["Float32"]])
         self.size, self.eps = 0.0, _EPS
         self._measure(load)
 
@@ -86,29 +83,26 @@ class _Composed:
         """Return the gradients of the inputs that MindSpore's gradients of the steps give together."""
         arriving: dict[Any, Array] = {}
         for wire, sens in zip(self.program.outputs, self._sens):
-            arriving[wire] = arriving.get(wire, 0.0) + sens
+            arriving[tuple(wire or ())] = arriving.get(tuple(wire or ()), 0.0) + sens
         for number in reversed(range(len(self._calls))):
             call, known, wires = self._calls[number], self._known[number], self.program.wires[number]
             tensors = [place for place, leaf in enumerate(call.expected) if leaf and leaf["array"]]
             given = [(at, arriving[number, place]) for at, place in enumerate(tensors) if (number, place) in arriving]
-            kinds = [cast(leaf["dtype"]) for leaf in _tensors(call)]
+            kinds = [cast(leaf["dtype"]) for leaf in tensors_of(call)]
             wanted = [at for at, wire in enumerate(wires) if wire is not None and kinds[at] in FORMATS]
             if known is None or not given or not wanted:
                 continue
             replayer = Replayer(known[0], call, self._arrays[number], kinds, cast, known[1])
             for at, (found, _) in zip(wanted, replayer.backward(given, wanted)):
-                arriving[wires[at]] = arriving.get(wires[at], 0.0) + found.astype(np.float64)
+                wire = tuple(wires[at] or ())
+                arriving[wire] = arriving.get(wire, 0.0) + found.astype(np.float64)
         return [np.asarray(arriving.get((-1, number), 0.0)) for number in range(len(self.base))]
-
-    def _leaves(self) -> Iterator[Any]:
-        for call in self._calls:
-            yield from (*_tensors(call), *call.expected)
-        yield from (leaf for group in (*self.program.gradients, self.program.sens) for leaf in group)
 
     def _measure(self, load: Load) -> None:
         """Compare with the recorded outputs: their errors are those that the recorded gradient may have too."""
         outputs = self._outputs(self.base, None)
         for call, found in zip(self._calls, outputs):
+            self._noise.append([])
             for leaf, item in zip(call.expected, found):
                 made = item[0].astype(np.float64) if item else np.zeros(())
                 error = 0.5 * self.rounding * np.abs(made)
@@ -118,7 +112,7 @@ class _Composed:
                     far = max(_FAR, _FAR_ROUNDINGS * self.rounding) * max(float(np.max(np.abs(made), initial=0)), 1e-30)
                     if float(np.sqrt(np.mean(off**2))) > far if off.size else False:
                         raise CannotReplayError("replay.not_composed")
-                self._noise.append(error)
+                self._noise[-1].append(error)
         values = [outputs[wire[0]][wire[1]][0] for wire in self.program.outputs if wire and wire[0] >= 0]
         self.size = float(sum(np.sum(np.abs(np.nan_to_num(v * s))) for v, s in zip(values, self._sens)))
 
@@ -137,24 +131,21 @@ class _Composed:
 
     def _outputs(self, values: list[Array], seed: int | None) -> list[list[Any]]:
         made: list[list[Any]] = []
-        place = 0
         for number, call in enumerate(self._calls):
             arrays = [
                 recorded if wire is None else values[wire[1]] if wire[0] < 0 else made[wire[0]][wire[1]][0]
                 for wire, recorded in zip(self.program.wires[number], self._arrays[number])
             ]
             found = self._run(number, call, arrays)
-            if seed is not None:
-                for position, item in enumerate(found):
-                    if item and item[0].dtype.kind == "f" and self._noise[place + position].shape == item[0].shape:
-                        noise = self._noise[place + position] * _signs(seed + place + position, item[0])
-                        found[position] = (item[0] + noise, item[1])
-            place += len(call.expected)
+            for place, item in enumerate(found if seed is not None else ()):
+                noise = self._noise[number][place]
+                if item and item[0].dtype.kind == "f" and noise.shape == item[0].shape:
+                    found[place] = item[0] + noise * _signs((seed or 0) + 97 * number + place, noise), item[1]
             made.append(found)
         return made
 
     def _run(self, number: int, call: CallDescription, arrays: list[Array]) -> list[Any]:
-        kinds = [double(leaf["dtype"]) for leaf in _tensors(call)]
+        kinds = [double(leaf["dtype"]) for leaf in tensors_of(call)]
         known = self._known[number]
         if known is not None:
             return Replayer(known[0], call, arrays, kinds, double, known[1]).forward()
@@ -204,10 +195,6 @@ def _roughness(runs: list[list[Any]]) -> float:
         size = float(np.max(np.abs(np.nan_to_num(arrays[0]))))
         worst = max(worst, float(np.median(np.abs(np.nan_to_num(bend)))) / 16 / max(size, 1e-300))
     return worst
-
-
-def _tensors(call: CallDescription) -> list[dict[str, Any]]:
-    return [*tensors_in(call.args), *tensors_in(list(call.kwargs.values()))]
 
 
 def _signs(seed: int, array: Array) -> Array:
@@ -261,8 +248,8 @@ class _Check:
         allowed += 2 * float(np.sqrt(np.sum((self._own * direction) ** 2)))
         off, scale = abs(recorded - slope.value), max(abs(recorded), abs(slope.value), spread)
         if off > allowed:
-            change = [abs(self._central(direction, slope.step, seed) - slope.value) for seed in (11, 12)]
-            allowed += 6 * max(change)
+            ends = [[self._value(direction, side * slope.step, seed) for side in (1, -1)] for seed in (11, 12)]
+            allowed += 6 * max(abs((up - down) / (2 * slope.step) - slope.value) for up, down in ends)
         verdict, said = OK, NOTHING
         if not np.isfinite(off) or off > allowed + 4 * slope.error:
             is_sure = bool(np.isfinite(off)) and slope.error < 0.1 * off and slope.kink < _SURE * off
@@ -289,9 +276,6 @@ class _Check:
             if max(best.error, 0.01 * kink) < 0.1 * wanted:
                 break
         return best._replace(kink=kink)
-
-    def _central(self, direction: Array, step: float, seed: int) -> float:
-        return (self._value(direction, step, seed) - self._value(direction, -step, seed)) / (2 * step)
 
     def _value(self, direction: Array, step: float, seed: int | None = None) -> float:
         values = list(self._function.base)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,10 +22,7 @@ _SIDE = 384
 
 
 def repeat(maker: Maker, times: int) -> ReplayResult:
-    """Return whether a call gives equal bytes each time.
-
-    Raise CannotReplayError when it cannot be made here, or a stand-in would be compared with itself.
-    """
+    """Return whether a call gives equal bytes each time, or raise the reason why nobody can tell."""
     first = [item and item[0].copy() for item in maker.here()[0]]
     if maker.notes:
         raise CannotReplayError("replay.stand_in", note=maker.notes[0])
@@ -40,7 +38,10 @@ def repeat(maker: Maker, times: int) -> ReplayResult:
                 found.setdefault(place, []).append(_apart(place, old, new[0]))
     if not judged:
         raise CannotReplayError("replay.no_array")
-    outputs = [_worst(items, times - 1) for items in found.values()]
+    outputs = []
+    for items in found.values():
+        worst = max(items, key=lambda item: (item.off, item.here))
+        outputs.append(replace(worst, roundings=float(len(items)), roundings_here=float(times - 1)))
     return ReplayResult(DIFFERS if outputs else EQUAL, NOTHING, "", outputs)
 
 
@@ -71,9 +72,3 @@ def _apart(place: str, old: Array, new: Array) -> Judged:
         size = float(np.max(np.nan_to_num(np.abs(old.astype(wide))))) or 1.0
     element = [int(place) for place in np.unravel_index(int(np.argmax(apart)), old.shape)]
     return Judged(place, DIFFERS, float(np.max(off)) / size, float(np.mean(apart)), 1.0, 0.0, element)
-
-
-def _worst(items: list[Judged], repeats: int) -> Judged:
-    """Return the repeat that is furthest off, with the number of repeats that differ, and of all."""
-    worst = max(items, key=lambda item: (item.off, item.here))
-    return Judged(worst.place, DIFFERS, worst.off, worst.here, float(len(items)), float(repeats), worst.element)

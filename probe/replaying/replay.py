@@ -26,7 +26,6 @@ from probe.replaying.programs import program_of
 
 #: the seconds that a call may take
 LIMIT = 60.0
-_SAID_OF_GRADIENT = {OK: "replay.gradient_ok", WRONG: "replay.wrong"}
 _SAID = {OK: "replay.as_expected", WORSE: "replay.worse", WRONG: "replay.wrong"}
 #: how golden outputs were made, where it is told
 _GOLDEN = {
@@ -77,30 +76,24 @@ class Replayed:
     def sentence(self) -> Sentence:
         """The sentence about it."""
         worst = self.worst
-        if self.verdict == EQUAL:
-            return say("replay.equal", name=self.name)
-        if worst is not None and self.verdict == DIFFERS:
-            remarks = say("replay.remarks", remarks=self.said) if self.said else NOTHING
-            return say(
-                "replay.differs", name=self.name, place=worst.place, count=int(worst.roundings), off=worst.off,
-                repeats=int(worst.roundings_here), element=str(worst.element), remarks=remarks,
-            )  # fmt: skip
-        if worst is not None and self.golden == LABEL:
-            facts = {"name": self.name, "place": worst.place, "off": worst.off, "allowed": worst.here}
-            if self.verdict == KINK:
-                return say("replay.kink", **facts)
-            remarks = say("replay.remarks", remarks=worst.said) if worst.said else NOTHING
-            return say("replay.gradient", **facts, verdict=say(_SAID_OF_GRADIENT[self.verdict]), remarks=remarks)
         if worst is None:
-            return say("replay.refused", name=self.name, reason=self.said)
-        is_told = worst.element and worst.verdict != OK
+            is_equal = self.verdict == EQUAL
+            return say("replay.equal" if is_equal else "replay.refused", name=self.name, reason=self.said)
         golden = _GOLDEN.get(self.golden)
-        remarks = clauses(worst.said, say("replay.golden", golden=say(golden)) if golden else NOTHING)
-        return say(
-            "replay.call", name=self.name, place=worst.place, off=worst.off, here=worst.here,
-            at=say("replay.at", element=str(worst.element)) if is_told else NOTHING, verdict=say(_SAID[worst.verdict]),
-            remarks=say("replay.remarks", remarks=remarks) if remarks else NOTHING,
-        )  # fmt: skip
+        remarks = clauses(self.said, worst.said, say("replay.golden", golden=say(golden)) if golden else NOTHING)
+        facts = {
+            "name": self.name, "place": worst.place, "off": worst.off, "here": worst.here,
+            "remarks": say("replay.remarks", remarks=remarks) if remarks else NOTHING,
+        }  # fmt: skip
+        if self.verdict == DIFFERS:
+            counts = {"count": int(worst.roundings), "repeats": int(worst.roundings_here)}
+            return say("replay.differs", **facts, **counts, element=str(worst.element))
+        if self.verdict == KINK:
+            return say("replay.kink", **facts)
+        is_gradient, is_told = self.golden == LABEL, worst.element and worst.verdict != OK
+        verdict = say("replay.gradient_ok" if is_gradient and worst.verdict == OK else _SAID[worst.verdict])
+        at = say("replay.at", element=str(worst.element)) if is_told else NOTHING
+        return say("replay.gradient" if is_gradient else "replay.call", **facts, at=at, verdict=verdict)
 
     def __str__(self) -> str:
         return str(self.sentence)
@@ -218,11 +211,9 @@ def _judged(chosen: Sequence[Call], options: dict[str, str], device: str, jobs: 
 
 def _differenced(chosen: Sequence[Call], jobs: int, limit: float) -> Replays:
     """Compare the gradients of backward entries with central differences."""
-    programs, pool = (
-        [_described(entry, program_of) for entry in chosen],
-        Pool(jobs, {"device": "CPU", "dtype": ""}, limit),
-    )
-    return Replays([_replayed(*pair) for pair in zip(chosen, _results(programs, pool, "differencing"))])
+    programs = [_described(entry, program_of) for entry in chosen]
+    results = _results(programs, Pool(jobs, {"device": "CPU", "dtype": ""}, limit), "differencing")
+    return Replays([_replayed(*pair) for pair in zip(chosen, results)])
 
 
 def _repeated(chosen: Sequence[Call], options: dict[str, str], jobs: int, limit: float) -> Replays:

@@ -25,12 +25,9 @@ def main(task: dict[str, str], requests: Iterator[dict[str, Any]], tell: Callabl
     gc.freeze()  # the objects of MindSpore: later collections look at those of the calls alone
     tell({})
     for request in requests:
-        if "steps" in request:
-            answer: ReplayResult | Made = check_gradients(Program(**request))
-        else:
-            here = request.get("here") and Made(**request["here"])
-            call = CallDescription(**{**request, "here": here})
-            answer = replay_call(call, task["dtype"], task.get("folder", ""), int(task.get("repeat", 0)))
+        here = request.get("here") and Made(**request["here"])
+        call = Program(**request) if "steps" in request else CallDescription(**{**request, "here": here})
+        answer = replay_call(call, task["dtype"], task.get("folder", ""), int(task.get("repeat", 0)))
         if isinstance(answer, Made):
             tell({"here": answer._asdict()})
         else:
@@ -53,40 +50,31 @@ def set_up(device: str, setting: str = "", is_blocking: bool = True) -> None:
         mindspore.runtime.launch_blocking()
 
 
-def replay_call(call: CallDescription, dtype: str = "", folder: str = "", times: int = 0) -> ReplayResult | Made:
-    """Return the result of one described call; an error is its reason.
+def replay_call(
+    call: CallDescription | Program, dtype: str = "", folder: str = "", times: int = 0
+) -> ReplayResult | Made:
+    """Return the result of one described call, or of the gradients of a function; an error is its reason.
 
     With a folder, the call is only made on the device of this process, and its outputs are saved there. ``times`` is
     for ``repeat``.
     """
+    from probe.replaying.differences import check
     from probe.replaying.evaluating import Evaluation
     from probe.replaying.functions import find
     from probe.replaying.making import Maker
     from probe.replaying.references import reference_of
+    from probe.replaying.repeating import repeat
 
     try:
+        if isinstance(call, Program):
+            return check(call, load)
         found = find(call)
         call = call._replace(args=call.args[: found.inputs])
         maker = Maker(found.function, None if times else reference_of(call), call, load, dtype)
         if times:
-            from probe.replaying.repeating import repeat
-
             return repeat(maker, times)
         evaluation = Evaluation(maker)
         return evaluation.here(functools.partial(save, folder)) if folder else evaluation.judge()
-    except CannotReplayError as error:
-        return not_replayed(error.reason)
-    except UsageError as error:
-        return not_replayed(say("replay.unreadable", error=" ".join(str(error).split())[:300]))
-
-
-def check_gradients(program: Program) -> ReplayResult:
-    """Return the result of the recorded gradients of one function; an error is its reason."""
-    from probe.replaying.differences import check
-
-    *wires, outputs = [[wire and (wire[0], wire[1]) for wire in step] for step in (*program.wires, program.outputs)]
-    try:
-        return check(program._replace(wires=wires, outputs=outputs), load)
     except CannotReplayError as error:
         return not_replayed(error.reason)
     except UsageError as error:

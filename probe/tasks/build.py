@@ -55,7 +55,7 @@ def _tensor(parts: StepParts) -> tuple[Task, MeasurementQueue]:
 
 
 def _values(parts: StepParts, queue: MeasurementQueue, sink_of: Callable[[str], ArraySink | None]) -> ValuesTask:
-    notes = StorageNotes(queue.measure, parts.writer.findings.tell) if parts.settings.storage else None
+    notes = StorageNotes(queue.measure, parts.writer.tell) if parts.settings.storage else None
     return ValuesTask(queue, sink_of, parts.settings.data_mode, notes)
 
 

@@ -36,13 +36,9 @@ SNAPSHOT = ("probe.snapshot",)
 GUARDS = tuple(
     f"probe.{name}"
     for name in (
-        "capture.autograd.hook_stack",
-        "capture.autograd.saved_findings",
-        "capture.autograd.saved_tensors",
-        "capture.autograd.writes",
-        "capture.pynative.saved",
+        "capture.autograd.saved_writes",
+        "capture.pynative.saved_tensors",
         "measure.checksums",
-        "store.findings_file",
         "measure.storage",
     )
 )

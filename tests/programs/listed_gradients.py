@@ -17,7 +17,7 @@ from probe.capture.support_ops import load_supported_apis
 from probe.reading.dumps.run import open as open_run
 from probe.replaying.described import CannotReplayError, not_replayed
 from probe.replaying.programs import program_of
-from probe.replaying.worker import check_gradients
+from probe.replaying.worker import replay_call
 from tests.support.dumps import Debug
 from tests.whitelist import running
 from tests.whitelist.comparing import working_call
@@ -28,7 +28,7 @@ def checked(folder):
     for call in next(iter(open_run(str(folder)))):
         if call.direction == "backward" and call.parts.kind == "api":
             try:
-                yield call.name, check_gradients(program_of(call))
+                yield call.name, replay_call(program_of(call))
             except CannotReplayError as error:
                 yield call.name, not_replayed(error.reason)
 

@@ -13,7 +13,7 @@ from probe.__main__ import main
 from probe.reading.dumps.run import open as open_run
 from probe.replaying.described import CannotReplayError, not_replayed
 from probe.replaying.programs import program_of
-from probe.replaying.worker import check_gradients
+from probe.replaying.worker import replay_call
 from tests.support.nets import build
 
 pytestmark = pytest.mark.medium
@@ -25,7 +25,7 @@ def results(folder, word=""):
     for call in next(iter(open_run(str(folder)))):
         if call.direction == "backward" and word in call.name and call.parts.kind in ("api", "cell"):
             try:
-                found[call.name] = check_gradients(program_of(call))
+                found[call.name] = replay_call(program_of(call))
             except CannotReplayError as error:
                 found[call.name] = not_replayed(error.reason)
     return found

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from probe.capture.autograd.gradient_hooks import GradientHooks
-from probe.capture.autograd.saved_tensors import SavedTensors
 from probe.capture.code_patches import CodePatches
 from probe.capture.patches import HookGroup
+from probe.capture.pynative.saved_tensors import SavedTensors
 from probe.capture.pynative.thread_state import OpenCall, ReplayLog, ThreadState
 from probe.entry import Kind
 from probe.recording.step_recorder import StepRecorder

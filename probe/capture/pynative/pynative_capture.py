@@ -22,11 +22,11 @@ from probe.capture.pynative.listed import ListedFunctions
 from probe.capture.pynative.operations import OperationHooks, PrimitiveHooks, find_primitives
 from probe.capture.pynative.optimizers import OptimizerHooks
 from probe.capture.pynative.recompute import recompute_patches
-from probe.capture.pynative.saved import new_saved_tensors
+from probe.capture.pynative.saved_tensors import SavedTensors
 from probe.capture.pynative.thread_state import ThreadState
 from probe.capture.support_ops import SupportedApi, load_supported_apis
 from probe.config.settings import Settings
-from probe.measure.select import select_measurers
+from probe.measure.select import select_checksums, select_measurers
 from probe.private_names import installed_parts
 from probe.recording.step_recorder import StepRecorder
 from probe.tasks.debug import DebugTask
@@ -64,8 +64,8 @@ class PyNativeCapture:
             self._context.hooks.add(make("operations", lambda: OperationHooks(context), nothing))
         self._custom: dict[tuple[int, str], ListedFunctions] = {}
         self._watched: list[tuple[str, Any]] = []
-        if settings.guards_saved_tensors:
-            new_guard = functools.partial(new_saved_tensors, nodes, context.state, settings)
+        if settings.guards_saved_tensors and nodes.works:
+            new_guard = lambda: SavedTensors(nodes, select_checksums(settings), context.state)  # noqa: E731
             context.saved_tensors = make("saved tensors", new_guard, None)
         self._model_hooks = HookGroup([OptimizerHooks(self._context, settings.optimizer)])
         self._context.hooks.add(self._model_hooks)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 
 from probe.door import open_text
 from probe.errors import UsageError
-from probe.findings.sentence import Sentence, say
+from probe.findings.sentence import NOTHING, Sentence, say
 from probe.reading.dumps import journal_reader
 from probe.reading.dumps.document import Document, read_document, read_optional
 from probe.reading.dumps.kernels.folders import is_kernel_folder
@@ -73,18 +73,14 @@ class DumpFolder(NamedTuple):
         with contextlib.suppress(OSError), open_text(path, errors="replace") as file:
             for line in file:
                 with contextlib.suppress(ValueError, KeyError, TypeError, IndexError, RecursionError):
-                    found.append(_finding(json.loads(line)))
+                    given = json.loads(line)
+                    try:
+                        said = Sentence.from_dict({"key": given["key"], "facts": given["facts"]})
+                        str(said)  # all facts are there
+                    except KeyError:  # of a later version
+                        said = say("guard.other", text=str(given["sentence"]))
+                    found.append(said)
         return found
-
-
-def _finding(given: dict[str, Any]) -> Sentence:
-    """Return the sentence of a finding. One that this version does not know is shown in English as it is."""
-    try:
-        said = Sentence.from_dict({"key": given["key"], "facts": given["facts"]})
-        str(said)  # all facts are there
-    except KeyError:
-        return say("guard.other", text=str(given["sentence"]))
-    return said
 
 
 class DumpSource:
@@ -112,15 +108,19 @@ class DebugSource:
 
 
 class JournalSource:
-    """A folder whose process died before it wrote a document: the journal holds the entries."""
+    """A folder whose process died before it wrote a document: the journal holds the entries.
+
+    Or one without entries: task nan_check writes none in a step in which a guard alone has found something.
+    """
 
     def claims(self, files: set[str]) -> bool:
-        """Return whether there is a journal."""
-        return file_names.JOURNAL in files
+        """Return whether there is a journal, or findings of guards alone."""
+        return bool(files & {file_names.JOURNAL, file_names.FINDINGS})
 
     def read(self, folder: str) -> Document:
         """Read the journal as it is; nothing on disk is changed."""
-        records, damage = journal_reader.read(os.path.join(folder, file_names.JOURNAL))
+        path = os.path.join(folder, file_names.JOURNAL)
+        records, damage = journal_reader.read(path) if os.path.lexists(path) else ([], NOTHING)
         notes = [*_journal_notes(folder), *([damage] if damage else [])]
         header = records[0].get("header") if records else None
         data: dict[str, Any] = {}
@@ -148,20 +148,8 @@ class JournalSource:
         return Document(dict(found), data, lambda: stacks, lambda: construct, [*notes, *sieve.told()])
 
 
-class FindingsSource:
-    """A folder with findings of guards alone: task nan_check has written no entry."""
-
-    def claims(self, files: set[str]) -> bool:
-        """Return whether there are findings."""
-        return file_names.FINDINGS in files
-
-    def read(self, folder: str) -> Document:
-        """Return a document without entries."""
-        return Document({}, {}, dict, dict, [])
-
-
 #: in this order; the first that claims a folder reads it
-SOURCES: tuple[FolderKind, ...] = (DumpSource(), DebugSource(), JournalSource(), FindingsSource())
+SOURCES: tuple[FolderKind, ...] = (DumpSource(), DebugSource(), JournalSource())
 
 
 def _journal_notes(folder: str) -> list[Sentence]:

@@ -84,7 +84,7 @@ def recorded(debug, **settings):
         ms.ops.assign(weight, ms.ops.ones((2, 2)) * 3)
         return y.sum()
 
-    debugger = debug(**{"level": "L1", "saved_tensors": True, **settings})
+    debugger = debug(level="L1", **(settings or {"saved_tensors": True}))
     debugger.start()
     ms.grad(function)(ms.ops.ones((2, 2)))
     debugger.stop()
@@ -107,7 +107,7 @@ def test_nan_check_and_report_tell_the_findings(debug, capsys):
 
 
 def test_a_step_of_nan_check_without_nan_has_its_findings(debug, capsys):
-    folder = recorded(debug, task="nan_check", saved_tensors=None)
+    folder = recorded(debug, task="nan_check")
     (found,) = guards(folder)
     assert main(["nan", folder]) == 1
     assert f"step 0: {found.sentence}" in capsys.readouterr().out
