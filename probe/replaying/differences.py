@@ -94,8 +94,8 @@ class _Composed:
                 continue
             replayer = Replayer(known[0], call, self._arrays[number], kinds, cast, known[1])
             for at, (found, _) in zip(wanted, replayer.backward(given, wanted)):
-                wire = tuple(wires[at] or ())
-                arriving[wire] = arriving.get(wire, 0.0) + found.astype(np.float64)
+                source = tuple(wires[at] or ())
+                arriving[source] = arriving.get(source, 0.0) + found.astype(np.float64)
         return [np.asarray(arriving.get((-1, number), 0.0)) for number in range(len(self.base))]
 
     def _measure(self, load: Load) -> None:

@@ -76,9 +76,10 @@ class Replayed:
     def sentence(self) -> Sentence:
         """The sentence about it."""
         worst = self.worst
+        if self.verdict == EQUAL:
+            return say("replay.equal", name=self.name)
         if worst is None:
-            is_equal = self.verdict == EQUAL
-            return say("replay.equal" if is_equal else "replay.refused", name=self.name, reason=self.said)
+            return say("replay.refused", name=self.name, reason=self.said)
         golden = _GOLDEN.get(self.golden)
         remarks = clauses(self.said, worst.said, say("replay.golden", golden=say(golden)) if golden else NOTHING)
         facts = {

@@ -21,7 +21,6 @@ from probe.recording.step_recorder import StepRecorder
 _TOOL = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 #: writes that are remembered, and pairs of checksums on a device that wait for one fetch
 _MOST, _MOST_WAITING = 10_000, 2048
-_OWNED = {"input": "guard.input", "parameter": "guard.parameter", "output": "guard.output", "tensor": "guard.tensor"}
 
 
 class Write(NamedTuple):
@@ -92,9 +91,11 @@ class Place(NamedTuple):
     @property
     def said(self) -> Sentence:
         """The name of the tensor in a finding."""
-        if self.call:
-            return say(_OWNED[self.role], call=self.call, name=self.name)
-        return say("guard.unrecorded", name=self.name) if self.name else say("guard.unknown")
+        if not self.call:
+            return say("guard.unrecorded", name=self.name) if self.name else say("guard.unknown")
+        if self.role in ("output", "tensor"):
+            return say("guard.output" if self.role == "output" else "guard.tensor", call=self.call)
+        return say("guard.input" if self.role == "input" else "guard.parameter", call=self.call, name=self.name)
 
 
 class Noted(NamedTuple):

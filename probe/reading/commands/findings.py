@@ -101,8 +101,8 @@ def show_nan(units: list[Found], given: argparse.Namespace) -> int:
         lines += [f"    {say('nan.road', names=origin.more).text(given.lang)}"] if origin.more else []
         print(*map(text.safe, lines), sep="\n")
     for item in guards[:ROWS] if not given.json else []:
-        where = _where(item)
-        said = say("guard.at", where=say("list", parts=where), said=item.said) if where else item.said
+        at = _where(item)
+        said = say("guard.at", where=say("list", parts=at), said=item.said) if at else item.said
         print(text.safe(said.text(given.lang)))
     if len(guards) > ROWS and not given.json:
         print(say("trend.more", count=len(guards) - ROWS).text(given.lang))
