@@ -217,6 +217,25 @@ def test_an_own_backward_whose_calls_were_not_seen_is_not_judged(debug):
     assert found.verdict == "not replayable"
 
 
+#: name -> a function, and its right gradient; docs/limits.md names those whose gradient MindSpore gets wrong
+LISTED = {
+    "slice": (lambda x: x[:, ::-1], lambda g: g[:, ::-1]),
+    "flip": (lambda x: ops.flip(x, (1,)), lambda g: g[:, ::-1]),
+    "strided_slice": (lambda x: ops.strided_slice(x, (0, 3), (2, -5), (1, -1)), lambda g: g[:, ::-1]),
+}
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_a_wrong_gradient_of_mindspore_itself_is_named(debug, name):
+    call, right = LISTED[name]
+    x, weights = signed(2, 4), signed(2, 4, seed=1)
+    gradient = ms.grad(lambda x: (call(x) * weights).sum())
+    is_right = np.allclose(gradient(x).asnumpy(), right(weights.asnumpy()))
+    debug.record(lambda: gradient(x), level="L1", task="tensor")
+    verdicts = {item.verdict for key, item in results(debug.dump_path).items() if "mul" not in key and "sum" not in key}
+    assert verdicts == {"ok" if is_right else "wrong"}
+
+
 def test_the_command_tells_agreement_and_fault(debug, capsys):
     own = cell(lambda x: x * x, lambda x, o, d: (3 * x * d,))
     debug.record(train(own, [X]), level="L1", task="tensor")
