@@ -16,7 +16,6 @@ from probe.replaying.judging import Judged
 _START_LIMIT = 300.0
 #: a process makes so many calls: what they leave behind does not grow
 _MOST_CALLS = 1000
-
 #: settings under which calls that differ are made again, in this order -> their form in a training
 SETTINGS = {"deterministic": "mindspore.set_deterministic(True)", "threads": "OMP_NUM_THREADS=1, runtime_num_threads=1"}
 

@@ -192,13 +192,18 @@ def replay(
     """
     chosen, options = list(choose(path, call, step, rank)), {"device": "CPU", "dtype": known_dtype(dtype)}
     if gradients:
-        return _differenced([entry for entry in chosen if entry.direction == entry_name.BACKWARD], jobs, limit)
-    if repeat:
-        return _repeated(chosen, {**options, "device": device or "CPU", "repeat": str(repeat)}, jobs, limit)
-    return _judged(chosen, options, device, jobs, limit)
+        chosen = [entry for entry in chosen if entry.direction == entry_name.BACKWARD]
+        programs = [_described(entry, program_of) for entry in chosen]
+        results = _results(programs, Pool(jobs, options, limit), "differencing")
+    elif repeat:
+        options.update(device=device or "CPU", repeat=str(repeat))
+        results = _repeated(chosen, options, 1 if device else jobs, limit)
+    else:
+        results = _judged(chosen, options, device, jobs, limit)
+    return Replays([_replayed(*pair) for pair in zip(chosen, results)])
 
 
-def _judged(chosen: Sequence[Call], options: dict[str, str], device: str, jobs: int, limit: float) -> Replays:
+def _judged(chosen: Sequence[Call], options: dict[str, str], device: str, jobs: int, limit: float) -> list[Any]:
     """Make calls again, perhaps on a device first, and judge their outputs."""
     with tempfile.TemporaryDirectory(prefix="probe-replay-") as folder:
         calls = [_described(entry) for entry in chosen]
@@ -206,18 +211,10 @@ def _judged(chosen: Sequence[Call], options: dict[str, str], device: str, jobs: 
             there = Pool(1, {**options, "device": device, "folder": folder}, limit)
             made = _results(calls, there, f"replaying on {device}")
             calls = [_given(call, answer) for call, answer in zip(calls, made)]
-        results = _results(calls, Pool(jobs, options, limit), "replaying")
-    return Replays([_replayed(entry, result) for entry, result in zip(chosen, results)])
+        return _results(calls, Pool(jobs, options, limit), "replaying")
 
 
-def _differenced(chosen: Sequence[Call], jobs: int, limit: float) -> Replays:
-    """Compare the gradients of backward entries with central differences."""
-    programs = [_described(entry, program_of) for entry in chosen]
-    results = _results(programs, Pool(jobs, {"device": "CPU", "dtype": ""}, limit), "differencing")
-    return Replays([_replayed(*pair) for pair in zip(chosen, results)])
-
-
-def _repeated(chosen: Sequence[Call], options: dict[str, str], jobs: int, limit: float) -> Replays:
+def _repeated(chosen: Sequence[Call], options: dict[str, str], jobs: int, limit: float) -> list[Any]:
     """Make each call several times; those that differ once more under settings that may make them equal."""
     calls = [_described(entry) for entry in chosen]
     results = _results(calls, Pool(jobs, options, limit), "repeating")
@@ -227,7 +224,7 @@ def _repeated(chosen: Sequence[Call], options: dict[str, str], jobs: int, limit:
         for place, result in zip(left, again):
             if result.verdict == EQUAL:
                 results[place] = results[place]._replace(reason=say("replay.helps", setting=form))
-    return Replays([_replayed(*pair) for pair in zip(chosen, results)])
+    return results
 
 
 def _results(calls: Sequence[CallDescription | Program | ReplayResult], pool: Pool, label: str) -> list[Any]:

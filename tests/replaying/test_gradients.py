@@ -210,6 +210,16 @@ def test_all_gradients_of_a_training_agree(debug, net):
     assert verdicts.count("ok") > 20
 
 
+def test_outputs_without_a_gradient_are_not_compared(debug):
+    """On CPU no kernel writes two of the outputs of BatchNorm."""
+    norm = nn.BatchNorm2d(3).set_train()
+    gradient = ms.value_and_grad(lambda x: (norm(x) ** 3).sum(), 0, norm.trainable_params())
+    debug.record(lambda: gradient(signed(2, 3, 4, 4)), nn.SequentialCell(norm), level="mix", task="tensor")
+    found = results(debug.dump_path, "Norm")
+    assert len(found) == 2
+    assert {item.verdict for item in found.values()} == {"ok"}, found
+
+
 def test_an_own_backward_whose_calls_were_not_seen_is_not_judged(debug):
     hidden = cell(lambda x: Tensor(x.asnumpy() ** 2) * ops.ones_like(x), lambda x, o, d: (2 * x * d,))
     debug.record(train(hidden, [X]), level="L1", task="tensor")
