@@ -171,8 +171,7 @@ def replay(
 
     Args:
         path: a dump_path, or a step or rank folder in it.
-        call: an entry, "Functional.softmax.3.forward"; without its direction both entries; a key, as
-            "Functional.softmax", all its calls. None takes all calls.
+        call: an entry; without its direction both entries; a key, as "Functional.softmax": all its calls; None: all.
         dtype: the dtype of the calls here, as "bfloat16"; "" for the recorded ones.
         device: the device of the calls here, as "Ascend"; "" for the CPU.
         jobs: how many processes work; 0 means one for each core.
@@ -193,8 +192,7 @@ def replay(
     chosen, options = list(choose(path, call, step, rank)), {"device": "CPU", "dtype": known_dtype(dtype)}
     if gradients:
         chosen = [entry for entry in chosen if entry.direction == entry_name.BACKWARD]
-        programs = [_described(entry, program_of) for entry in chosen]
-        results = _results(programs, Pool(jobs, options, limit), "differencing")
+        results = _results([_described(one, program_of) for one in chosen], Pool(jobs, options, limit), "differencing")
     elif repeat:
         options.update(device=device or "CPU", repeat=str(repeat))
         results = _repeated(chosen, options, 1 if device else jobs, limit)
