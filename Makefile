@@ -43,7 +43,7 @@ unexport PYTHONDONTWRITEBYTECODE
 COMPILERS := { command -v gcc && command -v g++ && command -v nm; } >/dev/null || { apt-get update -q && apt-get install -qy gcc g++ binutils; }
 
 .PHONY: help demo check lint imports numbers unit format coverage test test-all thorough browser planted-faults one-run test-rounds test-force conformance wheel-test wheel-faults test-oldest unit-oldest test-versions \
-  ascend ascend-all test-processors equality-50 seen-nets replay-nets fuzz fuzz-checks report-test drawings pictures origins mutants bench bench-peer bench-reading bench-cluster bench-device \
+  ascend ascend-all test-processors equality-50 seen-nets guard-nets replay-nets fuzz fuzz-checks report-test drawings pictures origins mutants bench bench-peer bench-reading bench-cluster bench-device \
   peer clean
 
 help:  ## list the targets
@@ -132,6 +132,9 @@ equality-50: $(VENV)/ready  ## 50 steps of two trainings, five times bare and at
 
 seen-nets: $(ZOO)/ready  ## count the graph nodes of 12 public nets that no entry covers
 	$(ZOO)/bin/python -m tests.programs.seen
+
+guard-nets: $(ZOO)/ready  ## train 10 public nets under the guard of saved tensors: equal bits, no finding
+	$(ZOO)/bin/python -m tests.programs.saved
 
 replay-nets: $(ZOO)/ready  ## make all calls of one step of 4 public nets again, and judge them
 	$(ZOO)/bin/python -m tests.programs.replayed

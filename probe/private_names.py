@@ -79,6 +79,14 @@ PRIVATE_PARTS = (
         executor="requires_grad grad_flag set_grad_flag",
     ),
     _part(
+        "saved tensors",
+        "tensors that change between forward and backward are not found",
+        *(f"mindspore:Tensor.{name}?" for name in "_is_leaf _version _itemsize".split()),
+        prim="ViewDtype?",
+        executor="push_saved_tensor_hook? pop_saved_tensor_hook? is_saved_tensor_hook_active? "
+        "disable_saved_tensor_hook? disable_frontend_and_bprop_pipeline? enable_frontend_and_bprop_pipeline?",
+    ),
+    _part(
         "Cells",
         "entries of Cells are missing",
         *(f"mindspore.nn:Cell().{name}" for name in "_run_forward_pre_hook _forward_pre_hook _params".split()),

@@ -57,6 +57,8 @@ class Settings:
         early_names: whether functions are watched by their code, so also through names that were taken before start.
         optimizer: "scalars" (each update of an optimizer is an entry with its gradients and numbers), "states" (its
             states and results too), or "off".
+        saved_tensors: whether the tensors that a forward keeps for its backward are guarded; None: by nan_check only.
+        storage: whether records have stride, storage offset and the number of the memory; statistics and tensor only.
         unlisted: whether operations that no listed API covers are recorded; None: unless support_ops is given.
         overwrite: whether another run's dump in dump_path is replaced instead of refused.
         synchronize: whether PyNative is made to run synchronously, which makes a dump of small operations cheaper.
@@ -103,6 +105,8 @@ class Settings:
     support_ops: str | None = field(default=None, metadata=_row(validators.path))
     early_names: bool = field(default=True, metadata=_row(validators.boolean))
     optimizer: str = field(default="scalars", metadata=_row(validators.choice("off", "scalars", "states")))
+    saved_tensors: bool | None = field(default=None, metadata=_row(validators.boolean))
+    storage: bool = field(default=False, metadata=_row(validators.boolean))
     unlisted: bool | None = field(default=None, metadata=_row(validators.boolean))
     overwrite: bool = field(default=False, metadata=_row(validators.boolean))
     synchronize: bool = field(default=False, metadata=_row(validators.boolean))
@@ -157,6 +161,12 @@ class Settings:
     def apis(self) -> bool:
         """Whether APIs, Primitives and jit calls are recorded."""
         return self.level in ("L1", "mix")
+
+    @property
+    def guards_saved_tensors(self) -> bool:
+        """Whether the tensors that a forward keeps for its backward are guarded."""
+        is_wanted = self.task == "nan_check" if self.saved_tensors is None else self.saved_tensors
+        return is_wanted and (self.cells or self.apis)
 
     @property
     def operations(self) -> bool:

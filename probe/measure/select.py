@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from probe.config.settings import Settings
+from probe.measure.checksums import Checksums, DeviceChecksums, HostChecksums
 from probe.measure.deferred import DeferredMeasurer
 from probe.measure.device import DeviceMeasurer
 from probe.measure.extrema import ExtremaMeasurer
@@ -29,14 +30,26 @@ def host_measurer(settings: Settings, kind: type[HostMeasurer] = HostMeasurer) -
     return kind(settings.checksums, chosen, settings.exact_dtypes, array_filter)
 
 
-def select_measurers(settings: Settings) -> Measurers:
-    """Return the measurers for these settings and this process."""
+def _reductions(settings: Settings) -> Reductions | None:
+    """Return the reductions of the device; None where numbers are computed on the host."""
     import mindspore
 
-    host = host_measurer(settings)
     on_cpu = mindspore.get_context("device_target") == "CPU"
-    if settings.task != "nan_check" and (settings.measure == "device" or (settings.measure == "auto" and not on_cpu)):
-        reductions = Reductions(on_cpu, scaled=settings.precision == "high")
+    is_on_device = settings.measure == "device" or (settings.measure == "auto" and not on_cpu)
+    return Reductions(on_cpu, scaled=settings.precision == "high") if is_on_device else None
+
+
+def select_checksums(settings: Settings) -> Checksums:
+    """Return what takes the checksums of tensors."""
+    reductions = _reductions(settings)
+    return DeviceChecksums(reductions) if reductions else HostChecksums()
+
+
+def select_measurers(settings: Settings) -> Measurers:
+    """Return the measurers for these settings and this process."""
+    host = host_measurer(settings)
+    reductions = _reductions(settings) if settings.task != "nan_check" else None
+    if reductions is not None:
         device = DeviceMeasurer(host, reduces=not settings.checksums, reductions=reductions)
         return Measurers(device, device)
     measurer = ExtremaMeasurer(host) if settings.task == "nan_check" else host

@@ -179,11 +179,13 @@ class StepRecorder:
 
     def put_without_output(self, call: Call) -> None:
         """Write the forward entry now, without outputs; they follow when the communication finishes."""
+        self.task.flight(call, is_over=False)
         if not self.task.needs_complete_entries:
             self._finish_forward(call)
 
     def record_awaited_output(self, call: Call, result: Any) -> None:
         """Record the outputs of a call whose communication has finished."""
+        self.task.flight(call, is_over=True)
         if self.task.needs_complete_entries:
             self.end(call, result)
             return

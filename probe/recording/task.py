@@ -67,6 +67,9 @@ class Task:
         """Return the parts that hold the outputs, and a Cell's parameters, as they are now."""
         return {}
 
+    def flight(self, call: Call, is_over: bool) -> None:
+        """Note that the communication of a call has begun, or is over."""
+
     def gradient(self, call: Call, slot: Slot, tensor: Any) -> Any:
         """Return the record of a gradient that arrived now, or None."""
 

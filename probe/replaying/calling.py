@@ -52,6 +52,11 @@ def tensors_in(tree: Any) -> Iterator[dict[str, Any]]:
             yield from tensors_in(list(tree["items"].values()) if "items" in tree else None)
 
 
+def tensors_of(call: CallDescription) -> list[dict[str, Any]]:
+    """Return the tensors of a described call, positional ones first."""
+    return [*tensors_in(call.args), *tensors_in(list(call.kwargs.values()))]
+
+
 def fill(tree: Any, tensors: Iterator[Any], cast: Callable[[str], str], as_list: bool) -> Any:
     """Return a described value as Python has it.
 

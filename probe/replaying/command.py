@@ -35,6 +35,11 @@ def add_replay(commands: Any) -> None:
     parser.add_argument("path", metavar="DUMP", help=PATH)
     parser.add_argument("call", nargs="?", metavar="CALL", help="as Functional.softmax.3.forward or Functional.softmax")
     parser.add_argument("--all", action="store_true", help="all calls")
+    parser.add_argument(
+        "--gradients", nargs="?", const="", metavar="CALL",
+        help="compare gradients with central differences, also those of your own bprop",
+    )  # fmt: skip
+    parser.add_argument("--repeat", type=int, default=0, metavar="N", help="make each call N times, and compare bytes")
     add_choice(parser)
     parser.add_argument("--dtype", default="", help="the dtype of the calls here (default: the recorded ones)")
     parser.add_argument("--device", default="", help="the device of the calls here (default: CPU)")
@@ -53,10 +58,16 @@ def run_replay(given: argparse.Namespace) -> int:
     """Run ``probe replay``."""
     from probe.replaying.replay import choose, known_dtype, replay
 
+    is_gradients = given.gradients is not None
+    given.call = given.call or given.gradients
     if bool(given.call) == given.all:
         raise UsageError("replay needs a call, or --all: probe replay DUMP CALL")
     if not given.limit > 0:
         raise UsageError(f"--limit: {given.limit} is not allowed. Allowed: a number of seconds above 0.")
+    if is_gradients and (given.script or given.dtype or given.device):
+        raise UsageError("--gradients: --script, --dtype and --device are not allowed beside it")
+    if given.repeat and (given.repeat < 2 or given.script or is_gradients):
+        raise UsageError("--repeat: it takes a number from 2, and neither --script nor --gradients beside it")
     if given.script:
         from probe.replaying.script import write_script
 
@@ -67,8 +78,8 @@ def run_replay(given: argparse.Namespace) -> int:
             _tell_written(path, given.lang)
         return 0
     calls = replay(
-        given.path, given.call, dtype=given.dtype, device=given.device, jobs=max(given.jobs, 0), step=given.step,
-        rank=given.rank, limit=given.limit,
+        given.path, given.call or None, dtype=given.dtype, device=given.device, jobs=max(given.jobs, 0),
+        step=given.step, rank=given.rank, limit=given.limit, gradients=is_gradients, repeat=given.repeat,
     )  # fmt: skip
     if given.json == "-":
         json.dump([call.to_dict() for call in calls], sys.stdout, indent=1)

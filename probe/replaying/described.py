@@ -8,7 +8,7 @@ a dtype, ``{"slice": […]}`` a slice, ``{"ellipsis": true}``, ``{"numpy": "floa
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Union
 
 from probe.findings.sentence import Sentence, say
 from probe.replaying.judging import NOT_REPLAYED, Judged
@@ -53,6 +53,23 @@ class ReplayResult(NamedTuple):
     reason: Sentence  # why it is not replayable, or NOTHING
     golden: str  # how the golden outputs were made
     outputs: list[Judged]  # the verdict on each output
+
+
+#: (number of a step, of its output), (-1, number of an input), or None for a constant, whose values were recorded
+Wire = Union[tuple[int, int], None]
+
+
+class Program(NamedTuple):
+    """A function that is put together of recorded calls, and recorded gradients of its inputs."""
+
+    steps: list[dict[str, Any]]  # the descriptions of the calls, as mappings
+    wires: list[list[Wire]]  # of each step, where each of its tensors comes from
+    inputs: list[dict[str, Any]]  # the tensors that are varied
+    gradients: list[list[dict[str, Any]]]  # of each, the recorded gradients; they are added
+    places: list[str]  # the places of these
+    outputs: list[Wire]  # the outputs that have gradients
+    sens: list[dict[str, Any]]  # these gradients
+    outside: str  # a tensor that no recorded call made, or ""
 
 
 def not_replayed(reason: Sentence) -> ReplayResult:

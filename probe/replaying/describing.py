@@ -42,7 +42,7 @@ def describe(call: Call) -> CallDescription:
     refuse_random(call.parts.key, [*args, *kwargs.values()])
     _name_dtype(call.parts.key, args, entry)
     if backward:
-        sens, expected, places = _gradients(call, forward)
+        sens, expected, places = gradients(call, forward)
     else:
         leaves = list(_flat(_list(entry.get("output")), "output"))
         sens, expected = None, [_expected(forward, leaf, place) for place, leaf in leaves]
@@ -52,17 +52,22 @@ def describe(call: Call) -> CallDescription:
     return CallDescription(call.parts.key, args, kwargs, attributes, reader.unsure, expected, places, sens)
 
 
+def is_own_backward(call: Call) -> bool:
+    """Return whether an entry is a backward of the user's own: a bprop or a ``_Function``."""
+    key = call.parts.key
+    return key.startswith(f"{PRIMITIVE}.fn:") and bare(key) in ("bprop", "backward")
+
+
 def refuse_kind(call: Call) -> None:
     """Raise CannotReplayError for entries that are no call of an API or a Primitive."""
-    key, prefix = call.parts.key, call.kind
-    word = bare(call.parts.key)
+    prefix, word = call.kind, bare(call.parts.key)
     if prefix in (CELL, "Module"):
         raise CannotReplayError("replay.cell")
     if prefix == JIT:
         raise CannotReplayError("replay.compiled")
     if prefix in COLLECTIVE:
         raise CannotReplayError("replay.collective")
-    if prefix == PRIMITIVE and key.startswith(f"{PRIMITIVE}.fn:") and word in ("bprop", "backward"):
+    if is_own_backward(call):
         raise CannotReplayError("replay.own_backward")
     if prefix != PRIMITIVE and prefix not in PREFIXES.values():
         raise CannotReplayError("replay.own_function")
@@ -176,7 +181,7 @@ def _flat(tree: Any, place: str) -> Iterator[tuple[str, Any]]:
         yield place, tree
 
 
-def _gradients(call: Call, forward: Call) -> tuple[list[Any], list[Any], list[str]]:
+def gradients(call: Call, forward: Call) -> tuple[list[Any], list[Any], list[str]]:
     """Return the gradients of a backward entry: those of the outputs, those of the inputs, and the places of these."""
     entry = call.entry
     if not isinstance(entry, dict) or entry.get("raised") or entry.get("error"):

@@ -37,7 +37,7 @@ _TAILS = frozenset("gelu fast_gelu mish".split())
 #: they return indices; equal elements may stand in another order
 INDICES = frozenset("argmax argmin argsort sort topk max min median mode kthvalue aminmax cummax cummin".split())
 #: outputs that a kernel keeps for its own gradient: each device puts other values there, or leaves them unwritten
-_RESERVED = {"batchnorm": ("output.3", "output.4")}
+RESERVED = {"batchnorm": ("output.3", "output.4")}
 #: tensors of fewer elements are looked at again, so many copies side by side
 _SMALL, _COPIES = 4096, 16
 #: fewer roundings of error here are no remark
@@ -77,7 +77,7 @@ class Evaluation:
         places = self._places()
         if len(golden) != len(places) or len(here) != len(places):
             raise CannotReplayError("replay.values", here=len(here), recorded=len(places))
-        reserved = () if maker.sens else _RESERVED.get(plain_name(self._call.key), ())
+        reserved = () if maker.sens else RESERVED.get(plain_name(self._call.key), ())
         judged = [
             self._judged(place, number, outcomes, is_exact)
             for number, (place, *outcomes) in enumerate(zip(places, golden, here, shaken))

@@ -15,6 +15,10 @@ import numpy as np
 from probe.findings.sentence import NOTHING, Sentence, say
 
 OK, WORSE, WRONG, NOT_REPLAYED = "ok", "worse than expected", "wrong", "not replayable"
+#: of repeats
+EQUAL, DIFFERS = "always equal", "differs"
+#: of a gradient that is beside central differences
+KINK, LABEL = "not differentiable here", "central differences"
 #: dtype -> the distance of 1 from the next number, an error that means nothing, the greatest number
 FORMATS = {
     "Float16": (2.0**-10, 2.0**-23, 65504.0),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from probe.findings.sentence import Sentence, say
-from probe.replaying.calling import DOUBLE, FLOATS, HALF, Array, Replayer, tensors_in, to_array, to_tensor
+from probe.replaying.calling import DOUBLE, FLOATS, HALF, Array, Replayer, tensors_of, to_array, to_tensor
 from probe.replaying.described import CallDescription, CannotReplayError, Made
 from probe.replaying.judging import FORMATS
 
@@ -51,7 +51,7 @@ class Maker:
         dtype: str,
     ) -> None:
         self._function, self._reference, self.call, self.load, self.dtype = function, reference, call, load, dtype
-        self._inputs = [*tensors_in(call.args), *tensors_in(list(call.kwargs.values()))]
+        self._inputs = tensors_of(call)
         self.arrays = [load(leaf) for leaf in self._inputs]
         self.sens = [(place, load(leaf)) for place, leaf in enumerate(call.sens or ()) if leaf]
         self.wanted = [place for place, leaf in enumerate(call.expected) if leaf] if self.sens else []

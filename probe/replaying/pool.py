@@ -9,13 +9,15 @@ from typing import Any, Union
 
 from probe.findings.sentence import Sentence, say
 from probe.process.isolated import EndedError, Isolated, cores
-from probe.replaying.described import CallDescription, Made, ReplayResult, not_replayed
+from probe.replaying.described import CallDescription, Made, Program, ReplayResult, not_replayed
 from probe.replaying.judging import Judged
 
 #: the seconds in which a process has to have imported MindSpore
 _START_LIMIT = 300.0
 #: a process makes so many calls: what they leave behind does not grow
 _MOST_CALLS = 1000
+#: settings under which calls that differ are made again, in this order -> their form in a training
+SETTINGS = {"deterministic": "mindspore.set_deterministic(True)", "threads": "OMP_NUM_THREADS=1, runtime_num_threads=1"}
 
 #: the verdicts on a call, or its outputs on another device
 Answer = Union[ReplayResult, Made]
@@ -30,12 +32,12 @@ class Pool:
         self._idle: list[tuple[Isolated, int]] = []
         self._failure: ReplayResult | None = None
 
-    def run(self, calls: Sequence[CallDescription]) -> Iterator[tuple[int, Answer]]:
+    def run(self, calls: Sequence[CallDescription | Program]) -> Iterator[tuple[int, Answer]]:
         """Yield the number of a call and its result, in the order in which they end."""
         jobs = max(1, min(self._jobs, len(calls)))
         threads = ThreadPoolExecutor(jobs)
         try:
-            share = str(max(1, cores() // jobs))
+            share = str(1 if self._options.get("setting") == "threads" else max(1, cores() // jobs))
             numbers = {threads.submit(self._answer, call, share): number for number, call in enumerate(calls)}
             for done in as_completed(numbers):
                 yield numbers[done], done.result()
@@ -44,7 +46,7 @@ class Pool:
             for process, _ in self._idle:
                 process.close()
 
-    def _answer(self, call: CallDescription, share: str) -> Answer:
+    def _answer(self, call: CallDescription | Program, share: str) -> Answer:
         """Return the answer of a process, or why there is none."""
         if self._failure:
             return self._failure
@@ -79,9 +81,9 @@ def _reason(error: Exception, limit: float) -> Sentence:
     return say("replay.signal", signal=signal) if signal else say("replay.status", status=error.status)
 
 
-def _plain(call: CallDescription) -> dict[str, Any]:
+def _plain(call: CallDescription | Program) -> dict[str, Any]:
     """Return a description as JSON has it; without the parts that it has not."""
-    here = {"here": call.here._asdict()} if call.here else {}
+    here = {"here": call.here._asdict()} if isinstance(call, CallDescription) and call.here else {}
     return {**{name: value for name, value in call._asdict().items() if value is not None}, **here}
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,10 +18,11 @@ from probe.reading.dumps.dump import Call, Dump
 from probe.reading.dumps.query import folders
 from probe.reading.dumps.run import open
 from probe.reading.dumps.text import safe
-from probe.replaying.described import CallDescription, CannotReplayError, Made, ReplayResult, not_replayed
+from probe.replaying.described import CallDescription, CannotReplayError, Made, Program, ReplayResult, not_replayed
 from probe.replaying.describing import describe
-from probe.replaying.judging import NOT_REPLAYED, OK, WORSE, WRONG, Judged
-from probe.replaying.pool import Answer, Pool
+from probe.replaying.judging import DIFFERS, EQUAL, KINK, LABEL, NOT_REPLAYED, OK, WORSE, WRONG, Judged
+from probe.replaying.pool import SETTINGS, Answer, Pool
+from probe.replaying.programs import program_of
 
 #: the seconds that a call may take
 LIMIT = 60.0
@@ -63,7 +64,7 @@ class Replayed:
     @property
     def worst(self) -> Judged | None:
         """The output with the worst verdict, and among those the one that is furthest off."""
-        order = (OK, WORSE, WRONG)
+        order = (KINK, OK, WORSE, WRONG, DIFFERS)
         return max(self.outputs, key=lambda item: (order.index(item.verdict), item.roundings), default=None)
 
     def to_dict(self) -> dict[str, Any]:
@@ -75,16 +76,25 @@ class Replayed:
     def sentence(self) -> Sentence:
         """The sentence about it."""
         worst = self.worst
+        if self.verdict == EQUAL:
+            return say("replay.equal", name=self.name)
         if worst is None:
             return say("replay.refused", name=self.name, reason=self.said)
-        is_told = worst.element and worst.verdict != OK
         golden = _GOLDEN.get(self.golden)
-        remarks = clauses(worst.said, say("replay.golden", golden=say(golden)) if golden else NOTHING)
-        return say(
-            "replay.call", name=self.name, place=worst.place, off=worst.off, here=worst.here,
-            at=say("replay.at", element=str(worst.element)) if is_told else NOTHING, verdict=say(_SAID[worst.verdict]),
-            remarks=say("replay.remarks", remarks=remarks) if remarks else NOTHING,
-        )  # fmt: skip
+        remarks = clauses(self.said, worst.said, say("replay.golden", golden=say(golden)) if golden else NOTHING)
+        facts = {
+            "name": self.name, "place": worst.place, "off": worst.off, "here": worst.here,
+            "remarks": say("replay.remarks", remarks=remarks) if remarks else NOTHING,
+        }  # fmt: skip
+        if self.verdict == DIFFERS:
+            counts = {"count": int(worst.roundings), "repeats": int(worst.roundings_here)}
+            return say("replay.differs", **facts, **counts, element=str(worst.element))
+        if self.verdict == KINK:
+            return say("replay.kink", **facts)
+        is_gradient, is_told = self.golden == LABEL, worst.element and worst.verdict != OK
+        verdict = say("replay.gradient_ok" if is_gradient and worst.verdict == OK else _SAID[worst.verdict])
+        at = say("replay.at", element=str(worst.element)) if is_told else NOTHING
+        return say("replay.gradient" if is_gradient else "replay.call", **facts, at=at, verdict=verdict)
 
     def __str__(self) -> str:
         return str(self.sentence)
@@ -115,25 +125,27 @@ class Replays(Sequence[Replayed]):
     @property
     def found(self) -> list[Replayed]:
         """The calls that are wrong, or worse than expected."""
-        return [call for call in self._calls if call.verdict in (WRONG, WORSE)]
+        return [call for call in self._calls if call.verdict in (WRONG, WORSE, DIFFERS)]
 
     @property
     def counts(self) -> dict[str, int]:
         """Verdict -> how many calls have it."""
         counted = Counter(call.verdict for call in self._calls)
-        return {verdict: counted[verdict] for verdict in (OK, WORSE, WRONG, NOT_REPLAYED)}
+        return {verdict: counted[verdict] for verdict in (OK, WORSE, WRONG, NOT_REPLAYED, KINK, EQUAL, DIFFERS)}
 
     @property
     def status(self) -> int:
         """The exit status: 0 all fine, 1 something found, 2 nothing could be replayed."""
         if self.found:
             return 1
-        return 0 if self.counts[OK] else 2
+        return 0 if self.counts[OK] + self.counts[EQUAL] else 2
 
     def text(self, language: str) -> str:
         """Return a line for each call, and how many have each verdict, in a language: "en" or "zh"."""
-        counts = dict(zip(("ok", "worse", "wrong", "refused"), self.counts.values()))
-        sentences = [*(call.sentence for call in self._calls), say("replay.summary", **counts)]
+        counts = dict(zip(("ok", "worse", "wrong", "refused", "kinks", "equal", "differ"), self.counts.values()))
+        key = "replay.gradients" if any(call.golden == LABEL for call in self._calls) else "replay.summary"
+        key = "replay.repeats" if counts["equal"] or counts["differ"] else key
+        sentences = [*(call.sentence for call in self._calls), say(key, **counts)]
         return "\n".join(safe(sentence.text(language)) for sentence in sentences)
 
     def __str__(self) -> str:
@@ -152,19 +164,22 @@ def replay(
     step: str = "",
     rank: str = "",
     limit: float = LIMIT,
+    gradients: bool = False,
+    repeat: int = 0,
 ) -> Replays:
-    """Make recorded calls again in float64, and judge their recorded outputs. The dump needs arrays: task "tensor".
+    """Make recorded calls again in float64, and judge their outputs. The dump needs arrays: task "tensor".
 
     Args:
         path: a dump_path, or a step or rank folder in it.
-        call: the name of an entry, "Functional.softmax.3.forward"; without its direction both entries; a key, as
-            "Functional.softmax", all its calls. None takes all calls.
+        call: an entry; without its direction both entries; a key, as "Functional.softmax": all its calls; None: all.
         dtype: the dtype of the calls here, as "bfloat16"; "" for the recorded ones.
         device: the device of the calls here, as "Ascend"; "" for the CPU.
         jobs: how many processes work; 0 means one for each core.
         step: only these steps, as "0,4-6".
         rank: only these ranks.
         limit: the seconds that a call may take.
+        gradients: compare gradients with central differences instead; without ``dtype`` and ``device``.
+        repeat: make each call so many times instead, and compare bytes.
 
     Raises:
         UsageError: when there is no such call, or an argument is wrong.
@@ -175,29 +190,54 @@ def replay(
             print(call)
     """
     chosen, options = list(choose(path, call, step, rank)), {"device": "CPU", "dtype": known_dtype(dtype)}
+    if gradients:
+        chosen = [entry for entry in chosen if entry.direction == entry_name.BACKWARD]
+        results = _results([_described(one, program_of) for one in chosen], Pool(jobs, options, limit), "differencing")
+    elif repeat:
+        options.update(device=device or "CPU", repeat=str(repeat))
+        results = _repeated(chosen, options, 1 if device else jobs, limit)
+    else:
+        results = _judged(chosen, options, device, jobs, limit)
+    return Replays([_replayed(*pair) for pair in zip(chosen, results)])
+
+
+def _judged(chosen: Sequence[Call], options: dict[str, str], device: str, jobs: int, limit: float) -> list[Any]:
+    """Make calls again, perhaps on a device first, and judge their outputs."""
     with tempfile.TemporaryDirectory(prefix="probe-replay-") as folder:
         calls = [_described(entry) for entry in chosen]
         if device:
             there = Pool(1, {**options, "device": device, "folder": folder}, limit)
             made = _results(calls, there, f"replaying on {device}")
             calls = [_given(call, answer) for call, answer in zip(calls, made)]
-        results = _results(calls, Pool(jobs, options, limit), "replaying")
-    return Replays([_replayed(entry, result) for entry, result in zip(chosen, results)])
+        return _results(calls, Pool(jobs, options, limit), "replaying")
 
 
-def _results(calls: Sequence[CallDescription | ReplayResult], pool: Pool, label: str) -> list[Any]:
+def _repeated(chosen: Sequence[Call], options: dict[str, str], jobs: int, limit: float) -> list[Any]:
+    """Make each call several times; those that differ once more under settings that may make them equal."""
+    calls = [_described(entry) for entry in chosen]
+    results = _results(calls, Pool(jobs, options, limit), "repeating")
+    for setting, form in SETTINGS.items():
+        left = [place for place, result in enumerate(results) if result.verdict == DIFFERS and not result.reason]
+        again = _results([calls[place] for place in left], Pool(1, {**options, "setting": setting}, limit), setting)
+        for place, result in zip(left, again):
+            if result.verdict == EQUAL:
+                results[place] = results[place]._replace(reason=say("replay.helps", setting=form))
+    return results
+
+
+def _results(calls: Sequence[CallDescription | Program | ReplayResult], pool: Pool, label: str) -> list[Any]:
     found: dict[int, Answer] = {place: call for place, call in enumerate(calls) if isinstance(call, ReplayResult)}
-    left = {place: call for place, call in enumerate(calls) if isinstance(call, CallDescription)}
+    left = {place: call for place, call in enumerate(calls) if not isinstance(call, ReplayResult)}
     if left:
         places, running = list(left), pool.run(list(left.values()))
         found.update((places[number], result) for number, result in progress(running, label, len(left)))
     return [found[place] for place in range(len(calls))]
 
 
-def _described(entry: Call) -> CallDescription | ReplayResult:
-    """Return the description of a call, or the result of one that cannot be made again."""
+def _described(entry: Call, form: Callable[[Call], Any] = describe) -> Any:
+    """Return the description of a call or of its function, or the result of one that cannot be made again."""
     try:
-        return describe(entry)
+        return form(entry)
     except CannotReplayError as error:
         return not_replayed(error.reason)
 

@@ -15,18 +15,19 @@ import numpy as np
 from probe.errors import UsageError
 from probe.findings.sentence import say
 from probe.reading.dumps.load import load_array
-from probe.replaying.described import CallDescription, CannotReplayError, Made, ReplayResult, not_replayed
+from probe.replaying.described import CallDescription, CannotReplayError, Made, Program, ReplayResult, not_replayed
 
 
 def main(task: dict[str, str], requests: Iterator[dict[str, Any]], tell: Callable[[Any], None]) -> None:
     """Make the calls that are requested, and tell each answer; before them {}, when MindSpore is there."""
-    set_up(task["device"])
+    set_up(task["device"], task.get("setting", ""), is_blocking="repeat" not in task)
     gc.collect()
     gc.freeze()  # the objects of MindSpore: later collections look at those of the calls alone
     tell({})
     for request in requests:
         here = request.get("here") and Made(**request["here"])
-        answer = replay_call(CallDescription(**{**request, "here": here}), task["dtype"], task.get("folder", ""))
+        call = Program(**request) if "steps" in request else CallDescription(**{**request, "here": here})
+        answer = replay_call(call, task["dtype"], task.get("folder", ""), int(task.get("repeat", 0)))
         if isinstance(answer, Made):
             tell({"here": answer._asdict()})
         else:
@@ -34,30 +35,45 @@ def main(task: dict[str, str], requests: Iterator[dict[str, Any]], tell: Callabl
         gc.collect()
 
 
-def set_up(device: str) -> None:
-    """Select PyNative mode, synchronous execution and the device."""
+def set_up(device: str, setting: str = "", is_blocking: bool = True) -> None:
+    """Select PyNative mode, the device, one of ``pool.SETTINGS``, and perhaps synchronous execution."""
     import mindspore
 
     mindspore.set_context(mode=mindspore.PYNATIVE_MODE)
     if device:
         mindspore.set_device(device)
-    mindspore.runtime.launch_blocking()
+    if setting == "deterministic":
+        mindspore.set_deterministic(True)
+    elif setting == "threads":
+        mindspore.set_context(runtime_num_threads=1)
+    if is_blocking:
+        mindspore.runtime.launch_blocking()
 
 
-def replay_call(call: CallDescription, dtype: str = "", folder: str = "") -> ReplayResult | Made:
-    """Return the result of one described call; an error is its reason.
+def replay_call(
+    call: CallDescription | Program, dtype: str = "", folder: str = "", times: int = 0
+) -> ReplayResult | Made:
+    """Return the result of one described call, or of the gradients of a function; an error is its reason.
 
-    With a folder, the call is only made on the device of this process, and its outputs are saved there.
+    With a folder, the call is only made on the device of this process, and its outputs are saved there. ``times`` is
+    for ``repeat``.
     """
+    from probe.replaying.differences import check
     from probe.replaying.evaluating import Evaluation
     from probe.replaying.functions import find
     from probe.replaying.making import Maker
     from probe.replaying.references import reference_of
+    from probe.replaying.repeating import repeat
 
     try:
+        if isinstance(call, Program):
+            return check(call, load)
         found = find(call)
         call = call._replace(args=call.args[: found.inputs])
-        evaluation = Evaluation(Maker(found.function, reference_of(call), call, load, dtype))
+        maker = Maker(found.function, None if times else reference_of(call), call, load, dtype)
+        if times:
+            return repeat(maker, times)
+        evaluation = Evaluation(maker)
         return evaluation.here(functools.partial(save, folder)) if folder else evaluation.judge()
     except CannotReplayError as error:
         return not_replayed(error.reason)

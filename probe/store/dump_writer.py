@@ -4,14 +4,23 @@
 from __future__ import annotations
 
 import errno
+import json
+import logging
+import os
 from typing import Any
 
 from probe.entry import Entry
 from probe.errors import UsageError
+from probe.findings.sentence import Sentence
 from probe.naming import message_of
+from probe.store import file_io, file_names
 from probe.store.arrays import ArrayWriter
 from probe.store.documents import JsonDocuments
 from probe.store.error_log import ErrorLog
+
+_log = logging.getLogger("probe")
+#: findings of one step on the log, and in its file
+_MOST_LOGGED, _MOST_TOLD = 10, 1000
 
 
 class DumpWriter:
@@ -20,6 +29,7 @@ class DumpWriter:
     def __init__(self, documents: JsonDocuments, arrays: ArrayWriter, errors: ErrorLog) -> None:
         self._documents, self._arrays, self.errors = documents, arrays, errors
         self.folder, self.journal = documents.folder, documents.journal
+        self._told = 0
 
     @property
     def is_empty(self) -> bool:
@@ -61,6 +71,20 @@ class DumpWriter:
         if not was_exhausted and budget.exhausted_reason:
             self.errors.warn(f"{budget.exhausted_reason}: no more arrays are written; everything else continues")
         return saved
+
+    def tell(self, said: Sentence) -> None:
+        """Write a finding that is known while the training runs as a line of a file, and the first ones on the log."""
+        self._told += 1
+        if self._told <= _MOST_LOGGED:
+            _log.warning("%s", said)
+        if self._told <= _MOST_TOLD:
+            line = json.dumps({**said.to_dict(), "sentence": str(said)}, ensure_ascii=False)
+            path = os.path.join(self.folder, file_names.FINDINGS)
+            if self._told == _MOST_LOGGED + 1:
+                _log.warning("more findings are in %s", path)
+            with self.errors.guard("writing a finding"):
+                file_io.make_dirs(self.folder)
+                file_io.append(path, line + "\n")
 
     def open(self) -> None:
         """Begin the journal: from here on this process alone writes into the folder.

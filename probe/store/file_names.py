@@ -15,7 +15,9 @@ RUN, RUN_LINES, MONITOR, SERIES, ALARMS = "run.json", "run.jsonl", "monitor", "s
 MONITOR_FILES = (SERIES, ALARMS, ERRORS)
 #: describes a kernel dump of this tool, in the folder of its rank
 KERNEL_RUN = "kernel_run.json"
-DUMP_FILES = (DUMP, DEBUG, STACK, CONSTRUCT, ERRORS, ARRAYS, JOURNAL, RUN, RUN_LINES)
+#: findings that are known while the training runs, one a line
+FINDINGS = "findings.jsonl"
+DUMP_FILES = (DUMP, DEBUG, STACK, CONSTRUCT, ERRORS, ARRAYS, JOURNAL, RUN, RUN_LINES, FINDINGS)
 
 #: a rank's number; None where communication was not initialised; the folder's name where it has no number
 Rank = Union[int, str, None]

@@ -9,7 +9,9 @@ from typing import NamedTuple
 from probe.config.settings import Settings
 from probe.entry import Entry
 from probe.measure.extrema import ExtremaMeasurer
+from probe.measure.measurer import ArraySink
 from probe.measure.select import Measurers
+from probe.measure.storage import StorageNotes
 from probe.recording.call_stacks import CallStacks
 from probe.recording.measurement_queue import MeasurementQueue
 from probe.recording.name_filter import NameFilter
@@ -44,12 +46,17 @@ def build_task(parts: StepParts) -> tuple[Task, MeasurementQueue]:
 def _statistics(parts: StepParts) -> tuple[Task, MeasurementQueue]:
     queue, sink, keeps = parts.queue(parts.writer.write), parts.writer.array, parts.name_filter.keeps_arrays
     keeps_any = bool(parts.settings.tensor_list)
-    return ValuesTask(queue, lambda name: sink if keeps_any and keeps(name) else None, parts.settings.data_mode), queue
+    return _values(parts, queue, lambda name: sink if keeps_any and keeps(name) else None), queue
 
 
 def _tensor(parts: StepParts) -> tuple[Task, MeasurementQueue]:
     queue, sink = parts.queue(parts.writer.write), parts.writer.array
-    return ValuesTask(queue, lambda name: sink, parts.settings.data_mode), queue
+    return _values(parts, queue, lambda name: sink), queue
+
+
+def _values(parts: StepParts, queue: MeasurementQueue, sink_of: Callable[[str], ArraySink | None]) -> ValuesTask:
+    notes = StorageNotes(queue.measure, parts.writer.tell) if parts.settings.storage else None
+    return ValuesTask(queue, sink_of, parts.settings.data_mode, notes)
 
 
 def _structure(parts: StepParts) -> tuple[Task, MeasurementQueue]:

@@ -10,6 +10,7 @@ from probe.measure.describe import ValueDescriber
 from probe.measure.gradient_sum import GradientSum
 from probe.measure.measurer import ArraySink, Role
 from probe.measure.records import unwritten_record
+from probe.measure.storage import StorageNotes
 from probe.measure.tensor_reader import to_number
 from probe.naming import reserved_outputs
 from probe.pytree import Slot, as_outputs
@@ -24,20 +25,23 @@ _NOT_NUMERIC = frozenset(("input_names", "output_names", "side_effect_mem", "sid
 class ValuesTask(Task):
     """Describes the inputs and outputs of every call.
 
-    ``sink_of`` returns the sink of an entry's arrays, or None if they are not written.
+    ``sink_of`` returns the sink of an entry's arrays, or None if they are not written. ``notes`` add the memory to
+    the records.
     """
 
     has_values = True
 
     def __init__(
-        self, queue: MeasurementQueue, sink_of: Callable[[str], ArraySink | None], modes: frozenset[str]
-    ) -> None:
+        self, queue: MeasurementQueue, sink_of: Callable[[str], ArraySink | None], modes: frozenset[str],
+        notes: StorageNotes | None = None,
+    ) -> None:  # fmt: skip
         from mindspore import get_context
 
         super().__init__(modes, GradientUse.VALUES)
         self._on_cpu = get_context("device_target") == "CPU"
         self._queue, self._sink_of = queue, sink_of
-        self._describe = ValueDescriber(queue.measure).value
+        self._notes, self._measure = notes, queue.measure if notes is None else notes.measure
+        self._describe = ValueDescriber(self._measure).value
         self._has_inputs, self._has_outputs = "input" in modes, "output" in modes
 
     def input_role(self, call: Call) -> Role:
@@ -66,7 +70,7 @@ class ValuesTask(Task):
         """Return the records of parameters or states; see ``Task``."""
         if not (self._has_outputs if role is Role.OUTPUT else self._has_inputs):
             return {}
-        measure, name, sink = self._queue.measure, call.forward, self._sink_of(call.forward)
+        measure, name, sink = self._measure, call.forward, self._sink_of(call.forward)
         return {part: {key: measure(value, f"{name}.{part}.{key}", sink, role) for key, value in tensors.items()}}
 
     def scalars(self, call: Call, numbers: Callable[[ReadNumber], Mapping[str, Any]]) -> dict[str, Any]:
@@ -95,12 +99,17 @@ class ValuesTask(Task):
         used = {} if parameters is None else self.named(call, "parameters", parameters, role)
         return {"output": outputs, **used}
 
+    def flight(self, call: Call, is_over: bool) -> None:
+        """Note that a communication has begun, or is over; see ``Task``."""
+        if self._notes is not None:
+            self._notes.flight(call.forward, is_over)
+
     def gradient(self, call: Call, slot: Slot, tensor: Any) -> Any:
         """Return the record of a gradient that arrived now; see ``Task``."""
         if not (self._has_inputs if slot.is_input else self._has_outputs):
             return None
         role = self.input_role(call) if slot.is_input else Role.OUTPUT
-        return self._queue.measure(tensor, f"{call.backward}.{slot.place}", self._sink_of(call.backward), role)
+        return self._measure(tensor, f"{call.backward}.{slot.place}", self._sink_of(call.backward), role)
 
     def gradient_sum(self, call: Call, slot: Slot, total: GradientSum) -> Any:
         """Return the record of a summed gradient; see ``Task``."""
@@ -121,4 +130,4 @@ class ValuesTask(Task):
 
     def parameter_gradient(self, name: str, parameter: str, gradient: Any) -> dict[str, Any]:
         """Return the parts of an entry of a parameter's gradient; see ``Task``."""
-        return {parameter: [self._queue.measure(gradient, f"{name}.{parameter}", self._sink_of(name), Role.OUTPUT)]}
+        return {parameter: [self._measure(gradient, f"{name}.{parameter}", self._sink_of(name), Role.OUTPUT)]}

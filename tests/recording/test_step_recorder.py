@@ -75,7 +75,7 @@ def test_a_call_enters_the_recorder_by_begin_synchronize_and_end(debug, crossing
 
 @pytest.mark.parametrize("task", ["statistics", "tensor", "structure", "nan_check"])
 def test_a_call_whose_gradients_are_watched_enters_it_no_more_often_but_for_the_guard(debug, crossings, task):
-    debugger = debug(level="L1", task=task)
+    debugger = debug(level="L1", task=task, saved_tensors=False)
     forward, backward = [], []
 
     def function(x):

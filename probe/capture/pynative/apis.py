@@ -53,8 +53,10 @@ class ApiHooks:
             return original(*args, **kwargs)
         if primitive is not None and not opened.is_repeated:
             opened.recorder.note_attributes(opened.call, primitive)
+        saved = context.saved_tensors
+        run = original if saved is None else saved.around(opened.call, original, inputs, kwargs)
         try:
-            result = original(*args, **kwargs)
+            result = run(*args, **kwargs)
             self._synchronize(opened.recorder, result)  # else reading the result would raise an error of the training
         except BaseException as error:
             context.fail(opened, error)

@@ -54,12 +54,10 @@ def _about_to_compile(context: CaptureContext, original: Callable[..., Any], *ar
 
 def _unseen(context: CaptureContext, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Run a compiled function and record nothing inside it. Hooks that a compilation suspended come back after it."""
-    state, was_suspended = context.state, context.hooks.is_suspended
-    inside, state.in_recorded_call = state.in_recorded_call, True
+    was_suspended = context.hooks.is_suspended
     try:
-        return original(*args, **kwargs)
+        return context.state.unseen(original, *args, **kwargs)
     finally:
-        state.in_recorded_call = inside
         if not was_suspended:
             context.hooks.resume()
 

@@ -242,11 +242,7 @@ class PrimitiveHooks:
         copy: Callable[..., Any] = getattr(own, "__deepcopy__")  # noqa: B009 - mypy does not know it
 
         def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
-            inside, state.in_recorded_call = state.in_recorded_call, True
-            try:
-                return apis.call(key, original, (self, *args), kwargs, args, self)
-            finally:
-                state.in_recorded_call = inside
+            return state.unseen(apis.call, key, original, (self, *args), kwargs, args, self)
 
         def __deepcopy__(self: Any, memo: dict[int, Any]) -> Any:
             """Return a copy that is not recorded: our class could not be taken from it again."""

@@ -62,6 +62,8 @@ class OptimizerHooks(HookGroup):
                     recorder.snapshot.updated(key, values.parameters.values())
             return result
         finally:
+            if self._context.saved_tensors is not None and values is not None:
+                self._context.saved_tensors.note_update(call.forward if call else key, values.parameters.values())
             state.in_recorded_call = False
 
     def _record(

@@ -22,10 +22,11 @@ from probe.capture.pynative.listed import ListedFunctions
 from probe.capture.pynative.operations import OperationHooks, PrimitiveHooks, find_primitives
 from probe.capture.pynative.optimizers import OptimizerHooks
 from probe.capture.pynative.recompute import recompute_patches
+from probe.capture.pynative.saved_tensors import SavedTensors
 from probe.capture.pynative.thread_state import ThreadState
 from probe.capture.support_ops import SupportedApi, load_supported_apis
 from probe.config.settings import Settings
-from probe.measure.select import select_measurers
+from probe.measure.select import select_checksums, select_measurers
 from probe.private_names import installed_parts
 from probe.recording.step_recorder import StepRecorder
 from probe.tasks.debug import DebugTask
@@ -63,6 +64,9 @@ class PyNativeCapture:
             self._context.hooks.add(make("operations", lambda: OperationHooks(context), nothing))
         self._custom: dict[tuple[int, str], ListedFunctions] = {}
         self._watched: list[tuple[str, Any]] = []
+        if settings.guards_saved_tensors and nodes.works:
+            new_guard = lambda: SavedTensors(nodes, select_checksums(settings), context.state)  # noqa: E731
+            context.saved_tensors = make("saved tensors", new_guard, None)
         self._model_hooks = HookGroup([OptimizerHooks(self._context, settings.optimizer)])
         self._context.hooks.add(self._model_hooks)
         self._tokens: TokenRange | None = None
@@ -114,6 +118,8 @@ class PyNativeCapture:
             self._tokens = TokenRange(self._context, model, *token_range)
             self._context.hooks.add(self._tokens)
         self._context.hooks.install()
+        if self._context.saved_tensors is not None:
+            self._context.saved_tensors.begin(recorder)
 
     def remove(self) -> None:
         """Remove everything but the hooks that a backward may still need. It may be called twice."""
@@ -132,6 +138,8 @@ class PyNativeCapture:
 
     def _remove_all(self) -> None:
         self._context.recorder = None
+        if self._context.saved_tensors is not None:
+            self._context.saved_tensors.remove()
         self._context.hooks.remove()
         self._context.hooks.discard(self._tokens)
         self._tokens = None
@@ -142,6 +150,8 @@ class PyNativeCapture:
         self._uninstall()
         self._gradients.flush()
         self._gradients.release()
+        if self._context.saved_tensors is not None:
+            self._context.saved_tensors.end_step()
         self._parameters.remove()
         self._debug_values.remove()
         self._handles.end_step()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict, deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -67,6 +68,14 @@ class ThreadState(threading.local):
     def cell(self) -> Call | None:
         """The innermost open Cell call."""
         return self.cells[-1].call if self.cells else None
+
+    def unseen(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Run a function and record nothing inside it."""
+        inside, self.in_recorded_call = self.in_recorded_call, True
+        try:
+            return function(*args, **kwargs)
+        finally:
+            self.in_recorded_call = inside
 
     def leave(self, depth: int, cell: Any) -> OpenCall | None:
         """Remove and return the open call of a Cell. Calls inside it that an exception has left open are removed too.

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from probe.reading.commands.summary_file import Head
     from probe.reading.compare.origins.origin import Origin
     from probe.reading.dumps.samples import Samples
+    from probe.reading.one_run.health.finding import HealthFinding
     from probe.reading.one_run.nan import Found
     from probe.reading.one_run.rank_checks import Digest
     from probe.reading.one_run.trend import TrendFinding
@@ -82,32 +83,39 @@ def run_nan(given: argparse.Namespace) -> int:
 
 
 def show_nan(units: list[Found], given: argparse.Namespace) -> int:
-    """Print the calls that make NaN or Inf in all steps and ranks; return the exit status."""
+    """Print the calls that make NaN or Inf in all steps and ranks, and findings of guards; return the exit status."""
+    from probe.reading.one_run.health.finding import guarded
     from probe.reading.one_run.nan import in_order, remarks
 
-    origins = in_order(units)
+    origins, guards = in_order(units), [guarded(said, unit.step, unit.rank) for unit in units for said in unit.told]
     if given.json:
-        print(json.dumps([origin.to_dict() for origin in origins], indent=1))
+        print(json.dumps([item.to_dict() for item in (*origins, *guards)], indent=1))
     elif not origins:
         print(say("nan.none").text(given.lang))
     for place, origin in enumerate(origins[:5] if not given.json else []):
-        lines = [say("nan.later" if place else "nan.first", where=_where(origin)).text(given.lang)]
+        call = say("nan.in_cell", name=origin.name, cell=origin.cell) if origin.cell else origin.name
+        where = say("list", parts=[*_where(origin), call])
+        lines = [say("nan.later" if place else "nan.first", where=where).text(given.lang)]
         lines += [f"    {origin.said.text(given.lang)}"]
         lines += [f"    {origin.file}:{origin.line}: {origin.source}"] if origin.file else []
         lines += [f"    {say('nan.road', names=origin.more).text(given.lang)}"] if origin.more else []
         print(*map(text.safe, lines), sep="\n")
+    for item in guards[:ROWS] if not given.json else []:
+        at = _where(item)
+        said = say("guard.at", where=say("list", parts=at), said=item.said) if at else item.said
+        print(text.safe(said.text(given.lang)))
+    if len(guards) > ROWS and not given.json:
+        print(say("trend.more", count=len(guards) - ROWS).text(given.lang))
     is_unread = _show_errors(units)
     for remark in remarks(units):
         print(f"probe: {text.safe(remark.text(given.lang))}", file=sys.stderr)
-    return 1 if origins else 2 * is_unread
+    return 1 if origins or guards else 2 * is_unread
 
 
-def _where(origin: Origin) -> Sentence:
-    """Return step, rank, call and Cell of a finding."""
-    found: list[Sentence | str] = [] if origin.step is None else [say("nan.step", step=origin.step)]
-    found += [] if origin.rank is None else [say("nan.rank", rank=origin.rank)]
-    found += [say("nan.in_cell", name=origin.name, cell=origin.cell) if origin.cell else origin.name]
-    return say("list", parts=found)
+def _where(finding: Origin | HealthFinding) -> list[Sentence]:
+    """Return step and rank of a finding, as far as they are known."""
+    found = [] if finding.step is None else [say("nan.step", step=finding.step)]
+    return found if finding.rank is None else [*found, say("nan.rank", rank=finding.rank)]
 
 
 def _show_errors(units: Sequence[Found | Digest | Samples]) -> bool:

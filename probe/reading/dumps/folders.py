@@ -6,13 +6,16 @@ A further kind of dump is one class with ``claims`` and ``read``, added to ``SOU
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import re
 import sys
 from typing import Any, NamedTuple, Protocol
 
+from probe.door import open_text
 from probe.errors import UsageError
-from probe.findings.sentence import Sentence, say
+from probe.findings.sentence import NOTHING, Sentence, say
 from probe.reading.dumps import journal_reader
 from probe.reading.dumps.document import Document, read_document, read_optional
 from probe.reading.dumps.kernels.folders import is_kernel_folder
@@ -60,6 +63,25 @@ class DumpFolder(NamedTuple):
         parts += [f"rank {self.rank}" if isinstance(self.rank, int) else str(self.rank or "")]
         return ", ".join(filter(None, parts)) or os.path.basename(self.path)
 
+    def told(self) -> list[Sentence]:
+        """Return the findings that guards have told while the training ran.
+
+        Lines that cannot be read are left out: a killed process may leave half of one.
+        """
+        found: list[Sentence] = []
+        path = os.path.join(self.path, file_names.FINDINGS)
+        with contextlib.suppress(OSError), open_text(path, errors="replace") as file:
+            for line in file:
+                with contextlib.suppress(ValueError, KeyError, TypeError, IndexError, RecursionError):
+                    given = json.loads(line)
+                    try:
+                        said = Sentence.from_dict({"key": given["key"], "facts": given["facts"]})
+                        str(said)  # all facts are there
+                    except KeyError:  # of a later version
+                        said = say("guard.other", text=str(given["sentence"]))
+                    found.append(said)
+        return found
+
 
 class DumpSource:
     """A folder with dump.json, of ours or of msprobe, and perhaps a journal that was not recovered."""
@@ -86,15 +108,19 @@ class DebugSource:
 
 
 class JournalSource:
-    """A folder whose process died before it wrote a document: the journal holds the entries."""
+    """A folder whose process died before it wrote a document: the journal holds the entries.
+
+    Or one without entries: task nan_check writes none in a step in which a guard alone has found something.
+    """
 
     def claims(self, files: set[str]) -> bool:
-        """Return whether there is a journal."""
-        return file_names.JOURNAL in files
+        """Return whether there is a journal, or findings of guards alone."""
+        return bool(files & {file_names.JOURNAL, file_names.FINDINGS})
 
     def read(self, folder: str) -> Document:
         """Read the journal as it is; nothing on disk is changed."""
-        records, damage = journal_reader.read(os.path.join(folder, file_names.JOURNAL))
+        path = os.path.join(folder, file_names.JOURNAL)
+        records, damage = journal_reader.read(path) if os.path.lexists(path) else ([], NOTHING)
         notes = [*_journal_notes(folder), *([damage] if damage else [])]
         header = records[0].get("header") if records else None
         data: dict[str, Any] = {}

@@ -42,6 +42,7 @@ class Found(NamedTuple):
     near: list[Sentence]  # tensors close to the largest number of their dtype
     error: str = ""  # the reason why the dump could not be read
     lost: str = ""  # what could not be read of it
+    told: Sequence[Sentence] = ()  # what guards have told while the training ran
 
 
 def first_nan(run: Run, jobs: int = 1, scheduler: str = "") -> Origin | None:
@@ -96,7 +97,7 @@ def look_at(folder: DumpFolder) -> Found:
         with paused_gc():
             return look_into(dump)
     except UsageError as error:
-        return Found(folder.step, folder.rank, [], [], str(error))
+        return Found(folder.step, folder.rank, [], [], str(error), told=folder.told())
     finally:
         dump.release()
 
@@ -104,7 +105,8 @@ def look_at(folder: DumpFolder) -> Found:
 def look_into(dump: Dump) -> Found:
     """Return the calls that make NaN or Inf in a dump; raise UsageError when it cannot be read."""
     finder = Finder(dump)
-    return Found(dump.step, dump.rank, list(finder.origins())[:20], finder.near, "", dump.document.lost)
+    origins, told = list(finder.origins())[:20], dump.folder.told()
+    return Found(dump.step, dump.rank, origins, finder.near, "", dump.document.lost, told)
 
 
 class Finder:

@@ -109,6 +109,7 @@ def make_content(path: str, golden: str = "", wishes: Wishes | None = None) -> C
         pairs, alone = pair_folders(open_run(golden), run, step, rank)
         units = [(*pair, wishes.request.options) for pair in pairs]
         parts = list(run_units(pair_part, units, workers))
+        health = []
     else:
         if not run.folders and find_series(path):
             raise UsageError(
@@ -116,9 +117,10 @@ def make_content(path: str, golden: str = "", wishes: Wishes | None = None) -> C
             )
         chosen = [(folder, snapshots) for folder in folders(run, step, rank)]
         parts, alone = list(run_units(run_part, chosen, workers, "reading")), ([], [])
+        looked = [part.extras.looked for part in parts if part.extras.looked]
+        health = findings_of(looked, snapshots, [folder for folder, _ in chosen])
     if all(part.error for part in parts):
         raise UsageError(parts[0].error)
-    health = [] if golden else findings_of([part.extras.looked for part in parts if part.extras.looked], snapshots)
     return ContentMaker((golden, path), parts, alone, wishes.with_code, wishes.everything).content(health)
 
 

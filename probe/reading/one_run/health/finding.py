@@ -53,6 +53,11 @@ class HealthFinding(Finding):
         return say("health.line", weight=weight, said=self.said, cell=cell, code=code, more=more)
 
 
+def guarded(said: Sentence, step: int | None, rank: Rank) -> HealthFinding:
+    """Return what a guard has told while the training ran."""
+    return HealthFinding(SUSPICIOUS if said.key == "guard.shared" else FAULT, "guard", said, step=step, rank=rank)
+
+
 def some(names: Iterable[str], most: int = 3) -> Any:
     """Return the first names, and how many more there are, as a fact."""
     found = list(dict.fromkeys(names))

@@ -15,15 +15,15 @@ from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.run import Run
 from probe.reading.dumps.work import HERE, Workers, run_units
 from probe.reading.one_run.health import in_place, losses, numbers, training
-from probe.reading.one_run.health.finding import FAULT, NOTE, WEIGHTS, HealthFinding
+from probe.reading.one_run.health.finding import FAULT, NOTE, WEIGHTS, HealthFinding, guarded
 from probe.reading.one_run.health.modes import modes
 from probe.reading.one_run.health.step import Step
 from probe.reading.one_run.nan import Finder
 from probe.store.file_names import Rank
 
 #: rules in the order in which their findings explain each other
-_ORDER = ("NaN/Inf", "loss", "mode", "gradient ends", "unused", "zero gradient", "not held", "no update", "not updated",
-          "in place", "numbers", "decay")  # fmt: skip
+_ORDER = ("guard", "NaN/Inf", "loss", "mode", "gradient ends", "unused", "zero gradient", "not held", "no update",
+          "not updated", "in place", "numbers", "decay")  # fmt: skip
 
 
 class Looked(NamedTuple):
@@ -44,12 +44,12 @@ def look_at_run(run: Run, workers: Workers = HERE) -> tuple[list[HealthFinding],
     units = [(folder, snapshots) for folder in run.folders]
     looked = list(run_units(look, units, workers, "looking at one run"))
     errors = [item for item in looked if isinstance(item, str)]
-    return findings_of([item for item in looked if isinstance(item, Looked)], snapshots), errors
+    return findings_of([item for item in looked if isinstance(item, Looked)], snapshots, run.folders), errors
 
 
-def findings_of(steps: Sequence[Looked], snapshots: Snapshots) -> list[HealthFinding]:
-    """Return the findings in the steps of all ranks, the heaviest first."""
-    found: list[HealthFinding] = []
+def findings_of(steps: Sequence[Looked], snapshots: Snapshots, folders: Sequence[DumpFolder]) -> list[HealthFinding]:
+    """Return the findings in the steps of all ranks, and those that guards have told, the heaviest first."""
+    found = [guarded(said, folder.step, folder.rank) for folder in folders for said in folder.told()]
     for rank in dict.fromkeys(item.rank for item in steps):
         found += over_steps([item for item in steps if item.rank == rank], snapshots.of_rank(rank))
     return in_order(found)
@@ -106,7 +106,7 @@ def in_order(found: Sequence[HealthFinding]) -> list[HealthFinding]:
     """Return findings, the heaviest first; those of one line of code once."""
     kept: dict[Any, HealthFinding] = {}
     for item in found:
-        key = item.rule, item.said.key, item.file, item.line or item.name
+        key = item.rule, item.said.key, item.file, item.line or item.name or str(item.said)
         known = kept.get(key)
         is_again = known is not None and known.name == item.name
         kept[key] = item if known is None else dataclasses.replace(known, more=known.more + (not is_again))

@@ -1,0 +1,151 @@
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
+"""The memory that recorded calls have written, in order; and which tensors that a backward needs have changed."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+import threading
+from collections import deque
+from collections.abc import Iterable, Mapping
+from types import FrameType
+from typing import Any, NamedTuple
+
+from probe.findings.sentence import NOTHING, Sentence, say
+from probe.measure.checksums import Checksums
+from probe.measure.storage import ALL, Memory, memory_of, written_inputs
+from probe.pytree import leaves
+from probe.recording.step_recorder import StepRecorder
+
+_TOOL = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
+#: writes that are remembered, and pairs of checksums on a device that wait for one fetch
+_MOST, _MOST_WAITING = 10_000, 2048
+
+
+class Write(NamedTuple):
+    """A call that may have written."""
+
+    number: int  # its place in the order of all
+    name: str  # the entry of the call, or a function's name
+    place: str  # file and line of the user that made it, or ""
+    memory: list[tuple[Memory, int]]  # the pieces, each with the number of writes that MindSpore has counted
+
+
+class Writes:
+    """Remembers writes by their addresses, and holds no tensor. ``tensor`` is the class of tensors."""
+
+    def __init__(self, tensor: type) -> None:
+        self._tensor, self._lock = tensor, threading.Lock()
+        self._written: deque[Write] = deque(maxlen=_MOST)
+        self.last = 0  # the number of the newest write
+
+    def clear(self) -> None:
+        """Forget all."""
+        with self._lock:
+            self._written.clear()
+
+    def begin(self, key: str, inputs: Iterable[Any], named: Mapping[str, Any]) -> list[tuple[Any, int]]:
+        """Return the tensors that a call may write, by its name, with MindSpore's counts of their writes."""
+        which = ALL if "out" in named else written_inputs(key)
+        if not which:
+            return []
+        found = (leaf for value in (*inputs, *named.values()) for leaf in leaves(value))
+        tensors: Iterable[Any] = (leaf for leaf in found if isinstance(leaf, self._tensor))
+        return [(tensor, tensor._version) for tensor in itertools.islice(tensors, which)]
+
+    def note(self, name: str, tensors: Iterable[tuple[Any, int]]) -> None:
+        """Note that a call has written tensors, which are given with their counts before it."""
+        memory = [(memory_of(tensor), tensor._version - before) for tensor, before in tensors]
+        if memory:
+            with self._lock:
+                self.last += 1
+                self._written.append(Write(self.last, name, user_place(), memory))
+
+    def after(self, number: int, memory: Memory) -> tuple[Write | None, int]:
+        """Return the first write after a number into a piece of memory, and how many such MindSpore has counted."""
+        first, count = None, 0
+        with self._lock:
+            for write in itertools.takewhile(lambda write: write.number > number, reversed(self._written)):
+                counts = [counted for own, counted in write.memory if own.overlaps(memory)]
+                first, count = write if counts else first, count + sum(counts)
+        return first, count
+
+
+def user_place() -> str:
+    """Return file and line of the innermost frame outside of MindSpore and probe, or ""."""
+    inner = os.path.dirname(str(sys.modules["mindspore"].__file__)) + os.sep
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith((_TOOL, inner, "<")):
+        frame = frame.f_back
+    return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}" if frame else ""
+
+
+class Place(NamedTuple):
+    """A tensor as its owner names it."""
+
+    call: str  # the entry of the call that keeps it, or "" where none is recorded
+    role: str  # "input", "output", "parameter" or "tensor"
+    name: str  # the place of an input, the name of a parameter, or that of the graph's node
+
+    @property
+    def said(self) -> Sentence:
+        """The name of the tensor in a finding."""
+        if not self.call:
+            return say("guard.unrecorded", name=self.name) if self.name else say("guard.unknown")
+        if self.role in ("output", "tensor"):
+            return say("guard.output" if self.role == "output" else "guard.tensor", call=self.call)
+        return say("guard.input" if self.role == "input" else "guard.parameter", call=self.call, name=self.name)
+
+
+class Noted(NamedTuple):
+    """A tensor as it was when it was packed."""
+
+    recorder: StepRecorder  # the recorder of the step
+    checksum: Any
+    memory: Memory
+    number: int  # the number of the newest write before
+    place: Place
+
+
+class SavedFindings:
+    """Compares the checksums of tensors that were kept, and tells each that changed once in a step."""
+
+    def __init__(self, checksums: Checksums, writes: Writes) -> None:
+        self._checksums, self._writes = checksums, writes
+        self._waiting: list[tuple[Noted, Any, Sentence]] = []
+        self._told: set[Sentence] = set()
+
+    def compare(self, noted: Noted, tensor: Any) -> None:
+        """Compare a tensor with what it was: at once, or at the end of the step."""
+        checksum = self._checksums.take(tensor)
+        if self._checksums.waits and checksum == noted.checksum:
+            return
+        memory = memory_of(tensor)
+        write, _ = self._writes.after(noted.number, memory)
+        if write is not None:
+            place = say("guard.place", place=write.place) if write.place else NOTHING
+            cause = say("guard.written", call=write.name, place=place)
+        else:
+            cause = say("guard.unwritten" if memory.begin == noted.memory.begin else "guard.replaced")
+        self._waiting.append((noted, checksum, cause))
+        if self._checksums.waits or len(self._waiting) >= _MOST_WAITING:
+            self._tell()
+
+    def end_step(self) -> None:
+        """Tell what waits, and forget the step."""
+        if self._waiting:
+            with self._waiting[0][0].recorder.guard("comparing tensors that were kept for the backward"):
+                self._tell()
+        self._waiting.clear()
+        self._told.clear()
+
+    def _tell(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        before = self._checksums.values(noted.checksum for noted, _, _ in waiting)
+        after = self._checksums.values(checksum for _, checksum, _ in waiting)
+        for was, now, (noted, _, cause) in zip(before, after, waiting):
+            finding = say("guard.saved", which=noted.place.said, cause=cause)
+            if was != now and finding not in self._told:
+                self._told.add(finding)
+                noted.recorder.writer.tell(finding)

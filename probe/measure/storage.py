@@ -1,0 +1,111 @@
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
+"""The memory of tensors: stride, offset and shared storage in their records, and memory that no view shares."""
+
+from __future__ import annotations
+
+import functools
+import re
+import weakref
+from collections import deque
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from probe.findings.sentence import Sentence, say
+from probe.measure.describe import Measure
+from probe.measure.measurer import ArraySink, Role
+from probe.measure.records import ITEM
+from probe.measure.shells import local_tensor
+
+#: tensors that are looked at when an output is made, and calls that run one inside of the other
+_MOST_ALIVE, _MOST_CALLS = 2048, 64
+_OUTPUT = ".forward.output"
+#: more tensors than a call has
+ALL = 1_000_000
+#: calls that write their first tensor, and those that write any of them
+_WRITES_FIRST = re.compile(r"_$|\.__i\w+__$|__setitem__|assign|scatter|inplace", re.IGNORECASE)
+_WRITES_ANY = re.compile(r"batch_norm|\.(Fused|Sparse)*(Apply|Momentum|Adam|SGD|Lamb|Lars)", re.IGNORECASE)
+
+
+class Memory(NamedTuple):
+    """The first byte of a piece of memory, and the one after its last."""
+
+    begin: int
+    end: int
+
+    def overlaps(self, other: Memory) -> bool:
+        """Return whether a byte belongs to both. A tensor that is not on the device yet has the address 0."""
+        return self.begin > 0 and self.begin < other.end and other.begin < self.end
+
+
+def memory_of(tensor: Any) -> Memory:
+    """Return the memory from the first to the last element of a tensor."""
+    size, begin = tensor._itemsize, tensor._data_ptr()
+    last = sum((length - 1) * abs(stride) for length, stride in zip(tensor._shape, tensor.stride()))
+    return Memory(begin, begin + (last + 1) * size)
+
+
+@functools.lru_cache(4096)
+def written_inputs(key: str) -> int:
+    """Return how many of its first tensors a call may write: none, one or all."""
+    return 1 if _WRITES_FIRST.search(key) else ALL if _WRITES_ANY.search(key) else 0
+
+
+class _Alive(NamedTuple):
+    """A tensor that may be alive."""
+
+    tensor: weakref.ref[Any]
+    memory: Memory
+    name: str  # its first place in the dump
+
+
+class StorageNotes:
+    """Adds the memory to the records of one step, which ``measure`` makes. ``tell`` receives a finding."""
+
+    def __init__(self, measure: Measure, tell: Callable[[Sentence], None]) -> None:
+        self._measure, self._tell = measure, tell
+        self._numbers: dict[int, int] = {}
+        self._alive: deque[_Alive] = deque(maxlen=_MOST_ALIVE)
+        self._inputs: deque[tuple[str, Memory]] = deque(maxlen=_MOST_CALLS)
+        self._in_flight: dict[str, list[Memory]] = {}
+
+    def flight(self, call: str, is_over: bool) -> None:
+        """Note that a communication has the memory of its inputs, until it is over."""
+        if is_over:
+            self._in_flight.pop(call, None)
+        else:
+            self._in_flight[call] = [memory for name, memory in self._inputs if f"{name}.".startswith(f"{call}.")]
+
+    def measure(self, tensor: Any, name: str, sink: ArraySink | None, role: Role) -> Any:
+        """Return the record of a tensor with its memory; see ``MeasurementQueue.measure``."""
+        record = self._measure(tensor, name, sink, role)
+        tensor = local_tensor(tensor)
+        if record is None or not tensor._nbytes:
+            return record
+        memory, base = memory_of(tensor), tensor.untyped_storage().data_ptr()
+        number = self._numbers.setdefault(base, len(self._numbers))
+        self._compare(tensor, memory, name)
+        offset = f'"storage_offset": {tensor.storage_offset()},\n{ITEM} "storage": {number}'
+        return record.with_key(f'"stride": {list(tensor.stride())},\n{ITEM} {offset}')
+
+    def _compare(self, tensor: Any, memory: Memory, name: str) -> None:
+        """Tell an output that shares memory with a tensor that is alive, but with no input of its call."""
+        call, is_output, _ = name.partition(_OUTPUT)
+        known = [one for one in self._alive if one.memory.overlaps(memory) and one.tensor() is not None]
+        is_new = not any(one.tensor() is tensor for one in known)
+        if not is_output:
+            self._compare_in_flight(name, memory)
+            self._inputs.append((name, memory))
+        elif known and is_new and not name.startswith("Cell."):
+            own = f"{call}.forward."
+            if not any(f"{place}.".startswith(own) and other.overlaps(memory) for place, other in self._inputs):
+                self._tell(say("guard.shared", first=known[0].name, second=name))
+        if is_new:
+            self._alive.append(_Alive(weakref.ref(tensor), memory, name))
+
+    def _compare_in_flight(self, name: str, memory: Memory) -> None:
+        """Tell a call that writes an input which a communication has."""
+        call = name.partition(".forward")[0]
+        for communication, pieces in self._in_flight.items():
+            before = sum(place.partition(".forward")[0] == call for place, _ in self._inputs)
+            if before < written_inputs(call.rpartition(".")[0]) and any(piece.overlaps(memory) for piece in pieces):
+                self._tell(say("guard.in_flight", call=communication, writer=f"{call}.forward"))
