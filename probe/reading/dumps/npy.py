@@ -18,21 +18,13 @@ _MINDSPORE_BFLOAT16 = "<E2"
 
 
 class ArrayHeader(NamedTuple):
-    """The header of a .npy file.
-
-    Attributes:
-        dtype: the dtype.
-        shape: the shape.
-        order: "F" where the first index runs fastest, else "C".
-        start: the place of the first element.
-        is_bfloat16: whether it is MindSpore's bfloat16, read as two bytes.
-    """
+    """The header of a .npy file."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
-    order: str
-    start: int
-    is_bfloat16: bool
+    order: str  # "F" where the first index runs fastest, else "C"
+    start: int  # the place of the first element
+    is_bfloat16: bool  # whether it is MindSpore's bfloat16, read as two bytes
 
 
 def array_header(file: IO[bytes], size: int) -> ArrayHeader:

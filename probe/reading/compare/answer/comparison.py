@@ -29,23 +29,14 @@ Side = Union[str, "os.PathLike[str]", Run, Dump]
 
 
 class Request(NamedTuple):
-    """How two runs are compared.
+    """How two runs are compared."""
 
-    Attributes:
-        options: the settings, which every unit of the work gets.
-        noise: a second golden run; None for none.
-        step: which steps, as "0,4-6".
-        rank: which ranks, likewise.
-        workers: the processes that work.
-        rows: form -> the file that gets a row for each tensor.
-    """
-
-    options: Options = Options()
-    noise: Side | None = None
-    step: str = ""
-    rank: str = ""
-    workers: Workers = HERE
-    rows: Mapping[str, str | os.PathLike[str]] = {}
+    options: Options = Options()  # the settings, which every unit of the work gets
+    noise: Side | None = None  # a second golden run; None for none
+    step: str = ""  # which steps, as "0,4-6"
+    rank: str = ""  # which ranks, likewise
+    workers: Workers = HERE  # the processes that work
+    rows: Mapping[str, str | os.PathLike[str]] = {}  # form -> the file that gets a row for each tensor
 
 
 class Comparison(ComparisonResult):

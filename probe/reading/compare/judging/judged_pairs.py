@@ -38,24 +38,18 @@ from probe.reading.dumps.values import is_tensor, leaves
 
 
 class Options(NamedTuple):
-    """The settings of a comparison.
+    """The settings of a comparison."""
 
-    Attributes:
-        mapping: names in A -> names in B.
-        rules: (pattern, condition) of the user.
-        noise: folder -> tensor -> rel_l2 between two golden runs, by (step, rank) of A.
-        factor: by how much tolerances are multiplied.
-        arrays: "all", "differs" or "none": which arrays are read.
-        rows: (file, form) that the rows of this unit are written to: "csv", "jsonl" or "msprobe".
-        layouts: the parallel layouts of A and B as the user gives them; "" takes the one in the header.
-    """
-
+    #: names in A -> names in B
     mapping: dict[str, str] = {}  # noqa: RUF012
-    rules: tuple[tuple[str, str], ...] = ()
+    rules: tuple[tuple[str, str], ...] = ()  # (pattern, condition) of the user
+    #: folder -> tensor -> rel_l2 between two golden runs, by (step, rank) of A
     noise: dict[Any, dict[str, float]] = {}  # noqa: RUF012
-    factor: float = 1.0
-    arrays: str = "all"
+    factor: float = 1.0  # by how much tolerances are multiplied
+    arrays: str = "all"  # "all", "differs" or "none": which arrays are read
+    #: (file, form) that the rows of this unit are written to: "csv", "jsonl" or "msprobe"
     rows: tuple[tuple[str, str], ...] = ()
+    #: the parallel layouts of A and B as the user gives them; "" takes the one in the header
     layouts: tuple[str, str] = ("", "")
 
 

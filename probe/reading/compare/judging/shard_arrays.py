@@ -19,18 +19,13 @@ _MOST_ELEMENTS, _MOST_ORDERS = 1 << 24, 64
 
 
 class Stored(NamedTuple):
-    """The places of the arrays of a record that was put together; its "data_name" is their name.
+    """The places of the arrays of a record that was put together; its "data_name" is their name."""
 
-    Attributes:
-        folders: the rank folders.
-        axis: the axis along which the arrays are put together.
-        parts: the place of each array in a grid of parts, where the dump tells it; the axis is not used then.
-        dims: for each axis of the grid the dimension of the array, or None where arrays are added.
-    """
-
-    folders: tuple[str, ...]
-    axis: int = 0
+    folders: tuple[str, ...]  # the rank folders
+    axis: int = 0  # the axis along which the arrays are put together
+    #: the place of each array in a grid of parts, where the dump tells it; the axis is not used then
     parts: tuple[tuple[int, ...], ...] = ()
+    #: for each axis of the grid the dimension of the array, or None where arrays are added
     dims: tuple[int | None, ...] = ()
 
 

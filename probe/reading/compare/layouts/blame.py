@@ -32,27 +32,17 @@ _MOST = 20
 
 
 class Blame(NamedTuple):
-    """The ranks of one side that make a tensor differ.
-
-    Attributes:
-        ranks: the ranks.
-        said: a part of a sentence about them.
-    """
+    """The ranks of one side that make a tensor differ."""
 
     ranks: list[Any]
-    said: Sentence
+    said: Sentence  # a part of a sentence about them
 
 
 class _Site(NamedTuple):
-    """One tensor on both sides.
+    """One tensor on both sides."""
 
-    Attributes:
-        names: its entry in A and in B; None where it is on one side only.
-        slot: its verdict; None where the origin is of a call as a whole.
-    """
-
-    names: tuple[str | None, str | None]
-    slot: Slot | None
+    names: tuple[str | None, str | None]  # its entry in A and in B; None where it is on one side only
+    slot: Slot | None  # its verdict; None where the origin is of a call as a whole
 
 
 def name_ranks(origins: Sequence[Origin], comparing: JudgedPairs) -> None:

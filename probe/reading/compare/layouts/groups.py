@@ -194,22 +194,15 @@ _HEAD = 1 << 16
 class Layout(NamedTuple):
     """The sizes of the groups of ranks.
 
-    Attributes:
-        tp: how many ranks share the tensors of a layer.
-        pp: the number of pipeline stages.
-        dp: the number of replicas; 0 means as many as there are ranks for.
-        vpp: how many chunks of layers a stage holds.
-        order: the axes, the one whose neighbours have neighbouring ranks first.
-
     >>> Layout(tp=2, pp=2, dp=2).rank(tp=1, dp=0, pp=1)
     5
     """
 
-    tp: int = 1
-    pp: int = 1
-    dp: int = 0
-    vpp: int = 1
-    order: tuple[str, ...] = _AXES
+    tp: int = 1  # how many ranks share the tensors of a layer
+    pp: int = 1  # the number of pipeline stages
+    dp: int = 0  # the number of replicas; 0 means as many as there are ranks for
+    vpp: int = 1  # how many chunks of layers a stage holds
+    order: tuple[str, ...] = _AXES  # the axes, the one whose neighbours have neighbouring ranks first
 
     @property
     def world(self) -> int:

@@ -26,13 +26,9 @@ MOVING = re.compile(r"(^|\.)moving_(mean|variance)$")
 
 
 class Group(NamedTuple):
-    """The ranks that make one whole.
+    """The ranks that make one whole."""
 
-    Attributes:
-        stages: for each pipeline stage the folders of its tensor-parallel ranks.
-    """
-
-    stages: tuple[tuple[DumpFolder, ...], ...]
+    stages: tuple[tuple[DumpFolder, ...], ...]  # for each pipeline stage the folders of its tensor-parallel ranks
 
     @property
     def tp(self) -> int:

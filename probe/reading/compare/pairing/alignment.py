@@ -35,18 +35,13 @@ _LEVELS = (CONTENT, LINE, 0, 1, 2, 3)
 
 
 class Pair(NamedTuple):
-    """Two entries that stand for one call.
+    """Two entries that stand for one call."""
 
-    Attributes:
-        a: its place in A; -1 where it is only in B.
-        b: its place in B; -1 where it is only in A.
-        how: how it was found: "exact" (by name), "counted" (another number), "moved" (another place in its Cell),
-            "renamed" (another Cell), "mapped", "statistics" (another API with the same output), "replaced" (another
-            API), or "" for one without a partner.
-    """
-
-    a: int
-    b: int
+    a: int  # its place in A; -1 where it is only in B
+    b: int  # its place in B; -1 where it is only in A
+    #: how it was found: "exact" (by name), "counted" (another number), "moved" (another place in its Cell), "renamed"
+    #: (another Cell), "mapped", "statistics" (another API with the same output), "replaced" (another API), or "" for
+    #: one without a partner
     how: str
 
 

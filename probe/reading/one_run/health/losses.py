@@ -31,21 +31,13 @@ _NO_CONTENT = re.compile(
 
 
 class Lost(NamedTuple):
-    """The facts of one step about its losses.
+    """The facts of one step about its losses."""
 
-    Attributes:
-        found: findings of this step alone.
-        losses: call -> its value.
-        inputs: a key of the batch; "" where it is not known.
-        has_gradient: whether a gradient that entered an optimizer is not zeros; None without an update.
-        places: call -> a finding at its place, without a sentence.
-    """
-
-    found: list[HealthFinding]
-    losses: dict[str, float]
-    inputs: str
-    has_gradient: bool | None
-    places: dict[str, HealthFinding]
+    found: list[HealthFinding]  # findings of this step alone
+    losses: dict[str, float]  # call -> its value
+    inputs: str  # a key of the batch; "" where it is not known
+    has_gradient: bool | None  # whether a gradient that entered an optimizer is not zeros; None without an update
+    places: dict[str, HealthFinding]  # call -> a finding at its place, without a sentence
 
 
 def facts(step: Step) -> Lost:

@@ -21,31 +21,18 @@ _OF_FLOAT32 = 5e-7
 
 
 class Trained(NamedTuple):
-    """The facts of one step about its parameters.
+    """The facts of one step about its parameters."""
 
-    Attributes:
-        held: the parameters of the updates.
-        zero: those of them whose gradient is zeros.
-        asked: the parameters of which a gradient that is not zero was computed.
-        used: the parameters in the order of their first use -> the place of it.
-        contents: parameter -> a key of its content when the step began.
-        moving: held parameters whose update has a learning rate and a gradient that are not zero.
-        lost: held parameters of 16 bits whose update is smaller than half of their last bit.
-        still: held parameters whose learning rate is 0.
-        ends: parameter -> where its gradient ends.
-        has_backward: whether a gradient was computed.
-    """
-
-    held: dict[str, str]
-    zero: frozenset[str]
-    asked: frozenset[str]
-    used: dict[str, int]
-    contents: dict[str, Any]
-    moving: frozenset[str]
-    lost: frozenset[str]
-    still: frozenset[str]
-    ends: dict[str, tuple[End, HealthFinding]]
-    has_backward: bool
+    held: dict[str, str]  # the parameters of the updates
+    zero: frozenset[str]  # those of them whose gradient is zeros
+    asked: frozenset[str]  # the parameters of which a gradient that is not zero was computed
+    used: dict[str, int]  # the parameters in the order of their first use -> the place of it
+    contents: dict[str, Any]  # parameter -> a key of its content when the step began
+    moving: frozenset[str]  # held parameters whose update has a learning rate and a gradient that are not zero
+    lost: frozenset[str]  # held parameters of 16 bits whose update is smaller than half of their last bit
+    still: frozenset[str]  # held parameters whose learning rate is 0
+    ends: dict[str, tuple[End, HealthFinding]]  # parameter -> where its gradient ends
+    has_backward: bool  # whether a gradient was computed
 
 
 def facts(step: Step) -> Trained:
