@@ -108,11 +108,7 @@ def _files(path: str) -> list[str]:
 
 
 class Snapshots:
-    """The snapshots of a run, read one at a time when they are asked for: a thousand ranks have large ones.
-
-    Args:
-        path: a dump_path, or a step or rank folder in it.
-    """
+    """The snapshots of a run, read one at a time when they are asked for: a thousand ranks have large ones."""
 
     def __init__(self, path: str) -> None:
         self._files: dict[str, str] = {}

@@ -29,11 +29,6 @@ class Call(EntryView):
 
     It is a call of an API or a Cell, forward or backward, or the gradients of a Cell's parameters.
 
-    Args:
-        dump: its dump.
-        name: its name.
-        entry: its content, as the file has it.
-
     Example::
 
         call = dump["Functional.softmax.1.forward"]
@@ -126,12 +121,7 @@ class Call(EntryView):
 
 
 class Tensor(TensorNumbers):
-    """One tensor of a call.
-
-    Args:
-        call: the call.
-        place: its place in the entry: "input.0", "output.1", "parameters.weight".
-        record: its record.
+    """One tensor of a call, at a place of the entry: "input.0", "output.1", "parameters.weight".
 
     Example::
 
@@ -197,9 +187,6 @@ class Tensor(TensorNumbers):
 
 class Dump:
     """One step of one rank, read when it is touched.
-
-    Args:
-        folder: where it is.
 
     Example::
 

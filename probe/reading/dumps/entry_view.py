@@ -23,12 +23,7 @@ INPUTS, OUTPUTS = ("input_args", "input_kwargs", "input", "grad_output"), ("outp
 
 
 class EntryView:
-    """The name and the content of one entry.
-
-    Args:
-        name: its name.
-        entry: its content, as the file has it.
-    """
+    """The name and the content of one entry, as the file has it."""
 
     __slots__ = ("name", "entry", "parts")
 

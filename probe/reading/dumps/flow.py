@@ -88,19 +88,8 @@ def is_constant(record: Record) -> bool:
 class Flow:
     """Links the inputs of every call to the calls that made them.
 
-    Args:
-        dump: the dump.
-        like: the dataflow of a dump that may have the same names.
-
-    Attributes:
-        names: the entries, in the order of the file.
-        position: entry name -> its place in ``names``.
-        parts: the names, taken apart.
-        cells: for each entry the entry of the Cell around it.
-        containers: the Cell entries that hold other calls, whose work is theirs.
-        links: for each forward entry the tensors it was given.
-        used_by: for each forward entry the positions of the calls that use its outputs.
-        dtypes: the dtypes of all tensors.
+    ``names`` are the entries in the order of the file, ``parts`` the same taken apart. ``like`` is the dataflow of a
+    dump that may have the same names.
     """
 
     def __init__(self, dump: Contents, like: Flow | None = None) -> None:
@@ -108,15 +97,16 @@ class Flow:
         same = like if like is not None and like.names == list(dump.data) else None
         self.names: list[str] = same.names if same else list(dump.data)
         places = same.position if same else {name: place for place, name in enumerate(self.names)}
-        self.position: dict[str, int] = places
+        self.position: dict[str, int] = places  # entry name -> its place in ``names``
         self.parts: list[EntryName] = same.parts if same else [entry_name.parse(name) for name in self.names]
         construct = dump.construct
-        self.cells = [construct.get(name) for name in self.names]
+        self.cells = [construct.get(name) for name in self.names]  # for each entry the entry of the Cell around it
+        #: the Cell entries that hold other calls, whose work is theirs
         self.containers = frozenset(parent for parent in construct.values() if parent)
         self._parameters = self._find_parameters()
-        self.links: list[tuple[Link, ...]] = [()] * len(self.names)
-        self.used_by: dict[int, list[int]] = {}
-        self.dtypes: set[Any] = set()
+        self.links: list[tuple[Link, ...]] = [()] * len(self.names)  # for each forward entry the tensors it was given
+        self.used_by: dict[int, list[int]] = {}  # a forward entry -> the positions of the calls that use its outputs
+        self.dtypes: set[Any] = set()  # of all tensors
         self._backward: dict[tuple[Any, ...], int] | None = None
         self._loose: dict[tuple[Any, ...], int] | None = None
         self._link()

@@ -77,12 +77,8 @@ def _dtype(descr: str) -> np.dtype[Any]:
 def read_npy(path: str, mapped: bool = False) -> tuple[np.ndarray[Any, Any], bool]:
     """Return the array of a .npy file, and whether it is MindSpore's bfloat16, as items of two bytes.
 
-    Args:
-        path: the file.
-        mapped: whether the file is mapped into memory in place of being read.
-
-    Raises:
-        OSError, ValueError: when it cannot be read.
+    If ``mapped``, the file is mapped into memory in place of being read. Raise OSError or ValueError when it cannot be
+    read.
     """
     with open_file(path) as file:
         header = array_header(file, os.fstat(file.fileno()).st_size)

@@ -39,12 +39,7 @@ _SHEET_ROWS = 1_048_500
 
 
 class Table:
-    """Rows that are made while they are iterated, as often as that is done.
-
-    Args:
-        rows: makes the rows.
-        columns: their keys.
-    """
+    """Rows that are made while they are iterated, as often as that is done."""
 
     def __init__(self, rows: Callable[[], Iterator[Row]], columns: Sequence[str] = COLUMNS) -> None:
         self._rows = rows

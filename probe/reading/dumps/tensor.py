@@ -9,11 +9,7 @@ from probe.reading.dumps.values import Record, has_nonfinite, real
 
 
 class TensorNumbers:
-    """The dtype, shape and statistics of a record.
-
-    Args:
-        record: the record.
-    """
+    """The dtype, shape and statistics of a record."""
 
     __slots__ = ("record",)
 

@@ -42,13 +42,6 @@ class Request(NamedTuple):
 class Comparison(ComparisonResult):
     """The result of a comparison, with its text and its rows.
 
-    Args:
-        paths: A and B as they were given.
-        units: the summaries of every step and rank.
-        alone: the dumps that are only in A, and only in B.
-        pairs: the folders that were compared, for ``table``.
-        options: the settings.
-
     Attributes:
         units: the summaries of every step and rank.
         origins: the places where differences begin, in the order of execution.
@@ -148,13 +141,7 @@ def compare(
 def compare_runs(a: Side, b: Side, request: Request) -> Comparison:
     """Compare two runs as ``compare`` does; a rule may fit no tensor of this part of them.
 
-    Args:
-        a: A, the golden one.
-        b: B, yours.
-        request: how they are compared.
-
-    Raises:
-        UsageError: when there is no dump, or nothing can be compared.
+    Raise UsageError when there is no dump, or nothing can be compared.
     """
     run_a, run_b = _run(a), _run(b)
     options, noise, choice = request.options, request.noise, (request.step, request.rank)

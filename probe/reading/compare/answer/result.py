@@ -18,11 +18,6 @@ _LEAST_PAIRED = 0.5
 class ComparisonResult:
     """The result of a comparison.
 
-    Args:
-        paths: A and B as they were given.
-        units: the summaries of every step and rank.
-        alone: the dumps that are only in A, and only in B.
-
     Attributes:
         units: the summaries of every step and rank.
         origins: the places where differences begin, in the order of execution.

@@ -35,13 +35,7 @@ Cause = tuple[int, str]
 
 
 class Graph(Nodes):
-    """The nodes and their causes.
-
-    Attributes:
-        off: whether a node has a value that is off.
-        tainted: whether a cause of a node is off or tainted.
-        soft: the first node with a structural difference that this may follow from.
-    """
+    """The nodes and their causes, and for each node whether it is off, and whether it is tainted."""
 
     def __init__(
         self, alignment: Alignment, pairs: list[Pair], slots: list[list[Slot]], dumps: tuple[Dump, Dump]
@@ -54,6 +48,7 @@ class Graph(Nodes):
         whole: list[Cause] = [(node, "") for node in range(len(pairs))]
         self.causes = [self._causes(node, whole) for node in range(len(pairs))]
         self.tainted = self._taint()
+        #: for each node the first one with a structural difference that it may follow from
         self.soft = self.structure.spread(self.causes)
 
     @property

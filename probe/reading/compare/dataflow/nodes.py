@@ -15,14 +15,7 @@ from probe.reading.dumps.values import is_tensor, leaves
 
 
 class Nodes:
-    """Nodes are pairs, or calls without a partner.
-
-    Args:
-        alignment: the pairs.
-        pairs: the same, in order.
-        slots: for each the places with their verdicts.
-        dumps: A and B.
-    """
+    """Nodes are pairs, or calls without a partner, in order; each has the places with their verdicts."""
 
     def __init__(
         self, alignment: Alignment, pairs: list[Pair], slots: list[list[Slot]], dumps: tuple[Dump, Dump]

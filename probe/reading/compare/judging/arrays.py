@@ -27,13 +27,7 @@ _OTHER_ORDER = 0.1
 
 
 class Arrays:
-    """Looks at the arrays of two dumps.
-
-    Args:
-        folder_a: the rank folder of A.
-        folder_b: the rank folder of B.
-        which: "all", or "differs" for those alone whose statistics are not equal.
-    """
+    """Looks at the arrays in two rank folders: at "all", or for "differs" at those whose statistics are not equal."""
 
     def __init__(self, folder_a: str, folder_b: str, which: str = "all") -> None:
         self._folders = os.path.join(folder_a, file_names.ARRAYS), os.path.join(folder_b, file_names.ARRAYS)

@@ -54,16 +54,7 @@ class Options(NamedTuple):
 
 
 class JudgedPairs:
-    """Compares two dumps of one step and rank.
-
-    Attributes:
-        a: A in the form in which it is compared.
-        b: B, likewise.
-        levels: that the levels record other calls; no sentence if they do not.
-        updates: the places in A of updates of optimizers that have a partner.
-        divides: that one side divides its batch; no sentence if none does.
-        arrays: the arrays of both dumps; None where none may be read.
-    """
+    """Compares two dumps of one step and rank; ``arrays`` is None where none may be read."""
 
     def __init__(self, a: Dump, b: Dump, options: Options) -> None:
         self.tolerances = Tolerances(list(options.rules), options.noise.get((a.step, a.rank)), options.factor)
@@ -77,6 +68,7 @@ class JudgedPairs:
         found = floors((self.a, self.b), self.alignment.flows)
         self.slots = [self._judged(pair, found) for pair in self.pairs]
         self._separate()
+        #: that one side divides its batch; no sentence if none does
         self.divides = forgive_divided_batches(self.updates, self.pairs, self.slots)
 
     def _judged(self, pair: Pair, floors: Floors | None) -> list[Slot]:
@@ -187,10 +179,7 @@ def separate(alignment: Alignment, wrong: Sequence[int]) -> None:
 def forgive_divided_batches(updates: Collection[int], pairs: Sequence[Pair], slots: list[list[Slot]]) -> Sentence:
     """Blame nobody where one side divides its batch into more passes, and the optimizer gets the same gradients.
 
-    Args:
-        updates: the places in A of updates that have a partner.
-        pairs: the pairs.
-        slots: for each the places with their verdicts, which are changed.
+    The verdicts in ``slots`` are changed.
     """
     own = [place for place, pair in enumerate(pairs) if pair.a in updates and pair.b != NONE]
     if not own or not all(enters_equal(slots[place]) for place in own):
@@ -209,13 +198,7 @@ _MOST = 400
 
 
 class Substitutes:
-    """Looks for such pairs.
-
-    Args:
-        alignment: the pairs.
-        pairs: the same, in order.
-        slots: for each the places with their verdicts.
-    """
+    """Looks for pairs that are not one call."""
 
     def __init__(self, alignment: Alignment, pairs: Sequence[Pair], slots: Sequence[list[Slot]]) -> None:
         self._alignment = alignment
@@ -293,11 +276,7 @@ def enters_equal(slots: list[Slot]) -> bool:
 
 
 def batches(slots: Sequence[list[Slot]]) -> tuple[int, int]:
-    """Return the rows of a batch in A and B, if one side divides it; (0, 0) if not.
-
-    Args:
-        slots: the places of each pair of calls, in order.
-    """
+    """Return the rows of a batch in A and B, if one side divides it; (0, 0) if not."""
     for slot in (slot for found in slots for slot in found if slot.is_input and slot.verdict == SHAPE):
         a, b = (record.get("shape") if is_tensor(record) else None for record in (slot.a, slot.b))
         if not (type(a) is type(b) is list and a and b and type(a[0]) is type(b[0]) is int):

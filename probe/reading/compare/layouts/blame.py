@@ -46,12 +46,7 @@ class _Site(NamedTuple):
 
 
 def name_ranks(origins: Sequence[Origin], comparing: JudgedPairs) -> None:
-    """Add the ranks to the origins of a comparison of two layouts; leave those of others as they are.
-
-    Args:
-        origins: the origins; they are changed.
-        comparing: the comparison.
-    """
+    """Add the ranks to the origins of a comparison of two layouts; leave those of others as they are."""
     source = comparing.b.folder.source
     if not isinstance(source, LayoutSource):
         return

@@ -47,21 +47,12 @@ class _Given:
 
 
 class Combining:
-    """Puts the ranks of both sides together.
-
-    Args:
-        groups: the ranks of A and of B.
-        mapping: names in A -> names in B.
-
-    Attributes:
-        left_out: the calls that only the layout needs, for each side.
-        open: the tensors that are not combined.
-    """
+    """Puts the ranks of both sides together."""
 
     def __init__(self, groups: tuple[Group, Group], mapping: Mapping[str, str] | None) -> None:
         self.sides = Side(groups[0]), Side(groups[1])
-        self.left_out: tuple[set[str], set[str]] = (set(), set())
-        self.open: list[str] = []
+        self.left_out: tuple[set[str], set[str]] = (set(), set())  # the calls that only the layout needs, by side
+        self.open: list[str] = []  # the tensors that are not combined
         self._notes: list[Sentence] = []
         self._tensors = groups[0].tp != groups[1].tp
         if max(len(group.stages) for group in groups) > 1:

@@ -23,15 +23,9 @@ _DATA, _END = '\n "data": {\n', "\n }"
 def read_entries(
     folder: DumpFolder, notes: list[Sentence] | None = None, wanted: Callable[[str], bool] | None = None
 ) -> Iterator[tuple[str, Any]]:
-    """Yield the entries of a dump: (name, entry).
+    """Yield (name, entry) of the entries of a dump that are wanted; None wants all. ``notes`` gets the remarks on it.
 
-    Args:
-        folder: the dump.
-        notes: gets the remarks on it.
-        wanted: whether the entry of a name is asked for; None asks for all.
-
-    Raises:
-        UsageError: when it cannot be read.
+    Raise UsageError when it cannot be read.
     """
     text = _text(folder)
     start = text.find(_DATA) + len(_DATA) - 1

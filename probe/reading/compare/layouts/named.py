@@ -25,13 +25,8 @@ def fault(
 ) -> Sentence:
     """Return a part of a sentence that names the fault of an origin; nothing where the records show none.
 
-    Args:
-        kind: the kind of the origin.
-        name: the name of its entry.
-        pair: the records of its tensor in A and in B.
-        entries: its entry on all ranks of the side that has several.
-        other: its entry on the other side.
-        counts: the numbers of ranks that share something.
+    ``pair`` are the records of its tensor in A and in B. ``entries`` are its entry on all ranks of the side that has
+    several, ``other`` is that on the other side. ``counts`` are the numbers of ranks that share something.
     """
     if entry_name.parse(name).api.strip("_").lower() in _ADDS and entries:
         axis = _partial_and_replicated(entries[0])

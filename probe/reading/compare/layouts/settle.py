@@ -40,11 +40,8 @@ def passed_on(data: Mapping[str, Any], side: Side) -> set[str]:
 class Settling:
     """Gives each tensor of one side its record in the whole.
 
-    Args:
-        sides: A and B.
-        number: which of them.
-        unknown: gets the tensors that are not combined.
-        theirs: the other side's entries as the whole has them; {} where they are not made yet.
+    ``unknown`` gets the tensors that are not combined. ``theirs`` are the other side's entries as the whole has them;
+    {} where they are not made yet.
     """
 
     def __init__(self, sides: tuple[Side, Side], number: int, unknown: list[str], theirs: Mapping[str, Any]) -> None:

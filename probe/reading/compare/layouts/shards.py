@@ -24,21 +24,17 @@ _NOT_COUNTS = frozenset((*_KEPT, "shape", "Max", "Min", "Mean", "Norm", "md5", "
 
 
 class Shards:
-    """The records of one tensor.
+    """The records of one tensor; that of the first rank comes first.
 
-    Args:
-        record: the record of the first rank.
-        axis: the axis along which the ranks' parts are put together; ``WHOLE`` or ``ODD``.
-
-    Attributes:
-        same: whether the records of all ranks agree.
-        variants: of a whole tensor on whose records ranks disagree: each record with its ranks.
+    ``axis`` is the one along which the ranks' parts are put together; ``WHOLE``, ``ODD`` or ``ALONE``. ``same`` says
+    whether the records of all ranks agree.
     """
 
     __slots__ = ("axis", "record", "same", "variants", "_sums", "_counts", "_length")
 
     def __init__(self, record: Record, axis: int) -> None:
         self.axis, self.record, self.same = axis, record, True
+        #: of a whole tensor on whose records ranks disagree: each record with its ranks
         self.variants: list[tuple[Record, list[int]]] | None = None
         self._counts: dict[str, Any] | None = None
         self._sums: list[Any] | None = None
@@ -48,12 +44,7 @@ class Shards:
             self._add_up(record)
 
     def add(self, record: Record | None, rank: int) -> None:
-        """Add the record of a further rank; None where it has none.
-
-        Args:
-            record: the record.
-            rank: the place of the rank in its group.
-        """
+        """Add the record of a further rank, by its place in its group; None where it has none."""
         if record is None or record.get("dtype") != self.record.get("dtype"):
             self.axis, self.same = ODD, False
         elif self.axis == WHOLE:

@@ -49,16 +49,7 @@ class Place(NamedTuple):
 
 
 class Side:
-    """One side.
-
-    Attributes:
-        stages: the stages of the first ranks, put together.
-        shards: entry name -> place -> the records of all ranks.
-        partners: entry name -> the entry of the other side.
-        sums: content of a term of a sum -> the tensor that has the sum.
-        outside: inputs that no call has made.
-        given_parameters: inputs that are parameters.
-    """
+    """One side; the stages of the first ranks are put together."""
 
     def __init__(self, group: Group) -> None:
         self.group = group
@@ -66,11 +57,11 @@ class Side:
         self.document: Document = self.stages.document()
         self.construct = self.stages.construct()
         self.containers = frozenset(parent for parent in self.construct.values() if parent)
-        self.partners: dict[str, str] = {}
-        self.shards: dict[str, dict[str, Shards]] = {}
-        self.sums: dict[Any, Place] = {}
-        self.outside: set[Place] = set()
-        self.given_parameters: set[Place] = set()
+        self.partners: dict[str, str] = {}  # entry name -> the entry of the other side
+        self.shards: dict[str, dict[str, Shards]] = {}  # entry name -> place -> the records of all ranks
+        self.sums: dict[Any, Place] = {}  # content of a term of a sum -> the tensor that has the sum
+        self.outside: set[Place] = set()  # inputs that no call has made
+        self.given_parameters: set[Place] = set()  # inputs that are parameters
         self._plain: dict[str, dict[str, Any]] = {}
         self._uneven: set[str] = set()
 
@@ -80,12 +71,7 @@ class Side:
         return self.stages.data
 
     def plan(self, name: str, other: Mapping[str, Any]) -> None:
-        """Decide along which axis the parts of each tensor of an entry are put together.
-
-        Args:
-            name: the entry.
-            other: the values of its partner by their places.
-        """
+        """Decide along which axis the parts of each tensor of an entry are put together, by its partner's values."""
         planned: dict[str, Shards] = {}
         rest: dict[str, Any] = {}
         for place, leaf in values(self.data[name]):

@@ -70,22 +70,13 @@ def first_number(path: str) -> tuple[str, int, str] | None:
 
 
 class Stages:
-    """The documents of the stages, put together.
-
-    Args:
-        documents: one document for each stage, in their order.
-
-    Attributes:
-        renamings: the names of each stage in the whole.
-        stage_of: entry name -> the number of its stage.
-        data: entry name -> entry.
-    """
+    """The documents of the stages, one for each in their order, put together."""
 
     def __init__(self, documents: Sequence[Document]) -> None:
         self._documents = documents
         self._constructs = [document.construct() for document in documents]
-        self.renamings = _renamings(documents)
-        self.stage_of: dict[str, int] = {}
+        self.renamings = _renamings(documents)  # the names of each stage in the whole
+        self.stage_of: dict[str, int] = {}  # entry name -> the number of its stage
         self.data: dict[str, Any] = {}
         if len(documents) == 1:
             self.data = documents[0].data

@@ -74,9 +74,7 @@ def once(origins: Iterable[Origin]) -> list[Origin]:
 def _of_ranks(units: Sequence[UnitSummary], is_quiet: bool) -> tuple[list[Origin], list[Origin]]:
     """Take out of the origins of one step those that another rank has sent.
 
-    Args:
-        units: the ranks of the step.
-        is_quiet: whether all steps before agree in all bits: then there is no noise, and any other bit is a difference.
+    If ``is_quiet``, all steps before agree in all bits: then there is no noise, and any other bit is a difference.
     """
     own: list[Origin] = []
     follows: list[Origin] = []

@@ -33,9 +33,7 @@ def given(slot: Slot | None) -> tuple[Any, ...]:
 def link_steps(units: Sequence[UnitSummary], pairs: Sequence[tuple[DumpFolder, DumpFolder]]) -> None:
     """Name the calls of the step before that made a value which no call of its own step made.
 
-    Args:
-        units: the summaries; the sentences of their origins are changed.
-        pairs: the folders of A and B that each of them is of.
+    The sentences of the origins of the units are changed; each unit is of one pair of folders.
     """
     before: dict[Any, int] = {}
     differing: set[Any] = set()

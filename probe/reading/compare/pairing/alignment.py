@@ -48,26 +48,17 @@ class Pair(NamedTuple):
 class Alignment:
     """Pairs two dumps.
 
-    Args:
-        a: A (golden).
-        b: B.
-        mapping: names in A -> names in B: parts of names of Cells and APIs.
-        by_lines: whether calls of one line of the user's code are paired first. Parallel ranks run other lines.
-
-    Attributes:
-        b_of: place in A -> place in B.
-        a_of: place in B -> place in A.
-        how: place in A -> how its partner was found.
-        vocabulary: the names under which partners are looked for.
+    ``mapping`` has for names in A those in B: parts of names of Cells and APIs. If ``by_lines``, calls of one line of
+    the user's code are paired first. Parallel ranks run other lines.
     """
 
     def __init__(self, a: Dump, b: Dump, mapping: Mapping[str, str] | None = None, by_lines: bool = True) -> None:
         self._dumps = a, b
         self._by_lines = by_lines
         self.flows: tuple[Flow, Flow] = a.flow, b.flow_like(a.flow)
-        self.b_of: dict[int, int] = {}
-        self.a_of: dict[int, int] = {}
-        self.how: dict[int, str] = {}
+        self.b_of: dict[int, int] = {}  # place in A -> place in B
+        self.a_of: dict[int, int] = {}  # place in B -> place in A
+        self.how: dict[int, str] = {}  # place in A -> how its partner was found
         self._homes: tuple[list[str | None], list[str | None]] = ([], [])
         self.vocabulary = Vocabulary((a.header, b.header), mapping)
         self._positions = self.vocabulary.positions(self.flows[1])

@@ -38,14 +38,7 @@ class NormalPair(NamedTuple):
 
 
 def normalised(a: Dump, b: Dump, mapping: Mapping[str, str], by_lines: bool) -> NormalPair:
-    """Return two dumps in one form, and their pairs.
-
-    Args:
-        a: A (golden).
-        b: B.
-        mapping: names in A -> names in B.
-        by_lines: whether calls of one line of the user's code are paired first.
-    """
+    """Return two dumps in one form, and their pairs; for ``mapping`` and ``by_lines`` see ``Alignment``."""
     normal = NormalDump(a), NormalDump(b)
     levels = leave_out_unrecorded(*normal)
     is_foreign = are_two(a.header, b.header)

@@ -18,13 +18,7 @@ from probe.reading.dumps.values import is_tensor, leaves
 
 
 def pair_reductions(alignment: Alignment, a: NormalDump, b: NormalDump) -> None:
-    """Pair such calls anew where that is another pairing, and bring their lists of gradients into the order of A.
-
-    Args:
-        alignment: the pairs; they are changed.
-        a: A.
-        b: B.
-    """
+    """Pair such calls anew where that is another pairing, and bring their lists of gradients into the order of A."""
     sides = [_Side(alignment, number, dump) for number, dump in enumerate((a, b))]
     keys_a, keys_b = (side.keys for side in sides)
     if [*keys_a.values()] != [*keys_b.values()] or any(alignment.b_of.get(x) != y for x, y in zip(keys_a, keys_b)):
@@ -64,16 +58,7 @@ def _order(sides: list[_Side], place_a: int, place_b: int) -> None:
 
 
 class _Side:
-    """The calls between gradients and optimizer on one side.
-
-    Args:
-        alignment: the pairs.
-        number: 0 for A, 1 for B.
-        dump: the dump.
-
-    Attributes:
-        keys: place -> API, and the parameters whose gradients the call is given.
-    """
+    """The calls between gradients and optimizer on one side: 0 for A, 1 for B."""
 
     def __init__(self, alignment: Alignment, number: int, dump: NormalDump) -> None:
         flow: Flow = alignment.flows[number]
@@ -85,7 +70,7 @@ class _Side:
                 path = parts.path if partner is None else alignment.flows[0].parts[partner].path
                 if is_tensor(record):
                     self._names.setdefault(content_key(record), f"{path}.{key}")
-        self.keys: dict[int, Hashable] = {}
+        self.keys: dict[int, Hashable] = {}  # place -> API, and the parameters whose gradients the call is given
         for place in self._places() if self._names else ():
             self.keys[place] = self._key(place)
             self._note_outputs(place)

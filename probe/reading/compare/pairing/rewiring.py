@@ -13,13 +13,7 @@ from probe.reading.dumps.values import is_tensor, leaves, plain
 
 
 class Rewiring:
-    """Looks for Cells in which partners take their inputs from calls that are none, and pairs their calls anew.
-
-    Args:
-        alignment: the pairs so far; they are changed.
-        a: A.
-        b: B.
-    """
+    """Looks for Cells in which partners take their inputs from calls that are none, and pairs their calls anew."""
 
     def __init__(self, alignment: Alignment, a: Dump, b: Dump) -> None:
         self._alignment = alignment

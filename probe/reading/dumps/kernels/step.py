@@ -148,23 +148,13 @@ def _scopes(rank_folder: str) -> dict[str, str]:
 
 
 class _Entries:
-    """The entries of a step, in order of time.
-
-    Args:
-        scopes: the full name of each kernel, by the name in its files.
-        paths: finds the Cells of kernels.
-
-    Attributes:
-        data: entry name -> entry.
-        parents: entry name of a kernel -> the entry of its Cell, or None.
-        files: file name of an array -> its path.
-    """
+    """The entries of a step, in order of time; ``scopes`` has the full names of kernels by the names in their files."""
 
     def __init__(self, scopes: dict[str, str], paths: CellPaths) -> None:
         self._scopes, self._paths = scopes, paths
         self.data: dict[str, Any] = {}
-        self.parents: dict[str, str | None] = {}
-        self.files: dict[str, str] = {}
+        self.parents: dict[str, str | None] = {}  # entry name of a kernel -> the entry of its Cell, or None
+        self.files: dict[str, str] = {}  # file name of an array -> its path
         self._counts: dict[str, int] = {}
         self._slots: dict[str, tuple[dict[int, Record], dict[int, Record]]] = {}
 
@@ -237,8 +227,7 @@ class CellPaths:
     def entry(self, scope: str) -> str | None:
         """Return the entry name of the Cell in which a kernel runs; None where the scope names none of the model.
 
-        Args:
-            scope: the kernel's name with its scope, separated by "/"; whole graphs on Ascend separate by "_".
+        The scope stands before the kernel's name, separated by "/"; whole graphs on Ascend separate by "_".
 
         >>> cells = CellPaths({"features": "SequentialCell", "features.0": "Conv2d"})
         >>> cells.entry("Default/network-Net/features-SequentialCell/0-Conv2d/Conv2D-op3")

@@ -81,9 +81,7 @@ def _change(update: Update, name: str, record: Any) -> float:
 class TrainingRules:
     """The rules about parameters, over the steps of one rank.
 
-    Args:
-        steps: the facts of the steps.
-        trainable: the parameters that the snapshot calls trainable -> the path of their Cell.
+    ``trainable`` has the parameters that the snapshot calls so -> the path of their Cell.
     """
 
     def __init__(self, steps: Sequence[Trained], trainable: dict[str, str]) -> None:
