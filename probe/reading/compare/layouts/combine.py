@@ -37,10 +37,6 @@ class _Given:
     def __init__(self, document: Document) -> None:
         self._document = document
 
-    def claims(self, files: set[str]) -> bool:
-        """Return False: no folder is of this kind."""
-        return False
-
     def read(self, folder: str) -> Document:
         """Return the document, whatever the folder."""
         return self._document

@@ -97,10 +97,6 @@ class LayoutSource:
     def __init__(self, pair: LayoutPair, side: int) -> None:
         self.pair, self.side = pair, side
 
-    def claims(self, files: set[str]) -> bool:
-        """Return False: a folder alone does not tell its layout."""
-        return False
-
     def read(self, folder: str) -> Document:
         """Read all ranks and put them together."""
         return self.pair.read(self.side)

@@ -37,10 +37,6 @@ class KernelStep:
     def __init__(self, places: list[Place], constants: list[Place]) -> None:
         self._places, self._constants = places, constants
 
-    def claims(self, files: set[str]) -> bool:
-        """Return False: its folders are found by their place."""
-        return False
-
     def read(self, folder: str) -> Document:
         """Read the tables, and measure the arrays that no table has; raise UsageError when nothing can be read."""
         rank_folder = self._places[0].rank_folder
