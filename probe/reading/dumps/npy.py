@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import os
 from typing import IO, Any, NamedTuple
 
@@ -35,17 +36,13 @@ def array_header(file: IO[bytes], size: int) -> ArrayHeader:
     length = int.from_bytes(file.read(2 if begin[6] == 1 else 4), "little")
     if length > _MOST_HEADER:
         raise ValueError(f"its header has {length} bytes")
-    text = file.read(length)
-    descr, order, shape = _fields(text)
+    descr, order, shape = _fields(file.read(length))
     if lengths(list(shape)) or len(shape) > _MOST_DIMENSIONS:
         raise ValueError("its shape is none")
     dtype = np.dtype("<V2") if descr == _MINDSPORE_BFLOAT16 else _dtype(descr)
-    count = 1
-    for each in shape:
-        count *= each
-    start = file.tell()
-    if count * dtype.itemsize > size - start:
-        raise ValueError(f"its header says {count * dtype.itemsize} bytes, and there are {max(size - start, 0)}")
+    start, stored = file.tell(), math.prod(shape) * dtype.itemsize
+    if stored > size - start:
+        raise ValueError(f"its header says {stored} bytes, and there are {max(size - start, 0)}")
     return ArrayHeader(dtype, shape, "F" if order else "C", start, descr == _MINDSPORE_BFLOAT16)
 
 
@@ -82,9 +79,7 @@ def read_npy(path: str, mapped: bool = False) -> tuple[np.ndarray[Any, Any], boo
     """
     with open_file(path) as file:
         header = array_header(file, os.fstat(file.fileno()).st_size)
-        count = 1
-        for length in header.shape:
-            count *= length
+        count = math.prod(header.shape)
         if not count:
             return np.empty(header.shape, header.dtype), header.is_bfloat16
         order: Any = header.order
