@@ -68,7 +68,8 @@ def _link_key(record: Record) -> tuple[Any, ...] | None:
     return key
 
 
-def _loose_key(record: Record) -> tuple[Any, ...]:
+def loose_key(record: Record) -> tuple[Any, ...]:
+    """Return what a permutation of a tensor keeps: size, dtype, the greatest and the least element."""
     return element_count(record.get("shape")), record.get("dtype"), str(record.get("Max")), str(record.get("Min"))
 
 
@@ -239,8 +240,8 @@ class Flow:
                 if type(entry) is dict and parts.direction != BACKWARD:
                     for _, record in leaves(entry.get("output")):
                         if is_tensor(record):
-                            self._loose.setdefault(_loose_key(record), place)
-        return self._loose.get(_loose_key(link.record), _OUTSIDE)
+                            self._loose.setdefault(loose_key(record), place)
+        return self._loose.get(loose_key(link.record), _OUTSIDE)
 
     def producer(self, name: str, place: str, record: Record) -> str | None:
         """Return the entry that made a tensor at a place of an entry; an output is made by its own entry."""

@@ -86,7 +86,7 @@ class JudgedPairs:
         wrong = before_updates(self.alignment, self.updates, self.pairs, self.slots)
         wrong += Substitutes(self.alignment, self.pairs, self.slots).find()
         if wrong:
-            separate(self.alignment, wrong)
+            self.alignment.separate_calls(wrong)
             known = {(pair.a, pair.b): slots for pair, slots in zip(self.pairs, self.slots)}
             self.pairs = self.alignment.pairs()
             self.slots = [known.get((pair.a, pair.b), []) for pair in self.pairs]
@@ -164,16 +164,6 @@ def before_updates(
             if a not in updates and any(slot.verdict in HARD for slot in slots[before]):
                 wrong.append(a)
     return wrong
-
-
-def separate(alignment: Alignment, wrong: Sequence[int]) -> None:
-    """Take pairs apart that are not one call, with their backwards."""
-    flow, b_of = alignment.flows[0], alignment.b_of
-    for a in dict.fromkeys(wrong):
-        alignment.separate(a)
-        backward = flow.backward_of(a)
-        if backward is not None and backward in b_of:
-            alignment.separate(backward)
 
 
 def forgive_divided_batches(updates: Collection[int], pairs: Sequence[Pair], slots: list[list[Slot]]) -> Sentence:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Sentence, clauses, say
 from probe.reading.compare.distances.tolerance import of_dtype
-from probe.reading.compare.judging.arrays import exact_distance
+from probe.reading.compare.judging.arrays import UNREADABLE, rel_l2
 from probe.reading.compare.judging.shard_arrays import best_order, joined, like_parts
 from probe.reading.compare.judging.verdicts import HARD, Slot
 from probe.reading.compare.layouts.layout_pair import LayoutPair, LayoutSource
@@ -164,10 +164,9 @@ def _by_layout(own: list[tuple[Any, Record]], other: list[tuple[Any, Record]]) -
             part = piece(whole, record)
             if part is None:
                 return None
-            apart = exact_distance(array_of(folder.path, record), part).rel_l2
-            if apart is None or apart > of_dtype(record.get("dtype")):
+            if rel_l2(array_of(folder.path, record), part) > of_dtype(record.get("dtype")):
                 found.append(place)
-    except (UsageError, OSError, ValueError, TypeError):
+    except UNREADABLE:
         return None
     return found or None
 
@@ -201,15 +200,10 @@ def _by_arrays(slot: Slot, side: int, axis: int, comparing: JudgedPairs) -> list
         both = comparing.arrays.parts(slot.a, slot.b)
         own, other = both[side], both[1 - side]
         enough = max(of_dtype(slot.a.get("dtype")), of_dtype(slot.b.get("dtype")))
-
-        def apart(a: Any, b: Any) -> float:
-            found = exact_distance(a, b).rel_l2
-            return math.inf if found is None else found
-
-        blocks = best_order(own, other, axis, apart, enough)
+        blocks = best_order(own, other, axis, rel_l2, enough)
         pieces = like_parts(joined(other, axis, blocks), own, axis, blocks)
-        return [place for place, (part, piece) in enumerate(zip(own, pieces)) if apart(part, piece) > enough]
-    except (UsageError, OSError, ValueError, TypeError, KeyError):
+        return [place for place, (part, piece) in enumerate(zip(own, pieces)) if rel_l2(part, piece) > enough]
+    except (*UNREADABLE, KeyError):
         return []
 
 

@@ -158,16 +158,8 @@ def _of_lines(origins: list[Origin]) -> list[Origin]:
     found: dict[tuple[Any, ...], Origin] = {}
     counts: Counter[tuple[Any, ...]] = Counter()
     for origin in origins:
-        key: tuple[Any, ...] = (
-            origin.step,
-            origin.kind,
-            origin.file,
-            origin.line,
-            parse(origin.name).key,
-            origin.place,
-        )
-        if origin.file is None:
-            key = (*key, origin.name)
+        line = (origin.file, origin.line) if origin.file is not None else (origin.name,)
+        key = (origin.step, origin.kind, *line, parse(origin.name).key, origin.place)
         first = found.setdefault(key, origin)
         if origin.name not in (first.name, *first.more):
             first.more.append(origin.name)

@@ -20,7 +20,7 @@ from probe.reading.compare.pairing.between import (
 )
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import API, CELL, FORWARD, GRADIENT
-from probe.reading.dumps.flow import Flow, backward_name
+from probe.reading.dumps.flow import Flow, Link
 from probe.reading.dumps.frames import user_frame
 from probe.reading.dumps.values import element_count, is_tensor, leaves, plain
 
@@ -83,6 +83,18 @@ class Alignment:
     def separate(self, a: int) -> None:
         """Take a pair apart."""
         del self.a_of[self.b_of.pop(a)], self.how[a]
+
+    def separate_calls(self, places: Iterable[int]) -> None:
+        """Take pairs apart, by their places in A, with their backwards."""
+        for a in dict.fromkeys(places):
+            self.separate(a)
+            backward = self.flows[0].backward_of(a)
+            if backward is not None and backward in self.b_of:
+                self.separate(backward)
+
+    def is_one_loosely(self, left: Link, right: Link) -> bool:
+        """Return whether an input comes from partners after all, if views and permutations are looked through."""
+        return self.b_of.get(self.flows[0].loose_root(left)) == self.flows[1].loose_root(right)
 
     def home(self, side: int, place: int) -> str | None:
         """Return the innermost Cell entry around a place that has a partner."""
@@ -317,8 +329,7 @@ class Alignment:
         flow_a, flow_b = self.flows
         for a, b in list(self.b_of.items()):
             if flow_a.parts[a].direction == FORWARD and flow_a.parts[a].kind in (API, CELL):
-                back_a = flow_a.position.get(backward_name(flow_a.names[a], flow_a.parts[a]))
-                back_b = flow_b.position.get(backward_name(flow_b.names[b], flow_b.parts[b]))
+                back_a, back_b = flow_a.backward_of(a), flow_b.backward_of(b)
                 if back_a is not None and back_b is not None:
                     self.pair(back_a, back_b, self.how[a])
 
