@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -97,6 +98,25 @@ class Comparison(ComparisonResult):
         import html
 
         return f"<pre>{html.escape(summary_text(self))}</pre>"
+
+
+def to_xlsx(comparison: Comparison, path: str | os.PathLike[str]) -> None:
+    """Write sheets: the summary, the origins, and every tensor. Raise UsageError when XlsxWriter is not installed."""
+    from probe.reading.compare.answer.export import COLUMNS
+    from probe.reading.dumps.tables import write_xlsx
+
+    origins = [origin.to_dict() for origin in (*comparison.origins, *comparison.later)]
+    keys = ("kind", "step", "rank", "name", "place", "cell", "sentence", "file", "line", "source")
+    only = itertools.zip_longest(comparison.only_a, comparison.only_b, fillvalue="")
+    write_xlsx(
+        path,
+        {
+            "summary": (("summary",), [(line,) for line in str(comparison).split("\n")]),
+            "origins": (keys, [tuple(origin[key] for key in keys) for origin in origins]),
+            "tensors": (COLUMNS, (tuple(row.values()) for row in comparison.table())),
+            "only": (("only in A", "only in B"), only),
+        },
+    )
 
 
 def compare(

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from probe.reading.compare.judging.shard_arrays import Stored
+from probe.reading.compare.layouts.entries import GIVEN, values
 from probe.reading.compare.layouts.placements import GRID, Placed
-from probe.reading.compare.layouts.places import GIVEN, values
 from probe.reading.compare.layouts.shards import ALONE, ODD, WHOLE, Shards, agree, not_combined
 from probe.reading.compare.layouts.side import MOVING, Place, Side
 from probe.reading.dumps import entry_name

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from probe.findings.sentence import Sentence
-from probe.reading.compare.layouts.entries import read_entries
+from probe.reading.compare.layouts.entries import GIVEN, read_entries, values
 from probe.reading.compare.layouts.placements import Placed, has_placements
-from probe.reading.compare.layouts.places import GIVEN, values
 from probe.reading.compare.layouts.shards import ALONE, Shards, axis_between
 from probe.reading.compare.layouts.stages import Stages
 from probe.reading.compare.origins.origin import is_collective, is_random
