@@ -102,6 +102,15 @@ def tensors(place: str, value: Any) -> Iterator[tuple[str, Record]]:
             yield f"{place}.{key}", leaf
 
 
+def tensors_in(entry: Any, key: str) -> list[Record]:
+    """Return the records of the tensors in a part of an entry; none where the entry has no parts.
+
+    >>> tensors_in({"output": [{"type": "mindspore.Tensor"}, None]}, "output"), tensors_in([], "output")
+    ([{'type': 'mindspore.Tensor'}], [])
+    """
+    return [leaf for _, leaf in leaves(entry.get(key)) if is_tensor(leaf)] if type(entry) is dict else []
+
+
 def plain(value: Any) -> Any:
     """Return a plain value as Python has it.
 

@@ -94,7 +94,7 @@ def noise_unit(folder_a: DumpFolder, folder_b: DumpFolder, options: Options) -> 
             found = {
                 f"{names[pair.a]}.{slot.place}": slot.distance.rel_l2
                 for pair, slot in comparing.rows()
-                if slot is not None and slot.distance.rel_l2
+                if slot.distance.rel_l2
             }
             comparing.release()
             return found

@@ -34,7 +34,7 @@ from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import API, FORWARD
 from probe.reading.dumps.flow import Flow
 from probe.reading.dumps.updates import GRADIENTS, NUMBERS, STATES, number
-from probe.reading.dumps.values import is_tensor, leaves
+from probe.reading.dumps.values import is_tensor, tensors_in
 
 
 class Options(NamedTuple):
@@ -96,13 +96,9 @@ class JudgedPairs:
         self.a.release()
         self.b.release()
 
-    def rows(self) -> Iterator[tuple[Pair, Slot | None]]:
+    def rows(self) -> Iterator[tuple[Pair, Slot]]:
         """Yield every place of every pair; calls without a partner have none."""
-        for pair, slots in zip(self.pairs, self.slots):
-            if not slots:
-                yield pair, None
-            for slot in slots:
-                yield pair, slot
+        return ((pair, slot) for pair, slots in zip(self.pairs, self.slots) for slot in slots)
 
 
 def _unknown_arrays(a: Any, b: Any, found: Distance) -> Distance:
@@ -216,7 +212,7 @@ class Substitutes:
         while waiting and len(own) < _MOST:
             place = waiting.pop()
             users = flow.used_by.get(place, ())
-            if not users and self._makes_tensors(side, place):
+            if not users and tensors_in(self._alignment.entry(side, place), "output"):
                 return False  # a result
             for user in users:
                 if not self._is_candidate_at(side, user) and user in self._partners[side]:
@@ -226,10 +222,6 @@ class Substitutes:
                     own.add(user)
                     waiting.append(user)
         return not waiting
-
-    def _makes_tensors(self, side: int, place: int) -> bool:
-        entry = self._alignment.entry(side, place)
-        return isinstance(entry, dict) and any(is_tensor(leaf) for _, leaf in leaves(entry.get("output")))
 
     def _is_candidate_at(self, side: int, place: int) -> bool:
         return (place if side == 0 else self._partners[1].get(place)) in self._candidates

@@ -14,7 +14,7 @@ from probe.reading.compare.pairing.normal_dump import NormalDump
 from probe.reading.dumps.entry_name import API, BACKWARD, CELL, GRADIENT
 from probe.reading.dumps.flow import Flow, Link, content_key
 from probe.reading.dumps.updates import is_update
-from probe.reading.dumps.values import is_tensor, leaves
+from probe.reading.dumps.values import is_tensor, leaves, tensors_in
 
 
 def pair_reductions(alignment: Alignment, a: NormalDump, b: NormalDump) -> None:
@@ -99,8 +99,7 @@ class _Side:
     def _note_outputs(self, place: int) -> None:
         """Give the outputs of a call the names of the gradients that it was given, in their order."""
         given = [self._source(link) for link in self._flow.links[place] if content_key(link.record) in self._names]
-        entry = self._dump.data[self._flow.names[place]]
-        outputs = [leaf for _, leaf in leaves(entry.get("output")) if is_tensor(leaf)]
+        outputs = tensors_in(self._dump.data[self._flow.names[place]], "output")
         if len(given) == len(outputs):
             for name, record in zip(given, outputs):
                 self._names.setdefault(content_key(record), (self._flow.parts[place].key, name))

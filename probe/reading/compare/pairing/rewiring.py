@@ -7,9 +7,9 @@ from collections.abc import Hashable
 from typing import Any
 
 from probe.reading.compare.pairing.alignment import MOVED, Alignment
+from probe.reading.compare.pairing.between import plain_arguments
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.flow import Link
-from probe.reading.dumps.values import is_tensor, leaves, plain
 
 
 class Rewiring:
@@ -114,9 +114,7 @@ class Rewiring:
         return found
 
     def _arguments(self, side: int, place: int) -> tuple[Any, ...]:
-        entry = self._dumps[side].data[self._alignment.flows[side].names[place]]
-        given = leaves(entry.get("input_args")) if isinstance(entry, dict) else []
-        return tuple(repr(plain(leaf)) for _, leaf in given if leaf is not None and not is_tensor(leaf))
+        return plain_arguments(self._alignment.entry(side, place))
 
 
 #: the source of a call whose input comes from a call without a partner

@@ -13,7 +13,7 @@ from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import BACKWARD, CELL, FORWARD, GRADIENT, EntryName
 from probe.reading.dumps.frames import user_frame
 from probe.reading.dumps.updates import by_parameter, gradients, is_update, parameter_names
-from probe.reading.dumps.values import Record, element_count, is_tensor, leaves, real
+from probe.reading.dumps.values import Record, element_count, is_tensor, leaves, real, tensors_in
 from probe.reading.one_run.health.finding import HealthFinding
 
 
@@ -60,8 +60,7 @@ class Step:
 
     def outputs(self, place: int) -> list[Record]:
         """Return the records of the outputs of the entry at a place."""
-        entry = self.entry(place)
-        return [item for _, item in leaves(entry.get("output")) if is_tensor(item)] if type(entry) is dict else []
+        return tensors_in(self.entry(place), "output")
 
     def forwards(self) -> Iterator[tuple[int, EntryName, dict[str, Any]]]:
         """Yield (place, name, entry) of the calls that compute something: Cells that hold calls are left out."""
