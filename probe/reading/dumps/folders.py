@@ -56,6 +56,10 @@ class DumpFolder(NamedTuple):
         parts += [f"rank {self.rank}" if isinstance(self.rank, int) else str(self.rank or "")]
         return ", ".join(filter(None, parts)) or os.path.basename(self.path)
 
+    def absolute(self) -> DumpFolder:
+        """Return it so that it does not depend on the folder that a process works in."""
+        return self._replace(path=os.path.abspath(self.path))
+
 
 class DumpSource(NamedTuple):
     """A folder with dump.json or debug.json, of ours or of msprobe, and perhaps a journal that was not recovered."""

@@ -22,7 +22,6 @@ from probe.reading.dumps.run import Run
 from probe.reading.dumps.show import words
 from probe.reading.dumps.tables import write_csv
 from probe.reading.dumps.values import NUMBERS, real
-from probe.store.file_names import Rank
 
 _KEYS = {key.lower(): key for key in (*NUMBERS, "nan_count", "inf_count")}
 COLUMNS = ("step", "rank", "cell", "tensor", "dtype", "shape", *NUMBERS, "nan_count", "inf_count", "raised", "line")
@@ -74,17 +73,14 @@ def folders(run: Run, steps: str, ranks: str) -> list[DumpFolder]:
     chosen = [
         folder
         for folder in run.folders
-        if (not wanted_steps or folder.step in wanted_steps) and (not wanted_ranks or _fits(folder.rank, wanted_ranks))
+        if (not wanted_steps or folder.step in wanted_steps)
+        and (not wanted_ranks or (0 if folder.rank is None else folder.rank) in wanted_ranks)
     ]
     if not chosen:
         raise UsageError(
             f"no dump of step {steps or 'any'}, rank {ranks or 'any'}. Steps: {run.steps}; ranks: {run.ranks}"
         )
     return chosen
-
-
-def _fits(rank: Rank, wanted: frozenset[int]) -> bool:
-    return rank in wanted or (rank is None and 0 in wanted)
 
 
 class Answer:

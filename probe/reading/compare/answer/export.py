@@ -176,9 +176,7 @@ def _csv_lines(comparing: JudgedPairs, cleaner: _Cleaner) -> Iterator[str]:
 
 
 def _are_floats(slot: Slot) -> bool:
-    return (
-        is_tensor(slot.a) and is_tensor(slot.b) and of_dtype(slot.a["dtype"]) > 0.0 and of_dtype(slot.b["dtype"]) > 0.0
-    )
+    return all(is_tensor(side) and of_dtype(side["dtype"]) > 0.0 for side in (slot.a, slot.b))
 
 
 def join_parts(parts: list[str], form: str, path: str | os.PathLike[str]) -> None:

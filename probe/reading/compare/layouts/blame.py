@@ -181,15 +181,11 @@ def _apart(slot: Slot, side: int, own: list[Record], other: list[Record], compar
     whole = _own(slot, 1 - side)
     if axis == WHOLE:
         found = [place for place, record in enumerate(own) if not agree(record, whole)]
-        return found if len(found) < len(own) or _all_agree(own) else None
+        return found if len(found) < len(own) or all(agree(own[0], record) for record in own[1:]) else None
     if axis < 0:
         return _by_bounds(own, whole) or None if all(map(has_placements, own)) else None
     found = _by_arrays(slot, side, axis, comparing)
     return found or _by_blocks(own, other, axis) or _by_bounds(own, whole) or None
-
-
-def _all_agree(records: list[Record]) -> bool:
-    return all(agree(records[0], record) for record in records[1:])
 
 
 def _by_arrays(slot: Slot, side: int, axis: int, comparing: JudgedPairs) -> list[int]:

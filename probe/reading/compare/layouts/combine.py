@@ -24,7 +24,6 @@ from probe.reading.dumps import entry_name
 from probe.reading.dumps.document import Document
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import CELL
-from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.values import is_tensor, plain
 
 #: Cells that communicate and compute nothing
@@ -85,7 +84,7 @@ class Combining:
     def _pair(self, mapping: Mapping[str, str] | None) -> None:
         """Pair the entries by the records of the first ranks, and decide how each tensor is put together."""
         sides = self.sides
-        dumps = [_dump(side) for side in sides]
+        dumps = [Dump(side.group.stages[0][0]._replace(source=_Given(side.document))) for side in sides]
         alignment = Alignment(dumps[0], dumps[1], mapping, by_lines=False)
         flows = alignment.flows
         for a, b in alignment.b_of.items():
@@ -161,11 +160,6 @@ class Combining:
             if is_length and own * side.group.tp == their * other.group.tp:
                 found[place] = {"type": "int", "value": own * side.group.tp}
         return found
-
-
-def _dump(side: Side) -> Dump:
-    folder: DumpFolder = side.group.stages[0][0]
-    return Dump(folder._replace(source=_Given(side.document)))
 
 
 def _lengths(found: Mapping[str, Any]) -> set[Any]:

@@ -150,12 +150,7 @@ class _Pairing:
         layout, numbers = self._layouts[side], self._numbers[side]
         tps = [tp] if self._tp_equal else range(layout.tp)
         pps = [pp] if self._pp_equal else range(layout.pp)
-        return Group(tuple(tuple(_absolute(ranks[numbers[layout.rank(tp=t, dp=dp, pp=p)]]) for t in tps) for p in pps))
-
-
-def _absolute(folder: DumpFolder) -> DumpFolder:
-    """Return a folder that does not depend on the folder that a process works in."""
-    return folder._replace(path=os.path.abspath(folder.path))
+        return Group(tuple(tuple(ranks[numbers[layout.rank(tp=t, dp=dp, pp=p)]].absolute() for t in tps) for p in pps))
 
 
 def _label(group: Group) -> Rank:

@@ -103,7 +103,7 @@ class Placed(Shards):
         """Return the record of the tensor that the parts make; None for a sum without arrays."""
         dims = tuple(_dim(text) for text in self.record["layout"]["placements"] if text != "Replicate")
         parts = self._parts()
-        made = _kept(self.record)
+        made: Record = {key: self.record[key] for key in ("type", "dtype") if key in self.record}
         name = self.record.get("data_name")
         if name:
             stored = Stored(tuple(folders[place] for place, _ in parts.values()), 0, tuple(parts), dims)
@@ -184,10 +184,6 @@ def _numbers(array: Any) -> Record:
     numbers = (wide.max(), wide.min(), wide.mean(), np.linalg.norm(wide)) if wide.size else ()
     found = {key: float(number) for key, number in zip(("Max", "Min", "Mean", "Norm"), numbers)}
     return {"shape": list(wide.shape), **found}
-
-
-def _kept(record: Record) -> Record:
-    return {key: record[key] for key in ("type", "dtype") if key in record}
 
 
 def _dim(placement: Any) -> int | None:

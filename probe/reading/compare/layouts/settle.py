@@ -89,7 +89,8 @@ class Settling:
         if shards.axis == ALONE:
             return self._unknown(at, shards, "one side has more tensors in a list")
         if shards.axis != ODD and self._fits_length(at, shards):
-            if shards.same and self._other.group.tp > 1 and self._is_piece(at, shards):
+            is_piece = not at.place.startswith("parameters.") and not is_constant(shards.record)  # of a gathered tensor
+            if is_piece and shards.same and self._other.group.tp > 1:
                 return self._unknown(at, shards, "all ranks have the same piece")
             return self._measured_like(shards.whole(self._folders[self._side.stages.stage_of[at.name]]))
         if shards.same:
@@ -100,11 +101,6 @@ class Settling:
         """Return whether a tensor has the shape of the other side's, as far as that is one tensor."""
         partner = self._side.partners[at.name]
         return self._other.group.tp > 1 or self._their_values(partner)[at.place].get("shape") == made["shape"]
-
-    @staticmethod
-    def _is_piece(at: Place, shards: Shards) -> bool:
-        """Return whether a tensor is a piece of a gathered one, which all ranks have."""
-        return not at.place.startswith("parameters.") and not is_constant(shards.record)
 
     def _fits_length(self, at: Place, shards: Shards) -> bool:
         """Return whether the parts are as long as the other side's."""

@@ -168,8 +168,9 @@ class Side:
         if not self._is_given_the_same(name):
             return False
         if parts.direction == BACKWARD:
-            forward = self.shards.get(parts.forward)
-            return bool(forward) and self._is_given_the_same(parts.forward) and _agree(forward or {}, "output")
+            forward = self.shards.get(parts.forward, {})
+            agree = all(shards.agrees for place, shards in forward.items() if place.startswith("output"))
+            return bool(forward) and agree and self._is_given_the_same(parts.forward)
         return True
 
     def _is_given_the_same(self, name: str) -> bool:
@@ -181,10 +182,6 @@ class Side:
             return False
         tensors = [place for place, leaf in values(self.data[name]) if is_tensor(leaf) and place.startswith(GIVEN)]
         return bool(tensors) and all(place in planned and planned[place].agrees for place in tensors)
-
-
-def _agree(planned: Mapping[str, Shards], start: str) -> bool:
-    return all(shards.agrees for place, shards in planned.items() if place.startswith(start))
 
 
 def _adds(entry: Any) -> bool:

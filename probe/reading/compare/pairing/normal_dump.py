@@ -47,14 +47,10 @@ class NormalDump(Dump):
         return self.moved.get((name, place), place)
 
 
-def _same(record: Record) -> Record:
-    return record
-
-
-def _copy(value: Any, other: Callable[[Record], Record] = _same) -> Any:
+def _copy(value: Any, other: Callable[[Record], Record] | None = None) -> Any:
     """Return a copy of lists and dicts, with other records of tensors; plain values stay the same objects."""
     if is_tensor(value):
-        return other(value)
+        return other(value) if other else value
     if type(value) is list:
         return [_copy(item, other) for item in value]
     if type(value) is dict and "type" not in value:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from probe.findings.sentence import NOTHING, say
+from probe.reading.check.snapshot import is_described
 from probe.reading.dumps.entry_name import CELL, EntryName
 from probe.reading.dumps.flow import Link, is_constant
 from probe.reading.dumps.values import Record, is_tensor, leaves, plain, real
@@ -171,11 +172,6 @@ def _unused_input(step: Step) -> Iterator[HealthFinding]:
         if users and all(_NO_CONTENT.search(api) for api in apis):
             name = step.flow.names[users[0]]
             yield step.found(SUSPICIOUS, "loss", say("health.input_unused", place=key, name=name), users[0])
-
-
-def is_described(value: Any) -> bool:
-    """Return whether a value of a snapshot is a tensor."""
-    return isinstance(value, dict) and isinstance(value.get("shape"), list) and "dtype" in value
 
 
 def _is_like(record: Record, value: dict[str, Any]) -> bool:

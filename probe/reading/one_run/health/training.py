@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from probe.findings.sentence import say
@@ -111,9 +111,7 @@ class TrainingRules:
             yield HealthFinding(SUSPICIOUS, "no update", say("health.no_update", count=len(steps)))
 
     def _without_gradient(self) -> Iterator[HealthFinding]:
-        zero = [
-            name for name in self._held if all(name in step.zero for step in self._with_update if name in step.held)
-        ]
+        zero = self._in_each_update(lambda step: step.zero)
         every = len(zero) == len(self._held)
         if every:
             count = len(self._with_update)
@@ -137,6 +135,11 @@ class TrainingRules:
             yield dataclasses.replace(finding, said=said)
         if unknown:
             yield HealthFinding(FAULT, "zero gradient", say("health.zero_gradient", names=some(unknown)), unknown[0])
+
+    def _in_each_update(self, named: Callable[[Trained], frozenset[str]]) -> list[str]:
+        """Return the held parameters that each step with an update of them names."""
+        steps = self._with_update
+        return [name for name in self._held if all(name in named(step) for step in steps if name in step.held)]
 
     def _has_brother(self, name: str, zero: list[str]) -> bool:
         """Return whether another parameter of the Cell has a gradient: then this one's parts may add up to zero."""
@@ -176,27 +179,18 @@ class TrainingRules:
         pairs_of_all = [
             (a, b) for a, b in zip(self._steps, self._steps[1:]) if len(a.still) + len(a.zero) < len(a.held)
         ]
-        if (
-            not moving
-            and pairs_of_all
-            and all(
-                a.contents.get(name) == b.contents.get(name) is not None for a, b in pairs_of_all for name in a.held
-            )
-        ):
+        kept = (a.contents.get(name) == b.contents.get(name) is not None for a, b in pairs_of_all for name in a.held)
+        if not moving and pairs_of_all and all(kept):
             said = say("health.all_as_they_are", names=some(self._held))
             yield HealthFinding(SUSPICIOUS, "not updated", said, next(iter(self._held)))
         if same:
             every = len(same) == len(moving)
             said = say("health.all_as_they_are" if every else "health.as_it_is", names=some(same))
             yield HealthFinding(FAULT, "not updated", said, same[0])
-        lost = [
-            name for name in self._held if all(name in step.lost for step in self._with_update if name in step.held)
-        ]
+        lost = self._in_each_update(lambda step: step.lost)
         if lost:
             yield HealthFinding(SUSPICIOUS, "not updated", say("health.lost_update", names=some(lost)), lost[0])
-        still = [
-            name for name in self._held if all(name in step.still for step in self._with_update if name in step.held)
-        ]
+        still = self._in_each_update(lambda step: step.still)
         if (still and moving) or (still and len(self._with_update) > 2):
             yield HealthFinding(SUSPICIOUS, "not updated", say("health.rate_of_zero", names=some(still)), still[0])
 
