@@ -143,8 +143,8 @@ class Tensor(TensorNumbers):
     @property
     def path(self) -> str | None:
         """The file of its array; None where no array was written."""
-        name = self.record.get("data_name")
-        if not isinstance(name, str) or not name or os.path.basename(name) != name:
+        name = values.array_name(self.record)
+        if not name:
             return None
         find = self.call.dump.document.array_path
         return find(name) if find else os.path.join(self.call.dump.path, file_names.ARRAYS, name)

@@ -15,6 +15,7 @@ from probe.reading.compare.distances.bounds import APART, Distance
 from probe.reading.compare.distances.tolerance import of_dtype
 from probe.reading.compare.judging.judge import SAME_BITS
 from probe.reading.compare.judging.shard_arrays import Stored, best_order, joined, joined_grid
+from probe.reading.dumps.values import array_name
 from probe.store import file_names
 
 if TYPE_CHECKING:
@@ -101,12 +102,10 @@ class Arrays:
     def _paths(self, a: Any, b: Any) -> tuple[list[str], list[str]] | None:
         found = []
         for record, folder in zip((a, b), self._folders):
-            name, stored = record.get("data_name"), record.get("stored")
-            if not isinstance(name, str) or not name or os.path.basename(name) != name:
+            name, stored = array_name(record), record.get("stored")
+            if not name:
                 return None
-            several = (
-                [os.path.join(above, file_names.ARRAYS) for above in stored.folders] if _is_stored(stored) else None
-            )
+            several = [os.path.join(above, file_names.ARRAYS) for above in stored.folders] if _is_stored(stored) else []
             found.append([os.path.join(above, name) for above in several or [folder]])
         return found[0], found[1]
 

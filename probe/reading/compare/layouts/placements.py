@@ -15,7 +15,7 @@ from probe.findings.sentence import Sentence, say
 from probe.reading.compare.judging.shard_arrays import Stored, joined_grid
 from probe.reading.compare.layouts.shards import ODD, WHOLE, Shards, agree
 from probe.reading.dumps.folders import DumpFolder
-from probe.reading.dumps.values import Record
+from probe.reading.dumps.values import Record, array_name
 from probe.store import file_names as files
 
 #: the axis of a tensor of which ranks have parts, or terms of a sum, as their layouts tell
@@ -134,15 +134,11 @@ def part_of(record: Record) -> tuple[int, ...]:
 
 
 def array_of(folder: str, record: Record) -> Any:
-    """Return the array of a record.
-
-    Raises:
-        UsageError: when it was not written, or cannot be read.
-    """
+    """Return the array of a record; raise UsageError when it was not written, or cannot be read."""
     from probe.reading.dumps.load import load_array
 
-    name = record.get("data_name")
-    if not isinstance(name, str) or not name or os.path.basename(name) != name:
+    name = array_name(record)
+    if not name:
         raise UsageError("no array was written")
     return load_array(os.path.join(folder, files.ARRAYS, name), str(record.get("dtype")), True)
 
