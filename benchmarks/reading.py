@@ -37,7 +37,7 @@ import sys, probe
 probe.open(sys.argv[1])[0]["Tensor.__add__.0.forward"].outputs["0"].max
 """
 EMPTY = "import json, sys"
-IMPORT = "import probe, probe.reading.dumps.run, probe.reading.dumps.dump, probe.reading.dumps.tensor, json"
+IMPORT = "import probe, probe.reading.dumps.run, probe.reading.dumps.dump, probe.reading.dumps.entry_view, json"
 COMPARE = """
 import sys, probe
 probe.compare(sys.argv[1], sys.argv[2], rows={"csv": sys.argv[3]})

@@ -69,9 +69,6 @@ class _InMemory:
     def __init__(self, document):
         self._document = document
 
-    def claims(self, files):
-        return False
-
     def read(self, folder):
         return self._document
 

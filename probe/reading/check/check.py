@@ -35,14 +35,9 @@ _MANY = 0.5
 class Check:
     """The result of a check.
 
-    Args:
-        paths: A and B as they were given.
+    Attributes:
         differences: what differs, the most important first.
         remarks: what the reader should know besides.
-        agreed: the sentence for no difference.
-
-    Attributes:
-        differences, remarks: see above.
 
     Example::
 

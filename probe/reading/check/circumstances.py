@@ -104,8 +104,7 @@ def _numbers(kind: str, x: dict[str, Any], y: dict[str, Any], renamed: Mapping[s
 
 
 def _groups(item: dict[str, Any]) -> list[dict[str, Any]]:
-    groups = item.get("groups")
-    return [mapping(group) for group in groups] if isinstance(groups, list) else []
+    return [mapping(group) for group in item.get("groups") or ()]
 
 
 class Texts:
@@ -186,12 +185,10 @@ def _machine(snapshot: RunSnapshot) -> dict[str, Any]:
 
 
 def _command(snapshot: RunSnapshot) -> list[str]:
-    words = snapshot.run.get("command")
-    words = [str(word) for word in words] if isinstance(words, list) else []
     texts, dump = Texts(snapshot.run), os.path.basename(str(snapshot.run.get("dump_path") or "").rstrip("/"))
     return [
         os.path.basename(word) if place == 0 else "{dump_path}" if word == dump else texts.plain(word)
-        for place, word in enumerate(words)
+        for place, word in enumerate(snapshot.run.get("command") or ())
     ]
 
 

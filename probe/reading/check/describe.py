@@ -32,7 +32,7 @@ def _surroundings(run: dict[str, Any]) -> Iterator[Sentence]:
     commit = say("check.commit", commit=str(code["commit"])) if code.get("commit") else say("check.no_commit")
     versions = [named(name, str(version)) for name, version in mapping(run.get("versions")).items()]
     is_graph = mapping(run.get("context")).get("mode") == 0
-    yield say("check.whole_command", words=" ".join(map(str, words)) if isinstance(words, list) else "")
+    yield say("check.whole_command", words=" ".join(words or ()))
     yield say("check.folder", **facts)
     yield say("check.files_of_code", count=len(mapping(code.get("files"))), commit=commit)
     yield say("check.versions", **facts, versions=versions, count=len(mapping(run.get("packages"))))
@@ -43,7 +43,7 @@ def _surroundings(run: dict[str, Any]) -> Iterator[Sentence]:
 def _model(snapshot: RunSnapshot) -> Iterator[Sentence]:
     """Yield the numbers of the model, the steps, the optimizers and the user's own values."""
     parameters = snapshot.parameters
-    sizes = [math.prod(item["shape"]) for item in parameters.values() if _is_shape(item.get("shape"))]
+    sizes = [math.prod(item["shape"]) for item in parameters.values() if item.get("shape") is not None]
     yield say(
         "check.the_model", cells=len(snapshot.cells), count=len(parameters), elements=sum(sizes),
         trainable=sum(item.get("trainable") is True for item in parameters.values()),
@@ -55,10 +55,6 @@ def _model(snapshot: RunSnapshot) -> Iterator[Sentence]:
     if snapshot.notes:
         shown = (named(key, str(value)) for key, value in snapshot.notes.items())
         yield say("check.notes", notes=listed(shown, 12))
-
-
-def _is_shape(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(size, int) for size in value)
 
 
 def to_dict(snapshots: list[RunSnapshot]) -> list[dict[str, Any]]:

@@ -108,11 +108,7 @@ def _files(path: str) -> list[str]:
 
 
 class Snapshots:
-    """The snapshots of a run, read one at a time when they are asked for: a thousand ranks have large ones.
-
-    Args:
-        path: a dump_path, or a step or rank folder in it.
-    """
+    """The snapshots of a run, read one at a time when they are asked for: a thousand ranks have large ones."""
 
     def __init__(self, path: str) -> None:
         self._files: dict[str, str] = {}
@@ -187,8 +183,8 @@ def _add(snapshot: RunSnapshot, line: Any, sieve: Sieve) -> None:
     if line.get("note"):
         snapshot.notes.update(flat(line["note"]))
     if step is not None and line.get("inputs") is not None:
-        found = flat(line["inputs"], is_leaf=_is_tensor)
-        tensors = sieve.objects({place: value for place, value in found.items() if _is_tensor(value)}, DESCRIBED)
+        found = flat(line["inputs"], is_leaf=is_described)
+        tensors = sieve.objects({place: value for place, value in found.items() if is_described(value)}, DESCRIBED)
         snapshot.inputs[step] = {**found, **tensors}
         if line.get("evaluating") is not None:
             snapshot.modes[step] = line["evaluating"]
@@ -212,6 +208,6 @@ def flat(value: Any, place: str = "", is_leaf: Callable[[Any], bool] = lambda va
     return found
 
 
-def _is_tensor(value: Any) -> bool:
+def is_described(value: Any) -> bool:
     """Return whether a value describes a tensor."""
     return isinstance(value, dict) and "dtype" in value and "shape" in value

@@ -43,12 +43,8 @@ def workers(given: argparse.Namespace) -> Workers:
 
 def add_language(parser: argparse.ArgumentParser) -> None:
     """Add the argument that chooses the language of the answer."""
-    parser.add_argument(
-        "--lang",
-        choices=LANGUAGES,
-        default=locale_language(),
-        help="the language of the answer (default: the locale's)",
-    )
+    said = "the language of the answer (default: the locale's)"
+    parser.add_argument("--lang", choices=LANGUAGES, default=locale_language(), help=said)
 
 
 def add_only_summaries(parser: argparse.ArgumentParser) -> None:

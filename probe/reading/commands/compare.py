@@ -69,7 +69,7 @@ def add_compare(commands: Any) -> None:
 def run_compare(given: argparse.Namespace) -> int:
     """Run ``probe compare``."""
     from probe.reading.commands.summary_file import write_summaries
-    from probe.reading.compare.answer.comparison import Request, check_rules, compare_runs
+    from probe.reading.compare.answer.comparison import Request, check_rules, compare_runs, to_xlsx
     from probe.reading.compare.answer.summary import summary_text
     from probe.reading.compare.judging.judged_pairs import Options
 
@@ -102,8 +102,6 @@ def run_compare(given: argparse.Namespace) -> int:
         with create(given.json) as file:
             json.dump(comparison.to_dict(), file, indent=1)
     if given.xlsx:
-        from probe.reading.compare.answer.workbook import to_xlsx
-
         to_xlsx(comparison, given.xlsx)
     for path in filter(None, (*rows.values(), given.json if given.json != "-" else None, given.xlsx)):
         print(f"written: {path}", file=sys.stderr)

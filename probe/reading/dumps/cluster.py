@@ -41,7 +41,7 @@ def run_on_cluster(
     try:
         ahead = _AHEAD * _count_threads(client, scheduler)
         _check_installed(client)
-        rest = iter([_absolute(unit) for unit in units])
+        rest = iter([tuple(it.absolute() if isinstance(it, DumpFolder) else it for it in unit) for unit in units])
         for _ in progress(units, label):
             for unit in rest:
                 waiting.append(client.submit(run_there, run, function, unit, pure=False))
@@ -64,13 +64,6 @@ def run_there(run: Run, function: Callable[..., Any], unit: tuple[Any, ...]) -> 
                 "folder of a table, at the same path; else use --only-summaries and probe merge"
             )
     return run(function, unit)
-
-
-def _absolute(unit: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return a unit whose folders do not depend on the folder that a process works in."""
-    return tuple(
-        part._replace(path=os.path.abspath(part.path)) if isinstance(part, DumpFolder) else part for part in unit
-    )
 
 
 def _folders(unit: tuple[Any, ...]) -> Iterator[str]:

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 from probe.errors import UsageError
 from probe.reading.dumps import entry_name, text, values
 from probe.reading.dumps.document import Document
-from probe.reading.dumps.entry_view import INPUTS, OUTPUTS, WORDS, EntryView
+from probe.reading.dumps.entry_view import INPUTS, OUTPUTS, WORDS, EntryView, TensorNumbers
 from probe.reading.dumps.flow import Flow
 from probe.reading.dumps.folders import DumpFolder
-from probe.reading.dumps.tensor import TensorNumbers
 from probe.reading.dumps.text import safe
 from probe.reading.dumps.tree import Cell, build
 from probe.reading.dumps.values import NUMBERS, Record
@@ -28,11 +27,6 @@ class Call(EntryView):
     """One entry of a dump.
 
     It is a call of an API or a Cell, forward or backward, or the gradients of a Cell's parameters.
-
-    Args:
-        dump: its dump.
-        name: its name.
-        entry: its content, as the file has it.
 
     Example::
 
@@ -126,12 +120,7 @@ class Call(EntryView):
 
 
 class Tensor(TensorNumbers):
-    """One tensor of a call.
-
-    Args:
-        call: the call.
-        place: its place in the entry: "input.0", "output.1", "parameters.weight".
-        record: its record.
+    """One tensor of a call, at a place of the entry: "input.0", "output.1", "parameters.weight".
 
     Example::
 
@@ -154,8 +143,8 @@ class Tensor(TensorNumbers):
     @property
     def path(self) -> str | None:
         """The file of its array; None where no array was written."""
-        name = self.record.get("data_name")
-        if not isinstance(name, str) or not name or os.path.basename(name) != name:
+        name = values.array_name(self.record)
+        if not name:
             return None
         find = self.call.dump.document.array_path
         return find(name) if find else os.path.join(self.call.dump.path, file_names.ARRAYS, name)
@@ -197,9 +186,6 @@ class Tensor(TensorNumbers):
 
 class Dump:
     """One step of one rank, read when it is touched.
-
-    Args:
-        folder: where it is.
 
     Example::
 

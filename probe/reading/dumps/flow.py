@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from probe.reading.dumps import entry_name
 from probe.reading.dumps.entry_name import BACKWARD, CELL, FORWARD, GRADIENT, EntryName
 from probe.reading.dumps.folders import Contents
 from probe.reading.dumps.updates import is_update
-from probe.reading.dumps.values import TENSORS, Record, element_count, is_tensor, leaves
+from probe.reading.dumps.values import TENSORS, Record, element_count, is_tensor, leaves, tensors_in
 
 #: content that this many calls of a step have made is no evidence, but within one Cell
 _COMMON = 8
@@ -68,7 +68,8 @@ def _link_key(record: Record) -> tuple[Any, ...] | None:
     return key
 
 
-def _loose_key(record: Record) -> tuple[Any, ...]:
+def loose_key(record: Record) -> tuple[Any, ...]:
+    """Return what a permutation of a tensor keeps: size, dtype, the greatest and the least element."""
     return element_count(record.get("shape")), record.get("dtype"), str(record.get("Max")), str(record.get("Min"))
 
 
@@ -88,19 +89,8 @@ def is_constant(record: Record) -> bool:
 class Flow:
     """Links the inputs of every call to the calls that made them.
 
-    Args:
-        dump: the dump.
-        like: the dataflow of a dump that may have the same names.
-
-    Attributes:
-        names: the entries, in the order of the file.
-        position: entry name -> its place in ``names``.
-        parts: the names, taken apart.
-        cells: for each entry the entry of the Cell around it.
-        containers: the Cell entries that hold other calls, whose work is theirs.
-        links: for each forward entry the tensors it was given.
-        used_by: for each forward entry the positions of the calls that use its outputs.
-        dtypes: the dtypes of all tensors.
+    ``names`` are the entries in the order of the file, ``parts`` the same taken apart. ``like`` is the dataflow of a
+    dump that may have the same names.
     """
 
     def __init__(self, dump: Contents, like: Flow | None = None) -> None:
@@ -108,17 +98,18 @@ class Flow:
         same = like if like is not None and like.names == list(dump.data) else None
         self.names: list[str] = same.names if same else list(dump.data)
         places = same.position if same else {name: place for place, name in enumerate(self.names)}
-        self.position: dict[str, int] = places
+        self.position: dict[str, int] = places  # entry name -> its place in ``names``
         self.parts: list[EntryName] = same.parts if same else [entry_name.parse(name) for name in self.names]
         construct = dump.construct
-        self.cells = [construct.get(name) for name in self.names]
+        self.cells = [construct.get(name) for name in self.names]  # for each entry the entry of the Cell around it
+        #: the Cell entries that hold other calls, whose work is theirs
         self.containers = frozenset(parent for parent in construct.values() if parent)
         self._parameters = self._find_parameters()
-        self.links: list[tuple[Link, ...]] = [()] * len(self.names)
-        self.used_by: dict[int, list[int]] = {}
-        self.dtypes: set[Any] = set()
-        self._backward: dict[tuple[Any, ...], int] | None = None
-        self._loose: dict[tuple[Any, ...], int] | None = None
+        self.links: list[tuple[Link, ...]] = [()] * len(self.names)  # for each forward entry the tensors it was given
+        self.used_by: dict[int, list[int]] = {}  # a forward entry -> the positions of the calls that use its outputs
+        self.dtypes: set[Any] = set()  # of all tensors
+        self._backward: dict[Any, int] | None = None
+        self._loose: dict[Any, int] | None = None
         self._link()
 
     def _find_parameters(self) -> dict[tuple[Any, ...], tuple[str, str]]:
@@ -243,14 +234,8 @@ class Flow:
         A permutation keeps both exactly, while its mean and norm may be rounded in another way.
         """
         if self._loose is None:
-            self._loose = {}
-            for place, (name, parts) in enumerate(zip(self.names, self.parts)):
-                entry = self._dump.data[name]
-                if type(entry) is dict and parts.direction != BACKWARD:
-                    for _, record in leaves(entry.get("output")):
-                        if is_tensor(record):
-                            self._loose.setdefault(_loose_key(record), place)
-        return self._loose.get(_loose_key(link.record), _OUTSIDE)
+            self._loose = self._first_makers(loose_key, lambda parts: parts.direction != BACKWARD)
+        return self._loose.get(loose_key(link.record), _OUTSIDE)
 
     def producer(self, name: str, place: str, record: Record) -> str | None:
         """Return the entry that made a tensor at a place of an entry; an output is made by its own entry."""
@@ -281,17 +266,20 @@ class Flow:
     def _gradient_producer(self, own: int, record: Record) -> str | None:
         """Return the backward that gave this gradient; None for a sum of several, or one from outside."""
         if self._backward is None:
-            self._backward = {}
-            for place, (name, parts) in enumerate(zip(self.names, self.parts)):
-                entry = self._dump.data[name]
-                if parts.direction == BACKWARD and parts.kind != GRADIENT and type(entry) is dict:
-                    for _, leaf in leaves(entry.get("output")):
-                        key = content_key(leaf) if is_tensor(leaf) else None
-                        if key is not None:
-                            self._backward.setdefault(key, place)
+            self._backward = self._first_makers(
+                content_key, lambda it: it.direction == BACKWARD and it.kind != GRADIENT
+            )
         key = content_key(record)
         place_of = None if key is None else self._backward.get(key)
         return None if place_of is None or place_of >= own else self.names[place_of]
+
+    def _first_makers(self, key: Callable[[Record], Any], is_wanted: Callable[[EntryName], bool]) -> dict[Any, int]:
+        """Return the key of each output -> the position of the first call that made it."""
+        found: dict[Any, int] = {}
+        for place, (name, parts) in enumerate(zip(self.names, self.parts)):
+            for record in tensors_in(self._dump.data[name], "output") if is_wanted(parts) else ():
+                found.setdefault(key(record), place)
+        return found
 
     def backward_of(self, place: int) -> int | None:
         """Return the position of the backward of a forward entry; None where it has none."""

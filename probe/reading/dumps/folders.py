@@ -1,7 +1,7 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Which folders hold a dump, of which step and rank, and how each kind of folder is read.
 
-A further kind of dump is one class with ``claims`` and ``read``, added to ``SOURCES``.
+A further kind of dump is one class with ``read``, added to ``SOURCES``.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Sentence, say
 from probe.reading.dumps import journal_reader
 from probe.reading.dumps.document import Document, read_document, read_optional
-from probe.reading.dumps.kernels.folders import is_kernel_folder
-from probe.reading.dumps.kernels.step import steps_of
+from probe.reading.dumps.kernels.step import is_kernel_folder, steps_of
 from probe.reading.dumps.sieve import Sieve
 from probe.store import file_names
 from probe.store.file_names import Rank
@@ -39,9 +38,6 @@ class Contents(Protocol):
 
 class FolderKind(Protocol):
     """One kind of folder that holds a dump."""
-
-    def claims(self, files: set[str]) -> bool:
-        """Return whether a folder with these files is of this kind."""
 
     def read(self, folder: str) -> Document:
         """Read it; raise UsageError where that cannot be."""
@@ -82,29 +78,29 @@ class DumpFolder(NamedTuple):
                     found.append(said)
         return found
 
-
-class DumpSource:
-    """A folder with dump.json, of ours or of msprobe, and perhaps a journal that was not recovered."""
-
-    def claims(self, files: set[str]) -> bool:
-        """Return whether there is a dump.json."""
-        return file_names.DUMP in files
-
-    def read(self, folder: str) -> Document:
-        """Read dump.json now, stack.json and construct.json when they are asked for."""
-        return _document(folder, file_names.DUMP)
+    def absolute(self) -> DumpFolder:
+        """Return it so that it does not depend on the folder that a process works in."""
+        return self._replace(path=os.path.abspath(self.path))
 
 
-class DebugSource:
-    """A folder with debug.json."""
+class DumpSource(NamedTuple):
+    """A folder with dump.json or debug.json, of ours or of msprobe, and perhaps a journal that was not recovered."""
 
-    def claims(self, files: set[str]) -> bool:
-        """Return whether there is a debug.json."""
-        return file_names.DEBUG in files
+    file: str
 
     def read(self, folder: str) -> Document:
-        """Read debug.json."""
-        return _document(folder, file_names.DEBUG)
+        """Read the entries now, stack.json and construct.json when they are asked for."""
+        path, odd = os.path.join(folder, self.file), list[str]()
+        document = read_document(path, shares=True, odd=odd)
+        data, sieve = document.pop("data", None), Sieve(path)
+        if not isinstance(data, dict):
+            raise UsageError(f'{path} is no dump: it has no "data"')
+        data = {sys.intern(name): data.pop(name) for name in list(data)}  # the other dump of a comparison has them too
+        if odd:
+            sieve.entries(data)
+        header = sieve.header(document)
+        notes = [*_journal_notes(folder), *sieve.told()]
+        return Document(header, data, lambda: read_stacks(folder), lambda: read_construct(folder), notes)
 
 
 class JournalSource:
@@ -112,10 +108,6 @@ class JournalSource:
 
     Or one without entries: task nan_check writes none in a step in which a guard alone has found something.
     """
-
-    def claims(self, files: set[str]) -> bool:
-        """Return whether there is a journal, or findings of guards alone."""
-        return bool(files & {file_names.JOURNAL, file_names.FINDINGS})
 
     def read(self, folder: str) -> Document:
         """Read the journal as it is; nothing on disk is changed."""
@@ -148,8 +140,13 @@ class JournalSource:
         return Document(dict(found), data, lambda: stacks, lambda: construct, [*notes, *sieve.told()])
 
 
-#: in this order; the first that claims a folder reads it
-SOURCES: tuple[FolderKind, ...] = (DumpSource(), DebugSource(), JournalSource())
+#: a file -> how a folder that has it is read; the first file decides
+SOURCES: dict[str, FolderKind] = {
+    file_names.DUMP: DumpSource(file_names.DUMP),
+    file_names.DEBUG: DumpSource(file_names.DEBUG),
+    file_names.JOURNAL: JournalSource(),
+    file_names.FINDINGS: JournalSource(),
+}
 
 
 def _journal_notes(folder: str) -> list[Sentence]:
@@ -157,20 +154,6 @@ def _journal_notes(folder: str) -> list[Sentence]:
     if not os.path.exists(path):
         return []
     return [say("dump.not_recovered", path=path, folder=folder)]
-
-
-def _document(folder: str, name: str) -> Document:
-    odd: list[str] = []
-    document = read_document(os.path.join(folder, name), shares=True, odd=odd)
-    data, sieve = document.pop("data", None), Sieve(os.path.join(folder, name))
-    if not isinstance(data, dict):
-        raise UsageError(f'{os.path.join(folder, name)} is no dump: it has no "data"')
-    data = {sys.intern(name): data.pop(name) for name in list(data)}  # the other dump of a comparison has them too
-    if odd:
-        sieve.entries(data)
-    header = sieve.header(document)
-    notes = [*_journal_notes(folder), *sieve.told()]
-    return Document(header, data, lambda: read_stacks(folder), lambda: read_construct(folder), notes)
 
 
 def read_stacks(folder: str) -> dict[str, list[str]]:
@@ -242,7 +225,7 @@ def find_folders(path: str) -> list[DumpFolder]:
     for folder, folders, files in os.walk(path):
         folders[:] = [name for name in folders if name != file_names.ARRAYS]
         names = set(files)
-        source = next((source for source in SOURCES if source.claims(names)), None)
+        source = next((source for file, source in SOURCES.items() if file in names), None)
         if source is not None:
             found.append(_folder(folder, source))
         elif is_kernel_folder(names):

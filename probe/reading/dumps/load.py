@@ -61,12 +61,11 @@ def _read(path: str, mapped: bool = False) -> np.ndarray[Any, Any]:
     if path.endswith(torch_arrays.SUFFIX):
         return torch_arrays.read_tensor(path, mapped)
     try:
-        array = read_array(path, mapped)
+        return read_array(path, mapped)
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
     except ValueError as error:
         raise UsageError(f"{path} cannot be read: {error}") from error
-    return array
 
 
 def _as_dtype(array: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:

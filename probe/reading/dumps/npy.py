@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import os
 from typing import IO, Any, NamedTuple
 
@@ -18,21 +19,13 @@ _MINDSPORE_BFLOAT16 = "<E2"
 
 
 class ArrayHeader(NamedTuple):
-    """The header of a .npy file.
-
-    Attributes:
-        dtype: the dtype.
-        shape: the shape.
-        order: "F" where the first index runs fastest, else "C".
-        start: the place of the first element.
-        is_bfloat16: whether it is MindSpore's bfloat16, read as two bytes.
-    """
+    """The header of a .npy file."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
-    order: str
-    start: int
-    is_bfloat16: bool
+    order: str  # "F" where the first index runs fastest, else "C"
+    start: int  # the place of the first element
+    is_bfloat16: bool  # whether it is MindSpore's bfloat16, read as two bytes
 
 
 def array_header(file: IO[bytes], size: int) -> ArrayHeader:
@@ -43,17 +36,13 @@ def array_header(file: IO[bytes], size: int) -> ArrayHeader:
     length = int.from_bytes(file.read(2 if begin[6] == 1 else 4), "little")
     if length > _MOST_HEADER:
         raise ValueError(f"its header has {length} bytes")
-    text = file.read(length)
-    descr, order, shape = _fields(text)
+    descr, order, shape = _fields(file.read(length))
     if lengths(list(shape)) or len(shape) > _MOST_DIMENSIONS:
         raise ValueError("its shape is none")
     dtype = np.dtype("<V2") if descr == _MINDSPORE_BFLOAT16 else _dtype(descr)
-    count = 1
-    for each in shape:
-        count *= each
-    start = file.tell()
-    if count * dtype.itemsize > size - start:
-        raise ValueError(f"its header says {count * dtype.itemsize} bytes, and there are {max(size - start, 0)}")
+    start, stored = file.tell(), math.prod(shape) * dtype.itemsize
+    if stored > size - start:
+        raise ValueError(f"its header says {stored} bytes, and there are {max(size - start, 0)}")
     return ArrayHeader(dtype, shape, "F" if order else "C", start, descr == _MINDSPORE_BFLOAT16)
 
 
@@ -85,18 +74,12 @@ def _dtype(descr: str) -> np.dtype[Any]:
 def read_npy(path: str, mapped: bool = False) -> tuple[np.ndarray[Any, Any], bool]:
     """Return the array of a .npy file, and whether it is MindSpore's bfloat16, as items of two bytes.
 
-    Args:
-        path: the file.
-        mapped: whether the file is mapped into memory in place of being read.
-
-    Raises:
-        OSError, ValueError: when it cannot be read.
+    If ``mapped``, the file is mapped into memory in place of being read. Raise OSError or ValueError when it cannot be
+    read.
     """
     with open_file(path) as file:
         header = array_header(file, os.fstat(file.fileno()).st_size)
-        count = 1
-        for length in header.shape:
-            count *= length
+        count = math.prod(header.shape)
         if not count:
             return np.empty(header.shape, header.dtype), header.is_bfloat16
         order: Any = header.order

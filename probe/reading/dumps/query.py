@@ -21,11 +21,10 @@ from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.run import Run
 from probe.reading.dumps.show import words
 from probe.reading.dumps.tables import write_csv
-from probe.reading.dumps.values import NUMBERS, real
-from probe.store.file_names import Rank
+from probe.reading.dumps.values import NUMBERS, SHOWN, real
 
-_KEYS = {key.lower(): key for key in (*NUMBERS, "nan_count", "inf_count")}
-COLUMNS = ("step", "rank", "cell", "tensor", "dtype", "shape", *NUMBERS, "nan_count", "inf_count", "raised", "line")
+_KEYS = {key.lower(): key for key in SHOWN}
+COLUMNS = ("step", "rank", "cell", "tensor", "dtype", "shape", *SHOWN, "raised", "line")
 _PLACES = ("show.step", "show.rank")
 #: how many rows are shown where nothing is said: on a terminal, and of a sorted list
 ROWS = 40
@@ -74,17 +73,14 @@ def folders(run: Run, steps: str, ranks: str) -> list[DumpFolder]:
     chosen = [
         folder
         for folder in run.folders
-        if (not wanted_steps or folder.step in wanted_steps) and (not wanted_ranks or _fits(folder.rank, wanted_ranks))
+        if (not wanted_steps or folder.step in wanted_steps)
+        and (not wanted_ranks or (0 if folder.rank is None else folder.rank) in wanted_ranks)
     ]
     if not chosen:
         raise UsageError(
             f"no dump of step {steps or 'any'}, rank {ranks or 'any'}. Steps: {run.steps}; ranks: {run.ranks}"
         )
     return chosen
-
-
-def _fits(rank: Rank, wanted: frozenset[int]) -> bool:
-    return rank in wanted or (rank is None and 0 in wanted)
 
 
 class Answer:
@@ -107,8 +103,7 @@ class Answer:
         rows = self._all()
         if self._query.sort:
             key = _KEYS[self._query.sort.lower()]
-            kept = heapq.nlargest(self._query.rows or ROWS, rows, key=lambda row: _sort_key(row[key]))
-            yield from kept
+            yield from heapq.nlargest(self._query.rows or ROWS, rows, key=lambda row: _sort_key(row[key]))
             return
         for place, row in enumerate(rows):
             if not self._query.rows or place < self._query.rows:
@@ -128,9 +123,7 @@ class Answer:
         query = self._query
         if query.raised and call.raised is None:
             return
-        tensors: Iterable[Tensor | None] = call.tensors()
-        if query.raised:
-            tensors = list(call.tensors()) or [None]
+        tensors: Iterable[Tensor | None] = (list(call.tensors()) or [None]) if query.raised else call.tensors()
         for tensor in tensors:
             name = tensor.name if tensor else call.name
             if (query.like and query.like not in name) or (self._pattern and not self._pattern.search(name)):
@@ -151,9 +144,7 @@ def _row(dump: Dump, call: Call, name: str, tensor: Tensor | None, with_stack: b
         "tensor": name,
         "dtype": record.get("dtype"),
         "shape": text.shape(record.get("shape")) if tensor else None,
-        **{key: record.get(key) for key in NUMBERS},
-        "nan_count": record.get("nan_count"),
-        "inf_count": record.get("inf_count"),
+        **{key: record.get(key) for key in SHOWN},
         "raised": call.raised,
         "line": stack[0] if stack else None,
     }

@@ -22,10 +22,6 @@ if TYPE_CHECKING:
 class Run:
     """All dumps below a folder. One at a time is kept in memory.
 
-    Args:
-        path: the folder.
-        folders: the folders that hold a dump.
-
     Example::
 
         run = probe.open("dump_path")

@@ -12,7 +12,7 @@ from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import GRADIENT, parse
 from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.updates import is_update, series as series_of
-from probe.reading.dumps.values import NUMBERS, Record, element_count, real, tensors
+from probe.reading.dumps.values import SHOWN, Record, element_count, real, tensors
 from probe.reading.dumps.work import HERE, Workers, run_units
 from probe.series.looks import Point
 from probe.series.rules import Points, Trend
@@ -21,7 +21,7 @@ from probe.store.file_names import Rank
 _LARGEST = {"Float16": 65504.0, "BFloat16": 3.3895313892515355e38}
 #: the tensors that are shown unless others are asked for
 LIKE = "parameters_grad"
-STATISTICS = {key.lower(): key for key in (*NUMBERS, "nan_count", "inf_count", "zero_count")}
+STATISTICS = {key.lower(): key for key in (*SHOWN, "zero_count")}
 
 
 class Samples(NamedTuple):

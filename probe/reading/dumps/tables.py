@@ -13,7 +13,7 @@ from probe.errors import UsageError
 from probe.reading.dumps import entry_name
 from probe.reading.dumps.outputs import create
 from probe.reading.dumps.text import csv_text
-from probe.reading.dumps.values import NUMBERS
+from probe.reading.dumps.values import SHOWN
 
 if TYPE_CHECKING:
     from probe.reading.dumps.dump import Dump
@@ -21,30 +21,12 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 Row = dict[str, Any]
 
-COLUMNS = (
-    "step",
-    "rank",
-    "cell",
-    "call",
-    "place",
-    "dtype",
-    "shape",
-    *NUMBERS,
-    "nan_count",
-    "inf_count",
-    "md5",
-    "array",
-)
+COLUMNS = ("step", "rank", "cell", "call", "place", "dtype", "shape", *SHOWN, "md5", "array")
 _SHEET_ROWS = 1_048_500
 
 
 class Table:
-    """Rows that are made while they are iterated, as often as that is done.
-
-    Args:
-        rows: makes the rows.
-        columns: their keys.
-    """
+    """Rows that are made while they are iterated, as often as that is done."""
 
     def __init__(self, rows: Callable[[], Iterator[Row]], columns: Sequence[str] = COLUMNS) -> None:
         self._rows = rows
@@ -112,9 +94,7 @@ def tensor_rows(dump: Dump) -> Iterator[Row]:
                 "place": tensor.place,
                 "dtype": record.get("dtype"),
                 "shape": "x".join(map(str, shape)) if isinstance(shape, list) else None,
-                **{key: record.get(key) for key in NUMBERS},
-                "nan_count": record.get("nan_count"),
-                "inf_count": record.get("inf_count"),
+                **{key: record.get(key) for key in SHOWN},
                 "md5": record.get("md5"),
                 "array": record.get("data_name"),
             }

@@ -8,6 +8,7 @@ compressed, so that the numbers are read, or mapped, where they lie. ``torch_pic
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import struct
 import zipfile
@@ -67,7 +68,7 @@ def read_tensor(path: str, mapped: bool = False) -> np.ndarray[Any, Any]:
     """
     with archive_file(path) as file:
         archive = open_archive(file)
-        return tensor_of(file, path, read_layout(archive.description), archive, mapped)
+        return tensor_of(file, read_layout(archive.description), archive, mapped)
 
 
 @contextlib.contextmanager
@@ -101,11 +102,23 @@ def open_archive(file: BinaryIO, most_members: int = _MOST_MEMBERS, most: int = 
     return Archive(_content(file, members[heads[0]], most), members, prefix, order)
 
 
-def tensor_of(
-    file: BinaryIO, path: str, layout: MemoryOrder, archive: Archive, mapped: bool = False
-) -> np.ndarray[Any, Any]:
+def tensor_of(file: BinaryIO, layout: MemoryOrder, archive: Archive, mapped: bool = False) -> np.ndarray[Any, Any]:
     """Return a tensor of an archive; raise NotATensor when it is not there, or does not fit its storage."""
-    return _tensor(file, path, layout, storage_of(layout, archive), archive.order, mapped)
+    member, base = storage_of(layout, archive), np.dtype(archive.order + _base(layout.dtype))
+    stored = _stored(layout.storage, member, base.itemsize)
+    _check(layout, stored)
+    if not math.prod(layout.shape):
+        return _named(np.empty(layout.shape, base.newbyteorder("=")), layout.dtype)
+    if mapped:
+        numbers: np.ndarray[Any, Any] = np.memmap(file, base, "r", member.start, (stored,))
+    else:
+        file.seek(member.start)
+        numbers = np.frombuffer(file.read(stored * base.itemsize), base)
+    strides = tuple(stride * base.itemsize for stride in layout.strides)
+    found = np.lib.stride_tricks.as_strided(numbers[layout.offset :], layout.shape, strides, writeable=False)
+    if not mapped or not base.isnative:
+        found = np.array(found, base.newbyteorder("="), order="C")
+    return _named(found, layout.dtype)
 
 
 def storage_of(layout: MemoryOrder, archive: Archive) -> Member:
@@ -163,26 +176,6 @@ def _order(file: BinaryIO, member: Member | None) -> str:
     return _ORDERS[text]
 
 
-def _tensor(
-    file: BinaryIO, path: str, layout: MemoryOrder, member: Member, order: str, mapped: bool
-) -> np.ndarray[Any, Any]:
-    base = np.dtype(order + _base(layout.dtype))
-    stored = _stored(layout.storage, member, base.itemsize)
-    _check(layout, stored)
-    if not _count(layout.shape):
-        return _named(np.empty(layout.shape, base.newbyteorder("=")), layout.dtype)
-    if mapped:
-        numbers: np.ndarray[Any, Any] = np.memmap(file, base, "r", member.start, (stored,))
-    else:
-        file.seek(member.start)
-        numbers = np.frombuffer(file.read(stored * base.itemsize), base)
-    strides = tuple(stride * base.itemsize for stride in layout.strides)
-    found = np.lib.stride_tricks.as_strided(numbers[layout.offset :], layout.shape, strides, writeable=False)
-    if not mapped or not base.isnative:
-        found = np.array(found, base.newbyteorder("="), order="C")
-    return _named(found, layout.dtype)
-
-
 def _base(dtype: str) -> str:
     base = _DTYPES.get(dtype) or _NAMED.get(dtype)
     if base is None:
@@ -212,19 +205,12 @@ def _check(layout: MemoryOrder, stored: int) -> None:
         raise NotATensor(f"it has {len(layout.shape)} dimensions and {len(layout.strides)} strides")
     if min((layout.offset, *layout.shape, *layout.strides)) < 0:
         raise NotATensor("its offset, shape or strides are negative")
-    count = _count(layout.shape)
+    count = math.prod(layout.shape)
     if not count:
         return
     last = layout.offset + sum((length - 1) * stride for length, stride in zip(layout.shape, layout.strides))
     if last >= stored or count > max(stored, _MOST_REPEATED):
         raise NotATensor(f"its shape {_short(str(list(layout.shape)))} does not fit {stored} stored elements")
-
-
-def _count(shape: tuple[int, ...]) -> int:
-    count = 1
-    for length in shape:
-        count *= length
-    return count
 
 
 def _short(text: str) -> str:

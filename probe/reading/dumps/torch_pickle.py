@@ -88,19 +88,23 @@ def read_layout(description: bytes) -> MemoryOrder:
 
     Raise NotATensor when it describes anything else, or is broken.
     """
-    machine = Machine()
+    found: MemoryOrder = follow(description, Machine())
+    return found
+
+
+def follow(description: bytes, machine: Machine) -> Any:
+    """Return the value that a machine makes of a description; raise NotATensor when it refuses it, or it is broken."""
     try:
-        for opcode, argument in opcodes(description):
+        for opcode, argument in _opcodes(description):
             if opcode == "STOP":
                 return machine.result()
             machine.step(opcode, argument)
-    except (IndexError, KeyError):
+    except (IndexError, KeyError, AttributeError, TypeError):
         pass
     raise NotATensor("its data.pkl is broken")
 
 
-def opcodes(description: bytes) -> Iterator[tuple[str, Any]]:
-    """Yield the opcodes of a pickle with their arguments."""
+def _opcodes(description: bytes) -> Iterator[tuple[str, Any]]:
     try:
         for opcode, argument, _ in pickletools.genops(description):
             yield opcode.name, argument
@@ -120,7 +124,7 @@ class Machine:
             "GLOBAL": self._name,
             "STACK_GLOBAL": self._name_on_stack,
             "MEMOIZE": self._keep_next,
-            "TUPLE": self._tuple,
+            "TUPLE": lambda _: self._stack.append(tuple(self._marked())),
             "BINPERSID": self._storage,
             "REDUCE": self._call,
             "BINPUT": self._keep,
@@ -143,7 +147,7 @@ class Machine:
         else:
             raise NotATensor(f"its data.pkl has the opcode {opcode}, which no tensor needs")
 
-    def result(self) -> MemoryOrder:
+    def result(self) -> Any:
         """Return the one value that is left."""
         if len(self._stack) != 1 or type(self._stack[0]) is not MemoryOrder:
             kinds = [type(item).__name__ for item in self._stack]
@@ -163,11 +167,11 @@ class Machine:
             raise NotATensor("its data.pkl is broken")
         self._name(f"{module} {word}")
 
-    def _tuple(self, _: Any) -> None:
+    def _marked(self) -> list[Any]:
         items: list[Any] = []
         while type(item := self._stack.pop()) is not _Mark:
             items.append(item)
-        self._stack.append(tuple(reversed(items)))
+        return items[::-1]
 
     def _keep(self, place: int) -> None:
         self._memo[place] = self._stack[-1]

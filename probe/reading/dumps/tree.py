@@ -27,11 +27,8 @@ class CallsByName(Contents, Protocol[CallT_co]):
 class Cell(Generic[CallT]):
     """A Cell of the model: the calls in it, and the Cells in it.
 
-    Args:
-        dump: the dump.
-        path: path and class: "blocks.1.attention.Attention"; of the root "".
-
     Attributes:
+        path: path and class: "blocks.1.attention.Attention"; of the root "".
         children: the Cells in it, by path and class.
         names: the entries of the calls in it, its own among them.
     """

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -23,6 +24,8 @@ TENSORS = frozenset(
 )  # fmt: skip
 #: the four numbers that every task records
 NUMBERS = ("Max", "Min", "Mean", "Norm")
+#: the numbers that tables of tensors have
+SHOWN = (*NUMBERS, "nan_count", "inf_count")
 #: counts of elements that are not ordinary
 COUNTS = ("nan_count", "inf_count", "negative_inf_count", "positive_inf_count")
 
@@ -102,6 +105,15 @@ def tensors(place: str, value: Any) -> Iterator[tuple[str, Record]]:
             yield f"{place}.{key}", leaf
 
 
+def tensors_in(entry: Any, key: str) -> list[Record]:
+    """Return the records of the tensors in a part of an entry; none where the entry has no parts.
+
+    >>> tensors_in({"output": [{"type": "mindspore.Tensor"}, None]}, "output"), tensors_in([], "output")
+    ([{'type': 'mindspore.Tensor'}], [])
+    """
+    return [leaf for _, leaf in leaves(entry.get(key)) if is_tensor(leaf)] if type(entry) is dict else []
+
+
 def plain(value: Any) -> Any:
     """Return a plain value as Python has it.
 
@@ -147,6 +159,16 @@ def element_count(shape: Any) -> int | None:
             return None
         count *= length
     return count
+
+
+def array_name(record: Record) -> str:
+    """Return the file name of the array of a record; "" where it has none, or one that is no plain name.
+
+    >>> array_name({"data_name": "a.npy"}), array_name({"data_name": "../a.npy"}), array_name({})
+    ('a.npy', '', '')
+    """
+    name = record.get("data_name")
+    return name if type(name) is str and os.path.basename(name) == name else ""
 
 
 def has_nonfinite(record: Record) -> bool:

@@ -22,7 +22,7 @@ from probe.reading.dumps.entry_name import FORWARD, GRADIENT
 from probe.reading.dumps.flow import content_key
 from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.run import Run
-from probe.reading.dumps.values import is_tensor, leaves, real
+from probe.reading.dumps.values import is_tensor, leaves, real, tensors_in
 from probe.reading.dumps.work import HERE, Workers, run_units
 from probe.store.file_names import Rank
 
@@ -134,14 +134,14 @@ def digest_of(dump: Dump) -> Digest:
         for key, record in leaves(entry.get("parameters")):
             if is_tensor(record) and "moving_" not in key:  # moving statistics are each rank's own
                 made.parameters.setdefault(f"{parts.path}.{key}", content_key(record))
-        outputs = [record for _, record in leaves(entry.get("output")) if is_tensor(record)]
+        outputs = tensors_in(entry, "output")
         if parts.direction == FORWARD and is_collective(parts) and name not in containers:
             group = entry.get("group_ranks")
             members = ",".join(map(str, group)) if isinstance(group, list) else "world"
             contents = None if "pending" in entry else tuple(content_key(record) for record in outputs)
             made.collectives.append((members, parts.key, name, contents))
         elif parts.direction == FORWARD and made.batch is None:
-            given = [record for _, record in leaves(entry.get("input_args")) if is_tensor(record)]
+            given = tensors_in(entry, "input_args")
             made.batch, made.batch_name = (content_key(given[0]), name) if given else (None, "")
         if parts.kind != GRADIENT:
             names.append(name)

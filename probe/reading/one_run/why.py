@@ -22,23 +22,14 @@ _DIVISIONS = (
 
 
 class Reason(NamedTuple):
-    """A reason why calls of some names make NaN or Inf.
+    """A reason why calls of some names make NaN or Inf."""
 
-    Attributes:
-        apis: a regular expression for the last word of the name.
-        place: the input that it looks at.
-        key: the sentence.
-        holds: returns which elements are to blame.
-        by_ends: returns whether Min and Max alone tell it.
-        in_backward: whether it is one of the backward; else of the forward.
-    """
-
-    apis: str
-    place: str
+    apis: str  # a regular expression for the last word of the name
+    place: str  # the input that it looks at
     key: str
-    holds: Callable[[Any], Any]
-    by_ends: Callable[[float, float], bool]
-    in_backward: bool = False
+    holds: Callable[[Any], Any]  # returns which elements are to blame
+    by_ends: Callable[[float, float], bool]  # returns whether Min and Max alone tell it
+    in_backward: bool = False  # whether it is one of the backward; else of the forward
 
 
 def _touches_zero(low: float, high: float) -> bool:

@@ -26,6 +26,7 @@ from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import CELL, FORWARD
 from probe.reading.dumps.folders import find_folders
 from probe.reading.dumps.load import load_array
+from probe.reading.dumps.values import array_name
 from probe.store import file_names
 
 Weights = dict[str, Weight]
@@ -251,8 +252,8 @@ def read_dumped(path: str) -> dict[str, Weight]:
 def _weight(folder: str, record: Any) -> Weight | None:
     if not isinstance(record, dict) or not isinstance(record.get("shape"), list):
         return None
-    dtype, shape, name = str(record.get("dtype")), tuple(record["shape"]), record.get("data_name")
-    if isinstance(name, str) and os.path.basename(name) == name:
+    dtype, shape, name = str(record.get("dtype")), tuple(record["shape"]), array_name(record)
+    if name:
         return Weight(dtype, shape, partial(_pieces, os.path.join(folder, file_names.ARRAYS, name), dtype))
     crc = record.get("md5")
     return Weight(dtype, shape, None, crc) if isinstance(crc, str) and dtype != "BFloat16" else None

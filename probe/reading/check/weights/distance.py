@@ -67,14 +67,7 @@ def distance(a: Weight, b: Weight, most: int = -1) -> Distance:
 
 
 def which_elements(count: int, first: int, shape: Sequence[int], values: tuple[complex, complex]) -> Sentence:
-    """Return which elements of two arrays differ.
-
-    Args:
-        count: how many differ.
-        first: the number of the first of them, in C order.
-        shape: the shape of both.
-        values: its values in A and B.
-    """
+    """Return which elements of two arrays differ: how many, the number in C order of the first, its values."""
     place = list(map(int, np.unravel_index(first, tuple(shape)))) if shape else []
     return say(
         "check.elements" if count > 1 else "check.one_element", count=count, all=math.prod(shape), place=str(place),

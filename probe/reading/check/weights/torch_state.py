@@ -65,17 +65,11 @@ class StateMachine(torch_pickle.Machine):
         for opcode in "LONG4 SHORT_BINBYTES BINBYTES BINBYTES8 BINUNICODE8 BINSTRING SHORT_BINSTRING INT FLOAT".split():
             self._others[opcode] = put
 
-    def whole(self) -> Any:
+    def result(self) -> Any:
         """Return the one value that is left."""
         if len(self._stack) != 1:
             raise NotATensor("its data.pkl is broken")
         return self._stack[0]
-
-    def _marked(self) -> list[Any]:
-        items: list[Any] = []
-        while type(item := self._stack.pop()) is not torch_pickle._Mark:
-            items.append(item)
-        return items[::-1]
 
     def _made(self, items: list[Any]) -> None:
         self._stack.append(_Dict())
@@ -128,23 +122,11 @@ def read_torch(path: str) -> dict[str, Weight]:
     """
     with archive_file(path) as file:
         archive = open_archive(file, _MOST_MEMBERS, _MOST_DESCRIPTION)
-        layouts = dict(_tensors(_follow(archive.description), "", set()))
+        layouts = dict(_tensors(torch_pickle.follow(archive.description, StateMachine()), "", set()))
         found = {name: _weight(file, path, layout, archive) for name, layout in layouts.items()}
     if not found:
         raise UsageError(f"{path} is not read: it holds no tensors by name; save model.state_dict()")
     return _without_wrapper(found)
-
-
-def _follow(description: bytes) -> Any:
-    machine = StateMachine()
-    try:
-        for opcode, argument in torch_pickle.opcodes(description):
-            if opcode == "STOP":
-                return machine.whole()
-            machine.step(opcode, argument)
-    except (IndexError, KeyError, AttributeError, TypeError):
-        pass
-    raise NotATensor("its data.pkl is broken")
 
 
 def _tensors(value: Any, place: str, seen: set[int]) -> Iterator[tuple[str, MemoryOrder]]:
@@ -176,7 +158,7 @@ def _weight(file: BinaryIO, path: str, layout: MemoryOrder, archive: Archive) ->
         expected *= length
     size, start = expected * dtype.itemsize, layout.offset * dtype.itemsize
     if not is_plain or archive.order == ">" or min(layout.shape, default=0) < 0:
-        tensor_of(file, path, layout, archive, mapped=True)  # is refused now, if it does not fit
+        tensor_of(file, layout, archive, mapped=True)  # is refused now, if it does not fit
         return Weight(word, layout.shape, lambda: _loaded(path, layout, archive))
     if start < 0 or start + size > member.size:
         raise NotATensor(f"a tensor of shape {list(layout.shape)[:9]} does not fit its storage")
@@ -186,6 +168,6 @@ def _weight(file: BinaryIO, path: str, layout: MemoryOrder, archive: Archive) ->
 def _loaded(path: str, layout: MemoryOrder, archive: Archive) -> Iterator[Array]:
     try:
         with open_file(path) as file:
-            yield cast("Array", np.ascontiguousarray(tensor_of(file, path, layout, archive))).reshape(-1)
+            yield cast("Array", np.ascontiguousarray(tensor_of(file, layout, archive))).reshape(-1)
     except _BROKEN as error:
         raise UsageError(f"{path} cannot be read: {error}") from None

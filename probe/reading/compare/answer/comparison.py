@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,34 +30,18 @@ Side = Union[str, "os.PathLike[str]", Run, Dump]
 
 
 class Request(NamedTuple):
-    """How two runs are compared.
+    """How two runs are compared."""
 
-    Attributes:
-        options: the settings, which every unit of the work gets.
-        noise: a second golden run; None for none.
-        step: which steps, as "0,4-6".
-        rank: which ranks, likewise.
-        workers: the processes that work.
-        rows: form -> the file that gets a row for each tensor.
-    """
-
-    options: Options = Options()
-    noise: Side | None = None
-    step: str = ""
-    rank: str = ""
-    workers: Workers = HERE
-    rows: Mapping[str, str | os.PathLike[str]] = {}
+    options: Options = Options()  # the settings, which every unit of the work gets
+    noise: Side | None = None  # a second golden run; None for none
+    step: str = ""  # which steps, as "0,4-6"
+    rank: str = ""  # which ranks, likewise
+    workers: Workers = HERE  # the processes that work
+    rows: Mapping[str, str | os.PathLike[str]] = {}  # form -> the file that gets a row for each tensor
 
 
 class Comparison(ComparisonResult):
     """The result of a comparison, with its text and its rows.
-
-    Args:
-        paths: A and B as they were given.
-        units: the summaries of every step and rank.
-        alone: the dumps that are only in A, and only in B.
-        pairs: the folders that were compared, for ``table``.
-        options: the settings.
 
     Attributes:
         units: the summaries of every step and rank.
@@ -115,6 +100,25 @@ class Comparison(ComparisonResult):
         return f"<pre>{html.escape(summary_text(self))}</pre>"
 
 
+def to_xlsx(comparison: Comparison, path: str | os.PathLike[str]) -> None:
+    """Write sheets: the summary, the origins, and every tensor. Raise UsageError when XlsxWriter is not installed."""
+    from probe.reading.compare.answer.export import COLUMNS
+    from probe.reading.dumps.tables import write_xlsx
+
+    origins = [origin.to_dict() for origin in (*comparison.origins, *comparison.later)]
+    keys = ("kind", "step", "rank", "name", "place", "cell", "sentence", "file", "line", "source")
+    only = itertools.zip_longest(comparison.only_a, comparison.only_b, fillvalue="")
+    write_xlsx(
+        path,
+        {
+            "summary": (("summary",), [(line,) for line in str(comparison).split("\n")]),
+            "origins": (keys, [tuple(origin[key] for key in keys) for origin in origins]),
+            "tensors": (COLUMNS, (tuple(row.values()) for row in comparison.table())),
+            "only": (("only in A", "only in B"), only),
+        },
+    )
+
+
 def compare(
     a: Side, b: Side, rules: Sequence[tuple[str, str]] = (), mapping: Mapping[str, str] | None = None,
     noise: Side | None = None, step: str = "", rank: str = "", tolerance: float = 1.0, arrays: str = "all",
@@ -157,13 +161,7 @@ def compare(
 def compare_runs(a: Side, b: Side, request: Request) -> Comparison:
     """Compare two runs as ``compare`` does; a rule may fit no tensor of this part of them.
 
-    Args:
-        a: A, the golden one.
-        b: B, yours.
-        request: how they are compared.
-
-    Raises:
-        UsageError: when there is no dump, or nothing can be compared.
+    Raise UsageError when there is no dump, or nothing can be compared.
     """
     run_a, run_b = _run(a), _run(b)
     options, noise, choice = request.options, request.noise, (request.step, request.rank)

@@ -32,11 +32,6 @@ _NUMBERS = frozenset((float, int, bool, type(None)))
 _LINE = "%s,%s,%s,%.9g,%.9g,%s" + ",%.9g" * 8 + "\n"
 
 
-def unit_rows(comparing: JudgedPairs) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of one step and rank, with the values of ``COLUMNS``."""
-    return _rows(comparing)
-
-
 def _heads(comparing: JudgedPairs) -> Iterator[tuple[tuple[Any, ...], list[Slot]]]:
     """Yield the columns that all places of a pair share, and its places."""
     flow_a, flow_b = comparing.alignment.flows
@@ -51,7 +46,8 @@ def _heads(comparing: JudgedPairs) -> Iterator[tuple[tuple[Any, ...], list[Slot]
         yield (step, rank, labels[around], name_a, name_b, pair.how), slots
 
 
-def _rows(comparing: JudgedPairs) -> Iterator[tuple[Any, ...]]:
+def unit_rows(comparing: JudgedPairs) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of one step and rank, with the values of ``COLUMNS``."""
     for head, slots in _heads(comparing):
         if not slots and None in head[3:5]:
             yield (*head, *_alone(head))
@@ -180,9 +176,7 @@ def _csv_lines(comparing: JudgedPairs, cleaner: _Cleaner) -> Iterator[str]:
 
 
 def _are_floats(slot: Slot) -> bool:
-    return (
-        is_tensor(slot.a) and is_tensor(slot.b) and of_dtype(slot.a["dtype"]) > 0.0 and of_dtype(slot.b["dtype"]) > 0.0
-    )
+    return all(is_tensor(side) and of_dtype(side["dtype"]) > 0.0 for side in (slot.a, slot.b))
 
 
 def join_parts(parts: list[str], form: str, path: str | os.PathLike[str]) -> None:

@@ -18,11 +18,6 @@ _LEAST_PAIRED = 0.5
 class ComparisonResult:
     """The result of a comparison.
 
-    Args:
-        paths: A and B as they were given.
-        units: the summaries of every step and rank.
-        alone: the dumps that are only in A, and only in B.
-
     Attributes:
         units: the summaries of every step and rank.
         origins: the places where differences begin, in the order of execution.
@@ -92,10 +87,7 @@ class ComparisonResult:
     def is_comparable(self) -> bool:
         """Whether at least half of the calls have a partner, and every dump could be read."""
         paired = sum(unit.counts.paired for unit in self.units)
-        least = min(
-            (paired + sum(unit.counts.only[0] for unit in self.units)),
-            (paired + sum(unit.counts.only[1] for unit in self.units)),
-        )
+        least = min(paired + sum(unit.counts.only[side] for unit in self.units) for side in (0, 1))
         return paired > 0 and paired >= _LEAST_PAIRED * least and not self.errors
 
     @property

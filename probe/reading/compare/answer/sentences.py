@@ -63,14 +63,7 @@ Name = Union[str, Sentence]
 
 
 class Describer:
-    """Makes origins of findings.
-
-    Args:
-        graph: the dataflow.
-        a: A.
-        b: B.
-        arrays: the arrays of both; None where none may be read.
-    """
+    """Makes origins of findings; ``arrays`` is None where none may be read."""
 
     def __init__(self, graph: Graph, a: NormalDump, b: NormalDump, arrays: Arrays | None) -> None:
         self._graph = graph

@@ -43,14 +43,7 @@ _FEW, _ROOTS = 3, frozenset((PARAMETER, DATA, OUTSIDE, ARGUMENT, CALLS, OPTIMIZE
 def compare_unit(
     folder_a: DumpFolder, folder_b: DumpFolder, options: Options, look: Callable[[JudgedPairs], None] | None = None
 ) -> UnitSummary:
-    """Compare one step of one rank.
-
-    Args:
-        folder_a: the folder of A.
-        folder_b: the folder of B.
-        options: the settings.
-        look: is called with the comparison before its dumps are dropped.
-    """
+    """Compare one step of one rank; ``look`` is called with the comparison before its dumps are dropped."""
     summary = UnitSummary(folder_b.step, folder_b.rank)
     try:
         with paused_gc():
@@ -91,13 +84,7 @@ def _compare(
 def noise_unit(folder_a: DumpFolder, folder_b: DumpFolder, options: Options) -> dict[str, float]:
     """Return how far each tensor is apart in one step of one rank of two golden runs.
 
-    Args:
-        folder_a: the folder of A.
-        folder_b: the folder of the second golden run.
-        options: the settings.
-
-    Raises:
-        UsageError: when a dump cannot be read.
+    Raise UsageError when a dump cannot be read.
     """
     a, b = Dump(folder_a), Dump(folder_b)
     try:
@@ -107,7 +94,7 @@ def noise_unit(folder_a: DumpFolder, folder_b: DumpFolder, options: Options) -> 
             found = {
                 f"{names[pair.a]}.{slot.place}": slot.distance.rel_l2
                 for pair, slot in comparing.rows()
-                if slot is not None and slot.distance.rel_l2
+                if slot.distance.rel_l2
             }
             comparing.release()
             return found

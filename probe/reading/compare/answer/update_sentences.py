@@ -20,12 +20,7 @@ _SHOWN = 3
 def update_sentence(graph: Graph, node: int, slot: Slot, change: Sentence, step: int | None) -> Sentence:
     """Return the sentence about a place of an update that differs.
 
-    Args:
-        graph: the dataflow.
-        node: the update.
-        slot: the place.
-        change: the call that changes the gradients on one side; nothing where none is known.
-        step: the step.
+    ``change`` tells the call that changes the gradients on one side; it is nothing where none is known.
     """
     slots, name = graph.slots[node], graph.name(node)
     when = NOTHING if step is None else say("compare.in_step", step=step)

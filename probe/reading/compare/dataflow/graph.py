@@ -26,7 +26,7 @@ from probe.reading.compare.judging.verdicts import (
 from probe.reading.compare.pairing.alignment import NONE, REPLACED, Alignment, Pair
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import API, BACKWARD, CELL, FORWARD, GRADIENT
-from probe.reading.dumps.flow import Link, is_constant
+from probe.reading.dumps.flow import is_constant
 from probe.reading.dumps.updates import NUMBERS
 
 _PASSES = 12
@@ -35,13 +35,7 @@ Cause = tuple[int, str]
 
 
 class Graph(Nodes):
-    """The nodes and their causes.
-
-    Attributes:
-        off: whether a node has a value that is off.
-        tainted: whether a cause of a node is off or tainted.
-        soft: the first node with a structural difference that this may follow from.
-    """
+    """The nodes and their causes, and for each node whether it is off, and whether it is tainted."""
 
     def __init__(
         self, alignment: Alignment, pairs: list[Pair], slots: list[list[Slot]], dumps: tuple[Dump, Dump]
@@ -54,6 +48,7 @@ class Graph(Nodes):
         whole: list[Cause] = [(node, "") for node in range(len(pairs))]
         self.causes = [self._causes(node, whole) for node in range(len(pairs))]
         self.tainted = self._taint()
+        #: for each node the first one with a structural difference that it may follow from
         self.soft = self.structure.spread(self.causes)
 
     @property
@@ -306,13 +301,8 @@ class Structure:
             for left, right in zip(links_a, links_b)
             if left.root >= 0 and right.root >= 0 and b_of.get(left.root) != right.root
             if b_of.get(left.producer, NONE) != right.producer  # else the change is before that call
-            if not self._is_one_loosely(left, right)
+            if not self._nodes.alignment.is_one_loosely(left, right)
         ]
-
-    def _is_one_loosely(self, left: Link, right: Link) -> bool:
-        """Return whether an input comes from partners after all, if views and permutations are looked through."""
-        root_a, root_b = (flow.loose_root(link) for flow, link in zip(self._nodes.alignment.flows, (left, right)))
-        return root_a != NONE and self._nodes.alignment.b_of.get(root_a) == root_b
 
 
 def _form_differs(slot: Slot, is_mixed: bool) -> bool:

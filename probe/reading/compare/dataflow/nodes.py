@@ -15,14 +15,7 @@ from probe.reading.dumps.values import is_tensor, leaves
 
 
 class Nodes:
-    """Nodes are pairs, or calls without a partner.
-
-    Args:
-        alignment: the pairs.
-        pairs: the same, in order.
-        slots: for each the places with their verdicts.
-        dumps: A and B.
-    """
+    """Nodes are pairs, or calls without a partner, in order; each has the places with their verdicts."""
 
     def __init__(
         self, alignment: Alignment, pairs: list[Pair], slots: list[list[Slot]], dumps: tuple[Dump, Dump]
@@ -34,7 +27,8 @@ class Nodes:
             for nodes, place in zip(self._nodes, pair[:2]):
                 if place != NONE:
                     nodes[place] = node
-        self._parts = [self._own_parts(pair) for pair in pairs]
+        a, b = alignment.flows
+        self._parts = [b.parts[pair.b] if pair.b != NONE else a.parts[pair.a] for pair in pairs]
 
     def flow(self, node: int) -> tuple[Flow, int]:
         """Return the flow and the place of a node, on the side of B where it is there."""
@@ -53,10 +47,6 @@ class Nodes:
     def parts(self, node: int) -> EntryName:
         """Return the name of a node, taken apart."""
         return self._parts[node]
-
-    def _own_parts(self, pair: Pair) -> EntryName:
-        a, b = self.alignment.flows
-        return b.parts[pair.b] if pair.b != NONE else a.parts[pair.a]
 
     def is_container(self, node: int) -> bool:
         """Return whether this is a Cell whose work is that of the calls in it."""

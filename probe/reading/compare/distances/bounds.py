@@ -17,18 +17,13 @@ _MEAN_ERROR, _NORM_ERROR = 4e-7, 1e-6
 
 
 class Distance(NamedTuple):
-    """How far apart two tensors are.
+    """How far apart two tensors are."""
 
-    Attributes:
-        rel_l2: the norm of the difference by the larger norm: at least this from statistics, exactly this from arrays;
-            inf where NaN, Inf or the shape differ; None where nothing is known.
-        max_abs: the largest difference of two elements, likewise.
-        exact: whether it comes from arrays.
-    """
-
+    #: the norm of the difference by the larger norm: at least this from statistics, exactly this from arrays; inf where
+    #: NaN, Inf or the shape differ; None where nothing is known
     rel_l2: float | None
-    max_abs: float | None
-    exact: bool = False
+    max_abs: float | None  # the largest difference of two elements, likewise
+    exact: bool = False  # whether it comes from arrays
 
 
 SAME = Distance(0.0, 0.0)

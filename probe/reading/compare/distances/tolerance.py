@@ -55,14 +55,7 @@ def of_dtype(dtype: object) -> float:
 
 
 class ToleranceRule:
-    """A rule of the user: a condition for some tensors.
-
-    Args:
-        pattern: a regular expression that is searched for in the tensor's name.
-        condition: as "rel_l2 <= 0.02 or max_abs <= 1e-3".
-
-    Attributes:
-        used: how many tensors it was applied to.
+    """A rule of the user: a condition for the tensors in whose names a regular expression is found.
 
     >>> ToleranceRule("softmax", "rel_l2 <= 0.02 or max_abs <= 1e-3").holds(Distance(0.5, 1e-4))
     True
@@ -70,7 +63,7 @@ class ToleranceRule:
 
     def __init__(self, pattern: str, condition: str) -> None:
         self.text = pattern, condition
-        self.used = 0
+        self.used = 0  # how many tensors it was applied to
         try:
             self._pattern = re.compile(pattern)
         except re.error as error:
@@ -120,12 +113,9 @@ def _wrong(condition: str) -> str:
 
 
 class Tolerances:
-    """Judges distances.
+    """Judges distances by rules of the user, of which the first that fits decides, and by the tolerances of dtypes.
 
-    Args:
-        rules: rules of the user; the first whose pattern fits decides.
-        noise: the tensor's name -> rel_l2 between two golden runs.
-        factor: by how much the tolerances of the dtypes are multiplied.
+    ``noise`` has the name of a tensor -> rel_l2 between two golden runs. ``factor`` multiplies the tolerances.
     """
 
     def __init__(

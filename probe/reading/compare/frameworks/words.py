@@ -105,11 +105,7 @@ def call_word(word: str, framework: str) -> str:
 
 
 def parameter_word(name: str, others: set[str]) -> str:
-    """Return the name that a parameter of torch has on the other side.
-
-    Args:
-        name: the parameter of torch.
-        others: the parameters of the same Cell on the other side.
+    """Return the name that a parameter of torch has among those of the same Cell on the other side.
 
     >>> parameter_word("weight", {"gamma", "beta"}), parameter_word("weight", {"weight", "bias"})
     ('gamma', 'weight')
@@ -133,29 +129,16 @@ def dtype_word(dtype: Any) -> Any:
 
 
 class Vocabulary:
-    """Brings the names of A and B to one vocabulary.
-
-    Args:
-        headers: the headers of A and B.
-        mapping: names in A -> names in B: parts of names of Cells and APIs.
-
-    Attributes:
-        is_foreign: whether one side is of PyTorch and the other of MindSpore.
-    """
+    """Brings the names of A and B to one vocabulary; ``mapping`` has parts of names in A -> those in B."""
 
     def __init__(self, headers: tuple[dict[str, Any], dict[str, Any]], mapping: Mapping[str, str] | None) -> None:
-        self.is_foreign = are_two(*headers)
+        self.is_foreign = are_two(*headers)  # whether one side is of PyTorch and the other of MindSpore
         self._frameworks = [str(header.get("framework")) for header in headers]
         self._mapping = mapping or {}
         self._mapped = _mapper(mapping)
 
     def name(self, side: int, name: str) -> str:
-        """Return the name of an entry.
-
-        Args:
-            side: 0 for A, 1 for B.
-            name: the name in the file.
-        """
+        """Return the name of an entry of a side: 0 for A, 1 for B."""
         if side == 0:
             name = self._mapped(name)
         return _one_word(name) if self.is_foreign else name

@@ -6,6 +6,7 @@ from __future__ import annotations
 import filecmp
 import math
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from probe.errors import UsageError
@@ -14,6 +15,7 @@ from probe.reading.compare.distances.bounds import APART, Distance
 from probe.reading.compare.distances.tolerance import of_dtype
 from probe.reading.compare.judging.judge import SAME_BITS
 from probe.reading.compare.judging.shard_arrays import Stored, best_order, joined, joined_grid
+from probe.reading.dumps.values import array_name
 from probe.store import file_names
 
 if TYPE_CHECKING:
@@ -21,19 +23,15 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
+#: errors over an array that was not written, is cut or does not fit
+UNREADABLE = (UsageError, OSError, ValueError, TypeError)
 _BLOCK = 131_072
 #: sorted numbers that are so much nearer tell that only the order differs
 _OTHER_ORDER = 0.1
 
 
 class Arrays:
-    """Looks at the arrays of two dumps.
-
-    Args:
-        folder_a: the rank folder of A.
-        folder_b: the rank folder of B.
-        which: "all", or "differs" for those alone whose statistics are not equal.
-    """
+    """Looks at the arrays in two rank folders: at "all", or for "differs" at those whose statistics are not equal."""
 
     def __init__(self, folder_a: str, folder_b: str, which: str = "all") -> None:
         self._folders = os.path.join(folder_a, file_names.ARRAYS), os.path.join(folder_b, file_names.ARRAYS)
@@ -47,15 +45,13 @@ class Arrays:
         if paths is None:
             return found
         try:
-            if len(paths[0]) + len(paths[1]) > 2:
-                left, right = self.parts(a, b)
-                is_whole = len(left) + len(right) == 2
-                return exact_distance(left[0], right[0]) if is_whole else _of_shards(left, right, a, b, found)
-            if a.get("dtype") == b.get("dtype") and filecmp.cmp(paths[0][0], paths[1][0], shallow=False):
+            is_like = len(paths[0]) == len(paths[1]) == 1 and a.get("dtype") == b.get("dtype")
+            if is_like and filecmp.cmp(paths[0][0], paths[1][0], shallow=False):
                 return SAME_BITS
             left, right = self.parts(a, b)
-            return exact_distance(left[0], right[0])
-        except (UsageError, OSError, ValueError, TypeError):
+            is_whole = len(left) == len(right) == 1
+            return exact_distance(left[0], right[0]) if is_whole else _of_shards(left, right, a, b, found)
+        except UNREADABLE:
             return found
 
     def turned(self, a: Any, b: Any, found: Distance) -> Distance:
@@ -64,24 +60,22 @@ class Arrays:
             (left, *more), (right, *others) = self.parts(a, b)
             is_whole = not more and not others and left.shape == right.shape[::-1]
             return exact_distance(left.T, right) if is_whole else found
-        except (UsageError, OSError, ValueError, TypeError):
+        except UNREADABLE:
             return found
 
     def relation(self, a: Any, b: Any) -> Sentence:
         """Return the relation of B's array to A's, such as its transpose; nothing where it is not simple."""
-        try:
-            left, right = self.parts(a, b)
-            return relation(left[0], right[0]) if len(left) == len(right) == 1 else NOTHING
-        except (UsageError, OSError, ValueError, TypeError):
-            return NOTHING
+        return self._told(relation, a, b)
 
     def elements(self, a: Any, b: Any) -> Sentence:
         """Return which elements of B's array differ from A's; nothing where all do, or an array is missing."""
+        return self._told(elements, a, b)
+
+    def _told(self, look: Callable[[Array, Array], Sentence], a: Any, b: Any) -> Sentence:
         try:
             left, right = self.parts(a, b)
-            is_whole = len(left) == len(right) == 1 and left[0].shape == right[0].shape
-            return elements(left[0], right[0]) if is_whole else NOTHING
-        except (UsageError, OSError, ValueError, TypeError):
+            return look(left[0], right[0]) if len(left) == len(right) == 1 else NOTHING
+        except UNREADABLE:
             return NOTHING
 
     def parts(self, a: Any, b: Any) -> tuple[list[Array], list[Array]]:
@@ -108,12 +102,10 @@ class Arrays:
     def _paths(self, a: Any, b: Any) -> tuple[list[str], list[str]] | None:
         found = []
         for record, folder in zip((a, b), self._folders):
-            name, stored = record.get("data_name"), record.get("stored")
-            if not isinstance(name, str) or not name or os.path.basename(name) != name:
+            name, stored = array_name(record), record.get("stored")
+            if not name:
                 return None
-            several = (
-                [os.path.join(above, file_names.ARRAYS) for above in stored.folders] if _is_stored(stored) else None
-            )
+            several = [os.path.join(above, file_names.ARRAYS) for above in stored.folders] if _is_stored(stored) else []
             found.append([os.path.join(above, name) for above in several or [folder]])
         return found[0], found[1]
 
@@ -131,7 +123,7 @@ def _of_shards(a: list[Array], b: list[Array], record_a: Any, record_b: Any, fou
 
     axis = next(side["stored"].axis for side, parts in ((record_a, a), (record_b, b)) if len(parts) > 1)
     enough = max(of_dtype(record_a.get("dtype")), of_dtype(record_b.get("dtype")))
-    blocks = best_order(a, b, axis, _rel_l2, enough)
+    blocks = best_order(a, b, axis, rel_l2, enough)
     left, right = joined(a, axis, blocks), joined(b, axis, blocks)
     exact = exact_distance(left, right)
     if exact.rel_l2 is None or exact.rel_l2 <= enough or left.dtype.kind == "c":
@@ -142,7 +134,8 @@ def _of_shards(a: list[Array], b: list[Array], record_a: Any, record_b: Any, fou
     return exact
 
 
-def _rel_l2(a: Array, b: Array) -> float:
+def rel_l2(a: Array, b: Array) -> float:
+    """Return the distance of two arrays as a number; inf where it is not known."""
     apart = exact_distance(a, b).rel_l2
     return math.inf if apart is None else apart
 
@@ -194,6 +187,8 @@ def elements(a: Array, b: Array) -> Sentence:
     """
     import numpy as np
 
+    if a.shape != b.shape:
+        return NOTHING
     x, y = _wide(a).reshape(-1), _wide(b).reshape(-1)
     other = (x != y) & ~(np.isnan(x) & np.isnan(y))
     count = int(np.count_nonzero(other))

@@ -58,10 +58,8 @@ Refine = Callable[[Any, Any, Distance], Distance]
 class Judge:
     """Compares entries.
 
-    Args:
-        tolerances: the tolerances.
-        refine: looks at arrays; None where there are none.
-        turned: finds the distance of A's transpose from B; None where both dumps are of one framework.
+    ``refine`` looks at arrays; it is None where there are none. ``turned`` finds the distance of A's transpose from B;
+    it is None where both dumps are of one framework.
     """
 
     def __init__(self, tolerances: Tolerances, refine: Refine | None = None, turned: Refine | None = None) -> None:
@@ -74,12 +72,7 @@ class Judge:
     def slots(self, name: str, parts: EntryName, a: Any, b: Any, floor: tuple[float, float] = NO_FLOOR) -> list[Slot]:
         """Return the places of two entries with their verdicts.
 
-        Args:
-            name: the entry's name in A.
-            parts: the name, taken apart.
-            a: the entry in A.
-            b: the entry in B.
-            floor: the tolerance that the calls before it have in A and in B; the lesser holds.
+        ``floor`` is the tolerance that the calls before it have in A and in B; the lesser holds.
         """
         if not isinstance(a, dict) or not isinstance(b, dict) or parts.kind == GRADIENT or "type" in a:
             if isinstance(a, dict) and "type" in a:
@@ -112,11 +105,8 @@ class Judge:
     def follow(self, name: str, slots: list[Slot]) -> list[Slot]:
         """Return the places of a call. A call turns rounding into rounding: its outputs are near zero too.
 
-        A tensor that a rule of the user is for has the verdict of that rule; the others are judged as without it.
-
-        Args:
-            name: the entry's name in A.
-            slots: the places of a call, in the order in which the calls ran.
+        A tensor that a rule of the user is for has the verdict of that rule; the others are judged as without it. It is
+        asked for the calls in the order in which they ran.
         """
         if not self._tolerances.is_plain:
             self._tolerances.note([f"{name}.{slot.place}" for slot in slots if is_tensor(slot.a)])
@@ -290,14 +280,7 @@ _GRADIENTS = 10.0
 
 
 def is_noise(a: Any, b: Any, found: Distance, factor: float) -> bool:
-    """Return whether two gradients differ by no more than sums in another order.
-
-    Args:
-        a: the record in A.
-        b: the record in B.
-        found: how far apart they are.
-        factor: by how much all tolerances are multiplied.
-    """
+    """Return whether two gradients differ by no more than sums in another order; ``factor`` is of all tolerances."""
     if not is_tensor(a) or not is_tensor(b) or found.rel_l2 is None:
         return False
     tolerance = max(of_dtype(a.get("dtype")), of_dtype(b.get("dtype")))

@@ -34,42 +34,27 @@ from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import API, FORWARD
 from probe.reading.dumps.flow import Flow
 from probe.reading.dumps.updates import GRADIENTS, NUMBERS, STATES, number
-from probe.reading.dumps.values import is_tensor, leaves
+from probe.reading.dumps.values import is_tensor, tensors_in
 
 
 class Options(NamedTuple):
-    """The settings of a comparison.
+    """The settings of a comparison."""
 
-    Attributes:
-        mapping: names in A -> names in B.
-        rules: (pattern, condition) of the user.
-        noise: folder -> tensor -> rel_l2 between two golden runs, by (step, rank) of A.
-        factor: by how much tolerances are multiplied.
-        arrays: "all", "differs" or "none": which arrays are read.
-        rows: (file, form) that the rows of this unit are written to: "csv", "jsonl" or "msprobe".
-        layouts: the parallel layouts of A and B as the user gives them; "" takes the one in the header.
-    """
-
+    #: names in A -> names in B
     mapping: dict[str, str] = {}  # noqa: RUF012
-    rules: tuple[tuple[str, str], ...] = ()
+    rules: tuple[tuple[str, str], ...] = ()  # (pattern, condition) of the user
+    #: folder -> tensor -> rel_l2 between two golden runs, by (step, rank) of A
     noise: dict[Any, dict[str, float]] = {}  # noqa: RUF012
-    factor: float = 1.0
-    arrays: str = "all"
+    factor: float = 1.0  # by how much tolerances are multiplied
+    arrays: str = "all"  # "all", "differs" or "none": which arrays are read
+    #: (file, form) that the rows of this unit are written to: "csv", "jsonl" or "msprobe"
     rows: tuple[tuple[str, str], ...] = ()
+    #: the parallel layouts of A and B as the user gives them; "" takes the one in the header
     layouts: tuple[str, str] = ("", "")
 
 
 class JudgedPairs:
-    """Compares two dumps of one step and rank.
-
-    Attributes:
-        a: A in the form in which it is compared.
-        b: B, likewise.
-        levels: that the levels record other calls; no sentence if they do not.
-        updates: the places in A of updates of optimizers that have a partner.
-        divides: that one side divides its batch; no sentence if none does.
-        arrays: the arrays of both dumps; None where none may be read.
-    """
+    """Compares two dumps of one step and rank; ``arrays`` is None where none may be read."""
 
     def __init__(self, a: Dump, b: Dump, options: Options) -> None:
         self.tolerances = Tolerances(list(options.rules), options.noise.get((a.step, a.rank)), options.factor)
@@ -83,6 +68,7 @@ class JudgedPairs:
         found = floors((self.a, self.b), self.alignment.flows)
         self.slots = [self._judged(pair, found) for pair in self.pairs]
         self._separate()
+        #: that one side divides its batch; no sentence if none does
         self.divides = forgive_divided_batches(self.updates, self.pairs, self.slots)
 
     def _judged(self, pair: Pair, floors: Floors | None) -> list[Slot]:
@@ -100,7 +86,7 @@ class JudgedPairs:
         wrong = before_updates(self.alignment, self.updates, self.pairs, self.slots)
         wrong += Substitutes(self.alignment, self.pairs, self.slots).find()
         if wrong:
-            separate(self.alignment, wrong)
+            self.alignment.separate_calls(wrong)
             known = {(pair.a, pair.b): slots for pair, slots in zip(self.pairs, self.slots)}
             self.pairs = self.alignment.pairs()
             self.slots = [known.get((pair.a, pair.b), []) for pair in self.pairs]
@@ -110,13 +96,9 @@ class JudgedPairs:
         self.a.release()
         self.b.release()
 
-    def rows(self) -> Iterator[tuple[Pair, Slot | None]]:
+    def rows(self) -> Iterator[tuple[Pair, Slot]]:
         """Yield every place of every pair; calls without a partner have none."""
-        for pair, slots in zip(self.pairs, self.slots):
-            if not slots:
-                yield pair, None
-            for slot in slots:
-                yield pair, slot
+        return ((pair, slot) for pair, slots in zip(self.pairs, self.slots) for slot in slots)
 
 
 def _unknown_arrays(a: Any, b: Any, found: Distance) -> Distance:
@@ -180,23 +162,10 @@ def before_updates(
     return wrong
 
 
-def separate(alignment: Alignment, wrong: Sequence[int]) -> None:
-    """Take pairs apart that are not one call, with their backwards."""
-    flow, b_of = alignment.flows[0], alignment.b_of
-    for a in dict.fromkeys(wrong):
-        alignment.separate(a)
-        backward = flow.backward_of(a)
-        if backward is not None and backward in b_of:
-            alignment.separate(backward)
-
-
 def forgive_divided_batches(updates: Collection[int], pairs: Sequence[Pair], slots: list[list[Slot]]) -> Sentence:
     """Blame nobody where one side divides its batch into more passes, and the optimizer gets the same gradients.
 
-    Args:
-        updates: the places in A of updates that have a partner.
-        pairs: the pairs.
-        slots: for each the places with their verdicts, which are changed.
+    The verdicts in ``slots`` are changed.
     """
     own = [place for place, pair in enumerate(pairs) if pair.a in updates and pair.b != NONE]
     if not own or not all(enters_equal(slots[place]) for place in own):
@@ -215,13 +184,7 @@ _MOST = 400
 
 
 class Substitutes:
-    """Looks for such pairs.
-
-    Args:
-        alignment: the pairs.
-        pairs: the same, in order.
-        slots: for each the places with their verdicts.
-    """
+    """Looks for pairs that are not one call."""
 
     def __init__(self, alignment: Alignment, pairs: Sequence[Pair], slots: Sequence[list[Slot]]) -> None:
         self._alignment = alignment
@@ -249,7 +212,7 @@ class Substitutes:
         while waiting and len(own) < _MOST:
             place = waiting.pop()
             users = flow.used_by.get(place, ())
-            if not users and self._makes_tensors(side, place):
+            if not users and tensors_in(self._alignment.entry(side, place), "output"):
                 return False  # a result
             for user in users:
                 if not self._is_candidate_at(side, user) and user in self._partners[side]:
@@ -259,10 +222,6 @@ class Substitutes:
                     own.add(user)
                     waiting.append(user)
         return not waiting
-
-    def _makes_tensors(self, side: int, place: int) -> bool:
-        entry = self._alignment.entry(side, place)
-        return isinstance(entry, dict) and any(is_tensor(leaf) for _, leaf in leaves(entry.get("output")))
 
     def _is_candidate_at(self, side: int, place: int) -> bool:
         return (place if side == 0 else self._partners[1].get(place)) in self._candidates
@@ -299,11 +258,7 @@ def enters_equal(slots: list[Slot]) -> bool:
 
 
 def batches(slots: Sequence[list[Slot]]) -> tuple[int, int]:
-    """Return the rows of a batch in A and B, if one side divides it; (0, 0) if not.
-
-    Args:
-        slots: the places of each pair of calls, in order.
-    """
+    """Return the rows of a batch in A and B, if one side divides it; (0, 0) if not."""
     for slot in (slot for found in slots for slot in found if slot.is_input and slot.verdict == SHAPE):
         a, b = (record.get("shape") if is_tensor(record) else None for record in (slot.a, slot.b))
         if not (type(a) is type(b) is list and a and b and type(a[0]) is type(b[0]) is int):

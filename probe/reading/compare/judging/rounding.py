@@ -29,15 +29,10 @@ _SUMS = re.compile(
 
 
 class _Rounding(NamedTuple):
-    """How far apart two tensors are that hold the rounding of a sum.
+    """How far apart two tensors are that hold the rounding of a sum."""
 
-    Attributes:
-        bounded: by the size of the terms of the sum.
-        relative: by their own size.
-    """
-
-    bounded: Distance
-    relative: float
+    bounded: Distance  # by the size of the terms of the sum
+    relative: float  # by their own size
 
 
 class Rounding:

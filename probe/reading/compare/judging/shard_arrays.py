@@ -19,28 +19,18 @@ _MOST_ELEMENTS, _MOST_ORDERS = 1 << 24, 64
 
 
 class Stored(NamedTuple):
-    """The places of the arrays of a record that was put together; its "data_name" is their name.
+    """The places of the arrays of a record that was put together; its "data_name" is their name."""
 
-    Attributes:
-        folders: the rank folders.
-        axis: the axis along which the arrays are put together.
-        parts: the place of each array in a grid of parts, where the dump tells it; the axis is not used then.
-        dims: for each axis of the grid the dimension of the array, or None where arrays are added.
-    """
-
-    folders: tuple[str, ...]
-    axis: int = 0
+    folders: tuple[str, ...]  # the rank folders
+    axis: int = 0  # the axis along which the arrays are put together
+    #: the place of each array in a grid of parts, where the dump tells it; the axis is not used then
     parts: tuple[tuple[int, ...], ...] = ()
+    #: for each axis of the grid the dimension of the array, or None where arrays are added
     dims: tuple[int | None, ...] = ()
 
 
 def joined(parts: Sequence[Array], axis: int, blocks: int = 1) -> Array:
-    """Return the shards as one array.
-
-    Args:
-        parts: the shards in the order of their ranks.
-        axis: the axis along which they are put together.
-        blocks: how many blocks the whole has, of each of which every shard holds a part.
+    """Return the shards, in the order of their ranks, as one array; of each of its blocks every shard holds a part.
 
     >>> import numpy as np
     >>> parts = [np.array([0, 1, 4, 5]), np.array([2, 3, 6, 7])]
@@ -56,11 +46,7 @@ def joined(parts: Sequence[Array], axis: int, blocks: int = 1) -> Array:
 
 
 def joined_grid(arrays: Mapping[tuple[int, ...], Array], dims: Sequence[int | None]) -> Array:
-    """Return the array that a grid of parts makes.
-
-    Args:
-        arrays: the parts by their places in the grid.
-        dims: see ``Stored``.
+    """Return the array that parts make, by their places in a grid; for ``dims`` see ``Stored``.
 
     >>> import numpy as np
     >>> parts = {(0, 0): np.array([1]), (0, 1): np.array([2]), (1, 0): np.array([3]), (1, 1): np.array([4])}
@@ -84,15 +70,7 @@ def joined_grid(arrays: Mapping[tuple[int, ...], Array], dims: Sequence[int | No
 def best_order(
     a: Sequence[Array], b: Sequence[Array], axis: int, apart: Callable[[Array, Array], float], enough: float
 ) -> int:
-    """Return the number of blocks with which two sides come nearest to one another.
-
-    Args:
-        a: the shards of A.
-        b: the shards of B.
-        axis: the axis along which they are put together.
-        apart: the distance of two arrays.
-        enough: a distance that is small enough to stop.
-    """
+    """Return the number of blocks with which the shards of two sides come nearest to one another, or near enough."""
     best, least = 1, apart(joined(a, axis), joined(b, axis))
     lengths = [part.shape[axis] for part in (*a, *b)]
     if sum(part.size for part in a) > _MOST_ELEMENTS:

@@ -27,25 +27,17 @@ _STATE = re.compile(r"(^|\.)(moving|running)_(mean|var(iance)?)$")
 
 
 class Slot(NamedTuple):
-    """One place of a call in A and in B.
+    """One place of a call in A and in B."""
 
-    Attributes:
-        place: where: "input.0", "output.1".
-        is_input: whether the call was given it.
-        a: the value in A: a record, a plain value, or None.
-        b: the value in B.
-        distance: how far apart two tensors are.
-        verdict: "same" (bits), "equal numbers", "other bits" (equal numbers, another CRC-32), "close", "near zero"
-            (both are the rounding of a sum that is zero), "differs", "shape", "one side", "unknown", "not combined"
-            (the ranks of a layout do not tell the whole) or "other batch"; "" for plain values that are equal,
-            "argument" for others. Of two frameworks also "transposed".
-    """
-
-    place: str
-    is_input: bool
-    a: Any
-    b: Any
+    place: str  # where: "input.0", "output.1"
+    is_input: bool  # whether the call was given it
+    a: Any  # the value in A: a record, a plain value, or None
+    b: Any  # the value in B
     distance: Distance
+    #: "same" (bits), "equal numbers", "other bits" (equal numbers, another CRC-32), "close", "near zero" (both are the
+    #: rounding of a sum that is zero), "differs", "shape", "one side", "unknown", "not combined" (the ranks of a layout
+    #: do not tell the whole) or "other batch"; "" for plain values that are equal, "argument" for others. Of two
+    #: frameworks also "transposed"
     verdict: str
 
 

@@ -1,29 +1,29 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""Names the ranks whose part of a tensor makes it differ, as far as the dumps tell."""
+"""Names the ranks whose part of a tensor makes it differ, and faults that only several ranks have, as dumps tell."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Sentence, clauses, say
 from probe.reading.compare.distances.tolerance import of_dtype
-from probe.reading.compare.judging.arrays import exact_distance
+from probe.reading.compare.judging.arrays import UNREADABLE, rel_l2
 from probe.reading.compare.judging.shard_arrays import best_order, joined, like_parts
 from probe.reading.compare.judging.verdicts import HARD, Slot
+from probe.reading.compare.layouts.entries import values
 from probe.reading.compare.layouts.layout_pair import LayoutPair, LayoutSource
-from probe.reading.compare.layouts.named import fault
 from probe.reading.compare.layouts.placements import array_of, has_placements, piece, placements_of
 from probe.reading.compare.layouts.shards import WHOLE, Shards, agree, axis_between
 from probe.reading.compare.layouts.side import Place
-from probe.reading.compare.origins.origin import Origin
+from probe.reading.compare.origins.origin import COMMUNICATION, GRADIENT_KIND, OPTIMIZER, Origin
 from probe.reading.compare.pairing.alignment import NONE
 from probe.reading.dumps import entry_name
 from probe.reading.dumps.entry_name import CELL
 from probe.reading.dumps.updates import GRADIENTS, parameter_names
-from probe.reading.dumps.values import COUNTS, Record, has_nonfinite, real
+from probe.reading.dumps.values import COUNTS, Record, has_nonfinite, is_tensor, real
 
 if TYPE_CHECKING:
     from probe.reading.compare.judging.judged_pairs import JudgedPairs
@@ -32,36 +32,21 @@ _MOST = 20
 
 
 class Blame(NamedTuple):
-    """The ranks of one side that make a tensor differ.
-
-    Attributes:
-        ranks: the ranks.
-        said: a part of a sentence about them.
-    """
+    """The ranks of one side that make a tensor differ."""
 
     ranks: list[Any]
-    said: Sentence
+    said: Sentence  # a part of a sentence about them
 
 
 class _Site(NamedTuple):
-    """One tensor on both sides.
+    """One tensor on both sides."""
 
-    Attributes:
-        names: its entry in A and in B; None where it is on one side only.
-        slot: its verdict; None where the origin is of a call as a whole.
-    """
-
-    names: tuple[str | None, str | None]
-    slot: Slot | None
+    names: tuple[str | None, str | None]  # its entry in A and in B; None where it is on one side only
+    slot: Slot | None  # its verdict; None where the origin is of a call as a whole
 
 
 def name_ranks(origins: Sequence[Origin], comparing: JudgedPairs) -> None:
-    """Add the ranks to the origins of a comparison of two layouts; leave those of others as they are.
-
-    Args:
-        origins: the origins; they are changed.
-        comparing: the comparison.
-    """
+    """Add the ranks to the origins of a comparison of two layouts; leave those of others as they are."""
     source = comparing.b.folder.source
     if not isinstance(source, LayoutSource):
         return
@@ -179,10 +164,9 @@ def _by_layout(own: list[tuple[Any, Record]], other: list[tuple[Any, Record]]) -
             part = piece(whole, record)
             if part is None:
                 return None
-            apart = exact_distance(array_of(folder.path, record), part).rel_l2
-            if apart is None or apart > of_dtype(record.get("dtype")):
+            if rel_l2(array_of(folder.path, record), part) > of_dtype(record.get("dtype")):
                 found.append(place)
-    except (UsageError, OSError, ValueError, TypeError):
+    except UNREADABLE:
         return None
     return found or None
 
@@ -197,15 +181,11 @@ def _apart(slot: Slot, side: int, own: list[Record], other: list[Record], compar
     whole = _own(slot, 1 - side)
     if axis == WHOLE:
         found = [place for place, record in enumerate(own) if not agree(record, whole)]
-        return found if len(found) < len(own) or _all_agree(own) else None
+        return found if len(found) < len(own) or all(agree(own[0], record) for record in own[1:]) else None
     if axis < 0:
         return _by_bounds(own, whole) or None if all(map(has_placements, own)) else None
     found = _by_arrays(slot, side, axis, comparing)
     return found or _by_blocks(own, other, axis) or _by_bounds(own, whole) or None
-
-
-def _all_agree(records: list[Record]) -> bool:
-    return all(agree(records[0], record) for record in records[1:])
 
 
 def _by_arrays(slot: Slot, side: int, axis: int, comparing: JudgedPairs) -> list[int]:
@@ -216,15 +196,10 @@ def _by_arrays(slot: Slot, side: int, axis: int, comparing: JudgedPairs) -> list
         both = comparing.arrays.parts(slot.a, slot.b)
         own, other = both[side], both[1 - side]
         enough = max(of_dtype(slot.a.get("dtype")), of_dtype(slot.b.get("dtype")))
-
-        def apart(a: Any, b: Any) -> float:
-            found = exact_distance(a, b).rel_l2
-            return math.inf if found is None else found
-
-        blocks = best_order(own, other, axis, apart, enough)
+        blocks = best_order(own, other, axis, rel_l2, enough)
         pieces = like_parts(joined(other, axis, blocks), own, axis, blocks)
-        return [place for place, (part, piece) in enumerate(zip(own, pieces)) if apart(part, piece) > enough]
-    except (UsageError, OSError, ValueError, TypeError, KeyError):
+        return [place for place, (part, piece) in enumerate(zip(own, pieces)) if rel_l2(part, piece) > enough]
+    except (*UNREADABLE, KeyError):
         return []
 
 
@@ -265,3 +240,87 @@ def _by_bounds(own: list[Record], whole: Record) -> list[int]:
         elif any((real(record.get(key)) or 0) > (real(whole.get(key)) or 0) for key in COUNTS):
             found.append(place)
     return found
+
+
+#: how exactly a factor is that of a number of ranks
+_EXACT = 2e-3
+#: kinds of origins of which a factor tells something
+_SCALED = (GRADIENT_KIND, OPTIMIZER, COMMUNICATION)
+_ADDS = ("add", "sub")
+
+
+def fault(
+    kind: str, name: str, pair: tuple[Any, Any], entries: Sequence[Any], other: Any, counts: Sequence[int]
+) -> Sentence:
+    """Return a part of a sentence that names the fault of an origin; nothing where the records show none.
+
+    ``pair`` are the records of its tensor in A and in B. ``entries`` are its entry on all ranks of the side that has
+    several, ``other`` is that on the other side. ``counts`` are the numbers of ranks that share something.
+    """
+    if entry_name.parse(name).api.strip("_").lower() in _ADDS and entries:
+        axis = _partial_and_replicated(entries[0])
+        if axis:
+            return say("compare.partial_and_replicate", axis=axis)
+    if kind == OPTIMIZER and len(entries) > 1 and _same_norms(entries, other):
+        return say("compare.clipped_by_shard")
+    factor = _factor(*pair) if kind in _SCALED else None
+    axes = {int(size) for entry in entries for _, leaf in values(entry) if _has_layout(leaf)
+            for size in leaf["layout"]["mesh"].values() if type(size) is int}  # fmt: skip
+    for count in sorted({*counts, *axes} - {1}) if factor is not None else ():
+        if _is(factor, count):
+            return say("compare.not_divided", count=count)
+        if _is(factor, 1 / count):
+            return say("compare.averaged_twice", count=count)
+    return NOTHING
+
+
+def _is(factor: float | None, wanted: float) -> bool:
+    return factor is not None and abs(factor - wanted) <= _EXACT * wanted
+
+
+def _factor(a: Any, b: Any) -> float | None:
+    """Return the number by which all numbers of A are multiplied in B; None where there is none."""
+    if not (is_tensor(a) and is_tensor(b)):
+        return None
+    found = []
+    for key in ("Norm", "Max", "Min"):
+        left, right = real(a.get(key)), real(b.get(key))
+        if left is None or right is None or not math.isfinite(left) or not math.isfinite(right):
+            return None
+        if left:
+            found.append(right / left)
+        elif right:
+            return None
+    return found[0] if found and all(abs(one - found[0]) <= _EXACT * abs(found[0]) for one in found) else None
+
+
+def _partial_and_replicated(entry: Any) -> str:
+    """Return the axis along which one input of a call has terms of a sum, and another one the same on all ranks."""
+    layouts = [leaf["layout"] for place, leaf in values(entry) if place.startswith("input") and _has_layout(leaf)]
+    for axis in layouts[0].get("mesh", ()) if layouts else ():
+        placed = [dict(zip(layout["mesh"], layout["placements"])).get(axis, "") for layout in layouts]
+        if "Replicate" in placed and any(one.startswith("Partial") for one in placed):
+            return str(axis)
+    return ""
+
+
+def _has_layout(leaf: Any) -> bool:
+    layout = leaf.get("layout") if is_tensor(leaf) else None
+    return (
+        isinstance(layout, dict) and isinstance(layout.get("mesh"), dict) and isinstance(layout.get("placements"), list)
+    )
+
+
+def _same_norms(entries: Sequence[Any], other: Any) -> bool:
+    """Return whether the gradients of each rank together have the norm that all have together on the other side."""
+    total = _norm(_gradients(other))
+    norms = [_norm(_gradients(entry)) for entry in entries]
+    return bool(total) and all(abs(norm - total) <= _EXACT * total for norm in norms)
+
+
+def _gradients(entry: Any) -> Iterator[Mapping[str, Any]]:
+    return (leaf for place, leaf in values(entry) if place.startswith("input.") and is_tensor(leaf))
+
+
+def _norm(records: Iterator[Mapping[str, Any]]) -> float:
+    return math.hypot(*(real(record.get("Norm")) or 0.0 for record in records))

@@ -14,7 +14,7 @@ from typing import Any
 from probe.errors import UsageError
 from probe.findings.sentence import Sentence, say
 from probe.reading.compare.judging.shard_arrays import Stored
-from probe.reading.compare.layouts.places import values, with_values
+from probe.reading.compare.layouts.entries import values, with_values
 from probe.reading.compare.layouts.settle import Settling, passed_on
 from probe.reading.compare.layouts.side import Group, Side
 from probe.reading.compare.layouts.stages import has_micro_batches
@@ -24,7 +24,6 @@ from probe.reading.dumps import entry_name
 from probe.reading.dumps.document import Document
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import CELL
-from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.values import is_tensor, plain
 
 #: Cells that communicate and compute nothing
@@ -37,31 +36,18 @@ class _Given:
     def __init__(self, document: Document) -> None:
         self._document = document
 
-    def claims(self, files: set[str]) -> bool:
-        """Return False: no folder is of this kind."""
-        return False
-
     def read(self, folder: str) -> Document:
         """Return the document, whatever the folder."""
         return self._document
 
 
 class Combining:
-    """Puts the ranks of both sides together.
-
-    Args:
-        groups: the ranks of A and of B.
-        mapping: names in A -> names in B.
-
-    Attributes:
-        left_out: the calls that only the layout needs, for each side.
-        open: the tensors that are not combined.
-    """
+    """Puts the ranks of both sides together."""
 
     def __init__(self, groups: tuple[Group, Group], mapping: Mapping[str, str] | None) -> None:
         self.sides = Side(groups[0]), Side(groups[1])
-        self.left_out: tuple[set[str], set[str]] = (set(), set())
-        self.open: list[str] = []
+        self.left_out: tuple[set[str], set[str]] = (set(), set())  # the calls that only the layout needs, by side
+        self.open: list[str] = []  # the tensors that are not combined
         self._notes: list[Sentence] = []
         self._tensors = groups[0].tp != groups[1].tp
         if max(len(group.stages) for group in groups) > 1:
@@ -98,7 +84,7 @@ class Combining:
     def _pair(self, mapping: Mapping[str, str] | None) -> None:
         """Pair the entries by the records of the first ranks, and decide how each tensor is put together."""
         sides = self.sides
-        dumps = [_dump(side) for side in sides]
+        dumps = [Dump(side.group.stages[0][0]._replace(source=_Given(side.document))) for side in sides]
         alignment = Alignment(dumps[0], dumps[1], mapping, by_lines=False)
         flows = alignment.flows
         for a, b in alignment.b_of.items():
@@ -174,11 +160,6 @@ class Combining:
             if is_length and own * side.group.tp == their * other.group.tp:
                 found[place] = {"type": "int", "value": own * side.group.tp}
         return found
-
-
-def _dump(side: Side) -> Dump:
-    folder: DumpFolder = side.group.stages[0][0]
-    return Dump(folder._replace(source=_Given(side.document)))
 
 
 def _lengths(found: Mapping[str, Any]) -> set[Any]:

@@ -1,18 +1,20 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""Reads a dump one entry after the other, so that a further rank takes no memory for its entries."""
+"""Entries of a further rank, read one after the other so that they take no memory, and their values by their places."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from probe.door import open_text
 from probe.errors import UsageError
 from probe.findings.sentence import Sentence
+from probe.reading.dumps.entry_view import WORDS
 from probe.reading.dumps.folders import DumpFolder, DumpSource
+from probe.reading.dumps.values import MAX_DEPTH, Leaf, is_tensor, leaves
 from probe.store import file_names
 
 #: entries begin at lines that are indented by two, as recorders write them
@@ -23,15 +25,9 @@ _DATA, _END = '\n "data": {\n', "\n }"
 def read_entries(
     folder: DumpFolder, notes: list[Sentence] | None = None, wanted: Callable[[str], bool] | None = None
 ) -> Iterator[tuple[str, Any]]:
-    """Yield the entries of a dump: (name, entry).
+    """Yield (name, entry) of the entries of a dump that are wanted; None wants all. ``notes`` gets the remarks on it.
 
-    Args:
-        folder: the dump.
-        notes: gets the remarks on it.
-        wanted: whether the entry of a name is asked for; None asks for all.
-
-    Raises:
-        UsageError: when it cannot be read.
+    Raise UsageError when it cannot be read.
     """
     text = _text(folder)
     start = text.find(_DATA) + len(_DATA) - 1
@@ -64,3 +60,57 @@ def _text(folder: DumpFolder) -> str:
             return file.read()
     except (OSError, ValueError):
         return ""
+
+
+#: parts of an entry that a call is given
+GIVEN = ("input", "kwargs", "parameters")
+
+
+def values(entry: Any) -> Iterator[Leaf]:
+    """Yield (place, value) of every value in an entry, as rows of a comparison name the places.
+
+    >>> record = {"type": "mindspore.Tensor"}
+    >>> [place for place, _ in values({"input_args": [record], "input_kwargs": {}, "output": [None, [record]]})]
+    ['input.0', 'output.0', 'output.1.0']
+    >>> [place for place, _ in values({"weight": [record]})]
+    ['weight.0']
+    """
+    if is_tensor(entry):
+        yield "0", entry
+    elif _has_parts(entry):
+        for key, part in entry.items():
+            if key in WORDS:
+                for place, leaf in leaves(part):
+                    yield f"{WORDS[key]}.{place}", leaf
+    else:
+        yield from leaves(entry)
+
+
+def with_values(entry: Any, other: Mapping[str, Any]) -> Any:
+    """Return an entry with other values at some places.
+
+    >>> with_values({"output": [1, 2]}, {"output.1": 5})
+    {'output': [1, 5]}
+    """
+    if is_tensor(entry):
+        return other.get("0", entry)
+    if _has_parts(entry):
+        return {key: _with(part, WORDS[key], other) if key in WORDS else part for key, part in entry.items()}
+    return _with(entry, "", other)
+
+
+def _has_parts(entry: Any) -> bool:
+    return type(entry) is dict and any(key in WORDS for key in entry)
+
+
+def _with(part: Any, above: str, other: Mapping[str, Any], depth: int = MAX_DEPTH) -> Any:
+    if above in other:
+        return other[above]
+    if not depth or (type(part) is dict and type(part.get("type")) is str):
+        return part
+    start = f"{above}." if above else ""
+    if type(part) is list:
+        return [_with(item, f"{start}{place}", other, depth - 1) for place, item in enumerate(part)]
+    if type(part) is dict:
+        return {key: _with(item, f"{start}{key}", other, depth - 1) for key, item in part.items()}
+    return part

@@ -38,17 +38,8 @@ def layout_pairs(
 ) -> Pairs | None:
     """Return what is compared where two runs have different layouts; None where their ranks are compared one by one.
 
-    Args:
-        run_a: A.
-        run_b: B.
-        given: the layouts of A and B as the user gives them; "" takes the one in the header.
-        step: which steps.
-        rank: which ranks.
-        mapping: names in A -> names in B.
-        noise: whether there is a second golden run.
-
-    Raises:
-        UsageError: when a layout is wrong, or does not fit the ranks.
+    ``given`` are the layouts of A and B as the user gives them; "" takes the one in the header. ``noise`` says whether
+    there is a second golden run. Raise UsageError when a layout is wrong, or does not fit the ranks.
     """
     layouts = _layouts((run_a, run_b), given)
     if layouts is None or layouts[0] == layouts[1]:
@@ -83,13 +74,7 @@ def _layouts(runs: tuple[Run, Run], given: tuple[str, str]) -> tuple[Layout, Lay
 
 
 class _Pairing:
-    """Makes the units of work.
-
-    Args:
-        runs: A and B.
-        layouts: their layouts.
-        mapping: names in A -> names in B.
-    """
+    """Makes the units of work."""
 
     def __init__(self, runs: tuple[Run, Run], layouts: tuple[Layout, Layout], mapping: Any) -> None:
         self._runs, self._layouts, self._mapping = runs, layouts, mapping
@@ -165,12 +150,7 @@ class _Pairing:
         layout, numbers = self._layouts[side], self._numbers[side]
         tps = [tp] if self._tp_equal else range(layout.tp)
         pps = [pp] if self._pp_equal else range(layout.pp)
-        return Group(tuple(tuple(_absolute(ranks[numbers[layout.rank(tp=t, dp=dp, pp=p)]]) for t in tps) for p in pps))
-
-
-def _absolute(folder: DumpFolder) -> DumpFolder:
-    """Return a folder that does not depend on the folder that a process works in."""
-    return folder._replace(path=os.path.abspath(folder.path))
+        return Group(tuple(tuple(ranks[numbers[layout.rank(tp=t, dp=dp, pp=p)]].absolute() for t in tps) for p in pps))
 
 
 def _label(group: Group) -> Rank:
@@ -194,22 +174,15 @@ _HEAD = 1 << 16
 class Layout(NamedTuple):
     """The sizes of the groups of ranks.
 
-    Attributes:
-        tp: how many ranks share the tensors of a layer.
-        pp: the number of pipeline stages.
-        dp: the number of replicas; 0 means as many as there are ranks for.
-        vpp: how many chunks of layers a stage holds.
-        order: the axes, the one whose neighbours have neighbouring ranks first.
-
     >>> Layout(tp=2, pp=2, dp=2).rank(tp=1, dp=0, pp=1)
     5
     """
 
-    tp: int = 1
-    pp: int = 1
-    dp: int = 0
-    vpp: int = 1
-    order: tuple[str, ...] = _AXES
+    tp: int = 1  # how many ranks share the tensors of a layer
+    pp: int = 1  # the number of pipeline stages
+    dp: int = 0  # the number of replicas; 0 means as many as there are ranks for
+    vpp: int = 1  # how many chunks of layers a stage holds
+    order: tuple[str, ...] = _AXES  # the axes, the one whose neighbours have neighbouring ranks first
 
     @property
     def world(self) -> int:
@@ -229,17 +202,10 @@ class Layout(NamedTuple):
 
 
 def parse_layout(given: str | Mapping[str, Any], option: str) -> Layout:
-    """Return the layout that a text, or an object of a header, means.
-
-    Args:
-        given: as "tp=8,pp=2".
-        option: the name of the option, for the message.
+    """Return the layout that a text, or an object of a header, means; raise UsageError when it means none.
 
     >>> str(parse_layout("tp=8, pp=2", "--layout-a"))
     'tp=8, pp=2, dp=0'
-
-    Raises:
-        UsageError: when it means none.
     """
     pairs: list[tuple[str, str]] = []
     if isinstance(given, Mapping):
@@ -273,13 +239,7 @@ def _order(text: str, option: str) -> tuple[str, ...]:
 def complete(layout: Layout, ranks: list[Rank], side: str) -> Layout:
     """Return a layout with the number of replicas that the ranks of a run leave.
 
-    Args:
-        layout: the layout as it was given.
-        ranks: the ranks of the run.
-        side: "A" or "B".
-
-    Raises:
-        UsageError: when the ranks do not fit the layout.
+    Raise UsageError when the ranks do not fit the layout.
     """
     numbers = rank_numbers(ranks)
     shown = ", ".join(map(str, ranks[:8])) + (", ..." if len(ranks) > 8 else "")

@@ -8,8 +8,7 @@ from typing import Any
 
 from probe.findings.sentence import Sentence
 from probe.reading.compare.layouts.combine import Combining
-from probe.reading.compare.layouts.entries import read_entries
-from probe.reading.compare.layouts.places import values
+from probe.reading.compare.layouts.entries import read_entries, values
 from probe.reading.compare.layouts.side import Group, Place
 from probe.reading.dumps.document import Document
 from probe.reading.dumps.values import Record, is_tensor
@@ -18,11 +17,7 @@ from probe.reading.dumps.values import Record, is_tensor
 class LayoutPair:
     """The ranks of A and of B that make one whole. Both sides are read together, since each tells how the other fits.
 
-    Args:
-        groups: the ranks of A and of B.
-        mapping: names in A -> names in B.
-        notes: remarks on the layouts.
-        counts: the numbers of ranks that share something.
+    ``counts`` are the numbers of ranks that share something.
     """
 
     def __init__(
@@ -37,11 +32,7 @@ class LayoutPair:
         self._stages: list[Any] = [None, None]
 
     def read(self, side: int) -> Document:
-        """Return the document of one side; the other one waits until it is asked for.
-
-        Raises:
-            UsageError: when a dump cannot be read.
-        """
+        """Return the document of one side; the other one waits. Raise UsageError when a dump cannot be read."""
         document = self._made[side]
         if document is None:
             combining = Combining(self.groups, self._mapping)
@@ -69,12 +60,7 @@ class LayoutPair:
     def records(self, side: int, wanted: Iterable[Place]) -> dict[Place, list[tuple[Any, Record]]]:
         """Return the records of some tensors on all ranks that share them, with each rank's folder.
 
-        Args:
-            side: 0 for A, 1 for B.
-            wanted: the tensors.
-
-        Raises:
-            UsageError: when a dump cannot be read.
+        Raise UsageError when a dump cannot be read.
         """
         found: dict[Place, list[tuple[Any, Record]]] = {}
         for number, stage in enumerate(self.groups[side].stages):
@@ -94,11 +80,7 @@ class LayoutPair:
         return found
 
     def entries(self, side: int, name: str) -> list[Any]:
-        """Return an entry on all ranks that share its tensors.
-
-        Raises:
-            UsageError: when a dump cannot be read.
-        """
+        """Return an entry on all ranks that share its tensors; raise UsageError when a dump cannot be read."""
         number = self.stage(side, name)
         renamed = self._stages[side][0][number] if self._stages[side] else str
         stages = self.groups[side].stages
@@ -109,19 +91,10 @@ class LayoutPair:
 
 
 class LayoutSource:
-    """One side of a ``LayoutPair``.
-
-    Args:
-        pair: both sides.
-        side: 0 for A, 1 for B.
-    """
+    """One side of a ``LayoutPair``: 0 for A, 1 for B."""
 
     def __init__(self, pair: LayoutPair, side: int) -> None:
         self.pair, self.side = pair, side
-
-    def claims(self, files: set[str]) -> bool:
-        """Return False: a folder alone does not tell its layout."""
-        return False
 
     def read(self, folder: str) -> Document:
         """Read all ranks and put them together."""

@@ -15,7 +15,7 @@ from probe.findings.sentence import Sentence, say
 from probe.reading.compare.judging.shard_arrays import Stored, joined_grid
 from probe.reading.compare.layouts.shards import ODD, WHOLE, Shards, agree
 from probe.reading.dumps.folders import DumpFolder
-from probe.reading.dumps.values import Record
+from probe.reading.dumps.values import Record, array_name
 from probe.store import file_names as files
 
 #: the axis of a tensor of which ranks have parts, or terms of a sum, as their layouts tell
@@ -103,7 +103,7 @@ class Placed(Shards):
         """Return the record of the tensor that the parts make; None for a sum without arrays."""
         dims = tuple(_dim(text) for text in self.record["layout"]["placements"] if text != "Replicate")
         parts = self._parts()
-        made = _kept(self.record)
+        made: Record = {key: self.record[key] for key in ("type", "dtype") if key in self.record}
         name = self.record.get("data_name")
         if name:
             stored = Stored(tuple(folders[place] for place, _ in parts.values()), 0, tuple(parts), dims)
@@ -134,15 +134,11 @@ def part_of(record: Record) -> tuple[int, ...]:
 
 
 def array_of(folder: str, record: Record) -> Any:
-    """Return the array of a record.
-
-    Raises:
-        UsageError: when it was not written, or cannot be read.
-    """
+    """Return the array of a record; raise UsageError when it was not written, or cannot be read."""
     from probe.reading.dumps.load import load_array
 
-    name = record.get("data_name")
-    if not isinstance(name, str) or not name or os.path.basename(name) != name:
+    name = array_name(record)
+    if not name:
         raise UsageError("no array was written")
     return load_array(os.path.join(folder, files.ARRAYS, name), str(record.get("dtype")), True)
 
@@ -184,10 +180,6 @@ def _numbers(array: Any) -> Record:
     numbers = (wide.max(), wide.min(), wide.mean(), np.linalg.norm(wide)) if wide.size else ()
     found = {key: float(number) for key, number in zip(("Max", "Min", "Mean", "Norm"), numbers)}
     return {"shape": list(wide.shape), **found}
-
-
-def _kept(record: Record) -> Record:
-    return {key: record[key] for key in ("type", "dtype") if key in record}
 
 
 def _dim(placement: Any) -> int | None:

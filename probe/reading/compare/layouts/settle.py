@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from probe.reading.compare.judging.shard_arrays import Stored
+from probe.reading.compare.layouts.entries import GIVEN, values
 from probe.reading.compare.layouts.placements import GRID, Placed
-from probe.reading.compare.layouts.places import GIVEN, values
 from probe.reading.compare.layouts.shards import ALONE, ODD, WHOLE, Shards, agree, not_combined
 from probe.reading.compare.layouts.side import MOVING, Place, Side
 from probe.reading.dumps import entry_name
 from probe.reading.dumps.entry_name import FORWARD
-from probe.reading.dumps.flow import content_key, is_constant
-from probe.reading.dumps.values import Record, element_count, is_tensor, real
+from probe.reading.dumps.flow import content_key, is_constant, loose_key
+from probe.reading.dumps.values import Record, is_tensor, real
 
 #: how exactly two ways to add up agree: sums in float64, and those of which the result is a float32
 _ROUNDING, _ROUNDING_32 = 1e-12, 1e-6
@@ -29,7 +29,7 @@ def passed_on(data: Mapping[str, Any], side: Side) -> set[str]:
         if entry_name.parse(name).direction != FORWARD or name in side.containers:
             continue
         outputs = [leaf for place, leaf in values(entry) if place.startswith("output.") and is_tensor(leaf)]
-        keys = [_loose(leaf) for leaf in outputs if not is_constant(leaf) and "not_combined" not in leaf]
+        keys = [loose_key(leaf) for leaf in outputs if not is_constant(leaf) and "not_combined" not in leaf]
         if name in side.partners:
             made.update(keys)
         elif keys and len(keys) == len(outputs) and made.issuperset(keys):
@@ -40,11 +40,8 @@ def passed_on(data: Mapping[str, Any], side: Side) -> set[str]:
 class Settling:
     """Gives each tensor of one side its record in the whole.
 
-    Args:
-        sides: A and B.
-        number: which of them.
-        unknown: gets the tensors that are not combined.
-        theirs: the other side's entries as the whole has them; {} where they are not made yet.
+    ``unknown`` gets the tensors that are not combined. ``theirs`` are the other side's entries as the whole has them;
+    {} where they are not made yet.
     """
 
     def __init__(self, sides: tuple[Side, Side], number: int, unknown: list[str], theirs: Mapping[str, Any]) -> None:
@@ -58,7 +55,7 @@ class Settling:
         for planned in self._side.shards.values():
             for shards in planned.values():
                 if shards.agrees:
-                    self._measured.setdefault(_loose(shards.record), shards.record)
+                    self._measured.setdefault(loose_key(shards.record), shards.record)
 
     def entry(self, name: str) -> dict[str, Any]:
         """Return the records of an entry that are not those of the first rank, by their places."""
@@ -92,7 +89,8 @@ class Settling:
         if shards.axis == ALONE:
             return self._unknown(at, shards, "one side has more tensors in a list")
         if shards.axis != ODD and self._fits_length(at, shards):
-            if shards.same and self._other.group.tp > 1 and self._is_piece(at, shards):
+            is_piece = not at.place.startswith("parameters.") and not is_constant(shards.record)  # of a gathered tensor
+            if is_piece and shards.same and self._other.group.tp > 1:
                 return self._unknown(at, shards, "all ranks have the same piece")
             return self._measured_like(shards.whole(self._folders[self._side.stages.stage_of[at.name]]))
         if shards.same:
@@ -103,11 +101,6 @@ class Settling:
         """Return whether a tensor has the shape of the other side's, as far as that is one tensor."""
         partner = self._side.partners[at.name]
         return self._other.group.tp > 1 or self._their_values(partner)[at.place].get("shape") == made["shape"]
-
-    @staticmethod
-    def _is_piece(at: Place, shards: Shards) -> bool:
-        """Return whether a tensor is a piece of a gathered one, which all ranks have."""
-        return not at.place.startswith("parameters.") and not is_constant(shards.record)
 
     def _fits_length(self, at: Place, shards: Shards) -> bool:
         """Return whether the parts are as long as the other side's."""
@@ -174,7 +167,7 @@ class Settling:
 
     def _measured_like(self, made: Record) -> Record:
         """Return a record with the numbers of the same tensor as a rank has measured it, where one has."""
-        measured = self._measured.get(_loose(made))
+        measured = self._measured.get(loose_key(made))
         if measured is not None and all(_near(key, made, measured, _ROUNDING_32) for key in _SUMS):
             made.update({key: measured[key] for key in _SUMS if key in made and key in measured})
         return made
@@ -187,7 +180,7 @@ class Settling:
         theirs = self._their_values(self._side.partners[name]).get(place)
         if theirs is None or not is_tensor(theirs) or "not_combined" in theirs:
             return made
-        if theirs.get("shape") != made.get("shape") or _loose(theirs) != _loose(made):
+        if theirs.get("shape") != made.get("shape") or loose_key(theirs) != loose_key(made):
             return made
         if not all(_near(key, made, theirs, _rounding(theirs)) for key in _SUMS):
             return made
@@ -202,10 +195,6 @@ def _rounding(record: Record) -> float:
     with np.errstate(over="ignore"):
         short = all(float(np.float32(number)) == number for number in sums)
     return _ROUNDING_32 if short else _ROUNDING
-
-
-def _loose(record: Record) -> tuple[Any, ...]:
-    return element_count(record.get("shape")), record.get("dtype"), str(record.get("Max")), str(record.get("Min"))
 
 
 def _near(key: str, a: Record, b: Record, rounding: float) -> bool:

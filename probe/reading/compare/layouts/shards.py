@@ -24,36 +24,27 @@ _NOT_COUNTS = frozenset((*_KEPT, "shape", "Max", "Min", "Mean", "Norm", "md5", "
 
 
 class Shards:
-    """The records of one tensor.
+    """The records of one tensor; that of the first rank comes first.
 
-    Args:
-        record: the record of the first rank.
-        axis: the axis along which the ranks' parts are put together; ``WHOLE`` or ``ODD``.
-
-    Attributes:
-        same: whether the records of all ranks agree.
-        variants: of a whole tensor on whose records ranks disagree: each record with its ranks.
+    ``axis`` is the one along which the ranks' parts are put together; ``WHOLE``, ``ODD`` or ``ALONE``. ``same`` says
+    whether the records of all ranks agree.
     """
 
-    __slots__ = ("axis", "record", "same", "variants", "_sums", "_counts", "_length")
+    __slots__ = ("axis", "record", "same", "variants", "length", "_sums", "_counts")
 
     def __init__(self, record: Record, axis: int) -> None:
         self.axis, self.record, self.same = axis, record, True
+        #: of a whole tensor on whose records ranks disagree: each record with its ranks
         self.variants: list[tuple[Record, list[int]]] | None = None
         self._counts: dict[str, Any] | None = None
         self._sums: list[Any] | None = None
-        self._length = 0
+        self.length = 0  # of all parts together along the axis
         if axis >= 0:
             self._sums = [None, None, 0.0, 0, 0.0]
             self._add_up(record)
 
     def add(self, record: Record | None, rank: int) -> None:
-        """Add the record of a further rank; None where it has none.
-
-        Args:
-            record: the record.
-            rank: the place of the rank in its group.
-        """
+        """Add the record of a further rank, by its place in its group; None where it has none."""
         if record is None or record.get("dtype") != self.record.get("dtype"):
             self.axis, self.same = ODD, False
         elif self.axis == WHOLE:
@@ -79,7 +70,7 @@ class Shards:
     def _add_up(self, record: Record) -> None:
         sums, shape = self._sums, record["shape"]
         assert sums is not None
-        self._length += shape[self.axis]
+        self.length += shape[self.axis]
         for key, value in record.items():
             if key not in _NOT_COUNTS and type(value) in (int, float):
                 self._counts = self._counts or {}
@@ -102,16 +93,11 @@ class Shards:
         """Whether every rank has the tensor as a whole, and all have the same."""
         return self.axis == WHOLE and self.same
 
-    @property
-    def length(self) -> int:
-        """The length of all parts together along the axis."""
-        return self._length
-
     def whole(self, folders: Sequence[str]) -> Record:
         """Return the record of the tensor that the parts make."""
         sums, shape = self._sums, list(self.record["shape"])
         assert sums is not None
-        shape[self.axis] = self._length
+        shape[self.axis] = self.length
         total = sums[3]
         made: Record = {key: self.record[key] for key in _KEPT if key in self.record}
         made["shape"] = shape

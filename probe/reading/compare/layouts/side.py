@@ -8,9 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from probe.findings.sentence import Sentence
-from probe.reading.compare.layouts.entries import read_entries
+from probe.reading.compare.layouts.entries import GIVEN, read_entries, values
 from probe.reading.compare.layouts.placements import Placed, has_placements
-from probe.reading.compare.layouts.places import GIVEN, values
 from probe.reading.compare.layouts.shards import ALONE, Shards, axis_between
 from probe.reading.compare.layouts.stages import Stages
 from probe.reading.compare.origins.origin import is_collective, is_random
@@ -26,13 +25,9 @@ MOVING = re.compile(r"(^|\.)moving_(mean|variance)$")
 
 
 class Group(NamedTuple):
-    """The ranks that make one whole.
+    """The ranks that make one whole."""
 
-    Attributes:
-        stages: for each pipeline stage the folders of its tensor-parallel ranks.
-    """
-
-    stages: tuple[tuple[DumpFolder, ...], ...]
+    stages: tuple[tuple[DumpFolder, ...], ...]  # for each pipeline stage the folders of its tensor-parallel ranks
 
     @property
     def tp(self) -> int:
@@ -53,16 +48,7 @@ class Place(NamedTuple):
 
 
 class Side:
-    """One side.
-
-    Attributes:
-        stages: the stages of the first ranks, put together.
-        shards: entry name -> place -> the records of all ranks.
-        partners: entry name -> the entry of the other side.
-        sums: content of a term of a sum -> the tensor that has the sum.
-        outside: inputs that no call has made.
-        given_parameters: inputs that are parameters.
-    """
+    """One side; the stages of the first ranks are put together."""
 
     def __init__(self, group: Group) -> None:
         self.group = group
@@ -70,11 +56,11 @@ class Side:
         self.document: Document = self.stages.document()
         self.construct = self.stages.construct()
         self.containers = frozenset(parent for parent in self.construct.values() if parent)
-        self.partners: dict[str, str] = {}
-        self.shards: dict[str, dict[str, Shards]] = {}
-        self.sums: dict[Any, Place] = {}
-        self.outside: set[Place] = set()
-        self.given_parameters: set[Place] = set()
+        self.partners: dict[str, str] = {}  # entry name -> the entry of the other side
+        self.shards: dict[str, dict[str, Shards]] = {}  # entry name -> place -> the records of all ranks
+        self.sums: dict[Any, Place] = {}  # content of a term of a sum -> the tensor that has the sum
+        self.outside: set[Place] = set()  # inputs that no call has made
+        self.given_parameters: set[Place] = set()  # inputs that are parameters
         self._plain: dict[str, dict[str, Any]] = {}
         self._uneven: set[str] = set()
 
@@ -84,12 +70,7 @@ class Side:
         return self.stages.data
 
     def plan(self, name: str, other: Mapping[str, Any]) -> None:
-        """Decide along which axis the parts of each tensor of an entry are put together.
-
-        Args:
-            name: the entry.
-            other: the values of its partner by their places.
-        """
+        """Decide along which axis the parts of each tensor of an entry are put together, by its partner's values."""
         planned: dict[str, Shards] = {}
         rest: dict[str, Any] = {}
         for place, leaf in values(self.data[name]):
@@ -187,8 +168,9 @@ class Side:
         if not self._is_given_the_same(name):
             return False
         if parts.direction == BACKWARD:
-            forward = self.shards.get(parts.forward)
-            return bool(forward) and self._is_given_the_same(parts.forward) and _agree(forward or {}, "output")
+            forward = self.shards.get(parts.forward, {})
+            agree = all(shards.agrees for place, shards in forward.items() if place.startswith("output"))
+            return bool(forward) and agree and self._is_given_the_same(parts.forward)
         return True
 
     def _is_given_the_same(self, name: str) -> bool:
@@ -200,10 +182,6 @@ class Side:
             return False
         tensors = [place for place, leaf in values(self.data[name]) if is_tensor(leaf) and place.startswith(GIVEN)]
         return bool(tensors) and all(place in planned and planned[place].agrees for place in tensors)
-
-
-def _agree(planned: Mapping[str, Shards], start: str) -> bool:
-    return all(shards.agrees for place, shards in planned.items() if place.startswith(start))
 
 
 def _adds(entry: Any) -> bool:

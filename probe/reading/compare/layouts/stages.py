@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from probe.reading.compare.origins.origin import is_collective
@@ -11,34 +12,28 @@ from probe.reading.dumps import entry_name
 from probe.reading.dumps.document import Document
 from probe.reading.dumps.entry_name import BACKWARD, CELL, DEBUG, GRADIENT, OTHER, EntryName
 
+#: the name of a stage -> the name in the whole model
+Renaming = Callable[[str], str]
 
-class Renaming:
-    """The names of one stage as the whole model has them.
 
-    Args:
-        layers: path before a layer's number -> the number of layers before.
-        numbers: (kind, renamed key) -> how many calls the stages before have.
+def renamed(layers: dict[str, int], numbers: dict[tuple[str, str], int], name: str) -> str:
+    """Return the name of one stage as the whole model has it.
+
+    ``layers`` has for the path before a layer's number how many layers are before, ``numbers`` for (kind, renamed key)
+    how many calls the stages before have.
     """
-
-    def __init__(self, layers: dict[str, int], numbers: dict[tuple[str, str], int]) -> None:
-        self._layers, self._numbers = layers, numbers
-
-    def __call__(self, name: str) -> str:
-        """Return the name in the whole model."""
-        if not self._layers and not self._numbers:
-            return name
-        parts = entry_name.parse(name)
-        if parts.kind == OTHER:
-            return name
-        key = renamed_key(parts, self._layers)
-        number = parts.number + self._numbers.get((parts.kind, key), 0)
-        if key == parts.key and number == parts.number:
-            return name
-        if parts.kind == CELL:
-            return f"{key}.{parts.direction}.{number}"
-        if parts.kind == GRADIENT:
-            return f"{key}.parameters_grad.{number}"
-        return f"{key}.{number}.{'debug' if parts.kind == DEBUG else parts.direction}"
+    parts = entry_name.parse(name) if layers or numbers else None
+    if parts is None or parts.kind == OTHER:
+        return name
+    key = renamed_key(parts, layers)
+    number = parts.number + numbers.get((parts.kind, key), 0)
+    if key == parts.key and number == parts.number:
+        return name
+    if parts.kind == CELL:
+        return f"{key}.{parts.direction}.{number}"
+    if parts.kind == GRADIENT:
+        return f"{key}.parameters_grad.{number}"
+    return f"{key}.{number}.{'debug' if parts.kind == DEBUG else parts.direction}"
 
 
 def renamed_key(parts: EntryName, layers: dict[str, int]) -> str:
@@ -70,22 +65,13 @@ def first_number(path: str) -> tuple[str, int, str] | None:
 
 
 class Stages:
-    """The documents of the stages, put together.
-
-    Args:
-        documents: one document for each stage, in their order.
-
-    Attributes:
-        renamings: the names of each stage in the whole.
-        stage_of: entry name -> the number of its stage.
-        data: entry name -> entry.
-    """
+    """The documents of the stages, one for each in their order, put together."""
 
     def __init__(self, documents: Sequence[Document]) -> None:
         self._documents = documents
         self._constructs = [document.construct() for document in documents]
-        self.renamings = _renamings(documents)
-        self.stage_of: dict[str, int] = {}
+        self.renamings = _renamings(documents)  # the names of each stage in the whole
+        self.stage_of: dict[str, int] = {}  # entry name -> the number of its stage
         self.data: dict[str, Any] = {}
         if len(documents) == 1:
             self.data = documents[0].data
@@ -145,7 +131,7 @@ def _renamings(documents: Sequence[Document]) -> list[Renaming]:
         }
         for path, found in own.items():
             taken.setdefault(path, set()).update(number + layers.get(path, 0) for number in found)
-        made.append(Renaming(layers, dict(numbers)))
+        made.append(functools.partial(renamed, layers, dict(numbers)))
         most: dict[tuple[str, str], int] = {}
         for parts in parsed:
             key = parts.kind, renamed_key(parts, layers)

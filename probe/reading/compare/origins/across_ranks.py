@@ -74,9 +74,7 @@ def once(origins: Iterable[Origin]) -> list[Origin]:
 def _of_ranks(units: Sequence[UnitSummary], is_quiet: bool) -> tuple[list[Origin], list[Origin]]:
     """Take out of the origins of one step those that another rank has sent.
 
-    Args:
-        units: the ranks of the step.
-        is_quiet: whether all steps before agree in all bits: then there is no noise, and any other bit is a difference.
+    If ``is_quiet``, all steps before agree in all bits: then there is no noise, and any other bit is a difference.
     """
     own: list[Origin] = []
     follows: list[Origin] = []
@@ -160,16 +158,8 @@ def _of_lines(origins: list[Origin]) -> list[Origin]:
     found: dict[tuple[Any, ...], Origin] = {}
     counts: Counter[tuple[Any, ...]] = Counter()
     for origin in origins:
-        key: tuple[Any, ...] = (
-            origin.step,
-            origin.kind,
-            origin.file,
-            origin.line,
-            parse(origin.name).key,
-            origin.place,
-        )
-        if origin.file is None:
-            key = (*key, origin.name)
+        line = (origin.file, origin.line) if origin.file is not None else (origin.name,)
+        key = (origin.step, origin.kind, *line, parse(origin.name).key, origin.place)
         first = found.setdefault(key, origin)
         if origin.name not in (first.name, *first.more):
             first.more.append(origin.name)

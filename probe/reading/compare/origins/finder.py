@@ -63,23 +63,14 @@ _NORMAL = re.compile(r"batch_?norm", re.IGNORECASE)
 
 
 class Finding(NamedTuple):
-    """One thing that differs at one place of a node.
+    """One thing that differs at one place of a node."""
 
-    Attributes:
-        kind: one of ``KINDS``.
-        node: the node.
-        place: the place of the call: "input.0"; "" for the call as a whole.
-        parameter: (Cell entry, parameter) of a parameter, else None.
-        why: the rule of the table that fired.
-        source: the node where the difference was seen, if that is another one; -1 for none.
-    """
-
-    kind: str
+    kind: str  # one of ``KINDS``
     node: int
-    place: str = ""
-    parameter: tuple[str, str] | None = None
-    why: str = ""
-    source: int = NONE
+    place: str = ""  # the place of the call: "input.0"; "" for the call as a whole
+    parameter: tuple[str, str] | None = None  # (Cell entry, parameter) of a parameter, else None
+    why: str = ""  # the rule of the table that fired
+    source: int = NONE  # the node where the difference was seen, if that is another one; -1 for none
 
 
 def without_followers(graph: Graph, findings: list[Finding]) -> list[Finding]:

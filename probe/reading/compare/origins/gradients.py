@@ -17,13 +17,7 @@ _MOST = 400
 
 
 def side_without(graph: Graph, node: int, slot: Slot | None) -> int | None:
-    """Return which side lacks a gradient that the other has: 0 for A, 1 for B; None where both have one.
-
-    Args:
-        graph: the dataflow.
-        node: a backward entry.
-        slot: the place in it that differs.
-    """
+    """Return which side lacks a gradient of a backward entry that the other has: 0 for A, 1 for B; None for none."""
     pair = graph.pairs[node]
     if NONE in (pair.a, pair.b):
         return int(pair.b == NONE)

@@ -46,14 +46,7 @@ def other_classes(graph: Graph, node: int) -> tuple[str, ...]:
 
 
 def update_facts(graph: Graph, node: int, slot: Slot, between: int) -> UpdateFacts:
-    """Return the facts about a place of an update that differs.
-
-    Args:
-        graph: the dataflow.
-        node: the update.
-        slot: the place.
-        between: the call that ``call_between`` found.
-    """
+    """Return the facts about a place of an update that differs; ``between`` is the call that ``call_between`` found."""
     is_alone = between != NONE and NONE in graph.pairs[between][:2]
     return UpdateFacts(
         is_number=slot.place.startswith(NUMBERS),
@@ -91,14 +84,8 @@ def lacking_update(
 ) -> tuple[int, str]:
     """Return the update that lacks, on one side, the parameter whose gradient is missing, and its place there.
 
-    If the way of the gradient has no known end, it is a parameter of a Cell around the call.
-
-    Args:
-        graph: the dataflow.
-        node: the backward entry that lacks a gradient on one side.
-        slot: the place in it.
-        end: the call at which the way of the gradient ends, and the place of the parameter there.
-        updates: the updates of optimizers.
+    The backward entry lacks a gradient on one side. ``end`` is the call at which the way of the gradient ends, and the
+    place of the parameter there; without a known one, it is a parameter of a Cell around the call.
     """
     parts, names = graph.parts(node), []
     if parts.kind == GRADIENT and slot is not None:

@@ -41,37 +41,22 @@ _JSON_KEYS = (
 
 
 class Site(NamedTuple):
-    """A place in a dump.
+    """A place in a dump."""
 
-    Attributes:
-        name: the entry in B (in A if it is only there).
-        place: the place in the call: "input.0".
-        cell: path and class of the Cell around it.
-        step: the step.
-        rank: the rank.
-        order: the position of the call in its step.
-        after_backward: whether the call comes after the first backward.
-    """
-
-    name: str
-    place: str = ""
-    cell: str | None = None
+    name: str  # the entry in B (in A if it is only there)
+    place: str = ""  # the place in the call: "input.0"
+    cell: str | None = None  # path and class of the Cell around it
     step: int | None = None
     rank: Rank = None
-    order: int = 0
-    after_backward: bool = False
+    order: int = 0  # the position of the call in its step
+    after_backward: bool = False  # whether the call comes after the first backward
 
 
 class CodeLine(NamedTuple):
-    """The code that made a call.
+    """The code that made a call."""
 
-    Attributes:
-        stack: the frames of the call, innermost first.
-        frame: the innermost frame of the user's code.
-    """
-
-    stack: list[str]
-    frame: Frame | None
+    stack: list[str]  # the frames of the call, innermost first
+    frame: Frame | None  # the innermost frame of the user's code
 
 
 @dataclass

@@ -16,7 +16,7 @@ from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import FORWARD, parse
 from probe.reading.dumps.flow import content_key, is_constant
 from probe.reading.dumps.folders import DumpFolder
-from probe.reading.dumps.values import is_tensor, leaves
+from probe.reading.dumps.values import is_tensor, tensors_in
 
 WHY = "the two sides take it from two calls of the step before"
 #: content that more calls of a step have made is no evidence
@@ -33,9 +33,7 @@ def given(slot: Slot | None) -> tuple[Any, ...]:
 def link_steps(units: Sequence[UnitSummary], pairs: Sequence[tuple[DumpFolder, DumpFolder]]) -> None:
     """Name the calls of the step before that made a value which no call of its own step made.
 
-    Args:
-        units: the summaries; the sentences of their origins are changed.
-        pairs: the folders of A and B that each of them is of.
+    The sentences of the origins of the units are changed; each unit is of one pair of folders.
     """
     before: dict[Any, int] = {}
     differing: set[Any] = set()
@@ -90,10 +88,8 @@ def _made(folder: DumpFolder, wanted: set[Any]) -> dict[Any, list[str]]:
     dump, found = Dump(folder), dict[Any, list[str]]()
     try:
         for name, entry in dump.data.items():
-            if not isinstance(entry, dict) or parse(name).direction != FORWARD:
-                continue
-            for _, record in leaves(entry.get("output")):
-                key = content_key(record) if is_tensor(record) else None
+            for record in tensors_in(entry, "output") if parse(name).direction == FORWARD else ():
+                key = content_key(record)
                 if key is not None and key in wanted:
                     found.setdefault(key, []).append(name)
     finally:

@@ -30,102 +30,57 @@ NOTHING, EARLIER = "", "earlier"
 
 
 class InputFacts(NamedTuple):
-    """Facts about an input that differs.
+    """Facts about an input that differs."""
 
-    Attributes:
-        of_container: it is a parameter in the entry of a Cell whose calls were recorded: they name it.
-        is_parameter: it is a parameter in the entry of a Cell, or has the content of one.
-        is_state: it has the shape of a moving statistic, and goes into BatchNorm at its place.
-        made_alone: one side has it from a call that the other does not have.
-        made_by_others: the sides have it from two calls that are no partners.
-        made_by_partners: both sides have it from the same call, whose outputs agree.
-        other_output: they use two different outputs of that call.
-        follows: there is a change that alone changes no value: a call more, an argument, another order.
-        is_data: it is a batch: integers, or the first input of the first call.
-    """
-
-    of_container: bool = False
-    is_parameter: bool = False
-    is_state: bool = False
-    made_alone: bool = False
-    made_by_others: bool = False
-    made_by_partners: bool = False
-    other_output: bool = False
-    follows: bool = False
-    is_data: bool = False
+    of_container: bool = False  # it is a parameter in the entry of a Cell whose calls were recorded: they name it
+    is_parameter: bool = False  # it is a parameter in the entry of a Cell, or has the content of one
+    is_state: bool = False  # it has the shape of a moving statistic, and goes into BatchNorm at its place
+    made_alone: bool = False  # one side has it from a call that the other does not have
+    made_by_others: bool = False  # the sides have it from two calls that are no partners
+    made_by_partners: bool = False  # both sides have it from the same call, whose outputs agree
+    other_output: bool = False  # they use two different outputs of that call
+    follows: bool = False  # there is a change that alone changes no value: a call more, an argument, another order
+    is_data: bool = False  # it is a batch: integers, or the first input of the first call
 
 
 class CallFacts(NamedTuple):
-    """Facts about a forward call whose inputs agree and whose outputs differ.
+    """Facts about a forward call whose inputs agree and whose outputs differ."""
 
-    Attributes:
-        carried: the outputs differ by no more than the inputs, which are within the tolerance.
-        argument: a plain argument or an attribute differs.
-        follows: there is a change that alone changes no value: a call more, an argument, another order.
-        is_random: the call draws random numbers.
-        is_collective: it communicates.
-    """
-
-    carried: bool = False
-    argument: bool = False
-    follows: bool = False
-    is_random: bool = False
-    is_collective: bool = False
+    carried: bool = False  # the outputs differ by no more than the inputs, which are within the tolerance
+    argument: bool = False  # a plain argument or an attribute differs
+    follows: bool = False  # there is a change that alone changes no value: a call more, an argument, another order
+    is_random: bool = False  # the call draws random numbers
+    is_collective: bool = False  # it communicates
 
 
 class UpdateFacts(NamedTuple):
-    """Facts about one thing that differs in the update of an optimizer.
+    """Facts about one thing that differs in the update of an optimizer."""
 
-    Attributes:
-        is_number: it is a number, such as the learning rate.
-        other_class: the optimizers are of two classes.
-        missing: one optimizer has a parameter that the other has not.
-        made_alone: only one side has a call between the gradients and the optimizer.
-        follows: there is a change before it that alone changes no value, such as another argument of a clip.
-        is_gradient: a gradient that enters differs.
-        is_state: a state before the update differs.
-    """
-
-    is_number: bool = False
-    other_class: bool = False
-    missing: bool = False
-    made_alone: bool = False
-    follows: bool = False
-    is_gradient: bool = False
-    is_state: bool = False
+    is_number: bool = False  # it is a number, such as the learning rate
+    other_class: bool = False  # the optimizers are of two classes
+    missing: bool = False  # one optimizer has a parameter that the other has not
+    made_alone: bool = False  # only one side has a call between the gradients and the optimizer
+    follows: bool = False  # there is a change before it that alone changes no value, such as another argument of a clip
+    is_gradient: bool = False  # a gradient that enters differs
+    is_state: bool = False  # a state before the update differs
 
 
 class GradientFacts(NamedTuple):
-    """Facts about a backward entry that differs, though no gradient before it does.
+    """Facts about a backward entry that differs, though no gradient before it does."""
 
-    Attributes:
-        missing: one side has no gradient where the other has one.
-        ended_alone: the operand comes from a call that only one side has.
-        at_parameter: the way of the gradient leads to one parameter alone.
-        follows: there is a change that alone changes no value of the forward.
-        carried: the gradient differs by no more than those that arrive, which are within the tolerance.
-        not_updated: the optimizer of one side lacks the parameter at which the way of the gradient ends.
-    """
-
-    missing: bool = False
-    ended_alone: bool = False
-    at_parameter: bool = False
-    follows: bool = False
-    carried: bool = False
-    not_updated: bool = False
+    missing: bool = False  # one side has no gradient where the other has one
+    ended_alone: bool = False  # the operand comes from a call that only one side has
+    at_parameter: bool = False  # the way of the gradient leads to one parameter alone
+    follows: bool = False  # there is a change that alone changes no value of the forward
+    carried: bool = False  # the gradient differs by no more than those that arrive, which are within the tolerance
+    not_updated: bool = False  # the optimizer of one side lacks the parameter at which the way of the gradient ends
 
 
 class OriginRow(NamedTuple):
-    """A row of a table.
+    """A row of a table."""
 
-    Attributes:
-        why: the name of the rule, for ``--json``.
-        kind: the kind of the origin; NOTHING, or EARLIER for the change that it follows from.
-        holds: the condition.
-    """
-
-    why: str
-    kind: str
+    why: str  # the name of the rule, for ``--json``
+    kind: str  # the kind of the origin; NOTHING, or EARLIER for the change that it follows from
     holds: Callable[..., bool]
 
 

@@ -16,41 +16,27 @@ Counts = dict[str, int]
 
 
 class Collective(NamedTuple):
-    """One collective of one rank. The ranks are linked by it.
+    """One collective of one rank. The ranks are linked by it."""
 
-    Attributes:
-        key: (group, API, number of this call in its group).
-        sent_off: whether the input of this rank differs, or follows from a difference.
-        origin: whether this rank alone would call it an origin.
-    """
-
-    key: tuple[str, str, int]
-    sent_off: bool
-    origin: bool
+    key: tuple[str, str, int]  # (group, API, number of this call in its group)
+    sent_off: bool  # whether the input of this rank differs, or follows from a difference
+    origin: bool  # whether this rank alone would call it an origin
 
 
 class UnitCounts(NamedTuple):
-    """The numbers of one step of one rank.
+    """The numbers of one step of one rank."""
 
-    Attributes:
-        pairs: the way in which calls were paired -> their number; "" is for calls without a partner.
-        verdicts: verdict -> number of tensors.
-        only_a: calls that are only in A, the first of them.
-        only_b: calls that are only in B, the first of them.
-        only: the number of calls that are only in A, and only in B.
-        cells: Cell -> (number of tensors that differ, greatest rel_l2).
-        rules_used: for each rule of the user the number of its tensors.
-        unmapped: the lines of the user's map that rename no call of A into a name that B has.
-    """
-
+    #: the way in which calls were paired -> their number; "" is for calls without a partner
     pairs: Counts = {}  # noqa: RUF012
+    #: verdict -> number of tensors
     verdicts: Counts = {}  # noqa: RUF012
-    only_a: tuple[str, ...] = ()
-    only_b: tuple[str, ...] = ()
-    only: tuple[int, int] = (0, 0)
+    only_a: tuple[str, ...] = ()  # calls that are only in A, the first of them
+    only_b: tuple[str, ...] = ()  # calls that are only in B, the first of them
+    only: tuple[int, int] = (0, 0)  # the number of calls that are only in A, and only in B
+    #: Cell -> (number of tensors that differ, greatest rel_l2)
     cells: dict[str, tuple[int, float]] = {}  # noqa: RUF012
-    rules_used: tuple[int, ...] = ()
-    unmapped: tuple[str, ...] = ()
+    rules_used: tuple[int, ...] = ()  # for each rule of the user the number of its tensors
+    unmapped: tuple[str, ...] = ()  # the lines of the user's map that rename no call of A into a name that B has
 
     @property
     def paired(self) -> int:
@@ -69,49 +55,30 @@ class UnitCounts(NamedTuple):
 
 
 class UnitOrigins(NamedTuple):
-    """The origins of one step of one rank.
+    """The origins of one step of one rank."""
 
-    Attributes:
-        first: places where a difference begins.
-        later: places that follow from an origin by the dataflow, but are suspicious by themselves.
-        soft: differences that may be harmless.
-        collectives: the collectives, in order.
-        exact: places where a difference begins if every other bit is one; where they may be others than ``first``.
-        parameters: how many parameters there are, and how many of them differ in any bit.
-        updates: whether both sides have the update of an optimizer.
-        settled: whether the results of all updates are recorded, and agree.
-        before: how the values before the first origin agree: one of BITS, NUMBERS_EQUAL and CLOSE; "" without values.
-    """
-
-    first: tuple[Origin, ...] = ()
+    first: tuple[Origin, ...] = ()  # places where a difference begins
+    #: places that follow from an origin by the dataflow, but are suspicious by themselves
     later: tuple[Origin, ...] = ()
-    soft: tuple[Origin, ...] = ()
-    collectives: tuple[Collective, ...] = ()
+    soft: tuple[Origin, ...] = ()  # differences that may be harmless
+    collectives: tuple[Collective, ...] = ()  # the collectives, in order
+    #: places where a difference begins if every other bit is one; where they may be others than ``first``
     exact: tuple[Origin, ...] = ()
-    parameters: tuple[int, int] = (0, 0)
-    updates: bool = False
-    settled: bool = False
+    parameters: tuple[int, int] = (0, 0)  # how many parameters there are, and how many of them differ in any bit
+    updates: bool = False  # whether both sides have the update of an optimizer
+    settled: bool = False  # whether the results of all updates are recorded, and agree
+    #: how the values before the first origin agree: one of BITS, NUMBERS_EQUAL and CLOSE; "" without values
     before: str = ""
 
 
 @dataclass
 class UnitSummary:
-    """The summary of one step of one rank.
+    """The summary of one step of one rank."""
 
-    Attributes:
-        step: the step of B.
-        rank: the rank of B.
-        error: the reason why a dump could not be read, or "".
-        notes: remarks on the two dumps, as sentences.
-        header: differences of the two headers, likewise.
-        counts: the numbers.
-        origins: the origins.
-    """
-
-    step: int | None
-    rank: Rank
-    error: str = ""
-    notes: list[Sentence] = field(default_factory=list)
-    header: list[Any] = field(default_factory=list)
+    step: int | None  # the step of B
+    rank: Rank  # the rank of B
+    error: str = ""  # the reason why a dump could not be read, or ""
+    notes: list[Sentence] = field(default_factory=list)  # remarks on the two dumps, as sentences
+    header: list[Any] = field(default_factory=list)  # differences of the two headers, likewise
     counts: UnitCounts = UnitCounts()  # noqa: RUF009
     origins: UnitOrigins = UnitOrigins()  # noqa: RUF009

@@ -16,13 +16,14 @@ from probe.reading.compare.pairing.between import (
     first_output,
     match,
     match_between,
+    plain_arguments,
     shape_of,
 )
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import API, CELL, FORWARD, GRADIENT
-from probe.reading.dumps.flow import Flow, backward_name
+from probe.reading.dumps.flow import Flow, Link
 from probe.reading.dumps.frames import user_frame
-from probe.reading.dumps.values import element_count, is_tensor, leaves, plain
+from probe.reading.dumps.values import element_count, tensors_in
 
 #: how a pair was found
 EXACT, COUNTED, MOVED, RENAMED, MAPPED, STATISTICS, REPLACED = (
@@ -35,44 +36,30 @@ _LEVELS = (CONTENT, LINE, 0, 1, 2, 3)
 
 
 class Pair(NamedTuple):
-    """Two entries that stand for one call.
+    """Two entries that stand for one call."""
 
-    Attributes:
-        a: its place in A; -1 where it is only in B.
-        b: its place in B; -1 where it is only in A.
-        how: how it was found: "exact" (by name), "counted" (another number), "moved" (another place in its Cell),
-            "renamed" (another Cell), "mapped", "statistics" (another API with the same output), "replaced" (another
-            API), or "" for one without a partner.
-    """
-
-    a: int
-    b: int
+    a: int  # its place in A; -1 where it is only in B
+    b: int  # its place in B; -1 where it is only in A
+    #: how it was found: "exact" (by name), "counted" (another number), "moved" (another place in its Cell), "renamed"
+    #: (another Cell), "mapped", "statistics" (another API with the same output), "replaced" (another API), or "" for
+    #: one without a partner
     how: str
 
 
 class Alignment:
     """Pairs two dumps.
 
-    Args:
-        a: A (golden).
-        b: B.
-        mapping: names in A -> names in B: parts of names of Cells and APIs.
-        by_lines: whether calls of one line of the user's code are paired first. Parallel ranks run other lines.
-
-    Attributes:
-        b_of: place in A -> place in B.
-        a_of: place in B -> place in A.
-        how: place in A -> how its partner was found.
-        vocabulary: the names under which partners are looked for.
+    ``mapping`` has for names in A those in B: parts of names of Cells and APIs. If ``by_lines``, calls of one line of
+    the user's code are paired first. Parallel ranks run other lines.
     """
 
     def __init__(self, a: Dump, b: Dump, mapping: Mapping[str, str] | None = None, by_lines: bool = True) -> None:
         self._dumps = a, b
         self._by_lines = by_lines
         self.flows: tuple[Flow, Flow] = a.flow, b.flow_like(a.flow)
-        self.b_of: dict[int, int] = {}
-        self.a_of: dict[int, int] = {}
-        self.how: dict[int, str] = {}
+        self.b_of: dict[int, int] = {}  # place in A -> place in B
+        self.a_of: dict[int, int] = {}  # place in B -> place in A
+        self.how: dict[int, str] = {}  # place in A -> how its partner was found
         self._homes: tuple[list[str | None], list[str | None]] = ([], [])
         self.vocabulary = Vocabulary((a.header, b.header), mapping)
         self._positions = self.vocabulary.positions(self.flows[1])
@@ -98,10 +85,17 @@ class Alignment:
         """Take a pair apart."""
         del self.a_of[self.b_of.pop(a)], self.how[a]
 
-    def home(self, side: int, place: int) -> str | None:
-        """Return the innermost Cell entry around a place that has a partner."""
-        homes = self._homes[side]
-        return homes[place] if homes else self.flows[side].cells[place]
+    def separate_calls(self, places: Iterable[int]) -> None:
+        """Take pairs apart, by their places in A, with their backwards."""
+        for a in dict.fromkeys(places):
+            self.separate(a)
+            backward = self.flows[0].backward_of(a)
+            if backward is not None and backward in self.b_of:
+                self.separate(backward)
+
+    def is_one_loosely(self, left: Link, right: Link) -> bool:
+        """Return whether an input comes from partners after all, if views and permutations are looked through."""
+        return self.b_of.get(self.flows[0].loose_root(left)) == self.flows[1].loose_root(right)
 
     def pairs(self) -> list[Pair]:
         """Return all pairs in the order of B; those only in A stand where they are in A."""
@@ -146,24 +140,30 @@ class Alignment:
     def _called_more_often(self) -> list[tuple[list[int], list[int]]]:
         """Return the calls of each Cell that the sides call so many times: the lines tell which call is more."""
         found: list[dict[str, list[int]]] = [{}, {}]
-        for flow, by_key in zip(self.flows, found) if self._by_lines and not self.vocabulary.is_foreign else ():
-            for place, parts in enumerate(flow.parts):
-                if parts.kind == CELL and parts.direction == FORWARD:
-                    by_key.setdefault(parts.key, []).append(place)
+        for side, by_key in enumerate(found) if self._by_lines and not self.vocabulary.is_foreign else ():
+            for place in self._forwards(side, CELL):
+                by_key.setdefault(self.flows[side].parts[place].key, []).append(place)
         both = [(places, found[1][key]) for key, places in found[0].items() if key in found[1]]
         return [(places, others) for places, others in both if len(places) != len(others)]
 
     def _unpaired_cells(self, side: int) -> dict[Hashable, list[int]]:
         """Return the Cells without a partner, by the nearest Cell around them that has one; the outermost only."""
-        flow, partner = self.flows[side], (self.b_of, self.a_of)[side]
-        homes = self._find_homes(side)
+        partner = (self.b_of, self.a_of)[side]
+        cells = [place for place in self._forwards(side, CELL) if place not in partner]
+        return self._by_home(side, cells, self._find_homes(side))
+
+    def _forwards(self, side: int, kind: str) -> list[int]:
+        parsed = enumerate(self.flows[side].parts)
+        return [place for place, parts in parsed if parts.kind == kind and parts.direction == FORWARD]
+
+    def _by_home(self, side: int, places: list[int], homes: list[str | None]) -> dict[Hashable, list[int]]:
+        """Return places by the innermost Cell around them that has a partner; Cells of B are named by those in A."""
         found: dict[Hashable, list[int]] = {}
-        for place, parts in enumerate(flow.parts):
-            if parts.kind == CELL and parts.direction == FORWARD and place not in partner:
-                home = homes[place]
-                own = flow.position.get(home) if home else None
-                key = None if own is None else own if side == 0 else self.a_of[own]
-                found.setdefault(key, []).append(place)
+        for place in places:
+            home = homes[place]
+            own = self.flows[side].position.get(home) if home else None
+            key = None if own is None else own if side == 0 else self.a_of.get(own, (own,))
+            found.setdefault(key, []).append(place)
         return found
 
     def _pair_children(self, cells_a: list[int], cells_b: list[int]) -> int:
@@ -200,15 +200,7 @@ class Alignment:
 
     def calls_by_home(self, side: int) -> dict[Hashable, list[int]]:
         """Return the APIs' forwards by the Cell they are in; Cells of B are named by their partners in A."""
-        flow = self.flows[side]
-        found: dict[Hashable, list[int]] = {}
-        for place, parts in enumerate(flow.parts):
-            if parts.kind == API and parts.direction == FORWARD:
-                home = self.home(side, place)
-                own = flow.position.get(home) if home else None
-                key = None if own is None else own if side == 0 else self.a_of.get(own, (own,))
-                found.setdefault(key, []).append(place)
-        return found
+        return self._by_home(side, self._forwards(side, API), self._homes[side] or self.flows[side].cells)
 
     def _pair_calls(self) -> None:
         calls_a, calls_b = self.calls_by_home(0), self.calls_by_home(1)
@@ -303,7 +295,7 @@ class Alignment:
             if parts.kind == GRADIENT and parts.key in cells:
                 name = f"{cells[parts.key]}{name[len(parts.key) :]}"
             other = self._positions.get(self.vocabulary.name(0, name))
-            if other is not None and (parts.kind not in (API, CELL) or self._is_orphan(place, other)):
+            if other is not None and (parts.kind not in (API, CELL) or self._are_orphans(place, other)):
                 changed = MAPPED if self.vocabulary.is_foreign else RENAMED
                 self.pair(place, other, EXACT if name == flow_a.names[place] else changed)
         self._pair_gradients(cells)
@@ -322,7 +314,7 @@ class Alignment:
                 for a, b in zip(places, others):
                     self.pair(a, b, COUNTED)
 
-    def _is_orphan(self, a: int, b: int) -> bool:
+    def _are_orphans(self, a: int, b: int) -> bool:
         """Return whether these are backwards whose forwards were not recorded."""
         return self.flows[0].forward_of(a) is None and self.flows[1].forward_of(b) is None
 
@@ -331,8 +323,7 @@ class Alignment:
         flow_a, flow_b = self.flows
         for a, b in list(self.b_of.items()):
             if flow_a.parts[a].direction == FORWARD and flow_a.parts[a].kind in (API, CELL):
-                back_a = flow_a.position.get(backward_name(flow_a.names[a], flow_a.parts[a]))
-                back_b = flow_b.position.get(backward_name(flow_b.names[b], flow_b.parts[b]))
+                back_a, back_b = flow_a.backward_of(a), flow_b.backward_of(b)
                 if back_a is not None and back_b is not None:
                     self.pair(back_a, back_b, self.how[a])
 
@@ -345,9 +336,7 @@ class Alignment:
 
         Two frameworks agree in sizes alone: of the first output, and of parameters in any order.
         """
-        entry = self.entry(side, place)
-        found = leaves(entry.get(key)) if isinstance(entry, dict) else []
-        shapes = [shape_of(record) for _, record in found if is_tensor(record)]
+        shapes = [shape_of(record) for record in tensors_in(self.entry(side, place), key)]
         if not self.vocabulary.is_foreign:
             return tuple(shapes)
         return frozenset(map(element_count, shapes)) if key == "parameters" else tuple(map(element_count, shapes[:1]))
@@ -369,11 +358,8 @@ class Alignment:
             return (size, output) if level == 1 else (name, size, output)
         if level == 2 or not isinstance(entry, dict):
             return name
-        given = leaves(entry.get("input_args"))
-        shapes = tuple(shape_of(leaf) for _, leaf in given if is_tensor(leaf))
-        if level == 1:
-            return name, shapes
-        return name, shapes, tuple(repr(plain(leaf)) for _, leaf in given if leaf is not None and not is_tensor(leaf))
+        shapes = tuple(map(shape_of, tensors_in(entry, "input_args")))
+        return (name, shapes) if level == 1 else (name, shapes, plain_arguments(entry))
 
 
 def _attribute_and_class(alignment: Alignment, side: int, place: int) -> Hashable:

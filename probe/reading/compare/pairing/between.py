@@ -17,7 +17,7 @@ from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import CELL, FORWARD
 from probe.reading.dumps.flow import Flow, content_key
 from probe.reading.dumps.frames import user_frame
-from probe.reading.dumps.values import element_count, is_tensor, leaves, plain, real
+from probe.reading.dumps.values import element_count, is_tensor, leaves, plain, real, tensors_in
 
 #: calls between two pairs: up to so many combinations are tried
 _FEW = 40_000
@@ -120,8 +120,13 @@ def _content(leaf: Any) -> Hashable:
 
 def first_output(entry: Any) -> Any:
     """Return the record of the first tensor that a call gives; None where it gives none."""
-    found = leaves(entry.get("output")) if isinstance(entry, dict) else []
-    return next((leaf for _, leaf in found if is_tensor(leaf)), None)
+    return next(iter(tensors_in(entry, "output")), None)
+
+
+def plain_arguments(entry: Any) -> tuple[str, ...]:
+    """Return the arguments of a call that are no tensors, as texts."""
+    given = leaves(entry.get("input_args")) if isinstance(entry, dict) else []
+    return tuple(repr(plain(leaf)) for _, leaf in given if leaf is not None and not is_tensor(leaf))
 
 
 def first_numbers(entry: dict[str, Any]) -> tuple[str, ...]:

@@ -11,21 +11,14 @@ from probe.reading.dumps.values import Record, is_tensor
 
 
 class NormalDump(Dump):
-    """A dump with entries of its own.
-
-    Args:
-        dump: the opened dump, which is never changed.
-
-    Attributes:
-        moved: (entry, place) -> its place on disk, for places that were moved.
-    """
+    """A dump with entries of its own; the opened dump that it is made of is never changed."""
 
     def __init__(self, dump: Dump) -> None:
         super().__init__(dump.folder)
         self._document = dump.document._replace(data=dict(dump.data))
         self._original = dump
         self._copied: set[str] = set()
-        self.moved: dict[tuple[str, str], str] = {}
+        self.moved: dict[tuple[str, str], str] = {}  # (entry, place) -> its place on disk, if that is another one
 
     @property
     def stacks(self) -> dict[str, list[str]]:
@@ -50,23 +43,14 @@ class NormalDump(Dump):
         self.data[name] = _copy(self.data[name], other)
 
     def on_disk(self, name: str, place: str) -> str:
-        """Return where a place of an entry stands in the file.
-
-        Args:
-            name: the entry.
-            place: the place in this form: "input.0".
-        """
+        """Return where a place of an entry, such as "input.0", stands in the file."""
         return self.moved.get((name, place), place)
 
 
-def _same(record: Record) -> Record:
-    return record
-
-
-def _copy(value: Any, other: Callable[[Record], Record] = _same) -> Any:
+def _copy(value: Any, other: Callable[[Record], Record] | None = None) -> Any:
     """Return a copy of lists and dicts, with other records of tensors; plain values stay the same objects."""
     if is_tensor(value):
-        return other(value)
+        return other(value) if other else value
     if type(value) is list:
         return [_copy(item, other) for item in value]
     if type(value) is dict and "type" not in value:

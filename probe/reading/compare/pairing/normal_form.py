@@ -27,34 +27,18 @@ from probe.reading.dumps.values import is_tensor
 
 
 class NormalPair(NamedTuple):
-    """Two dumps in one form, and their pairs.
+    """Two dumps in one form, and their pairs."""
 
-    Attributes:
-        a: A (golden).
-        b: B.
-        alignment: the pairs of calls.
-        levels: that the levels record other calls; no sentence if they do not.
-        updates: the places in A of updates of optimizers that have a partner.
-        is_foreign: whether one side is of PyTorch and the other of MindSpore.
-    """
-
-    a: NormalDump
-    b: NormalDump
+    a: NormalDump  # A (golden)
+    b: NormalDump  # B
     alignment: Alignment
-    levels: Sentence
-    updates: frozenset[int]
-    is_foreign: bool
+    levels: Sentence  # that the levels record other calls; no sentence if they do not
+    updates: frozenset[int]  # the places in A of updates of optimizers that have a partner
+    is_foreign: bool  # whether one side is of PyTorch and the other of MindSpore
 
 
 def normalised(a: Dump, b: Dump, mapping: Mapping[str, str], by_lines: bool) -> NormalPair:
-    """Return two dumps in one form, and their pairs.
-
-    Args:
-        a: A (golden).
-        b: B.
-        mapping: names in A -> names in B.
-        by_lines: whether calls of one line of the user's code are paired first.
-    """
+    """Return two dumps in one form, and their pairs; for ``mapping`` and ``by_lines`` see ``Alignment``."""
     normal = NormalDump(a), NormalDump(b)
     levels = leave_out_unrecorded(*normal)
     is_foreign = are_two(a.header, b.header)

@@ -14,17 +14,11 @@ from probe.reading.compare.pairing.normal_dump import NormalDump
 from probe.reading.dumps.entry_name import API, BACKWARD, CELL, GRADIENT
 from probe.reading.dumps.flow import Flow, Link, content_key
 from probe.reading.dumps.updates import is_update
-from probe.reading.dumps.values import is_tensor, leaves
+from probe.reading.dumps.values import is_tensor, leaves, tensors_in
 
 
 def pair_reductions(alignment: Alignment, a: NormalDump, b: NormalDump) -> None:
-    """Pair such calls anew where that is another pairing, and bring their lists of gradients into the order of A.
-
-    Args:
-        alignment: the pairs; they are changed.
-        a: A.
-        b: B.
-    """
+    """Pair such calls anew where that is another pairing, and bring their lists of gradients into the order of A."""
     sides = [_Side(alignment, number, dump) for number, dump in enumerate((a, b))]
     keys_a, keys_b = (side.keys for side in sides)
     if [*keys_a.values()] != [*keys_b.values()] or any(alignment.b_of.get(x) != y for x, y in zip(keys_a, keys_b)):
@@ -64,16 +58,7 @@ def _order(sides: list[_Side], place_a: int, place_b: int) -> None:
 
 
 class _Side:
-    """The calls between gradients and optimizer on one side.
-
-    Args:
-        alignment: the pairs.
-        number: 0 for A, 1 for B.
-        dump: the dump.
-
-    Attributes:
-        keys: place -> API, and the parameters whose gradients the call is given.
-    """
+    """The calls between gradients and optimizer on one side: 0 for A, 1 for B."""
 
     def __init__(self, alignment: Alignment, number: int, dump: NormalDump) -> None:
         flow: Flow = alignment.flows[number]
@@ -85,7 +70,7 @@ class _Side:
                 path = parts.path if partner is None else alignment.flows[0].parts[partner].path
                 if is_tensor(record):
                     self._names.setdefault(content_key(record), f"{path}.{key}")
-        self.keys: dict[int, Hashable] = {}
+        self.keys: dict[int, Hashable] = {}  # place -> API, and the parameters whose gradients the call is given
         for place in self._places() if self._names else ():
             self.keys[place] = self._key(place)
             self._note_outputs(place)
@@ -114,8 +99,7 @@ class _Side:
     def _note_outputs(self, place: int) -> None:
         """Give the outputs of a call the names of the gradients that it was given, in their order."""
         given = [self._source(link) for link in self._flow.links[place] if content_key(link.record) in self._names]
-        entry = self._dump.data[self._flow.names[place]]
-        outputs = [leaf for _, leaf in leaves(entry.get("output")) if is_tensor(leaf)]
+        outputs = tensors_in(self._dump.data[self._flow.names[place]], "output")
         if len(given) == len(outputs):
             for name, record in zip(given, outputs):
                 self._names.setdefault(content_key(record), (self._flow.parts[place].key, name))

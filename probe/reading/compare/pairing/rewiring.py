@@ -7,19 +7,13 @@ from collections.abc import Hashable
 from typing import Any
 
 from probe.reading.compare.pairing.alignment import MOVED, Alignment
+from probe.reading.compare.pairing.between import plain_arguments
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.flow import Link
-from probe.reading.dumps.values import is_tensor, leaves, plain
 
 
 class Rewiring:
-    """Looks for Cells in which partners take their inputs from calls that are none, and pairs their calls anew.
-
-    Args:
-        alignment: the pairs so far; they are changed.
-        a: A.
-        b: B.
-    """
+    """Looks for Cells in which partners take their inputs from calls that are none, and pairs their calls anew."""
 
     def __init__(self, alignment: Alignment, a: Dump, b: Dump) -> None:
         self._alignment = alignment
@@ -49,14 +43,11 @@ class Rewiring:
             if (left.root < 0) != (right.root < 0):
                 count += 1
             elif left.root >= 0:
-                count += self._alignment.b_of.get(left.root) != right.root and not self._is_one_loosely(left, right)
+                is_other = self._alignment.b_of.get(left.root) != right.root
+                count += is_other and not self._alignment.is_one_loosely(left, right)
             elif left.parameter and right.parameter:
                 count += self._parameter(0, left) != self._parameter(1, right)
         return count
-
-    def _is_one_loosely(self, left: Link, right: Link) -> bool:
-        flow_a, flow_b = self._alignment.flows
-        return self._alignment.b_of.get(flow_a.loose_root(left)) == flow_b.loose_root(right)
 
     def _parameter(self, side: int, link: Link) -> Hashable:
         """Return a name of a parameter that is the same on both sides."""
@@ -76,7 +67,7 @@ class Rewiring:
         for place, signature in self._signatures(1, places_b).items():
             signatures_b.setdefault(signature, []).append(place)
         signatures_a = self._signatures(0, places_a)
-        self._separate(before)
+        alignment.separate_calls(before)
         after: dict[int, int] = {}
         for place, signature in signatures_a.items():
             partners = signatures_b.get(signature)
@@ -91,7 +82,7 @@ class Rewiring:
         lost = max(len(before) - len(now), 0)
         if now != before and sum(self._mismatches(a, b) for a, b in now.items()) + self._unlike(now) + lost < wrong:
             return True
-        self._separate(now)
+        alignment.separate_calls(now)
         for a, b in before.items():
             alignment.pair(a, b, how[a])
         return False
@@ -99,15 +90,6 @@ class Rewiring:
     def _unlike(self, pairs: dict[int, int]) -> int:
         """Return how many pairs have other plain arguments."""
         return sum(self._arguments(0, a) != self._arguments(1, b) for a, b in pairs.items())
-
-    def _separate(self, pairs: dict[int, int]) -> None:
-        """Take pairs apart, their backwards too."""
-        alignment = self._alignment
-        for a in pairs:
-            alignment.separate(a)
-            backward = alignment.flows[0].backward_of(a)
-            if backward is not None and backward in alignment.b_of:
-                alignment.separate(backward)
 
     def _signatures(self, side: int, places: list[int]) -> dict[int, Hashable]:
         """Return a key for each call of a Cell: the API, the plain arguments and the producers of the inputs."""
@@ -132,9 +114,7 @@ class Rewiring:
         return found
 
     def _arguments(self, side: int, place: int) -> tuple[Any, ...]:
-        entry = self._dumps[side].data[self._alignment.flows[side].names[place]]
-        given = leaves(entry.get("input_args")) if isinstance(entry, dict) else []
-        return tuple(repr(plain(leaf)) for _, leaf in given if leaf is not None and not is_tensor(leaf))
+        return plain_arguments(self._alignment.entry(side, place))
 
 
 #: the source of a call whose input comes from a call without a partner

@@ -48,10 +48,7 @@ def numbers(array: np.ndarray[Any, Any]) -> dict[str, Any]:
             ends = array if kind in "iu" else wide
             scale = max(abs(float(wide.max())), abs(float(wide.min()))) or 1.0
             scaled = wide / scale
-            four = ends.max().item(), ends.min().item(), float(scaled.mean()) * scale, _norm(scaled, scale)
+            norm = math.sqrt(float(scaled.dot(scaled))) * scale
+            four = ends.max().item(), ends.min().item(), float(scaled.mean()) * scale, norm
     counts = {"nan_count": nans, "inf_count": infinities}
     return {**dict(zip(NUMBERS, four)), **{key: count for key, count in counts.items() if count}}
-
-
-def _norm(scaled: np.ndarray[Any, Any], scale: float) -> float:
-    return math.sqrt(float(scaled.dot(scaled))) * scale

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from probe.findings.sentence import Sentence, say
 from probe.reading.dumps.entry_name import CELL
-from probe.reading.dumps.values import Record, is_tensor, leaves, real
+from probe.reading.dumps.values import Record, leaves, real
 from probe.reading.one_run.health.step import Step, is_zero, norm
 
 #: calls whose derivative is zero or none
@@ -68,8 +68,8 @@ class EndFinder:
             if self._step.arrives(place):
                 return self._between((*road, place))
             road = (*road, place)
-            if stops(self._step, place):
-                return self._stop(place)
+            if said := stops(self._step, place):
+                return End(place, said, True)
             users = [user for user in self._flow.used_by.get(place, ()) if user > place]
             waiting += [(user, road) for user in users]
             if not users and len(road) > len(last) and not _NO_VALUE.search(self._flow.parts[place].api):
@@ -89,10 +89,6 @@ class EndFinder:
         """Return the norm of the gradient that a call gives one of its inputs."""
         outputs = dict(leaves(self._backward(place).get("output")))
         return norm(outputs.get(where.partition(".")[2]))
-
-    def _stop(self, place: int) -> End | None:
-        said = stops(self._step, place)
-        return End(place, said, True) if said else None
 
     def _between(self, road: tuple[int, ...]) -> End | None:
         """Return the end between a call that gets no gradient and the next one, which gets one."""
@@ -135,11 +131,9 @@ class EndFinder:
             return None
         for place, parts, _ in self._step.forwards():
             if place > last and parts.kind != CELL and self._step.arrives(place):
-                given = [link for link in self._flow.links[place] if link.producer < 0 and link.parameter is None]
-                if any(self._is_result(link.record) for link in given):
+                links = [link for link in self._flow.links[place] if link.producer < 0 and link.parameter is None]
+                given = [link.record for link in links if _is_float(link.record)]
+                if any(record.get("Max") != record.get("Min") for record in given):
                     names = {"last": self._flow.names[last], "next": self._flow.names[place]}
                     return End(last, say("health.left", **names), True)
         return End(last, say("health.unused_output", name=self._flow.names[last]), False)
-
-    def _is_result(self, record: Record) -> bool:
-        return is_tensor(record) and _is_float(record) and record.get("Max") != record.get("Min")

@@ -22,19 +22,12 @@ _COPIES = re.compile(r"^(assign|copy_|inplace_?copy|load)", re.IGNORECASE)
 
 
 class Kept(NamedTuple):
-    """The facts of one step about what stays as it is.
+    """The facts of one step about what stays as it is."""
 
-    Attributes:
-        found: findings of this step alone.
-        records: parameter -> its record when the step began.
-        bounds: parameter -> how far its update can change its norm; None where that is not known.
-        made: keys of the outputs of the calls after the first update: such a call may give a parameter its value.
-        step: the step.
-    """
-
-    found: list[HealthFinding]
-    records: dict[str, Record]
-    bounds: dict[str, float | None]
+    found: list[HealthFinding]  # findings of this step alone
+    records: dict[str, Record]  # parameter -> its record when the step began
+    bounds: dict[str, float | None]  # parameter -> how far its update can change its norm; None where that is not known
+    #: keys of the outputs of the calls after the first update: such a call may give a parameter its value
     made: frozenset[Any]
     step: int | None
 

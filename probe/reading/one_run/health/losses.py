@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from probe.findings.sentence import NOTHING, say
+from probe.reading.check.snapshot import is_described
 from probe.reading.dumps.entry_name import CELL, EntryName
 from probe.reading.dumps.flow import Link, is_constant
 from probe.reading.dumps.values import Record, is_tensor, leaves, plain, real
@@ -31,21 +32,13 @@ _NO_CONTENT = re.compile(
 
 
 class Lost(NamedTuple):
-    """The facts of one step about its losses.
+    """The facts of one step about its losses."""
 
-    Attributes:
-        found: findings of this step alone.
-        losses: call -> its value.
-        inputs: a key of the batch; "" where it is not known.
-        has_gradient: whether a gradient that entered an optimizer is not zeros; None without an update.
-        places: call -> a finding at its place, without a sentence.
-    """
-
-    found: list[HealthFinding]
-    losses: dict[str, float]
-    inputs: str
-    has_gradient: bool | None
-    places: dict[str, HealthFinding]
+    found: list[HealthFinding]  # findings of this step alone
+    losses: dict[str, float]  # call -> its value
+    inputs: str  # a key of the batch; "" where it is not known
+    has_gradient: bool | None  # whether a gradient that entered an optimizer is not zeros; None without an update
+    places: dict[str, HealthFinding]  # call -> a finding at its place, without a sentence
 
 
 def facts(step: Step) -> Lost:
@@ -179,11 +172,6 @@ def _unused_input(step: Step) -> Iterator[HealthFinding]:
         if users and all(_NO_CONTENT.search(api) for api in apis):
             name = step.flow.names[users[0]]
             yield step.found(SUSPICIOUS, "loss", say("health.input_unused", place=key, name=name), users[0])
-
-
-def is_described(value: Any) -> bool:
-    """Return whether a value of a snapshot is a tensor."""
-    return isinstance(value, dict) and isinstance(value.get("shape"), list) and "dtype" in value
 
 
 def _is_like(record: Record, value: dict[str, Any]) -> bool:

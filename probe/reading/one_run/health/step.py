@@ -13,7 +13,7 @@ from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import BACKWARD, CELL, FORWARD, GRADIENT, EntryName
 from probe.reading.dumps.frames import user_frame
 from probe.reading.dumps.updates import by_parameter, gradients, is_update, parameter_names
-from probe.reading.dumps.values import Record, element_count, is_tensor, leaves, real
+from probe.reading.dumps.values import Record, element_count, is_tensor, leaves, real, tensors_in
 from probe.reading.one_run.health.finding import HealthFinding
 
 
@@ -29,19 +29,13 @@ def is_zero(records: list[Any]) -> bool:
 
 
 class Update:
-    """The update of an optimizer.
-
-    Attributes:
-        name: the entry.
-        position: its place in the step.
-        entered: parameter -> the record of the gradient that entered.
-        numbers: number -> parameter -> value.
-    """
+    """The update of an optimizer: its entry, and the place of the entry in the step."""
 
     def __init__(self, name: str, position: int, entry: Any) -> None:
         self.name, self.position = name, position
+        #: parameter -> the record of the gradient that entered
         self.entered: dict[str, Any] = dict(zip(parameter_names(entry), gradients(entry)))
-        self.numbers = by_parameter(entry)
+        self.numbers = by_parameter(entry)  # number -> parameter -> value
 
     def number(self, key: str, parameter: str, default: float = 0.0) -> float:
         """Return a number of the update of one parameter."""
@@ -49,16 +43,7 @@ class Update:
 
 
 class Step:
-    """One step of one rank.
-
-    Args:
-        dump: the dump of the step.
-        snapshot: the snapshot of its rank; None where there is none.
-
-    Attributes:
-        dump, snapshot, flow: see above; ``flow`` is the dataflow of the dump.
-        updates: the updates of optimizers, in order.
-    """
+    """One step of one rank: its dump, the dataflow, the snapshot of the rank if there is one, the updates in order."""
 
     def __init__(self, dump: Dump, snapshot: RunSnapshot | None) -> None:
         self.dump, self.snapshot, self.flow = dump, snapshot, dump.flow
@@ -75,8 +60,7 @@ class Step:
 
     def outputs(self, place: int) -> list[Record]:
         """Return the records of the outputs of the entry at a place."""
-        entry = self.entry(place)
-        return [item for _, item in leaves(entry.get("output")) if is_tensor(item)] if type(entry) is dict else []
+        return tensors_in(self.entry(place), "output")
 
     def forwards(self) -> Iterator[tuple[int, EntryName, dict[str, Any]]]:
         """Yield (place, name, entry) of the calls that compute something: Cells that hold calls are left out."""

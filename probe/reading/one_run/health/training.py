@@ -1,13 +1,15 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""Parameters that are not trained: without a gradient, without an optimizer, unused, or left as they are."""
+"""Parameters that are not trained: without a gradient or an optimizer, unused, unchanged; and Cells in wrong modes."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from probe.findings.sentence import say
+from probe.reading.check.snapshot import RunSnapshot
 from probe.reading.dumps.flow import content_key
 from probe.reading.dumps.values import is_tensor, real
 from probe.reading.one_run.health.finding import FAULT, NOTE, SUSPICIOUS, HealthFinding, some
@@ -21,31 +23,18 @@ _OF_FLOAT32 = 5e-7
 
 
 class Trained(NamedTuple):
-    """The facts of one step about its parameters.
+    """The facts of one step about its parameters."""
 
-    Attributes:
-        held: the parameters of the updates.
-        zero: those of them whose gradient is zeros.
-        asked: the parameters of which a gradient that is not zero was computed.
-        used: the parameters in the order of their first use -> the place of it.
-        contents: parameter -> a key of its content when the step began.
-        moving: held parameters whose update has a learning rate and a gradient that are not zero.
-        lost: held parameters of 16 bits whose update is smaller than half of their last bit.
-        still: held parameters whose learning rate is 0.
-        ends: parameter -> where its gradient ends.
-        has_backward: whether a gradient was computed.
-    """
-
-    held: dict[str, str]
-    zero: frozenset[str]
-    asked: frozenset[str]
-    used: dict[str, int]
-    contents: dict[str, Any]
-    moving: frozenset[str]
-    lost: frozenset[str]
-    still: frozenset[str]
-    ends: dict[str, tuple[End, HealthFinding]]
-    has_backward: bool
+    held: dict[str, str]  # the parameters of the updates
+    zero: frozenset[str]  # those of them whose gradient is zeros
+    asked: frozenset[str]  # the parameters of which a gradient that is not zero was computed
+    used: dict[str, int]  # the parameters in the order of their first use -> the place of it
+    contents: dict[str, Any]  # parameter -> a key of its content when the step began
+    moving: frozenset[str]  # held parameters whose update has a learning rate and a gradient that are not zero
+    lost: frozenset[str]  # held parameters of 16 bits whose update is smaller than half of their last bit
+    still: frozenset[str]  # held parameters whose learning rate is 0
+    ends: dict[str, tuple[End, HealthFinding]]  # parameter -> where its gradient ends
+    has_backward: bool  # whether a gradient was computed
 
 
 def facts(step: Step) -> Trained:
@@ -94,9 +83,7 @@ def _change(update: Update, name: str, record: Any) -> float:
 class TrainingRules:
     """The rules about parameters, over the steps of one rank.
 
-    Args:
-        steps: the facts of the steps.
-        trainable: the parameters that the snapshot calls trainable -> the path of their Cell.
+    ``trainable`` has the parameters that the snapshot calls so -> the path of their Cell.
     """
 
     def __init__(self, steps: Sequence[Trained], trainable: dict[str, str]) -> None:
@@ -124,9 +111,7 @@ class TrainingRules:
             yield HealthFinding(SUSPICIOUS, "no update", say("health.no_update", count=len(steps)))
 
     def _without_gradient(self) -> Iterator[HealthFinding]:
-        zero = [
-            name for name in self._held if all(name in step.zero for step in self._with_update if name in step.held)
-        ]
+        zero = self._in_each_update(lambda step: step.zero)
         every = len(zero) == len(self._held)
         if every:
             count = len(self._with_update)
@@ -150,6 +135,11 @@ class TrainingRules:
             yield dataclasses.replace(finding, said=said)
         if unknown:
             yield HealthFinding(FAULT, "zero gradient", say("health.zero_gradient", names=some(unknown)), unknown[0])
+
+    def _in_each_update(self, named: Callable[[Trained], frozenset[str]]) -> list[str]:
+        """Return the held parameters that each step with an update of them names."""
+        steps = self._with_update
+        return [name for name in self._held if all(name in named(step) for step in steps if name in step.held)]
 
     def _has_brother(self, name: str, zero: list[str]) -> bool:
         """Return whether another parameter of the Cell has a gradient: then this one's parts may add up to zero."""
@@ -189,27 +179,18 @@ class TrainingRules:
         pairs_of_all = [
             (a, b) for a, b in zip(self._steps, self._steps[1:]) if len(a.still) + len(a.zero) < len(a.held)
         ]
-        if (
-            not moving
-            and pairs_of_all
-            and all(
-                a.contents.get(name) == b.contents.get(name) is not None for a, b in pairs_of_all for name in a.held
-            )
-        ):
+        kept = (a.contents.get(name) == b.contents.get(name) is not None for a, b in pairs_of_all for name in a.held)
+        if not moving and pairs_of_all and all(kept):
             said = say("health.all_as_they_are", names=some(self._held))
             yield HealthFinding(SUSPICIOUS, "not updated", said, next(iter(self._held)))
         if same:
             every = len(same) == len(moving)
             said = say("health.all_as_they_are" if every else "health.as_it_is", names=some(same))
             yield HealthFinding(FAULT, "not updated", said, same[0])
-        lost = [
-            name for name in self._held if all(name in step.lost for step in self._with_update if name in step.held)
-        ]
+        lost = self._in_each_update(lambda step: step.lost)
         if lost:
             yield HealthFinding(SUSPICIOUS, "not updated", say("health.lost_update", names=some(lost)), lost[0])
-        still = [
-            name for name in self._held if all(name in step.still for step in self._with_update if name in step.held)
-        ]
+        still = self._in_each_update(lambda step: step.still)
         if (still and moving) or (still and len(self._with_update) > 2):
             yield HealthFinding(SUSPICIOUS, "not updated", say("health.rate_of_zero", names=some(still)), still[0])
 
@@ -217,3 +198,65 @@ class TrainingRules:
 def trainable_cells(parameters: dict[str, dict[str, Any]]) -> dict[str, str]:
     """Return the trainable parameters of a snapshot, each with the path of its Cell."""
     return {name: str(item.get("cell") or "") for name, item in parameters.items() if item.get("trainable") is True}
+
+
+#: Cells that compute something else in training mode
+_BY_MODE = re.compile(r"BatchNorm|Dropout|DropPath|StochasticDepth|DropBlock", re.IGNORECASE)
+
+
+def modes(snapshot: RunSnapshot, steps: list[int], held: set[str]) -> Iterator[HealthFinding]:
+    """Yield Cells in the wrong mode; ``steps`` are those with an update of the parameters ``held``."""
+    cells = snapshot.cells
+    #: outermost Cell that is not in training mode -> the steps, the Cells below it that the mode changes
+    found: dict[str, tuple[list[int], list[str]]] = {}
+    for step in steps:
+        evaluating = [path for path in snapshot.evaluating(step) if path in cells]
+        for top in _outermost(evaluating):
+            changed = [path for path in evaluating if _is_below(path, top) and _differs(snapshot, path)]
+            if changed:
+                found.setdefault(top, ([], changed))[0].append(step)
+    trained = {str(item.get("cell") or "") for name, item in snapshot.parameters.items() if name in held}
+    roots = {""} if "" in cells else {path for path in cells if "." not in path}
+    for top, (where, changed) in found.items():
+        first = where[0]
+        kind = cells[top]
+        facts = {"cell": f"{top} ({kind})" if top else kind, "names": some(changed), "step": first}
+        if not any(_is_below(path, top) for path in trained):
+            continue  # frozen on purpose: nothing in it is trained
+        if top in roots and first > steps[0]:
+            yield HealthFinding(FAULT, "mode", say("health.no_return", **facts), "", first)
+        elif top in roots:
+            yield HealthFinding(FAULT, "mode", say("health.never_training", **facts), "", first)
+        else:
+            norms = [path for path, name in cells.items() if "BatchNorm" in name]
+            all_norms = len(norms) > 1 and set(norms) <= {path for item in found.values() for path in item[1]}
+            yield HealthFinding(
+                NOTE if all_norms else SUSPICIOUS, "mode", say("health.other_mode", **facts), top, first
+            )
+
+
+def _outermost(paths: list[str]) -> list[str]:
+    known = set(paths)
+    return [path for path in paths if not any(above in known for above in _above(path))]
+
+
+def _above(path: str) -> Iterator[str]:
+    """Yield the paths of the Cells around a Cell; that of the model is ""."""
+    while path:
+        path = path.rpartition(".")[0]
+        yield path
+
+
+def _is_below(path: str, top: str) -> bool:
+    return not top or path == top or path.startswith(f"{top}.")
+
+
+def _differs(snapshot: RunSnapshot, path: str) -> bool:
+    """Return whether a Cell computes something else in training mode."""
+    kind, values = snapshot.cells[path], snapshot.cell_values.get(path, {})
+    if not _BY_MODE.search(kind):
+        return False
+    rates = [
+        values[key] for key in ("p", "drop_prob", "rate", "drop_rate") if isinstance(values.get(key), (int, float))
+    ]
+    return "BatchNorm" in kind or not rates or any(rates)

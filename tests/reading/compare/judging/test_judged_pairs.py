@@ -16,7 +16,7 @@ def judged(a, b):
 def verdicts(pairs):
     """Return "call place" in A -> verdict."""
     names = pairs.alignment.flows[0].names
-    return {f"{names[pair.a]} {slot.place}": slot.verdict for pair, slot in pairs.rows() if slot is not None}
+    return {f"{names[pair.a]} {slot.place}": slot.verdict for pair, slot in pairs.rows()}
 
 
 def mixed(factor, dtype):
