@@ -28,8 +28,8 @@ BASELINE = 5203
 READING = ("probe.reading", "probe.series", "probe.findings", "probe.door", "probe.__main__")
 #: level L2 and static graphs, where MindSpore records, are counted apart too
 OTHER_BACKENDS = ("probe.capture.kernel", "probe.session.kernel_session", "probe.capture.graph")
-#: task monitor, which records no entry, has a limit of its own
-MONITOR = ("probe.monitor",)
+#: task monitor, which records no entry, has a limit of its own, with what it sees of a training
+MONITOR = ("probe.monitor", "probe.capture.training.events")
 #: so has the snapshot of a run
 SNAPSHOT = ("probe.snapshot",)
 #: no part of recording either: what calls start, stop and step, and what stands apart

@@ -105,7 +105,7 @@ FAULTS = tuple(Fault(*row) for row in (
     ("monitor/numbers.py", "if 1e-30 < square < math.inf:", "if square < math.inf:", "monitor"),
     ("monitor/step_values.py", "or abs(norm - arrived) <= _SAME * min(", "or not abs(norm - arrived) > _SAME * min(",
      "monitor"),
-    ("monitor/training_hooks.py", "several = isinstance(weights, (tuple, list))",
+    ("capture/training/events.py", "several = isinstance(weights, (tuple, list))",
      "several = isinstance(weights, tuple)", "monitor"),
     ("naming.py", 'return "_" + text if', "return text if", "architecture/test_docstrings.py"),
     ("process/rank.py", "sibling_count() > 1", "sibling_count() > 2", "process/test_rank.py"),

@@ -10,6 +10,7 @@ import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from probe.capture.training.events import TrainingHooks
 from probe.config.settings import Settings
 from probe.findings.sentence import say, table
 from probe.monitor.cell_values import CellValues
@@ -17,7 +18,6 @@ from probe.monitor.msprobe.config import ConfigSource, TrainerConfig
 from probe.monitor.msprobe.parts import Models, Watched, chosen_cells, chosen_parameters
 from probe.monitor.msprobe.values import TrainerValues
 from probe.monitor.numbers import Rows, new_numbers
-from probe.monitor.training_hooks import TrainingHooks
 from probe.process.signals import call_in_forked_child
 from probe.series.msprobe_csv import CsvFiles, Tables
 from probe.series.table import MSPROBE

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Union
 
-from probe.capture.optimizer_values import OptimizerValues
+from probe.capture.training.optimizer_values import OptimizerValues
 from probe.monitor.msprobe.config import TrainerConfig
 from probe.monitor.msprobe.parts import Watched
 from probe.monitor.numbers import FOUR, HostNumbers, Later, Number, single
@@ -54,7 +54,7 @@ class StepTables(NamedTuple):
 
 
 class TrainerValues:
-    """The numbers of the step that is open; see ``training_hooks.Observer``. The loss and its scale are in no file.
+    """The numbers of the step that is open; see ``events.Observer``. The loss and its scale are in no file.
 
     Args:
         config: the settings.
