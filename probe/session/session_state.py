@@ -10,6 +10,7 @@ from typing import Any, TypeVar, cast
 
 from probe.config.settings import Settings
 from probe.errors import UsageError
+from probe.recording.step_recorder import StepRecorder
 
 
 class State(enum.Enum):
@@ -44,10 +45,16 @@ def serialized(method: Method) -> Method:
 
 
 class StepWindow:
-    """Counts steps. The number of a step is the loop count plus the init step."""
+    """Counts steps. The number of a step is the loop count plus the init step.
+
+    Attributes:
+        state: IDLE, RECORDING or PAUSED.
+        recorder: records the calls of the step that is open, or None.
+    """
 
     def __init__(self) -> None:
-        self._loop = 0
+        self._loop, self.state = 0, State.IDLE
+        self.recorder: StepRecorder | None = None
         self.init_step = -1  # the number that ``begin_at`` gave, or -1
 
     @property

@@ -27,7 +27,7 @@ BASELINE = 5203
 #: the part of probe/ that reads dumps, which is counted apart
 READING = ("probe.reading", "probe.series", "probe.findings", "probe.door", "probe.__main__")
 #: level L2 and static graphs, where MindSpore records, are counted apart too
-OTHER_BACKENDS = ("probe.capture.kernel", "probe.session.kernel_session", "probe.capture.graph")
+OTHER_BACKENDS = ("probe.capture.kernel", "probe.session.kernel_recording", "probe.capture.graph")
 #: task monitor, which records no entry, has a limit of its own, with what it sees of a training
 MONITOR = ("probe.monitor", "probe.capture.training.events")
 #: so has the snapshot of a run
