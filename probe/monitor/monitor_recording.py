@@ -17,11 +17,11 @@ from probe.errors import AlarmError, UsageError
 from probe.measure.tensor_reader import to_number
 from probe.monitor.alarms import AlarmFunction
 from probe.monitor.monitor import Monitor
-from probe.recording.step_recorder import StepRecorder
 from probe.series.file import last_step
 from probe.series.rules import Alarm
 from probe.session.dump_recording import DumpRecording
 from probe.session.recording import Recording, SessionParts
+from probe.session.session_state import OpenStep
 from probe.store.file_names import MONITOR, SERIES, rank_name
 
 _log = logging.getLogger("probe")
@@ -36,7 +36,7 @@ class MonitorRecording(Recording):
         self._monitor: Monitor | None = None  # until the first start()
         self._function: AlarmFunction | None = None
         #: those of the last steps, whose documents are written after an alarm
-        self._kept: deque[StepRecorder] = deque(maxlen=settings.keep_steps)
+        self._kept: deque[OpenStep] = deque(maxlen=settings.keep_steps)
         self._dump = DumpRecording(self._chosen(), parts)
 
     def _chosen(self) -> Settings:
@@ -86,37 +86,37 @@ class MonitorRecording(Recording):
 
     def end_step(self, is_last: bool = False) -> None:
         """Write the row of the step, and act on its alarms; see ``Recording``."""
-        recorder = self.parts.window.recorder
+        opened = self.parts.window.open_step
         try:
             self._dump.end_step(is_last)
             if self._monitor is not None:
                 self._monitor.wait()
         finally:
-            self.parts.unless_disabled("monitoring", lambda: self._end_row(recorder))
+            self.parts.unless_disabled("monitoring", lambda: self._end_row(opened))
         if self._monitor is not None:
             self._monitor.raise_pending()
             if is_last:
                 self._monitor.close()
 
-    def _end_row(self, recorder: StepRecorder | None) -> None:
+    def _end_row(self, opened: OpenStep | None) -> None:
         step = self.parts.window.step
-        if recorder is not None and self._dump.settings.keep_steps:
-            self._kept.append(recorder)
-        if self._steps and recorder is not None:
+        if opened is not None and self._dump.settings.keep_steps:
+            self._kept.append(opened)
+        if self._steps and opened is not None:
             self._steps -= 1
         alarms = [] if self._monitor is None else self._monitor.end_step(step)
         try:
             if alarms:
                 self._act(step, alarms)
         finally:
-            chosen = self._chosen() if recorder is not None or self._steps else None  # else nothing has changed
+            chosen = self._chosen() if opened is not None or self._steps else None  # else nothing has changed
             if chosen is not None and chosen != self._dump.settings:
                 self._dump = self._dump.with_settings(chosen)
 
     def _act(self, step: int, alarms: list[Alarm]) -> None:
-        for recorder in self._kept:
-            with recorder.guard("writing the documents"):
-                recorder.write(end_of_step=True)
+        for opened in self._kept:
+            with opened.recorder.guard("writing the documents"):
+                opened.write(end_of_step=True)
         self._kept.clear()
         own = self.settings
         if own.on_alarm == "raise":

@@ -21,7 +21,7 @@ from probe.recording.call_stacks import CallStacks
 from probe.recording.name_filter import NameFilter
 from probe.recording.step_recorder import StepRecorder
 from probe.session.recording import Recording, SessionParts
-from probe.session.session_state import State, wants_rank
+from probe.session.session_state import OpenStep, State, wants_rank
 from probe.store import file_names
 from probe.store.arrays import ArrayWriter
 from probe.store.disk_budget import DiskBudget
@@ -77,8 +77,8 @@ class DumpRecording(Recording):
         parts.unless_disabled("recording", lambda: self._begin(token_range))
 
     def _begin(self, token_range: Any) -> None:
-        recorder, models, window = self._open_step(), self.parts.models, self.parts.window
-        if recorder is None or self._capture is None:
+        opened, models, window = self._open_step(), self.parts.models, self.parts.window
+        if opened is None or self._capture is None:
             return
         window.state = State.RECORDING
         with contextlib.ExitStack() as undo:
@@ -86,30 +86,32 @@ class DumpRecording(Recording):
             undo.callback(setattr, window, "state", State.PAUSED)
             if models is not None:
                 self._capture.watch(models)
-            self._begin_snapshot(recorder, self._capture)
+            self._begin_snapshot(opened, self._capture)
             first = models[0] if isinstance(models, (list, tuple)) else models
-            self._capture.install(recorder, first, token_range and (int(token_range[0]), int(token_range[1])))
+            tokens = token_range and (int(token_range[0]), int(token_range[1]))
+            self._capture.install(opened.recorder, first, tokens)
             self.parts.sigterm.install()
             undo.pop_all()
 
-    def _open_step(self) -> StepRecorder | None:
-        """Return the recorder of this step; None if the step is not selected, or cannot be recorded."""
+    def _open_step(self) -> OpenStep | None:
+        """Return the dump of this step; None if the step is not selected, or cannot be recorded."""
         window = self.parts.window
         if not window.wants(self.settings, self.parts.ranks.rank()):
             return None
         capture = self.parts.backends.select(self.settings)
-        if window.recorder is None:
-            window.recorder = self._new_step(capture)
-        return window.recorder
+        if window.open_step is None:
+            window.open_step = self._new_step(capture)
+        return window.open_step
 
     def stop(self) -> None:
         """Record no more, and write the documents; see ``Recording``."""
         window, capture = self.parts.window, self._capture
         if window.state is not State.RECORDING:
             return
-        window.state, recorder = State.PAUSED, window.recorder
-        if recorder is None or capture is None:
+        window.state, opened = State.PAUSED, window.open_step
+        if opened is None or capture is None:
             return
+        recorder = opened.recorder
         try:
             recorder.queue.flush()  # may raise a pending error of the training
         finally:
@@ -117,15 +119,15 @@ class DumpRecording(Recording):
                 self.parts.sigterm.remove()
             with recorder.guard("removing the hooks"):
                 capture.remove()
-            self._write(recorder)
+            self._write(opened)
 
     def end_step(self, is_last: bool = False) -> None:
         """End the step, and wait for communications in flight, but after the last one; see ``Recording``."""
         window = self.parts.window
-        recorder, window.recorder = window.recorder, None
-        if recorder is None or self._capture is None:
+        opened, window.open_step = window.open_step, None
+        if opened is None or self._capture is None:
             return
-        window.state = State.IDLE
+        window.state, recorder = State.IDLE, opened.recorder
         with recorder.guard("restoring the SIGTERM handler"):
             self.parts.sigterm.remove()
         with recorder.guard("removing the hooks"):
@@ -136,28 +138,31 @@ class DumpRecording(Recording):
             else:
                 recorder.queue.flush(end_of_step=True)
         finally:
-            is_written = self._write(recorder)
+            is_written = self._write(opened)
             with recorder.guard("ending the step"):
-                self._end(recorder)
-                if not recorder.writer.is_empty:
+                self._end(opened)
+                if not opened.writer.is_empty:
                     self.parts.report.add_step(window.step, self.parts.root, is_written)
 
-    def _write(self, recorder: StepRecorder) -> bool:
+    def _write(self, opened: OpenStep) -> bool:
         """Write the documents, unless the step is kept in memory; return whether they are on disk, or may follow."""
-        with recorder.guard("writing the documents"):
-            if not self.settings.keep_steps and recorder.write(end_of_step=True):
-                self.parts.last_folder = recorder.writer.folder if self.settings.task == "statistics" else ""
-                _log.info("step %d is in %s", self.parts.window.step, recorder.writer.folder)
+        with opened.recorder.guard("writing the documents"):
+            if not self.settings.keep_steps and opened.write(end_of_step=True):
+                self.parts.last_folder = opened.writer.folder if self.settings.task == "statistics" else ""
+                _log.info("step %d is in %s", self.parts.window.step, opened.writer.folder)
             return True
         return False
 
-    def _end(self, recorder: StepRecorder) -> None:
-        """Close the recorder of a step, and log the names of settings that matched no call."""
-        logged = self.parts.logged
+    def _end(self, opened: OpenStep) -> None:
+        """Close the dump of a step, and log the names of settings that matched no call."""
+        logged, recorder = self.parts.logged, opened.recorder
         if recorder.snapshot is not None:
             with recorder.guard("noting the inputs of the model"):
                 recorder.snapshot.end_step()
-        unmatched = [name for name in recorder.close() if name not in logged]
+        unmatched, *others = (tree.close() for tree, _ in opened.trees)
+        unmatched = [name for name in unmatched if name not in logged and all(name in other for other in others)]
+        for _, writer in opened.trees:
+            writer.close()
         if unmatched and self.settings.level != "debug":
             logged.update(unmatched)
             _log.warning("nothing matched these names of scope, list, exclude or tensor_list: %s", ", ".join(unmatched))
@@ -177,9 +182,10 @@ class DumpRecording(Recording):
         if self._capture is not None:
             self._capture.remove()
             self._capture.end_step()
-        if window.recorder is not None:
-            window.recorder.discard()
-            window.recorder = None
+        for recorder, writer in window.open_step.trees if window.open_step is not None else ():
+            recorder.close()
+            writer.discard()
+        window.open_step = None
         return None if has_model else with_loss(network, loss)
 
     def save(self, variable: Any, name: str, save_backward: bool) -> None:
@@ -187,9 +193,9 @@ class DumpRecording(Recording):
         if self.settings.level != "debug":
             return
         self.parts.unless_disabled("saving", self._open_debug_step)
-        recorder, capture = self.parts.window.recorder, self._capture
-        if recorder is not None and capture is not None and isinstance(recorder.task, DebugTask):
-            capture.save(recorder, recorder.task, variable, name, save_backward)
+        opened, capture = self.parts.window.open_step, self._capture
+        if opened is not None and capture is not None and isinstance(opened.recorder.task, DebugTask):
+            capture.save(opened.recorder, opened.recorder.task, variable, name, save_backward)
 
     def _open_debug_step(self) -> None:
         if self._open_step() is not None:
@@ -200,14 +206,15 @@ class DumpRecording(Recording):
         window = self.parts.window
         if self._capture is not None:
             self._capture.detach()
-        if window.recorder is not None:
-            window.recorder.detach()
-        window.state, window.recorder = State.IDLE, None
+        for recorder, writer in window.open_step.trees if window.open_step is not None else ():
+            recorder.detach()
+            writer.close()
+        window.state, window.open_step = State.IDLE, None
 
     # -- what a step consists of ------------------------------------------------------------------------------------
 
-    def _new_step(self, capture: CaptureBackend) -> StepRecorder | None:
-        """Return the recorder of a step, with its journal; None if the step cannot be recorded.
+    def _new_step(self, capture: CaptureBackend) -> OpenStep | None:
+        """Return the dump of a step, with its journal; None if the step cannot be recorded.
 
         Raise UsageError when ``dump_path`` holds another run's dump, or another process writes there.
         """
@@ -220,28 +227,27 @@ class DumpRecording(Recording):
         if is_new and root != path:
             aside = '%s holds the dump of another run; this run writes into %s ("overwrite": true would replace it)'
             _log.warning(aside, path, root)
-        folder = folders.step_folder(root, window.step, name)
-        companion = capture.companion
-        if companion is not None:
-            trees = (os.path.join(root, tree) for tree in file_names.TREES)
-            folder, graph = (folders.step_folder(tree, window.step, name) for tree in trees)
-        recorder = self._new_recorder(folder, capture)
-        if companion is not None:
-            recorder.companion = self._new_recorder(graph, companion)
+        captures: list[CaptureBackend] = [capture]
+        if capture.companion is not None:
+            captures.append(capture.companion)
+        roots = [root] if len(captures) == 1 else [os.path.join(root, tree) for tree in file_names.TREES]
+        places = [folders.step_folder(place, window.step, name) for place in roots]
+        opened = OpenStep([self._new_tree(*pair) for pair in zip(places, captures)])
         try:
-            with recorder.guard("making the journal"):
-                recorder.open()
+            with opened.recorder.guard("making the journal"):
+                for _, writer in opened.trees:
+                    writer.open()
                 if is_new and settings.journaled:
-                    folders.lock(folder)
+                    folders.lock(opened.writer.folder)
         except ProbeError:
             if is_new:
                 folders.forget(path, name)
                 raise
             _log.exception("step %d is not recorded", window.step)
             return None
-        return recorder
+        return opened
 
-    def _new_recorder(self, folder: str, capture: CaptureBackend) -> StepRecorder:
+    def _new_tree(self, folder: str, capture: CaptureBackend) -> tuple[StepRecorder, DumpWriter]:
         settings = self.settings
         measurers = self._measurers.get(capture.select_measurers)
         if measurers is None:
@@ -262,14 +268,15 @@ class DumpRecording(Recording):
         writer = DumpWriter(documents, arrays, ErrorLog(folder, self._logged_kinds))
         name_filter = NameFilter(settings)
         parts = StepParts(settings, measurers, capture.wait, writer, name_filter, self._stacks, self._hits)
-        return StepRecorder(settings, *build_task(parts), writer, self._stacks, name_filter)
+        return StepRecorder(settings, *build_task(parts), writer, self._stacks, name_filter), writer
 
-    def _begin_snapshot(self, recorder: StepRecorder, capture: CaptureBackend) -> None:
+    def _begin_snapshot(self, opened: OpenStep, capture: CaptureBackend) -> None:
         """Note the circumstances of the run, unless they are on disk. Task nan_check has written nothing yet."""
         parts = self.parts
         if self.settings.snapshot and self.settings.task != "nan_check":
             cells = iter_cells(parts.models) if parts.models is not None else ()
-            with recorder.guard("writing run.json"):
+            with opened.recorder.guard("writing run.json"):
                 read = self._measurers[capture.select_measurers].measurer.read
-                parts.snapshot.begin(recorder, parts.window.step, read, lambda: run_header(parts.ranks.rank()), cells)
-                recorder.snapshot = parts.snapshot
+                place = opened.recorder.queue, opened.writer.folder, parts.window.step
+                parts.snapshot.begin(*place, read, lambda: run_header(parts.ranks.rank()), cells)
+                opened.recorder.snapshot = parts.snapshot

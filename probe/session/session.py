@@ -226,7 +226,7 @@ class Session:
 
     def _edited(self) -> Settings | None:
         """Return settings that were edited since the last check, after this was told; else None."""
-        if self._parts.window.recorder is not None:
+        if self._parts.window.open_step is not None:
             return None
         try:
             settings = self.source.changed()
@@ -250,8 +250,8 @@ class Session:
         try:
             if ends:
                 self.close()
-            elif self._parts.window.recorder is not None:
-                self._parts.window.recorder.write(end_of_step=False)
+            elif self._parts.window.open_step is not None:
+                self._parts.window.open_step.write(end_of_step=False)
         except Exception as error:
             _log.error("the dump could not be written: %s: %s", type(error).__name__, error)
 

@@ -42,20 +42,20 @@ def build_task(parts: StepParts) -> tuple[Task, MeasurementQueue]:
 
 
 def _statistics(parts: StepParts) -> tuple[Task, MeasurementQueue]:
-    queue, sink, keeps = parts.queue(parts.writer.write), parts.writer.array, parts.name_filter.keeps_arrays
+    queue, sink, keeps = parts.queue(parts.writer.accept), parts.writer.array, parts.name_filter.keeps_arrays
     keeps_any = bool(parts.settings.tensor_list)
     return ValuesTask(queue, lambda name: sink if keeps_any and keeps(name) else None, parts.settings.data_mode), queue
 
 
 def _tensor(parts: StepParts) -> tuple[Task, MeasurementQueue]:
-    queue, sink = parts.queue(parts.writer.write), parts.writer.array
+    queue, sink = parts.queue(parts.writer.accept), parts.writer.array
     return ValuesTask(queue, lambda name: sink, parts.settings.data_mode), queue
 
 
 def _structure(parts: StepParts) -> tuple[Task, MeasurementQueue]:
     gradients = GradientUse.ORDER if parts.settings.extra_info else GradientUse.NONE
     without_waiting = parts._replace(wait=lambda: None)
-    return Task(parts.settings.data_mode, gradients), without_waiting.queue(parts.writer.write)
+    return Task(parts.settings.data_mode, gradients), without_waiting.queue(parts.writer.accept)
 
 
 def _nan_check(parts: StepParts) -> tuple[Task, MeasurementQueue]:
@@ -67,7 +67,7 @@ def _nan_check(parts: StepParts) -> tuple[Task, MeasurementQueue]:
 
 
 def _debug(parts: StepParts) -> tuple[Task, MeasurementQueue]:
-    queue = parts.queue(parts.writer.write)
+    queue = parts.queue(parts.writer.accept)
     return DebugTask(queue, parts.writer.array if parts.settings.task == "tensor" else None), queue
 
 
