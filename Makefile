@@ -88,7 +88,7 @@ test-all:  ## all tests; it makes the environment of msprobe (about 3 GB)
 	$(MAKE) conformance
 
 thorough: $(VENV)/ready  ## the tests that `make test` leaves out: the same on more nets, layouts and modes
-	$(RUN) $(PYTEST) -m "thorough or whole" $(NO_PEER)
+	$(RUN) $(PYTEST) -m "(thorough or whole) and not proof" $(NO_PEER)
 
 conformance: $(VENV)/ready $(PEER)/ready  ## compare our dumps with msprobe's of the same trainings
 	$(RUN) $(PYTEST_SINGLY) tests/conformance
@@ -145,7 +145,7 @@ fuzz: $(VENV)/ready  ## 20,000 changed files of every kind, and every command ov
 fuzz-checks: $(VENV)/ready  ## take checks out of the door, one at a time: the fuzzer finds each, in twenty minutes
 	$(RUN) -m tests.programs.fuzz.without_checks
 
-report-test: $(VENV)/ready browser  ## the page of `probe report` in Chromium, which the system's package manager installs
+report-test: $(VENV)/ready browser  ## the page of `probe report` in Chromium, up to a million calls
 	$(RUN) -m pytest -q -rP tests/reading/report
 
 drawings: $(VENV)/ready  ## the drawings in docs/pictures/

@@ -100,10 +100,10 @@ class PrecisionDebugger:
             atexit.unregister(before.close)
         if before and is_open:
             before.hand_over()
-            _log.warning(
-                "a new PrecisionDebugger records into %s; the dump of the one before in %s is complete",
-                *(settings.dump_path, before.folder),
-            )
+            fate = "the dump of the one before in %s is complete"
+            if settings.dump_path == before.folder:
+                fate = "so did the one before: steps of the same number in %s are replaced"
+            _log.warning(f"a new PrecisionDebugger records into %s; {fate}", settings.dump_path, before.folder)
         atexit.register(self._session.close)
         PrecisionDebugger._living = weakref.ref(self._session)
 

@@ -9,13 +9,7 @@ from collections.abc import Callable
 from typing import Any, Union
 
 from probe.capture.graph.compiled_graphs import CompiledGraphs
-from probe.capture.graph.graph_capture import (
-    TASKS,
-    GraphCapture,
-    check_cells,
-    check_graph_settings,
-    is_supported,
-)
+from probe.capture.graph.graph_capture import TASKS, GraphCapture, check_cells, check_graph_settings, is_supported
 from probe.capture.pynative.cells import iter_cells, named_cells
 from probe.capture.pynative.pynative_capture import PyNativeCapture
 from probe.capture.support_ops import SupportedApi

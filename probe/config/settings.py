@@ -202,6 +202,7 @@ def load(config_path: PathLike | None = None, **arguments: Any) -> Settings:
     task = values.get("task", Settings.task)
     values.update(sections.get(task, {}))
     own = {key: value for key, value in given.items() if key not in TOP_ROWS}
+    _warn_of_idle_filters({**sections, task: {**sections.get(task, {}), **own}}, task, file)
     values.update(_section(own, TASK_ROWS.get(task, {}), f"{task}."))
     with errors_about(f"{file} with the given {', '.join(given)}" if file and given else file):
         return _combined(Settings(**values))
@@ -234,6 +235,16 @@ def _warn_of_foreign_keys(content: Mapping[Any, Any], file: str) -> None:
     names = [prefix + key for prefix, key in found if sections[prefix][key] not in (None, False, [], {})]
     if names:
         _log.warning("%s: these keys of msprobe have no effect in probe: %s", printable(file), ", ".join(sorted(names)))
+
+
+def _warn_of_idle_filters(sections: Mapping[str, Mapping[str, Any]], task: str, file: str) -> None:
+    """Tell of names to record that stand under another task, while the task's own section has none."""
+    found = {name: sections[name].get("list") or sections[name].get("scope") for name in sections}
+    others = [name for name, names in found.items() if names and name != task]
+    if others and not found.get(task):
+        _log.warning(
+            '%s: the task is "%s": list and scope under "%s" have no effect', printable(file), task, '", "'.join(others)
+        )
 
 
 def _refuse_key(key: Any, rows: _Rows, prefix: str, task: Any) -> None:
@@ -296,7 +307,32 @@ def _check_scope(settings: Settings) -> None:
             refuse(key, name, f"full names of level {level}, such as {_FULL_NAMES}")
 
 
-class ConfigFile:
+class EditedFile:
+    """Notices edits of a file, the first one at once unless it was read already. A path of None has none.
+
+    Attributes:
+        path: the path, or None.
+    """
+
+    def __init__(self, path: str | None, is_read: bool) -> None:
+        self.path = path
+        self._seen = self._stamp() if is_read else None
+
+    def is_edited(self) -> bool:
+        """Return whether the file was edited since the last call."""
+        stamp, seen = self._stamp(), self._seen
+        self._seen = stamp or seen
+        return stamp not in (None, seen)
+
+    def _stamp(self) -> tuple[int, int, int] | None:
+        try:
+            found = None if self.path is None else os.stat(self.path)
+        except OSError:
+            return None
+        return None if found is None else (found.st_mtime_ns, found.st_size, found.st_ino)
+
+
+class ConfigFile(EditedFile):
     """A settings file with the arguments that win over it; notices edits.
 
     Args:
@@ -308,28 +344,16 @@ class ConfigFile:
     """
 
     def __init__(self, config_path: PathLike | None, **arguments: Any) -> None:
-        self._path = None if config_path is None else validators.path("config_path", config_path)
+        super().__init__(None if config_path is None else validators.path("config_path", config_path), is_read=True)
         self._arguments = arguments
-        self._seen = self._stamp()
 
     def load(self) -> Settings:
         """Return the settings; see ``load``."""
-        return load(self._path, **self._arguments)
+        return load(self.path, **self._arguments)
 
     def changed(self) -> Settings | None:
         """Return the settings if the file was edited since the last call, else None.
 
         Raise SettingsError when the edited file is wrong; once per edit.
         """
-        stamp = self._stamp()
-        if stamp is None or stamp == self._seen:
-            return None
-        self._seen = stamp
-        return self.load()
-
-    def _stamp(self) -> tuple[int, int, int] | None:
-        try:
-            found = None if self._path is None else os.stat(self._path)
-        except OSError:
-            return None
-        return None if found is None else (found.st_mtime_ns, found.st_size, found.st_ino)
+        return self.load() if self.is_edited() else None

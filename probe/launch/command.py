@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import json
 import os
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import fields
@@ -91,18 +93,26 @@ def _parser() -> argparse.ArgumentParser:
         "--as-msprobe", action="store_true", help="import probe in place of msprobe, also where that is installed"
     )
     settings = parser.add_argument_group("settings")
+    meanings = _meanings()
     for row in fields(Settings):
-        option = f"--{row.name.replace('_', '-')}"
+        option, meaning = f"--{row.name.replace('_', '-')}", meanings.get(row.name)
         if isinstance(row.default, bool) or row.name == "unlisted":
-            settings.add_argument(option, action=argparse.BooleanOptionalAction, default=None)
+            settings.add_argument(option, action=argparse.BooleanOptionalAction, default=None, help=meaning)
         elif row.name in _TEXTS:
-            settings.add_argument(option, action="append", metavar="TEXT")
+            settings.add_argument(option, action="append", metavar="TEXT", help=meaning)
         elif row.name in _WORDS:
-            settings.add_argument(option, type=_words if row.name != "summary_mode" else _word_or_words, metavar="A,B")
+            parse = _words if row.name != "summary_mode" else _word_or_words
+            settings.add_argument(option, type=parse, metavar="A,B", help=meaning)
         else:
             kind = _value if row.name in _JSON else str
-            settings.add_argument(option, type=kind, metavar=row.name.upper())
+            settings.add_argument(option, type=kind, metavar=row.name.upper(), help=meaning)
     return parser
+
+
+def _meanings() -> dict[str, str]:
+    """Return the description of each setting, which stands in the docstring of ``Settings``."""
+    rows = re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", inspect.getdoc(Settings) or "", re.M)
+    return {name: " ".join(meaning.split()).replace("``", "").replace("%", "%%") for name, meaning in rows}
 
 
 def _count_of_options(words: Sequence[str], parser: argparse.ArgumentParser) -> int:

@@ -6,15 +6,17 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from probe.findings.sentence import NOTHING, say, table
 from probe.series.file import SeriesTail
-from probe.series.rules import Alarm, OnlineRules
+from probe.series.msprobe_csv import Tables
+from probe.series.rules import Alarm, OnlineRules, RunningRules
 from probe.series.series_name import parse
 from probe.store import file_io, file_names
 from probe.store.error_log import ErrorLog
-from probe.store.file_names import SERIES, rank_of
+from probe.store.file_names import SERIES, rank_name, rank_of
 
 _log = logging.getLogger("probe")
 
@@ -76,38 +78,74 @@ class Neighbour:
         self._name = ""
         self._waiting: dict[int, dict[str, float]] = {}  # step -> our norms of parameters
         self._equal: dict[str, bool] = {}
-        self._said: set[str] = set()
 
     def compare(self, step: int, values: Mapping[str, float]) -> Iterator[Alarm]:
         """Yield the parameters that differ from those of the next rank, from the steps that both have written."""
         own = {name: value for name, value in values.items() if parse(name).is_parameter}
-        if not own or not self._find():
+        tail = self._find() if own else None
+        if tail is None:
             return
         self._waiting[step] = own
         while len(self._waiting) > 8:  # the other rank is gone
             del self._waiting[min(self._waiting)]
-        for other_step, others in self._tail.new_rows() if self._tail else ():
-            ours = self._waiting.pop(other_step, None)
-            for name, value in ours.items() if ours else ():
+        for other_step, others in tail.new_rows():
+            for name, value in self._waiting.pop(other_step, {}).items():
                 other = others.get(name)
                 if other is None:
                     continue
                 is_equal = abs(value - other) <= _SAME * abs(value)
-                if self._equal.setdefault(name, is_equal) and not is_equal and name not in self._said:
-                    self._said.add(name)
+                if self._equal.setdefault(name, is_equal) and not is_equal:
+                    self._equal[name] = False  # told once
                     facts = {"value": value, "other": other, "rank": self._name, "step": other_step}
                     yield Alarm(RULE, name, other_step, say("alarm.ranks_apart", **facts))
 
-    def _find(self) -> bool:
+    def _find(self) -> SeriesTail | None:
         own = rank_of(self._own)
         if self._tail is None and own is not None:
-            ranks = {rank_of(name): name for name in os.listdir(self._above)}
-            there = sorted(
-                rank for rank, name in ranks.items()
-                if rank is not None and (rank == own or os.path.isfile(os.path.join(self._above, name, SERIES)))
-            )  # fmt: skip
-            place = there.index(own) if own in there else 0
-            if len(there) > 1:
-                self._name = ranks[there[(place + 1) % len(there)]]
-                self._tail = SeriesTail(os.path.join(self._above, self._name, SERIES))
-        return self._tail is not None
+            files = {rank_of(name): os.path.join(self._above, name, SERIES) for name in os.listdir(self._above)}
+            others = [rank for rank, file in files.items() if rank is not None and rank != own and os.path.isfile(file)]
+            if others:
+                found = min((rank for rank in others if rank > own), default=min(others))
+                self._name, self._tail = rank_name(found), SeriesTail(files[found])
+        return self._tail
+
+
+#: most alarms in anomaly.json, which is written anew with each
+_MOST = 1000
+#: the words of msprobe for the kinds of numbers, where they are not those of the files
+_TAGS = {"grad_unreduced": "acc_grad", "grad_reduced": "post_grad"}
+
+
+class Alerts:
+    """Tells what TrainerMon's rules say: on the log, and in anomaly.json in a folder below ``above``.
+
+    ``alert`` has the rules with their thresholds, and whether there is such a file.
+    """
+
+    def __init__(self, alert: tuple[Sequence[tuple[str, float | None]], bool], above: str, rank: int) -> None:
+        table()  # as in Alarms
+        rules, self._is_written = alert
+        self._rules, self._rank = RunningRules(rules) if rules else None, rank
+        self._folder = os.path.join(above, "anomaly_detected", f"rank{rank}")
+        self._found: dict[str, dict[str, Any]] = {}
+
+    def look(self, step: int, tables: Tables) -> None:
+        """Look at the numbers of a step."""
+        rules, count = self._rules, len(self._found)
+        if rules is None:
+            return
+        places = ((kind, place, row) for kind, rows in tables.items() for place, row in rows.items())
+        for call, (kind, (name, part), row) in enumerate(places):
+            tag = f"{name}{':' if part else ''}{part}/rank{self._rank}/{_TAGS.get(kind, kind)}"
+            numbers = [(op, value) for op, value in row.items() if isinstance(value, float)]
+            for said in filter(None, [rules.look(step, tag, op, value) for op, value in numbers]):
+                _log.warning("alarm: %s", said)
+                if self._is_written and len(self._found) < _MOST:
+                    self._found["_".join((tag, "step", str(step), "call", str(call)))] = {
+                        "rank": self._rank, "step": step, "micro_step": 0, "pp_stage": 0,
+                        "vpp_stage": int(name.partition(":")[0]), "call_id": call, "tag_name": tag,
+                        "message": str(said), "group_mates": [self._rank],
+                    }  # fmt: skip
+        if len(self._found) > count:
+            with file_io.atomic_write(os.path.join(file_io.make_dirs(self._folder), "anomaly.json")) as file:
+                json.dump(self._found, file, indent=1)

@@ -4,43 +4,104 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Optional
 
 from probe.capture.pynative.cells import ModelAndLoss
-from probe.capture.training.events import TrainingHooks
+from probe.capture.training.events import Observer, TrainingHooks
 from probe.config.settings import Settings
 from probe.monitor.alarms import Alarms
 from probe.monitor.cell_values import CellValues
-from probe.monitor.numbers import Rows, new_numbers
+from probe.monitor.numbers import HostNumbers, new_numbers
 from probe.monitor.step_values import StepValues
 from probe.series.file import SeriesFile
 from probe.series.rules import Alarm
 from probe.store.error_log import ErrorLog
 from probe.store.file_names import MONITOR
 
+#: takes a step and its numbers, and may return alarms
+Take = Callable[[int, Any], Optional[list[Alarm]]]
+
+
+class Watch:
+    """Measures steps, and gives their numbers to ``takes``.
+
+    ``values`` receives what the hooks see; its ``end`` returns the row of a step. The row's ``scalars`` are still on a
+    device. They are fetched for its ``finish`` when the next step ends: nothing waits within a step.
+    """
+
+    def __init__(
+        self, values: Observer, numbers: HostNumbers, errors: ErrorLog, cells: CellValues | None, *takes: Take
+    ) -> None:
+        self.values: Any = values
+        self._numbers, self._errors, self._cells, self._takes = numbers, errors, cells, takes
+        self.hooks = TrainingHooks(values, numbers.on_cpu, errors)
+        self._rows: deque[tuple[int, Any]] = deque()
+
+    def install(self, models: Any) -> None:
+        """Begin to watch; also again within a step."""
+        if self._cells is not None:
+            self._cells.install(models)
+        self.hooks.install()
+
+    def remove(self) -> None:
+        """Watch nothing but the gradients of a backward that may follow."""
+        with self._errors.guard("removing the hooks"):
+            self.hooks.remove()
+            if self._cells is not None:
+                self._cells.remove()
+
+    def end_cells(self) -> list[str]:
+        """End the step of the Cells; return the names in ``list`` that none has matched."""
+        with self._errors.guard("removing the hooks of Cells"):
+            return [] if self._cells is None else self._cells.end_step()
+        return []
+
+    def end_step(self, step: int) -> list[Alarm]:
+        """End the step; return the alarms of the steps whose numbers are complete."""
+        row = self.values.end()
+        self._rows.append((step, row))
+        return self._hand_on(keep=bool(row.scalars))
+
+    def _hand_on(self, keep: bool) -> list[Alarm]:
+        found: list[Alarm] = []
+        while len(self._rows) > keep:
+            step, row = self._rows.popleft()
+            values: Any = {}
+            with self._errors.guard("reading the numbers of a step"):
+                values = row.finish(self._numbers.fetch(row.scalars))
+            for take in self._takes:
+                with self._errors.guard("writing the row of a step"):
+                    found += take(step, values) or ()
+        return found
+
+    def close(self) -> None:
+        """Watch no more, and hand everything on."""
+        self.end_cells()  # first: these hooks lie above the others
+        with self._errors.guard("removing the hooks"):
+            self.hooks.end_step()
+        self._hand_on(keep=False)
+
 
 class Monitor:
-    """Measures each step."""
+    """Measures each step, for task "monitor"."""
 
     def __init__(self, dump_path: str, rank: str, settings: Settings) -> None:
         self.folder = os.path.join(dump_path, MONITOR, rank)
         self._errors = ErrorLog(self.folder, set())
-        self._file = SeriesFile(self.folder)
-        self.alarms = Alarms(self.folder, self._errors)
+        self._file, self.alarms = SeriesFile(self.folder), Alarms(self.folder, self._errors)
         self._numbers = new_numbers(settings.measure)
         self._values = StepValues(self._numbers, self._errors)
-        self._hooks = TrainingHooks(self._values, self._numbers.on_cpu, self._errors)
-        self._rows = Rows(self._numbers, self._errors)
-        self._interval = settings.interval
-        self._cells: CellValues | None = None
+        cells = None
         if settings.list:
             of_cells = replace(settings, task="statistics", level="L0", extra_info=False, keep_steps=0)
             note = self._values.note
-            self._cells = CellValues(of_cells, self._errors, lambda slot, tensor: note(str(slot), tensor))
-        self._models: Any = None
-        self._is_open = False
+            cells = CellValues(of_cells, self._errors, lambda slot, tensor: note(str(slot), tensor))
+        takes = self._file.write, self.alarms.look
+        self._watch = Watch(self._values, self._numbers, self._errors, cells, *takes)
+        self._interval, self._models, self._is_open = settings.interval, None, False
 
     @property
     def steps(self) -> int:
@@ -51,20 +112,15 @@ class Monitor:
         """Begin to watch; also again within a step."""
         if models is not self._models:
             self._models = models
-            self._hooks.watch(_parameters(models))
+            self._watch.hooks.watch(_parameters(models))
         if not self._is_open:
             self._is_open = True
             self._values.begin(step % self._interval == 0)
-        if self._cells is not None:
-            self._cells.install(models)
-        self._hooks.install()
+        self._watch.install(models)
 
     def pause(self) -> None:
         """Watch nothing but the gradients of a backward that may follow."""
-        with self._errors.guard("removing the hooks"):
-            self._hooks.remove()
-            if self._cells is not None:
-                self._cells.remove()
+        self._watch.remove()
 
     def log(self, name: str, number: float) -> None:
         """Add a number of the user's to this step."""
@@ -81,35 +137,22 @@ class Monitor:
     def end_step(self, step: int) -> list[Alarm]:
         """End the step: write its row, and return its alarms."""
         with self._errors.guard("removing the hooks"):
-            self._hooks.end_step()
-            for name in self._cells.end_step() if self._cells is not None else ():
-                self._errors.note(name, f"no Cell has matched {name!r} of the setting list")
-        if not self._is_open:
-            return []
-        self._is_open = False
-        return self._write(self._rows.add(step, self._values.end()))
-
-    def _write(self, rows: Iterator[tuple[int, dict[str, float]]]) -> list[Alarm]:
-        """Write rows; return their alarms."""
-        found: list[Alarm] = []
-        for step, values in rows:
-            with self._errors.guard("writing the row of a step"):
-                self._file.write(step, values)
-            found += self.alarms.look(step, values)
-        return found
+            self._watch.hooks.end_step()
+        for name in self._watch.end_cells():
+            self._errors.note(name, f"no Cell has matched {name!r} of the setting list")
+        is_open, self._is_open = self._is_open, False
+        return self._watch.end_step(step) if is_open else []
 
     def close(self) -> None:
         """Release everything."""
-        with self._errors.guard("removing the hooks"):
-            self._hooks.end_step()
-        self._write(self._rows.finish())
+        self._watch.close()
         with self._errors.guard("closing the file"):
             self._file.close()
         self._models = None
 
     def detach(self) -> None:
         """Release everything in a forked child: the file is the parent's."""
-        self._hooks.end_step()
+        self._watch.hooks.end_step()
         self._is_open, self._models = False, None
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Union, cast
 
 import numpy as np
@@ -18,24 +17,17 @@ from probe.measure.shells import local_tensor
 from probe.measure.statistics import statistics
 from probe.measure.tensor_reader import SINGLE, TensorReader
 from probe.recording.measurement_queue import TrainingWork
-from probe.store.error_log import ErrorLog
 
 #: msprobe's names of numbers, in the order of ``Reductions.four``, and the keys of ``statistics``
 FOUR = {"max": "Max", "min": "Min", "mean": "Mean", "norm": "Norm"}
 
 
 class Later(NamedTuple):
-    """A number that is still on the device.
+    """A number that is still on the device."""
 
-    Attributes:
-        place: its place among the numbers of the step.
-        is_square: whether it is the square of the number.
-        size: its divisor: the number of elements, where it is a count and a part is wanted.
-    """
-
-    place: int
-    is_square: bool
-    size: int = 1
+    place: int  # its place among the numbers of the step
+    is_square: bool  # whether it is the square of the number
+    size: int = 1  # its divisor: the number of elements, where it is a count and a part is wanted
 
     def of(self, fetched: Sequence[float]) -> float:
         """Return the number, by those of the step."""
@@ -49,13 +41,8 @@ Number = Union[float, Later]
 class HostNumbers:
     """Reads tensors at once. On CPU they are read straight from their memory.
 
-    Args:
-        wait: waits for asynchronous work; raises a pending error of the training.
-        on_cpu: whether the device is the CPU.
-
-    Attributes:
-        ready: waits before a tensor is read.
-        on_cpu: see above.
+    ``wait`` waits for asynchronous work, and raises a pending error of the training. As ``ready`` it is called before a
+    tensor is read.
     """
 
     def __init__(self, wait: Callable[[], None], on_cpu: bool) -> None:
@@ -83,10 +70,7 @@ class HostNumbers:
     def several(self, tensor: Any, names: Sequence[str], eps: float) -> dict[str, Number]:
         """Return the numbers of ``FOUR`` as float32 holds them, and perhaps others, of a tensor or an array.
 
-        Args:
-            tensor: the tensor.
-            names: may have "nans", the number of NaN, and "zeros", the part of the elements below ``eps``.
-            eps: see above.
+        ``names`` may have "nans", the number of NaN, and "zeros", the part of the elements below ``eps``.
         """
         array = tensor if isinstance(tensor, np.ndarray) else self._read(tensor)
         numbers = statistics(array)
@@ -124,12 +108,7 @@ class HostNumbers:
 
 
 class DeviceNumbers(HostNumbers):
-    """Adds one operation a tensor to MindSpore's pipeline, and waits for nothing but ``fetch``.
-
-    Args:
-        wait: waits for asynchronous work.
-        on_cpu: whether the device is the CPU, which lacks the kernel of the norm.
-    """
+    """Adds one operation a tensor to MindSpore's pipeline, and waits for nothing but ``fetch``."""
 
     def __init__(self, wait: Callable[[], None], on_cpu: bool) -> None:
         super().__init__(wait, on_cpu)
@@ -153,10 +132,8 @@ class DeviceNumbers(HostNumbers):
         if isinstance(tensor, np.ndarray) or not tensor.size:
             return super().several(tensor, names, eps)
         scalars = self._own.run(self._reduce, local_tensor(tensor), names, eps)
-        squares = {"norm"} if self._reductions.norm_is_square else set()
-        found = {name: self._later(scalar, name in squares) for name, scalar in scalars.items()}
-        found.update({"zeros": found["zeros"]._replace(size=tensor.size)} if "zeros" in found else {})
-        return {**found}
+        is_square, sizes = {"norm": self._reductions.norm_is_square}, {"zeros": tensor.size}
+        return {name: self._later(it, is_square.get(name, False), sizes.get(name, 1)) for name, it in scalars.items()}
 
     def _reduce(self, tensor: Any, names: Sequence[str], eps: float) -> dict[str, Any]:
         reductions, kind = self._reductions, "float" if "loat" in str(tensor.dtype) else "int"
@@ -172,7 +149,7 @@ class DeviceNumbers(HostNumbers):
 
     def number(self, tensor: Any) -> Number:
         """Return the value of a tensor of one element, from a copy."""
-        return self._later(self.copy(tensor), False)
+        return self._later(self.copy(tensor))
 
     def copy(self, tensor: Any) -> Any:
         """Return a copy of a tensor on the device."""
@@ -198,35 +175,15 @@ class DeviceNumbers(HostNumbers):
         if error is not None:
             raise error
 
-    def _later(self, scalar: Any, is_square: bool) -> Later:
+    def _later(self, scalar: Any, is_square: bool = False, size: int = 1) -> Later:
         with self._lock:
             self._scalars.append(scalar)
-            return Later(len(self._scalars) - 1, is_square)
+            return Later(len(self._scalars) - 1, is_square, size)
 
 
-class Rows:
-    """Gives the row of each step that has ended, when its numbers have been fetched: nothing waits within a step.
-
-    A row has ``scalars``, the numbers on the device, and ``finish``, which takes their values and returns all numbers.
-    """
-
-    def __init__(self, numbers: HostNumbers, errors: ErrorLog) -> None:
-        self._numbers, self._errors = numbers, errors
-        self._rows: deque[tuple[int, Any]] = deque()
-
-    def add(self, step: int, row: Any) -> Iterator[tuple[int, Any]]:
-        """Add a step; yield those that are complete: numbers on the device are fetched when the next step ends."""
-        self._rows.append((step, row))
-        yield from self.finish(keep=bool(row.scalars))
-
-    def finish(self, keep: bool = False) -> Iterator[tuple[int, Any]]:
-        """Yield the steps with their numbers; ``keep`` leaves out the last one."""
-        while len(self._rows) > keep:
-            step, row = self._rows.popleft()
-            values: Any = {}
-            with self._errors.guard("reading the numbers of a step"):
-                values = row.finish(self._numbers.fetch(row.scalars))
-            yield step, values
+def known(values: Mapping[str, Number], fetched: Sequence[float]) -> dict[str, float]:
+    """Return numbers with those of the device in their places."""
+    return {name: value.of(fetched) if isinstance(value, Later) else value for name, value in values.items()}
 
 
 def new_numbers(measure: str = "auto") -> HostNumbers:

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from probe.capture.training.optimizer_values import OptimizerValues
-from probe.monitor.numbers import HostNumbers, Later, Number
+from probe.monitor.numbers import HostNumbers, Later, Number, known
 from probe.pytree import leaves
 from probe.store.error_log import ErrorLog
 
@@ -21,31 +21,24 @@ _SAME = 1e-6
 
 
 class Row(NamedTuple):
-    """The numbers of a step that has ended; some may still be on the device.
+    """The numbers of a step that has ended; see ``monitor.Watch``."""
 
-    Attributes:
-        values: series -> number.
-        entered: optimizer -> parameter -> norm of the gradient that entered.
-        scalars: those on the device.
-        scales: loss -> the loss scale in it.
-    """
-
-    values: dict[str, Number]
-    entered: dict[str, dict[str, Number]]
+    values: dict[str, Number]  # series -> number
+    entered: dict[str, dict[str, Number]]  # optimizer -> parameter -> norm of the gradient that entered
     scalars: list[Any]
-    scales: Mapping[str, Number] = MappingProxyType({})
+    scales: Mapping[str, Number] = MappingProxyType({})  # loss -> the loss scale in it
 
     def finish(self, fetched: list[float]) -> dict[str, float]:
-        """Return all numbers with those that follow from them; see ``numbers.Rows``."""
-        found = {name: _known(value, fetched) for name, value in self.values.items()}
-        for loss, number in self.scales.items():
-            if scale := _known(number, fetched):
+        """Return all numbers with those that follow from them."""
+        found = known(self.values, fetched)
+        for loss, scale in known(self.scales, fetched).items():
+            if scale:
                 found[loss] /= scale
                 found.setdefault("loss_scale", scale)
         for optimizer, gradients in self.entered.items():
             total = 0.0
-            for parameter, number in gradients.items():
-                norm, name = _known(number, fetched), f"{parameter}.grad"
+            for parameter, norm in known(gradients, fetched).items():
+                name = f"{parameter}.grad"
                 total += norm * norm
                 arrived = found.setdefault(name, norm)
                 is_same = norm == arrived or abs(norm - arrived) <= _SAME * min(norm, arrived)
@@ -53,10 +46,6 @@ class Row(NamedTuple):
                     found[f"{parameter}.grad_in"] = norm
             found[f"{optimizer}.global_norm"] = math.sqrt(total)
         return found
-
-
-def _known(value: Number, fetched: list[float]) -> float:
-    return value.of(fetched) if isinstance(value, Later) else value
 
 
 class StepValues:
@@ -77,11 +66,7 @@ class StepValues:
         self._has_parameters, self._began = False, 0.0
 
     def begin(self, has_parameters: bool) -> None:
-        """Begin a step.
-
-        Args:
-            has_parameters: whether the parameters, their updates and the optimizers' states are measured too.
-        """
+        """Begin a step. Parameters, their updates and the states of optimizers are measured if ``has_parameters``."""
         self._has_parameters, self._began = has_parameters, time.perf_counter()
 
     def log(self, name: str, number: float) -> None:

@@ -12,7 +12,7 @@ import json
 import logging
 import os
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,6 +76,10 @@ def sections(content: bytes | memoryview) -> Iterator[Section]:
             place = section.end
 
 
+def _line(names: Iterable[str]) -> bytes:
+    return MARK + f'{_VERSION}, "names": {json.dumps(list(names))}}}\n'.encode()
+
+
 def _names(line: bytes) -> tuple[str, ...]:
     """Return the columns that the line of a section names.
 
@@ -128,7 +132,7 @@ class SeriesFile:
         new = [name for name in values if name not in places]
         if new or len(places) == 1:
             places.update(zip(new, range(len(places), len(places) + len(new))))
-            head = MARK + f'{_VERSION}, "names": {json.dumps(list(places))}}}\n'.encode()
+            head = _line(places)
         cells = _EMPTY * len(places)  # numpy is slower where its code is not in the processor's cache
         cells[0] = step
         for name, value in values.items():
@@ -210,27 +214,21 @@ class SeriesTail:
                 self._place, self._names = 0, ()
             self._number = now.st_ino
             file.seek(self._place)
-            content = file.read()
+            head = _line(self._names) if self._names else b""
+            content = head + file.read()
         found: list[tuple[int, dict[str, float]]] = []
-        place, size = 0, 4 * len(self._names)
-        while place < len(content):
-            if content.startswith(MARK, place):
-                end = content.find(b"\n", place)
-                if end < 0:
-                    break
-                self._names = _names(content[place:end])
-                place, size = end + 1, 4 * len(self._names)
-            elif size and place + size <= len(content):
-                row = np.frombuffer(content, "<f4", len(self._names), place)
-                known = row.view("<u4") != NOT_MEASURED_BITS
-                values = {self._names[i]: float(row[i]) for i in range(1, len(row)) if known[i]}
-                if 0 <= row[0] < MOST_STEP:  # else a damaged row: NaN is in no such range
-                    found.append((int(row[0]), values))
-                place += size
-            else:
-                break
-        self._place += place
+        end = len(head)
+        for section in sections(content):
+            self._names, end = section.names, section.end
+            found += _rows(section.names, table(content, section))
+        self._place += end - len(head)
         return found
+
+
+def _rows(names: tuple[str, ...], rows: Any) -> Iterator[tuple[int, dict[str, float]]]:
+    bits = np.ascontiguousarray(rows).view("<u4")
+    for row, known in zip(rows, bits != NOT_MEASURED_BITS):
+        yield int(row[0]), {names[place]: float(row[place]) for place in range(1, len(names)) if known[place]}
 
 
 class Series(NamedTuple):
@@ -287,9 +285,7 @@ class RankSeries:
     def rows(self) -> Iterator[tuple[int, dict[str, float]]]:
         """Yield (step, name -> value) in the order of the file."""
         for names, rows in self._tables:
-            bits = np.ascontiguousarray(rows).view("<u4")
-            for row, known in zip(rows, bits != NOT_MEASURED_BITS):
-                yield int(row[0]), {names[place]: float(row[place]) for place in range(1, len(names)) if known[place]}
+            yield from _rows(names, rows)
 
     def tail(self) -> SeriesTail:
         """Return the rows that come behind those that were read."""

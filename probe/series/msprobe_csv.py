@@ -8,7 +8,7 @@ import io
 import math
 import os
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple, TypeVar, Union
+from typing import TypeVar, Union
 
 from probe.errors import UsageError
 from probe.naming import ADAM_STATES, escape_formula
@@ -16,26 +16,10 @@ from probe.series.file import RankSeries
 from probe.series.series_name import parse, slot_of
 from probe.store import file_io
 
-
-class Name(NamedTuple):
-    """A name in a csv file.
-
-    Attributes:
-        stage: the number of the model, where several were given.
-        name: the name of a parameter or Cell.
-    """
-
-    stage: int
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.stage}:{self.name}"
-
-
 #: a number, a text, or None where there is no number
 Cell = Union[float, str, None]
-#: a name, and the number of the part of the step: "" where there is none
-Place = tuple[Name, str]
+#: the number of the model, ":" and the name of a parameter or Cell; the number of the part of the step, or ""
+Place = tuple[str, str]
 #: of one step: place -> column -> number
 Rows = Mapping[Place, Mapping[str, Cell]]
 #: of one step: the beginning of the file's name -> its rows
@@ -75,7 +59,8 @@ def _text(steps: Mapping[int, Rows], has_header: bool, digits: int | None = None
             if has_header:
                 writer.writerow(["vpp_stage", "name", "step", *(["micro_step"] if parted else []), *numbers])
                 has_header = False
-            place = [name.stage, escape_formula(name.name), step, *([part] if parted else [])]
+            stage, _, own = name.partition(":")
+            place = [stage, escape_formula(own), step, *([part] if parted else [])]
             writer.writerow([*place, *(_shown(number, digits) for number in numbers.values())])
     return text.getvalue()
 
@@ -89,14 +74,14 @@ def _shown(number: Cell, digits: int | None) -> Cell:
 def without_lone_numbers(kind: str, rows: Mapping[Place, Item]) -> Mapping[Place, Item]:
     """Return the rows of a kind; the number of a Cell's tensor that is alone on its side is no part of its name.
 
-    >>> list(without_lone_numbers("actv", {(Name(0, "fc.input_0"), "0"): 1}))
-    [(Name(stage=0, name='fc.input'), '0')]
+    >>> list(without_lone_numbers("actv", {("0:fc.input_0", "0"): 1}))
+    [('0:fc.input', '0')]
     """
     found = {}
     for (name, part), row in rows.items():
-        beginning, _, number = name.name.rpartition("_")
-        is_alone = number == "0" and (name._replace(name=f"{beginning}_1"), part) not in rows
-        found[name._replace(name=beginning) if is_alone else name, part] = row
+        beginning, _, number = name.rpartition("_")
+        is_alone = number == "0" and (f"{beginning}_1", part) not in rows
+        found[beginning if is_alone else name, part] = row
     return found if kind in _OF_CELLS else rows
 
 
@@ -135,9 +120,9 @@ def write_msprobe_csv(ranks: Iterable[RankSeries], folder: str) -> list[str]:
 def _places(name: str) -> list[tuple[str, Place, str]]:
     """Return the places of a series in msprobe's files: kind, place, column."""
     series, slot = parse(name), slot_of(name)
-    column, place = series.statistic, (Name(0, series.owner), "")
+    column, place = series.statistic, (f"0:{series.owner}", "")
     if slot is not None:
-        return [(_OF_CELLS[slot.is_backward], (Name(0, f"{slot.path}.{slot.in_cell}"), slot.call), column)]
+        return [(_OF_CELLS[slot.is_backward], (f"0:{slot.path}.{slot.in_cell}", slot.call), column)]
     if series.kind == "grad":
         both = [("grad_unreduced", place, column)]
         return both if column != "norm" else [*both, ("grad_reduced", place, column)]

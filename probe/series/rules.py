@@ -14,10 +14,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from probe.findings.finding import Finding
-from probe.findings.sentence import Sentence, say
+from probe.findings.sentence import NOTHING, Sentence, say
 from probe.series.looks import LEAST_STEPS, WINDOW, History, Look, Now, Point, is_far, missing
 from probe.series.series_name import entered, kind_of, kinds_of_tensor, layer_kind, state_kind
-from probe.series.table import IN_DUMPS, ONLINE
+from probe.series.table import IN_DUMPS, MSPROBE, ONLINE
 from probe.store.file_names import Rank
 
 #: tensor -> rank -> step -> number
@@ -28,6 +28,8 @@ Points = dict[str, dict[Rank, dict[int, Point]]]
 _Chosen = tuple[str, int, float, Look]
 #: so small a part of the step's largest update is rounding: a bias before a BatchNorm has no gradient
 _ROUNDING = 1e-5
+#: the part of the older mean in a running mean
+_KEPT = 0.99
 
 
 @dataclass(frozen=True)
@@ -159,6 +161,24 @@ class OnlineRules:
                 if series.count >= ONLINE["scaled"].warm_up:
                     yield Alarm("scaled", entered(name), step, say(key, part=part, others=middle, step=step))
                 series.active[key] = math.inf  # also where it was so from the first step on
+
+
+class RunningRules:
+    """msprobe's rules with their thresholds: each looks at a number and the running mean of its series."""
+
+    def __init__(self, rules: Sequence[tuple[str, float | None]]) -> None:
+        self._rules = rules
+        self._means: dict[tuple[str, str], float] = {}
+
+    def look(self, step: int, tag: str, op: str, value: float) -> Sentence:
+        """Return what the first rule that holds says about the number ``op`` of a tensor; else nothing."""
+        mean = self._means.setdefault((tag, op), abs(value))
+        self._means[tag, op] = _KEPT * mean + (1 - _KEPT) * abs(value)
+        for rule, threshold in self._rules:
+            ops, holds = MSPROBE[rule]
+            if (not ops or op in ops) and holds(value, mean, threshold):
+                return say("alarm.msprobe", rule=rule, tag=tag, op=op, value=value, mean=mean, step=step)
+        return NOTHING
 
 
 def series_hits(

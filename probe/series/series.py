@@ -72,7 +72,7 @@ class Follower:
         self._tail: SeriesTail | None = None
 
     def begin(self, rank: RankSeries) -> list[Alarm]:
-        """Follower the rows that were read already; return their alarms."""
+        """Follow the rows that were read already; return their alarms."""
         self._tail = rank.tail()
         return [alarm for row in rank.rows() for alarm in self._rules.feed(*row)]
 

@@ -227,9 +227,7 @@ class DumpRecording(Recording):
         if is_new and root != path:
             aside = '%s holds the dump of another run; this run writes into %s ("overwrite": true would replace it)'
             _log.warning(aside, path, root)
-        captures: list[CaptureBackend] = [capture]
-        if capture.companion is not None:
-            captures.append(capture.companion)
+        captures: list[CaptureBackend] = [capture, *filter(None, [capture.companion])]
         roots = [root] if len(captures) == 1 else [os.path.join(root, tree) for tree in file_names.TREES]
         places = [folders.step_folder(place, window.step, name) for place in roots]
         opened = OpenStep([self._new_tree(*pair) for pair in zip(places, captures)])
@@ -257,12 +255,9 @@ class DumpRecording(Recording):
         arrays = ArrayWriter(folder, self._budget, settings.link_equal)
         saves_arrays = is_nan_check or settings.task == "tensor" or settings.tensor_list
         header = {
-            "task": "statistics" if is_nan_check else settings.task,
-            "level": settings.level,
-            "framework": "mindspore",
-            "dump_data_dir": arrays.folder if saves_arrays else None,
-            "run": run_header(self.parts.ranks.rank()),
-        }
+            "task": "statistics" if is_nan_check else settings.task, "level": settings.level, "framework": "mindspore",
+            "dump_data_dir": arrays.folder if saves_arrays else None, "run": run_header(self.parts.ranks.rank()),
+        }  # fmt: skip
         has_stacks = settings.extra_info and settings.level != "debug"
         documents = JsonDocuments(folder, header, self._stacks.texts(), has_stacks, journal=settings.journaled)
         writer = DumpWriter(documents, arrays, ErrorLog(folder, self._logged_kinds))

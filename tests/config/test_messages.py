@@ -116,6 +116,18 @@ def test_keys_of_msprobe_without_effect_are_told_in_one_warning(tmp_path, caplog
     assert message.endswith("no effect in probe: tensor.bench_path, tensor.diff_nums")
 
 
+def test_names_to_record_under_another_task_are_told(tmp_path, caplog):
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps({"task": "tensor", "statistics": {"list": ["relu"]}, "tensor": {"list": []}}))
+    load(file)
+    (message,) = caplog.messages
+    assert message.endswith('the task is "tensor": list and scope under "statistics" have no effect')
+    caplog.clear()
+    load(file, task="statistics")
+    load(file, list=["add"])
+    assert caplog.messages == []
+
+
 @pytest.mark.parametrize("mode", ["hash", ["max", "hash:md5"]])
 def test_a_hash_is_for_kernels_alone(error, mode):
     assert '"hash" at level "L2" alone' in error({"statistics": {"summary_mode": mode}})

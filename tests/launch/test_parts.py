@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import gc
+import re
 import sys
 import types
+from dataclasses import fields
 from types import SimpleNamespace
 
 import mindspore as ms
@@ -13,6 +15,8 @@ import numpy as np
 import pytest
 from mindspore import Tensor, nn, ops
 
+from probe.config.settings import Settings
+from probe.launch.command import _parser
 from probe.launch.launcher import AwaitedImport, ServedMsprobe
 from probe.launch.models import CellRole as Role, ModelFinder as Models, Rounds, reached
 from probe.launch.program import TOOL, _show, _trimmed
@@ -333,3 +337,9 @@ def test_no_exception_of_a_chain_has_frames_of_the_tool():
 def test_the_frames_of_the_program_stay():
     own = failing("/me/train.py")
     assert frames(types.SimpleNamespace(__traceback__=_trimmed(own.__traceback__))) == ["/me/train.py"]
+
+
+def test_the_help_describes_every_setting():
+    options = {action.dest: action.help for action in _parser()._actions}
+    assert [row.name for row in fields(Settings) if not options[row.name]] == []
+    assert _parser().format_help().count('"nan_check"') == len(re.findall('"nan_check"', Settings.__doc__))

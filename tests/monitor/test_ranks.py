@@ -10,7 +10,7 @@ import pytest
 from probe.series.series import open_series
 from tests.support.launch import launch
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 STEPS, DRIFT = 60, 20
 

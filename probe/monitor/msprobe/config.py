@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Optional
 
 from probe.config import file_reader, validators
 from probe.config.messages import errors_about, nearest, printable, refuse
+from probe.config.settings import EditedFile
 from probe.errors import SettingsError
 from probe.series.table import MSPROBE
 
@@ -20,17 +21,14 @@ _log = logging.getLogger("probe")
 OPS = ("norm", "min", "max", "mean", "zeros", "nans", "shape", "dtype")
 #: rules of the key ``alert``, with their thresholds
 Rules = tuple[tuple[str, Optional[float]], ...]
+_NOT_WRITTEN = "msprobe writes nothing for it on MindSpore"
 #: keys of msprobe that have no effect here, and the place of the same in probe
 _NOT_SERVED = {
-    "ur_distribution": "msprobe writes nothing for it on MindSpore",
-    "mg_direction": "msprobe writes nothing for it on MindSpore",
-    "mg_distribution": "msprobe writes nothing for it on MindSpore",
+    **dict.fromkeys(("ur_distribution", "mg_direction", "mg_distribution"), _NOT_WRITTEN),
+    **dict.fromkeys(("recording_l2_features", "l2_targets", "sa_order"), "no csv has them"),
     "cc_distribution": 'a dump at level "L1" has the collectives',
     "print_struct": 'task "structure" writes the tree of Cells',
     "stack_info": "stack.json of a dump has the stacks",
-    "recording_l2_features": "no csv has them",
-    "l2_targets": "no csv has them",
-    "sa_order": "no csv has them",
     "append_output": "each run has a folder of its own",
     "squash_name": "",  # needs none: names are always shortened, as msprobe does on MindSpore
 }
@@ -150,35 +148,23 @@ class ConfigSource:
 
     def __init__(self, path: Any) -> None:
         self._path = validators.path("config_file_path", path)
-        self._is_dynamic = os.environ.get("DYNAMIC_MONITOR", "").lower() == "true"
-        self._stamp: tuple[int, int] | None = None
-        self.first = None if self._is_dynamic else load(self._path)
+        is_dynamic = os.environ.get("DYNAMIC_MONITOR", "").lower() == "true"
+        self.first = None if is_dynamic else load(self._path)
+        self._file = EditedFile(self._path if is_dynamic else None, is_read=False)
 
     def changed(self) -> TrainerConfig | None:
         """Return the settings if the file was edited since the last call, and ``dynamic_on`` is true."""
-        stamp = self._new_stamp() if self._is_dynamic else None
-        if stamp is None or stamp == self._stamp:
-            return None
-        self._stamp = stamp
         try:
-            config = load(self._path)
+            config = load(self._path) if self._file.is_edited() else None
         except SettingsError as error:
             _log.warning("TrainerMon: the settings stay as they were: %s", error)
             return None
-        return config if config.dynamic_on else None
+        return config if config and config.dynamic_on else None
 
     def turn_off(self) -> None:
         """Write that ``dynamic_on`` is false: the next edit that makes it true begins again."""
-        if not self._is_dynamic:
-            return
-        content = {**file_reader.read(self._path), "dynamic_on": False}
-        with open(self._path, "w", encoding="utf-8") as file:
-            json.dump(content, file, indent=2)
-        self._stamp = self._new_stamp()
-
-    def _new_stamp(self) -> tuple[int, int] | None:
-        try:
-            found = os.stat(self._path)
-        except OSError:
-            return None
-        return found.st_mtime_ns, found.st_size
+        if self.first is None:
+            content = {**file_reader.read(self._path), "dynamic_on": False}
+            with open(self._path, "w", encoding="utf-8") as file:
+                json.dump(content, file, indent=2)
+            self._file.is_edited()  # this edit is ours

@@ -11,7 +11,6 @@ from probe.capture.pynative.cells import is_cell_or_cells
 from probe.capture.training.events import optimizer_kinds
 from probe.errors import UsageError
 from probe.naming import CELL, clean
-from probe.series.msprobe_csv import Name
 
 #: a name begins at the last of these parts that has a part before it; the first that fits counts
 _BEGINNINGS = tuple(
@@ -22,21 +21,13 @@ _HOLDERS = ("chained_optimizers", "optimizer")
 
 
 class Watched(NamedTuple):
-    """The parts of a training.
-
-    Attributes:
-        models: the models.
-        optimizers: the optimizers; a step ends with the last one.
-        accumulated: the number of backwards of a step.
-        tensor_group: the tensor-parallel group, or None.
-        data_group: the data-parallel group, or None.
-    """
+    """The parts of a training."""
 
     models: list[Any]
-    optimizers: list[Any]
-    accumulated: int
-    tensor_group: Any
-    data_group: Any
+    optimizers: list[Any]  # a step ends with the last one
+    accumulated: int  # the number of backwards of a step
+    tensor_group: Any  # the tensor-parallel group, or None
+    data_group: Any  # the data-parallel group, or None
 
     def is_duplicate(self, parameter: Any) -> bool:
         """Return whether another rank writes the gradient that enters the optimizer for this parameter."""
@@ -87,37 +78,31 @@ def shortened(name: str) -> str:
     return name
 
 
-def chosen_parameters(models: Sequence[Any], targets: Sequence[str]) -> dict[str, tuple[Name, Any]]:
-    """Return the parameters that are trained and begin with a target, with their names, by the texts of these."""
-    found: dict[str, tuple[Name, Any]] = {}
+def chosen_parameters(models: Sequence[Any], targets: Sequence[str]) -> dict[str, Any]:
+    """Return the parameters that are trained and begin with a target, by their names."""
+    found: dict[str, Any] = {}
     for stage, model in enumerate(models):
         for path, parameter in model.parameters_and_names():
-            short = Name(stage, shortened(path))
-            whole = Name(stage, path)
-            beginnings = (path, str(short), str(whole))
-            if not parameter.requires_grad or (
-                targets and not any(item.startswith(target) for item in beginnings for target in targets)
-            ):
-                continue
-            name = whole if str(short) in found else short
-            found[str(name)] = name, parameter
+            short, whole = f"{stage}:{shortened(path)}", f"{stage}:{path}"
+            is_target = not targets or any(name.startswith(tuple(targets)) for name in (path, short, whole))
+            if parameter.requires_grad and is_target:
+                found[whole if short in found else short] = parameter
     return found
 
 
-def chosen_cells(models: Sequence[Any], targets: Sequence[str], every: bool) -> dict[str, tuple[Name, Any]]:
+def chosen_cells(models: Sequence[Any], targets: Sequence[str], every: bool) -> dict[str, tuple[str, Any]]:
     """Return the Cells that are targets, or every Cell, with their names, by the keys of their calls."""
-    found: dict[str, tuple[Name, Any]] = {}
-    taken: set[Name] = set()
+    found: dict[str, tuple[str, Any]] = {}
+    taken: set[str] = set()
     for path, cell in Models(models).cells_and_names():
-        if not path:
-            continue
-        stage, _, below = path.partition(".")
-        names = [Name(int(stage), shortened(below)), Name(int(stage), below)]
-        accepted = [name for name in names if str(name) in targets or name.name in targets]
-        if every or accepted:
-            name = next((name for name in accepted or names if name not in taken), names[1])
-            taken.add(name)
-            found[clean(f"{CELL}.{path}.{type(cell).__name__}")] = name, cell
+        if path:
+            stage, _, below = path.partition(".")
+            names = [f"{stage}:{shortened(below)}", f"{stage}:{below}"]
+            accepted = [name for name in names if name in targets or name.partition(":")[2] in targets]
+            if every or accepted:
+                name = next((name for name in accepted or names if name not in taken), names[1])
+                taken.add(name)
+                found[clean(f"{CELL}.{path}.{type(cell).__name__}")] = name, cell
     return found
 
 

@@ -7,15 +7,22 @@ import atexit
 import os
 import time
 import uuid
-from typing import TYPE_CHECKING, Any
+import weakref
+from typing import Any
 
-from probe.config.settings import PathLike
+from probe.config.settings import PathLike, Settings
 from probe.errors import UsageError, raised_at_caller
-from probe.monitor.msprobe.config import ConfigSource
+from probe.monitor.alarms import Alerts
+from probe.monitor.cell_values import CellValues
+from probe.monitor.monitor import Watch
+from probe.monitor.msprobe.config import ConfigSource, TrainerConfig
+from probe.monitor.msprobe.parts import Models, Watched, chosen_cells, chosen_parameters, watched
+from probe.monitor.msprobe.values import TrainerValues
+from probe.monitor.numbers import new_numbers
 from probe.process.rank import RankResolver
-
-if TYPE_CHECKING:
-    from probe.monitor.msprobe.training import Training
+from probe.process.signals import call_in_forked_child
+from probe.series.msprobe_csv import CsvFiles
+from probe.store.error_log import ErrorLog
 
 #: the variable of the environment that names the folder, and the folder where it is not set
 _OUTPUT, _DEFAULT = "MONITOR_OUTPUT_DIR", "./monitor_output"
@@ -47,10 +54,10 @@ class TrainerMon:
         self, config_file_path: PathLike, process_group: Any = None, params_have_main_grad: bool = True
     ) -> None:
         self._source = ConfigSource(config_file_path)
-        self._base = os.path.abspath(os.environ.get(_OUTPUT) or _DEFAULT)
-        began = time.strftime("%b%d_%H-%M-%S", time.gmtime(time.time() + _CLOCK))
-        self._names = began, uuid.uuid4().hex[:8]
-        self._training: Training | None = None
+        base = os.path.abspath(os.environ.get(_OUTPUT) or _DEFAULT)
+        self._folder = os.path.join(base, time.strftime("%b%d_%H-%M-%S", time.gmtime(time.time() + _CLOCK)))
+        self._parts = Watched([], [], 1, None, None)
+        self._watch: Watch | None = None
 
     @raised_at_caller
     def set_monitor(
@@ -75,21 +82,87 @@ class TrainerMon:
         Raises:
             UsageError: when an argument is wrong, or this object watches a training already.
         """
-        from probe.monitor.msprobe.parts import watched
-        from probe.monitor.msprobe.training import Training  # imports MindSpore
-
         parts = watched(model, optimizer, grad_acc_steps, tp_group, dp_group)
         if type(start_iteration) is not int or start_iteration < 0:
             raise UsageError(f"set_monitor(): start_iteration is {start_iteration!r}. Allowed: a whole number from 0")
-        if self._training is not None:
+        if self._parts.models:
             raise UsageError("set_monitor(): this TrainerMon watches a training already: make another one")
-        rank = RankResolver().rank() or 0
-        began, own = self._names
-        folder = os.path.join(self._base, f"{began}-rank{rank}-{own}")
-        self._training = Training(self._source, parts, rank, folder, start_iteration)
+        self._parts, self._step, self._rank = parts, start_iteration, RankResolver().rank() or 0
+        self._folder += f"-rank{self._rank}-{uuid.uuid4().hex[:8]}"
+        self._errors = ErrorLog(self._folder, set())
+        call_in_forked_child(weakref.WeakMethod(self._detach))
+        first = self._source.first
+        self._use(first, first.start_step if first else start_iteration)
         atexit.register(self.close)
 
     def close(self) -> None:
         """Watch no more, and write everything. It may be called twice; the end of the process does it too."""
-        if self._training is not None:
-            self._training.close()
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            watch.values.is_on = False
+            watch.close()
+
+    def _detach(self) -> None:
+        """Watch no more in a forked child: the files are the parent's."""
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            watch.hooks.end_step()
+
+    def _use(self, config: TrainerConfig | None, first: int) -> None:
+        """Measure by these settings from the step ``first`` on; None to count the steps alone."""
+        self.close()
+        if config is None or (config.module_ranks and self._rank not in config.module_ranks):
+            config = TrainerConfig(collect_times=0)
+        self._config, self._first, self._left = config, first, config.collect_times
+        self._watch = self._new_watch(config)
+        self._begin(self._watch)
+
+    def _new_watch(self, config: TrainerConfig) -> Watch:
+        parts, errors, numbers, is_used = self._parts, self._errors, new_numbers(), bool(config.collect_times)
+        every = config.all_xy or not config.targets
+        parameters = chosen_parameters(parts.models, config.targets) if is_used else {}
+        has_cells = is_used and config.xy_distribution and not (config.forward_only and config.backward_only)
+        cells = chosen_cells(parts.models, config.targets, every) if has_cells else {}
+        values = TrainerValues(config, parts, parameters, cells, numbers, errors, self._ended)
+        modes = {"input", "output", "forward", "backward"}
+        modes -= {"backward"} if config.forward_only else {"forward"} if config.backward_only else set()
+        settings = Settings(
+            level="L0", extra_info=False, optimizer="off", snapshot=False, data_mode=frozenset(modes),
+            list=() if every else tuple(f"{key}." for key in cells),
+        )  # fmt: skip
+        alerts = Alerts(config.alert, os.path.dirname(self._folder), self._rank)
+        files = CsvFiles(self._folder, config.ndigits, config.step_count_per_record)
+        of_cells = CellValues(settings, errors, values.note_cell) if cells else None
+        watch = Watch(values, numbers, errors, of_cells, files.write, alerts.look)
+        watch.hooks.watch(parameters if config.wg_distribution else {})
+        watch.hooks.install()
+        return watch
+
+    def _begin(self, watch: Watch) -> None:
+        """Begin a step, and measure it or not."""
+        distance = self._step - self._first
+        watch.values.is_on = self._left > 0 and distance >= 0 and distance % self._config.step_interval == 0
+        if watch.values.is_on:
+            with self._errors.guard("watching Cells"):
+                watch.install(Models(self._parts.models))
+
+    def _ended(self) -> None:
+        """End a step: the last optimizer has ended."""
+        watch = self._watch
+        if watch is None:
+            return
+        if watch.values.is_on:
+            self._left -= 1
+            watch.end_step(self._step)
+            watch.end_cells()
+        self._step += 1
+        edited = self._source.changed()
+        if edited is not None:
+            self._use(edited, self._step)
+        elif self._config.collect_times and self._left <= 0:
+            self._source.turn_off()
+            self.close()
+            if self._source.first is None:  # an edit may begin again
+                self._use(None, self._step)
+        else:
+            self._begin(watch)

@@ -6,49 +6,36 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Union
+from typing import Any, NamedTuple
 
 from probe.capture.training.optimizer_values import OptimizerValues
 from probe.monitor.msprobe.config import TrainerConfig
 from probe.monitor.msprobe.parts import Watched
-from probe.monitor.numbers import FOUR, HostNumbers, Later, Number, single
+from probe.monitor.numbers import FOUR, HostNumbers, Later, single
 from probe.naming import ADAM_STATES
 from probe.pytree import leaves
-from probe.series.msprobe_csv import Cell, Name, Place, Tables, without_lone_numbers
+from probe.series.msprobe_csv import Cell, Place, Tables, without_lone_numbers
 from probe.series.series_name import Slot
 from probe.store.error_log import ErrorLog
 
-#: the numbers of a tensor, its shape and its dtype
-Measured = dict[str, Union[Number, str]]
-#: the names of parameters or Cells, and these, by the texts that the hooks give
-Named = Mapping[str, tuple[Name, Any]]
-
 
 class StepTables(NamedTuple):
-    """The numbers of a step that has ended; see ``numbers.Rows``.
+    """The numbers of a step that has ended; see ``monitor.Watch``."""
 
-    Attributes:
-        tables: the beginning of the file's name -> its rows.
-        scalars: the numbers on the device.
-        ops: the numbers that are written, in the order of the columns.
-    """
-
-    tables: Mapping[str, Mapping[Place, Measured]]
+    tables: Mapping[str, Mapping[Place, Mapping[str, Any]]]  # the beginning of the file's name -> its rows
     scalars: list[Any]
-    ops: Sequence[str]
+    ops: Sequence[str]  # the numbers that are written, in the order of the columns
 
     def finish(self, fetched: list[float]) -> Tables:
-        """Return the rows; see ``numbers.Rows``."""
+        """Return the rows."""
         return {
-            kind: {place: self._row(found, fetched) for place, found in without_lone_numbers(kind, rows).items()}
+            kind: {place: self._row(row, fetched) for place, row in without_lone_numbers(kind, rows).items()}
             for kind, rows in self.tables.items()
         }
 
-    def _row(self, found: Measured, fetched: list[float]) -> dict[str, Cell]:
-        row: dict[str, Cell] = {
-            op: single(cell.of(fetched)) if isinstance(cell, Later) else cell for op, cell in found.items()
-        }
-        if isinstance(found["norm"], Later) and row["norm"] != row["norm"]:  # the others of a device may leave NaN out
+    def _row(self, found: Mapping[str, Any], fetched: list[float]) -> dict[str, Cell]:
+        row = {op: single(cell.of(fetched)) if isinstance(cell, Later) else cell for op, cell in found.items()}
+        if isinstance(found["norm"], Later) and math.isnan(row["norm"]):  # the others of a device may leave NaN out
             row.update(dict.fromkeys(FOUR, math.nan))
         return {op: row[op] for op in self.ops}
 
@@ -56,31 +43,20 @@ class StepTables(NamedTuple):
 class TrainerValues:
     """The numbers of the step that is open; see ``events.Observer``. The loss and its scale are in no file.
 
-    Args:
-        config: the settings.
-        watched: the parts of the training.
-        parameters: the parameters with their names.
-        cells: the Cells with their names, by the keys of their calls.
-        numbers: reads tensors.
-        errors: reports errors of the tool.
-
-    Attributes:
-        is_on: whether this step is measured.
-        ended: is called when the last optimizer has ended.
+    ``parameters`` are by their names; ``cells`` have names and Cells by the keys of their calls. ``ended`` is called
+    when the last optimizer has ended. ``is_on`` says whether this step is measured.
     """
 
     def __init__(
-        self, config: TrainerConfig, watched: Watched, parameters: Named, cells: Named,
-        numbers: HostNumbers, errors: ErrorLog,
+        self, config: TrainerConfig, watched: Watched, parameters: Mapping[str, Any],
+        cells: Mapping[str, tuple[str, Any]], numbers: HostNumbers, errors: ErrorLog, ended: Callable[[], None],
     ) -> None:  # fmt: skip
         self._config, self._watched, self._cells, self._numbers, self._errors = config, watched, cells, numbers, errors
-        self._names: dict[int | str, Name] = {id(parameter): name for name, parameter in parameters.values()}
-        self._names.update((text, name) for text, (name, _) in parameters.items())
+        self._names = {id(parameter): name for name, parameter in parameters.items()}
         self._backwards: dict[str, int] = defaultdict(int)  # those of this step, by parameter
         self._calls: dict[str, dict[str, int]] = defaultdict(dict)  # Cell -> number of the call -> place in the step
-        self._tables: dict[str, dict[Place, Measured]] = defaultdict(dict)
-        self.is_on = False
-        self.ended: Callable[[], None] = lambda: None
+        self._tables: dict[str, dict[Place, Mapping[str, Any]]] = defaultdict(dict)
+        self._ended, self.is_on = ended, False
 
     def end(self) -> StepTables:
         """End the step and return its numbers."""
@@ -88,12 +64,16 @@ class TrainerValues:
         self._calls.clear()
         return StepTables(tables, self._numbers.take(), self._config.ops)
 
-    def _note(self, kind: str, name: Name | None, tensor: Any, part: str = "") -> None:
+    def _note(self, kind: str, name: str | None, tensor: Any, part: str = "") -> None:
         if name is not None:
             found = self._numbers.several(tensor, self._config.ops, self._config.eps)
             dtype = str(tensor.dtype)
             dtype = "BFloat16" if dtype == "bfloat16" else dtype[:1].upper() + dtype[1:]  # numpy's, as MindSpore's
             self._tables[kind][name, part] = {**found, "shape": str(tuple(tensor.shape)), "dtype": dtype}
+
+    def _note_parameters(self, kind: str, optimizer: OptimizerValues) -> None:
+        for parameter in optimizer.parameters.values():
+            self._note(kind, self._names.get(id(parameter)), parameter)
 
     # -- the hooks ------------------------------------------------------------------------------------------------
 
@@ -104,20 +84,12 @@ class TrainerValues:
         (name, cell), calls = self._cells[slot.cell], self._calls[slot.cell]
         if slot.call in calls or cell.training:
             part = calls.setdefault(slot.call, len(calls)) % self._watched.accumulated
-            kind = "actv_grad" if slot.is_backward else "actv"
-            self._note(kind, Name(name.stage, f"{name.name}.{slot.in_cell}"), tensor, str(part))
+            self._note("actv_grad" if slot.is_backward else "actv", f"{name}.{slot.in_cell}", tensor, str(part))
 
-    def differentiated(self, output: Any) -> None:
+    def differentiated(self, *_: Any, **__: Any) -> None:
         """Note nothing; see ``Observer``."""
 
-    def scaled(self, scale: Any) -> None:
-        """Note nothing; see ``Observer``."""
-
-    def scales(self, scale: Any) -> None:
-        """Nothing: losses are no part of these tables."""
-
-    def before_adjust(self) -> None:
-        """Likewise."""
+    scaled = scales = before_adjust = differentiated
 
     def gradients(self, arrived: Sequence[tuple[str, Any]]) -> None:
         """Measure gradients that arrived: the last one of the step, or each."""
@@ -128,7 +100,7 @@ class TrainerValues:
             if self.is_on and (each or part == last):
                 self._numbers.ready()
                 with self._errors.guard("reading a parameter's gradient", name):
-                    self._note("grad_unreduced", self._names[name], gradient, str(part) if each else "")
+                    self._note("grad_unreduced", name, gradient, str(part) if each else "")
 
     def before_update(self, name: str, optimizer: OptimizerValues, gradients: Any) -> None:
         """Measure the gradients that enter an optimizer, its parameters and states."""
@@ -156,12 +128,8 @@ class TrainerValues:
                 self._note_parameters("param_updated", optimizer)
         if optimizer.is_of(self._watched.optimizers[-1]):
             with self._errors.guard("ending a step"):
-                self.ended()
+                self._ended()
             self._numbers.raise_pending()
 
     def _is_watched(self, optimizer: OptimizerValues) -> bool:
         return any(optimizer.is_of(known) for known in self._watched.optimizers)
-
-    def _note_parameters(self, kind: str, optimizer: OptimizerValues) -> None:
-        for parameter in optimizer.parameters.values():
-            self._note(kind, self._names.get(id(parameter)), parameter)

@@ -78,7 +78,7 @@ def pair(a: Any, b: Any) -> Sentence:
     """Return two values beside each other.
 
     >>> str(pair(0.1, None)), str(pair([2, 3], "x"))
-    ('0.1 / none', '[2, 3] / x')
+    ('0.1 / not set', '[2, 3] / x')
     """
     return both(_value(a), _value(b))
 

@@ -85,7 +85,7 @@ def _connect(scheduler: str) -> Any:
     try:
         from distributed import Client
     except ImportError:
-        raise UsageError('--scheduler needs Dask: pip install "pynative-probe[cluster]"') from None
+        raise UsageError("--scheduler needs Dask, an extra of probe: pip install '.[cluster]'") from None
     connect = functools.partial(Client, scheduler, timeout=_REACH, set_as_default=False)
     try:
         try:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import html
 import os
 import re
 from collections.abc import Iterator
@@ -112,6 +111,19 @@ class Call(EntryView):
     def __repr__(self) -> str:
         return safe(f"<Call {self.name}{f' in {self.cell}' if self.cell else ''}>")
 
+    def _repr_html_(self) -> str:
+        rows = (
+            [
+                item.place,
+                item.dtype,
+                text.shape(item.record.get("shape")),
+                *(text.number(item.record.get(key)) for key in NUMBERS),
+            ]
+            for item in self.tensors()
+        )
+        head = text.html_table([(self.name, self.cell or "")])
+        return head + text.html_table([("", "dtype", "shape", *NUMBERS), *rows])
+
 
 class Tensor(TensorNumbers):
     """One tensor of a call.
@@ -180,10 +192,7 @@ class Tensor(TensorNumbers):
 
     def _repr_html_(self) -> str:
         rows = {"name": self.name, "dtype": self.dtype, "shape": text.shape(self.record.get("shape")), **self.stats}
-        cells = (
-            f"<tr><th>{html.escape(key)}</th><td>{html.escape(text.safe(row))}</td></tr>" for key, row in rows.items()
-        )
-        return f"<table>{''.join(cells)}</table>"
+        return text.html_table(rows.items())
 
 
 class Dump:
@@ -346,3 +355,6 @@ class Dump:
 
     def __repr__(self) -> str:
         return safe(f"<Dump {self.folder.label} in {self.path}>")
+
+    def _repr_html_(self) -> str:
+        return text.html_table((call.name, call.cell or "") for call in self)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from probe.errors import UsageError
+from probe.reading.dumps import text
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.folders import DumpFolder, find_folders
 from probe.store.file_names import Rank
@@ -136,6 +137,9 @@ class Run:
 
     def __repr__(self) -> str:
         return f"<Run {self.path}: steps {shortened(self.steps)}, ranks {shortened(self.ranks)}>"
+
+    def _repr_html_(self) -> str:
+        return text.html_table((folder.label, folder.path) for folder in self.folders)
 
 
 def shortened(numbers: list[Any]) -> str:

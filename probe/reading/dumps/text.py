@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import html
 import math
 import os
 import sys
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _UNITS = ("B", "kB", "MB", "GB", "TB")
@@ -150,3 +151,19 @@ def terminal_width() -> int:
         return os.get_terminal_size(sys.stdout.fileno()).columns if sys.stdout.isatty() else 0
     except (OSError, ValueError, AttributeError):
         return 0
+
+
+def html_table(rows: Iterable[Sequence[object]], most: int = 50) -> str:
+    """Return at most ``most`` rows as a table for a notebook; the first cell of a row is its title.
+
+    >>> html_table([("a", "<b>"), ("c", 1)], most=1)
+    '<table><tr><th>a</th><td>&lt;b&gt;</td></tr><tr><th>...</th></tr></table>'
+    """
+    lines = []
+    for count, row in enumerate(rows):
+        if count == most:
+            lines.append("<tr><th>...</th></tr>")
+            break
+        title, *cells = (html.escape(safe(cell)) for cell in row)
+        lines.append(f"<tr><th>{title}</th>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
+    return f"<table>{''.join(lines)}</table>"

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from probe.findings.sentence import CHINESE, Sentence, say
 from probe.reading.compare.answer.result import ComparisonResult
+from probe.reading.compare.answer.summary import harmless
 from probe.reading.compare.origins.origin import Origin
 from probe.reading.dumps.frames import Frame, parse
 from probe.reading.dumps.text import safe, shorten
@@ -95,7 +96,7 @@ class ContentMaker:
             "origins": [self._origin(origin) for origin in origins[:_MOST]],
             "later": [self._origin(origin) for origin in later[:_MOST]],
             "health": [self._said(item.whole) for item in health if item.rule != "NaN/Inf"][:_MOST],
-            "soft": [self._said(item.said) for item in (result.soft if result else [])[:20]],
+            "soft": list(dict.fromkeys(self._said(item.said) for item in (harmless(result) if result else [])))[:20],
             "series": self._series(), "trends": self._trends(), "ranks": self._ranks(), "dropped": merged.dropped,
             "counts": self._counts(), "remarks": self._remarks(), "code": self._with_code,
             "comparable": result.is_comparable if result else True,

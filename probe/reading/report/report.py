@@ -68,6 +68,7 @@ def report(
     rank: str = "",
     jobs: int = 1,
     scheduler: str = "",
+    lang: str = "",
 ) -> Outcome:
     """Write one HTML page about one run, or about two and where they begin to differ.
 
@@ -79,6 +80,7 @@ def report(
         rank: which ranks, likewise.
         jobs: how many processes work; more than 1 only from a script with ``if __name__ == "__main__"``.
         scheduler: the address of a Dask scheduler, whose workers do it instead.
+        lang: "en" or "zh"; "" for the language of the browser.
 
     Raises:
         UsageError: when there is no dump, nothing can be compared, or the page cannot be written.
@@ -89,7 +91,9 @@ def report(
         print(outcome.status, outcome.calls)
     """
     sides = [side.path if isinstance(side, Run) else os.fspath(side) for side in (a, b) if side is not None]
-    wishes = Wishes(Request(step=step, rank=rank, workers=Workers(jobs, scheduler)))
+    if lang not in ("", "en", "zh"):
+        raise UsageError(f'lang: {lang!r} is not "en", "zh" or ""')
+    wishes = Wishes(Request(step=step, rank=rank, workers=Workers(jobs, scheduler)), language=lang)
     return make_report(path, sides[-1], sides[0] if b is not None else "", wishes)
 
 

@@ -12,25 +12,25 @@ import numpy as np
 import pytest
 from mindspore import Tensor, nn
 
+from probe.monitor.alarms import Alerts
 from probe.monitor.msprobe.config import TrainerConfig
 from probe.monitor.msprobe.parts import chosen_cells, chosen_parameters, shortened
-from probe.monitor.msprobe.training import Alerts
 from probe.monitor.msprobe.values import TrainerValues
 from probe.monitor.numbers import HostNumbers
-from probe.series.msprobe_csv import CsvFiles, Name
+from probe.series.msprobe_csv import CsvFiles
 from probe.series.series_name import slot_of
 from probe.store.error_log import ErrorLog
 
 TURBULENCE = "AnomalyTurbulence", 0.5
-NAME = Name(0, "layers.0.weight")
+NAME = "0:layers.0.weight"
 
 
 def alarms(folder, values, op="mean", rules=(TURBULENCE,)):
     """Return the steps in which numbers of one series gave an alarm."""
-    alerts = Alerts(rules, str(folder), 3)
+    alerts = Alerts((rules, True), str(folder), 3)
     for step, value in enumerate(values):
         alerts.look(step, {"grad_reduced": {(NAME, ""): {op: value}}})
-    path = folder / "rank3" / "anomaly.json"
+    path = folder / "anomaly_detected" / "rank3" / "anomaly.json"
     return [item["step"] for item in json.loads(path.read_text()).values()] if path.exists() else []
 
 
@@ -102,7 +102,7 @@ def test_the_number_of_a_model_is_a_part_of_the_names():
 
 def test_cells_are_chosen_by_their_names():
     found = chosen_cells([Net()], ["layers.1.fc", "0:head"], False)
-    assert [str(name) for name, _ in found.values()] == ["0:layers.1.fc", "0:head"]
+    assert [name for name, _ in found.values()] == ["0:layers.1.fc", "0:head"]
     assert len(chosen_cells([Net()], [], True)) == 9
 
 
@@ -127,7 +127,7 @@ def test_calls_of_a_cell_belong_to_the_parts_of_a_step(tmp_path, accumulated, pa
     watched = SimpleNamespace(models=[net], accumulated=accumulated)
     numbers, errors = HostNumbers(lambda: None, on_cpu=True), ErrorLog(str(tmp_path), set())
     values = TrainerValues(
-        TrainerConfig(ops=["norm"]), watched, {}, {"Cell.Dense": (Name(0, "fc"), net)}, numbers, errors
+        TrainerConfig(ops=["norm"]), watched, {}, {"Cell.Dense": ("0:fc", net)}, numbers, errors, lambda: None
     )
     for _ in range(2):
         values.is_on = True

@@ -85,6 +85,8 @@ def is_named(origin, change, truth, module):  # noqa: PLR0911, PLR0912 - a list 
             return True  # a call inside of the one that was left out
         if edit.kind in ("values exchanged", "names exchanged") and cell.endswith(f".{edit.owner}."):
             return True  # the values are exchanged in one line, and used in others
+        if edit.kind == "names exchanged" and origin.kind == "wiring":
+            return any(path.endswith(file) and 0 < line - edit.end <= 8 for path, line in lines)  # likewise
         if edit.owner == "OwnAdam" and origin.kind == "argument" and "self.count" in (origin.source or ""):
             return True  # a number of Python: it is seen where calls are given it
         if edit.kind == "epsilon" and edit.method == "__init__" and origin.place == "attributes.epsilon":

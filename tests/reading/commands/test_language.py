@@ -110,7 +110,7 @@ PARTS = {
     ],
     "trend": [
         ("over the steps", "随步变化"),
-        ("  ... and 10 more\n", "  ... 以及另外 10 个\n"),
+        ("  ... and 10 more: --rows 0\n", "  ... 以及另外 10 个：--rows 0\n"),
         (
             "look here: step 6, Cell.fc0.Dense.parameters_grad.0.weight.0: spike: 30 in step 6, about 1 before "
             "(threshold 6; ZClip, llm.c)\n",

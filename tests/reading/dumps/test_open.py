@@ -64,6 +64,13 @@ def test_a_tensor_tells_its_numbers(gpt):
         found.array()
 
 
+def test_a_notebook_shows_runs_dumps_and_calls_as_tables(gpt):
+    assert gpt._repr_html_().count("<tr>") == len(gpt)
+    assert gpt[0]._repr_html_().count("<tr>") == 51  # of more calls the first 50, and a line of dots
+    shown = gpt[0]["Functional.softmax.1.forward"]._repr_html_()
+    assert "<th>output.0</th><td>Float32</td><td>4x2x16x16</td><td>1</td><td>0</td>" in shown
+
+
 def test_the_dataflow_links_inputs_to_the_calls_that_made_them(gpt):
     dump = gpt[0]
     softmax = dump["Functional.softmax.1.forward"]

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+import probe
 from probe.__main__ import main
 from tests.reading.builders import forward, tensor, write
+from tests.reading.one_run.test_health import Training, zero_gradient
 from tests.reading.report.runs import FAULT, faulty
 from tests.support.browser import Browser, find_browser
 from tests.support.paths import ROOT
@@ -114,7 +116,7 @@ def paint_times(browser, frames=120):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("entries", LIMITS)
+@pytest.mark.parametrize("entries", [20_000, 200_000, pytest.param(1_000_000, marks=pytest.mark.proof)])
 def test_large_reports_open_fast(browser, large, entries):
     path = large(entries)
     took = beyond_empty(browser, path)
@@ -145,6 +147,21 @@ def test_the_first_screen_names_the_fault(browser, page):
         assert part in text
     assert bottom < 900
     assert (browser.errors, len(browser.requests)) == ([], 1)
+
+
+def test_the_page_of_one_run_tells_its_faults_in_both_languages(browser, tmp_path):
+    training = Training()
+    zero_gradient(training)
+    path, output = training.write(tmp_path / "run"), tmp_path / "report.html"
+    assert main(["report", path, "-o", str(output), "--jobs", "1", "--lang", "en"]) == 1
+    browser.open(output)
+    first = str(probe.check(path).findings[0].whole)
+    assert first in browser.js("document.body.innerText")
+    browser.js("[...document.querySelectorAll('button')].find((button) => button.lang === 'zh').click()")
+    shown = browser.js("[...document.querySelectorAll('details.card li')].map((item) => item.innerText)")
+    assert probe.check(path).findings[0].whole.text("zh") in shown
+    assert first not in browser.js("document.body.innerText")
+    assert browser.errors == []
 
 
 def test_the_first_screen_calls_a_harmless_change_harmless(browser, tmp_path):

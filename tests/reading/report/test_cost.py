@@ -47,6 +47,7 @@ def run(*arguments):
 
 @pytest.mark.slow
 @pytest.mark.thorough
+@pytest.mark.proof
 def test_a_report_costs_at_most_twice_the_comparison(tmp_path):
     sides = []
     for side, noise in (("a", 0.0), ("b", 1e-3)):

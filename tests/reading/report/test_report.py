@@ -247,5 +247,9 @@ def test_the_function_writes_the_page_of_the_command(tmp_path):
     assert probe.report(str(golden), path=tmp_path / "one.html").status == 0
     alone = columns(tmp_path / "one.html")["description"]
     assert alone["origins"] == [] != expected["description"]["origins"]
+    probe.report(mine, path=tmp_path / "zh.html", lang="zh")
+    assert 'LANGUAGE = "zh"' in (tmp_path / "zh.html").read_text()
+    with pytest.raises(UsageError, match="lang: 'de'"):
+        probe.report(mine, path=tmp_path / "zh.html", lang="de")
     with pytest.raises(UsageError, match="no such folder"):
         probe.report(tmp_path / "nothing")

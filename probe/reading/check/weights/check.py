@@ -79,7 +79,7 @@ def describe_weights(path: str, as_json: bool, language: str) -> str:
     lines = [[text.shorten(text.safe(name), 70), item.dtype, text.shape(item.shape)] for name, item in weights.items()]
     header = [say(key).text(language) for key in ("check.parameter", "show.dtype", "show.shape")]
     head = say("check.weights", path=path, count=len(weights), size=text.size(size))
-    rest = [say("show.more", count=len(lines) - 40).text(language)] if len(lines) > 40 else []
+    rest = [say("check.rest", count=len(lines) - 40).text(language)] if len(lines) > 40 else []
     return "\n".join([head.text(language), text.columns([header, *lines[:40]]), *rest])
 
 

@@ -99,13 +99,25 @@ def _origins(comparison: ComparisonResult, language: str) -> list[Sentence | str
     if more > 0:
         lines.append(say("compare.and_more", count=more))
     named = _named(comparison)
-    if names := ", ".join(dict.fromkeys(origin.name for origin in comparison.later if origin.name not in named)):
-        lines.append(say("compare.suspicious", names=text.shorten(names, 200)))
+    steps = {origin.step for origin in (*comparison.origins[:1], *comparison.later)}
+    later = [origin for origin in comparison.later if origin.name not in named]
+    names = [
+        say("compare.of_step", name=origin.name, step=origin.step).text(language) if len(steps) > 1 else origin.name
+        for origin in later
+    ]
+    if names:
+        lines.append(say("compare.suspicious", names=text.shorten(", ".join(dict.fromkeys(names)), 200)))
     return lines
 
 
 def _named(comparison: ComparisonResult) -> set[str]:
     return {name for origin in comparison.origins for name in (origin.name, *origin.more)}
+
+
+def harmless(comparison: ComparisonResult) -> list[Origin]:
+    """Return the changes that change no value, without those of calls that an origin names."""
+    named = _named(comparison)
+    return [origin for origin in comparison.soft if origin.name not in named]
 
 
 def _where(origin: Origin) -> list[Sentence | str]:
@@ -139,8 +151,7 @@ def _cells(comparison: ComparisonResult, language: str) -> list[Sentence | str]:
 
 def _also(comparison: ComparisonResult, language: str) -> list[Sentence]:
     """Return changes that alone change no value: they may be what was meant, beside the origin."""
-    named = _named(comparison)
-    soft = [origin for origin in comparison.soft if origin.name not in named]
+    soft = harmless(comparison)
     return [say("compare.also_other", finding=text.shorten(soft[0].said.text(language), 200))] if soft else []
 
 

@@ -82,6 +82,7 @@ def _compare(
             write_unit(path, form, comparing)
         if look is not None:
             look(comparing)
+        comparing.release()
     finally:
         a.release()
         b.release()
@@ -103,11 +104,13 @@ def noise_unit(folder_a: DumpFolder, folder_b: DumpFolder, options: Options) -> 
         with paused_gc():
             comparing = JudgedPairs(a, b, options)
             names = comparing.alignment.flows[0].names
-            return {
+            found = {
                 f"{names[pair.a]}.{slot.place}": slot.distance.rel_l2
                 for pair, slot in comparing.rows()
                 if slot is not None and slot.distance.rel_l2
             }
+            comparing.release()
+            return found
     finally:
         a.release()
         b.release()

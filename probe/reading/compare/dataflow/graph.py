@@ -40,7 +40,6 @@ class Graph(Nodes):
     Attributes:
         off: whether a node has a value that is off.
         tainted: whether a cause of a node is off or tainted.
-        structure: the structural differences.
         soft: the first node with a structural difference that this may follow from.
     """
 
@@ -55,8 +54,12 @@ class Graph(Nodes):
         whole: list[Cause] = [(node, "") for node in range(len(pairs))]
         self.causes = [self._causes(node, whole) for node in range(len(pairs))]
         self.tainted = self._taint()
-        self.structure = Structure(self)
         self.soft = self.structure.spread(self.causes)
+
+    @property
+    def structure(self) -> Structure:
+        """The structural differences."""
+        return Structure(self)
 
     def _lost_backward(self, pair: Pair) -> bool:
         """Return whether this is a backward that the other side's paired forward does not have."""

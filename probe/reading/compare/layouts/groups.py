@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 from probe.door import open_text
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, say
-from probe.reading.compare.layouts.layout_pair import LayoutPair, LayoutSource
 from probe.reading.compare.layouts.placements import recorded_layout
 from probe.reading.compare.layouts.side import Group
 from probe.reading.dumps.folders import DumpFolder
@@ -154,6 +153,8 @@ class _Pairing:
     def _unit(self, ranks: tuple[dict[Rank, DumpFolder], ...], tp: int, pp: int, dp: int) -> Any:
         groups = [self._group(side, ranks[side], tp, pp, dp) for side in (0, 1)]
         sizes = {size for it in self._layouts for size in (it.tp, it.dp, it.world) if size > 1}
+        from probe.reading.compare.layouts.layout_pair import LayoutPair, LayoutSource
+
         pair = LayoutPair((groups[0], groups[1]), self._mapping, self._notes, sorted(sizes))
         return tuple(
             group.stages[0][0]._replace(rank=_label(group), source=LayoutSource(pair, side))

@@ -6,8 +6,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from probe.reading.compare.judging.shard_arrays import Stored
 from probe.reading.compare.layouts.placements import GRID, Placed
 from probe.reading.compare.layouts.places import GIVEN, values
@@ -199,6 +197,8 @@ class Settling:
 def _rounding(record: Record) -> float:
     """Return how exact the sums of a record are: a device's are float32."""
     sums = [number for number in (real(record.get(key)) for key in _SUMS) if number is not None]
+    import numpy as np  # a comparison of equal layouts needs none of it
+
     with np.errstate(over="ignore"):
         short = all(float(np.float32(number)) == number for number in sums)
     return _ROUNDING_32 if short else _ROUNDING

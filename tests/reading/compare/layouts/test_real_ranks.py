@@ -12,7 +12,7 @@ from tests.support import processes
 from tests.support.launch import PROGRAMS, launch
 from tests.support.paths import environment
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,6 @@ def two(tmp_path_factory):
     return folder / "dump"
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize(("fault", "cell"), [("weight", "layers.1.fc1.Column"), ("norm", "layers.1.norm.LayerNorm")])
 def test_a_fault_of_one_rank_is_named(one, tmp_path, fault, cell):
     launch("tensor_parallel.py", 2, tmp_path, fault)
