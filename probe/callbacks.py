@@ -37,7 +37,7 @@ class MsprobeStep(Callback):  # type: ignore[misc]  # MindSpore has no types
         """Find the network. Calls recorded before training are discarded: they belong to no step."""
         arguments = run_context.original_args()
         network, loss = getattr(arguments, "network", None), getattr(arguments, "loss_fn", None)
-        self._network = self._debugger._session.begin_training(network, loss)
+        self._network = self._debugger._session.ask(lambda recording: recording.begin_training(network, loss))
 
     def on_train_step_begin(self, run_context: Any) -> None:
         """Begin to record."""

@@ -79,8 +79,9 @@ class PrecisionDebugger:
         return debugger
 
     def _take(self, source: ConfigFile) -> None:
-        from probe.monitor.monitor_session import MonitorSession  # imports MindSpore
-        from probe.session.kernel_session import KernelSession
+        from probe.monitor.monitor_recording import MonitorRecording  # imports MindSpore
+        from probe.session.dump_recording import DumpRecording
+        from probe.session.kernel_recording import KernelRecording
         from probe.session.session import Session
         from probe.session.session_state import State
 
@@ -88,12 +89,13 @@ class PrecisionDebugger:
         before = self._living_session()
         is_open = before is not None and before.state is not State.CLOSED
         # only dump_enable differs: keep the session; the next start() reads the file again
-        if before and is_open and replace(before.given, dump_enable=settings.dump_enable) == settings:
+        if before and is_open and replace(before.settings, dump_enable=settings.dump_enable) == settings:
             self._session = before
             before.continue_again()
             return
-        kind = KernelSession if settings.level == "L2" else MonitorSession if settings.task == "monitor" else Session
-        self._session = kind(settings, source, before)
+        is_monitor = settings.task == "monitor"
+        kind = KernelRecording if settings.level == "L2" else MonitorRecording if is_monitor else DumpRecording
+        self._session = Session(settings, source, kind, before)
         if before:
             atexit.unregister(before.close)
         if before and is_open:
@@ -106,7 +108,7 @@ class PrecisionDebugger:
         PrecisionDebugger._living = weakref.ref(self._session)
 
     def __repr__(self) -> str:
-        settings, state = self._session.given, self._session.state.value
+        settings, state = self._session.settings, self._session.state.value
         return (
             f"PrecisionDebugger(task={settings.task!r}, level={settings.level!r}, dump_path={settings.dump_path!r}, "
             f"{state})"
@@ -135,7 +137,7 @@ class PrecisionDebugger:
     @classmethod
     def recording(
         cls, model: Models | None = None, token_range: list[int] | None = None, rank_id: int | None = None
-    ) -> Recording:
+    ) -> RecordingBlock:
         """Record inside a ``with`` block: ``start`` on entry, ``stop`` on exit, also on an exception.
 
         ``step`` stays yours. The arguments and errors are those of ``start``.
@@ -147,7 +149,7 @@ class PrecisionDebugger:
                     loss, gradients = train_one_step(x, y)
                 debugger.step()
         """
-        return Recording(cls, model, token_range, rank_id)
+        return RecordingBlock(cls, model, token_range, rank_id)
 
     @classmethod
     @raised_at_caller
@@ -212,7 +214,7 @@ class PrecisionDebugger:
 
             debugger.log("validation loss", 0.31)
         """
-        cls._session_of_process().log(name, number)
+        cls._session_of_process().ask(lambda recording: recording.log(name, number))
 
     @classmethod
     @raised_at_caller
@@ -226,7 +228,7 @@ class PrecisionDebugger:
 
             debugger.on_alarm(lambda alarm: print(alarm.sentence))
         """
-        cls._session_of_process().set_alarm_function(function)
+        cls._session_of_process().ask(lambda recording: recording.set_alarm_function(function))
 
     @classmethod
     @raised_at_caller
@@ -322,7 +324,7 @@ class PrecisionDebugger:
         return PrecisionDebugger._living() if PrecisionDebugger._living is not None else None
 
 
-class Recording:
+class RecordingBlock:
     """The context that ``PrecisionDebugger.recording`` returns.
 
     Args:

@@ -5,17 +5,11 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Union
 
 from probe.capture.graph.compiled_graphs import CompiledGraphs
-from probe.capture.graph.graph_capture import (
-    TASKS,
-    GraphCapture,
-    check_cells,
-    check_graph_settings,
-    is_supported,
-)
+from probe.capture.graph.graph_capture import TASKS, GraphCapture, check_cells, check_graph_settings, is_supported
 from probe.capture.pynative.cells import iter_cells, named_cells
 from probe.capture.pynative.pynative_capture import PyNativeCapture
 from probe.capture.support_ops import SupportedApi
@@ -72,11 +66,25 @@ CaptureBackend = Union[PyNativeCapture, GraphCapture, MixedCapture]
 class Backends:
     """Makes the capture backend of a session. The compiled graphs of the session before still report."""
 
-    def __init__(self, before: Backends | None = None) -> None:
+    def __init__(self, before: Backends | None, continues: bool) -> None:
         #: the backend of the settings in force, or None until a step is recorded
         self.current: CaptureBackend | None = None
         self._has_compiled_cells, self._prepared = False, None
         self._graphs: CompiledGraphs | None = None if before is None else before._graphs
+        self._custom: dict[tuple[int, str], SupportedApi] = dict(before._custom) if before and continues else {}
+
+    def add(self, api: SupportedApi) -> None:
+        """Record a function of the user's own too."""
+        self._custom[id(api.owner), api.name] = api
+        if self.current is not None:
+            self.current.drop(api.owner, api.name)
+            self.current.add(api)
+
+    def drop(self, owner: Any, name: str) -> bool:
+        """Stop recording such a function; return whether it was recorded."""
+        if self.current is not None:
+            self.current.drop(owner, name)
+        return self._custom.pop((id(owner), name), None) is not None
 
     def prepare(self, settings: Settings, models: Any, token_range: Any) -> None:
         """Watch what MindSpore compiles, from the first start on: later the graphs cannot be changed.
@@ -107,8 +115,8 @@ class Backends:
         self._graphs.watch(cells)
         self._prepared = models
 
-    def select(self, settings: Settings, custom: Iterable[SupportedApi]) -> CaptureBackend:
-        """Return the backend for these settings; it also records the user's own functions.
+    def select(self, settings: Settings) -> CaptureBackend:
+        """Return the backend for these settings.
 
         Raises:
             UsageError: for level "debug" in GRAPH_MODE, which needs no start.
@@ -122,7 +130,7 @@ class Backends:
                 check_graph_settings(settings, None)
                 self._graphs = self._graphs or CompiledGraphs(False, settings.dump_path, BACKWARD in settings.data_mode)
                 self.current = GraphCapture(self._graphs)
-            for api in custom:
+            for api in self._custom.values():
                 self.current.add(api)
         return self.current
 

@@ -15,7 +15,7 @@ from functools import partial
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
-from probe.capture.pynative.cells import optimizer_kinds
+from probe.capture.training.events import optimizer_kinds
 from probe.living import living
 from probe.store.error_log import ErrorGuard
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import inspect
 import sys
 import threading
@@ -13,7 +12,7 @@ from typing import Any
 
 from probe.capture.backend import is_graph_mode
 from probe.capture.patches import HookGroup, Patch, around
-from probe.capture.pynative.cells import optimizer_kinds
+from probe.capture.training.events import Listener, optimizer_kinds, updates
 from probe.executor import found_in
 from probe.launch.models import CellRole, ModelFinder, Rounds, reached
 from probe.launch.steps import Steps
@@ -53,6 +52,7 @@ class Watch(HookGroup):
         self._checks = HookGroup()
         if at_model:
             return
+        self.add(Listener(updates(), self._update))
         for kind in optimizer_kinds():
             self.add(Patch(kind, "__init__", around(self._made)))
         for owner in (base, base.GradOperation, base._Grad):
@@ -135,32 +135,24 @@ class Watch(HookGroup):
             here.in_model = before
 
     def _made(self, original: Callable[..., Any], optimizer: Any, *args: Any, **kwargs: Any) -> None:
-        """Note a new optimizer. Its class gets a patch: it is outside of all patches of the classes above it."""
+        """Note a new optimizer. A class with a ``__call__`` of its own gets a patch: it may never call MindSpore's."""
         original(optimizer, *args, **kwargs)
         self._rounds.add(optimizer)
         self._models.forget()
         kind = type(optimizer)
-        if kind not in self._classes:
+        if kind not in self._classes and all(kind.__call__ is not base.__call__ for base in optimizer_kinds()):
             self._classes.add(kind)
-            self.add(Patch(kind, "__call__", lambda _: self._update_of(kind, vars(kind).get("__call__"))))
+            self.add(Patch(kind, "__call__", around(self._update)))
 
-    def _update_of(self, kind: type, own: Callable[..., Any] | None) -> Callable[..., Any]:
-        def __call__(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-            above: Any = super(kind, optimizer)
-            call = above.__call__ if own is None else functools.partial(own, optimizer)
-            return self._update(call, optimizer, args, kwargs)
-
-        return __call__
-
-    def _update(self, call: Callable[..., Any], optimizer: Any, args: Any, kwargs: Any) -> Any:
+    def _update(self, original: Callable[..., Any], optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         here = self._here
         if self._is_paused:
-            return call(*args, **kwargs)
+            return original(optimizer, *args, **kwargs)
         if not here.updates:
             self._steps.begin()
         here.updates += 1
         try:
-            result = call(*args, **kwargs)
+            result = original(optimizer, *args, **kwargs)
         finally:
             here.updates -= 1
         self._rounds.note(optimizer)

@@ -8,20 +8,18 @@ from typing import Any
 
 from probe.capture.pynative.pynative_capture import PyNativeCapture
 from probe.config.settings import Settings
+from probe.findings.sentence import Sentence
 from probe.measure.gradient_sum import GradientSum
 from probe.measure.select import select_measurers
+from probe.naming import BACKWARD, FORWARD
 from probe.pytree import Slot, as_outputs, leaves
 from probe.recording.call import Call
 from probe.recording.call_stacks import CallStacks
 from probe.recording.measurement_queue import MeasurementQueue
 from probe.recording.name_filter import NameFilter
-from probe.recording.step_recorder import StepRecorder
+from probe.recording.step_recorder import Sink, StepRecorder
 from probe.recording.task import GradientUse, Task
 from probe.series.series_name import Slot as SeriesSlot
-from probe.store.arrays import ArrayWriter
-from probe.store.disk_budget import DiskBudget
-from probe.store.documents import JsonDocuments
-from probe.store.dump_writer import DumpWriter
 from probe.store.error_log import ErrorLog
 
 #: takes the place of a tensor in a call, and its values
@@ -29,13 +27,7 @@ Note = Callable[[SeriesSlot, Any], None]
 
 
 class CellTask(Task):
-    """Passes tensors on, and keeps no entry.
-
-    Args:
-        modes: the setting ``data_mode``.
-        tensor: the class of tensors.
-        note: receives a tensor as it is now, or the array of a sum.
-    """
+    """Passes tensors on as they are now, and arrays of sums; keeps no entry."""
 
     has_values = True
     records_updates = False
@@ -57,26 +49,35 @@ class CellTask(Task):
     def _note_all(self, call: Call, side: str, values: Any) -> None:
         tensors = (leaf for leaf in leaves(values) if isinstance(leaf, self._tensor))
         for place, tensor in enumerate(tensors):
-            self._note(SeriesSlot.of_call(call.key, call.forward, f"{side}.{place}"), tensor)
+            self._note(SeriesSlot(call.key, FORWARD, str(call.number), f"{side}.{place}"), tensor)
 
     def gradient(self, call: Call, slot: Slot, tensor: Any) -> Any:
         """Note a gradient; see ``Task``."""
-        self._note(SeriesSlot.of_call(call.key, call.backward, slot.place), tensor)
+        self._note(SeriesSlot(call.key, BACKWARD, str(call.number), slot.place), tensor)
 
     def gradient_sum(self, call: Call, slot: Slot, total: GradientSum) -> Any:
         """Note a gradient that was summed; see ``Task``."""
         if total.resolve() and total.array is not None:
-            self._note(SeriesSlot.of_call(call.key, call.backward, slot.place), total.array)
+            self.gradient(call, slot, total.array)
+
+
+class NoEntries(Sink):
+    """Keeps no entry."""
+
+    def __init__(self, errors: ErrorLog) -> None:
+        self.errors = errors
+
+    def accept(self, entry: object) -> None:
+        """Keep nothing of an entry, finished or not."""
+
+    draft = accept
+
+    def tell(self, said: Sentence) -> None:
+        """Keep nothing of a finding."""
 
 
 class CellValues:
-    """Watches the Cells of one training.
-
-    Args:
-        settings: the settings; ``list`` names the Cells.
-        errors: reports errors of the tool.
-        note: receives the tensors.
-    """
+    """Watches the Cells of one training that the setting ``list`` names."""
 
     def __init__(self, settings: Settings, errors: ErrorLog, note: Note) -> None:
         from mindspore import Tensor
@@ -104,8 +105,6 @@ class CellValues:
         return [] if recorder is None else recorder.close()
 
     def _new_recorder(self) -> StepRecorder:
-        documents = JsonDocuments("", {}, (), extra=False, journal=False)
-        writer = DumpWriter(documents, ArrayWriter("", DiskBudget(None), False), self._errors)
-        queue = MeasurementQueue(*self._measurers, self._capture.wait, lambda entry: None, self._errors.guard, False)
-        task = CellTask(self._settings.data_mode, self._tensor, self._note)
-        return StepRecorder(self._settings, task, queue, writer, CallStacks(), NameFilter(self._settings))
+        sink, task = NoEntries(self._errors), CellTask(self._settings.data_mode, self._tensor, self._note)
+        queue = MeasurementQueue(*self._measurers, self._capture.wait, sink.accept, self._errors.guard)
+        return StepRecorder(self._settings, task, queue, sink, CallStacks(), NameFilter(self._settings))

@@ -10,12 +10,12 @@ from dataclasses import replace
 from typing import Any, Optional
 
 from probe.capture.pynative.cells import ModelAndLoss
+from probe.capture.training.events import Observer, TrainingHooks
 from probe.config.settings import Settings
 from probe.monitor.alarms import Alarms
 from probe.monitor.cell_values import CellValues
 from probe.monitor.numbers import HostNumbers, new_numbers
 from probe.monitor.step_values import StepValues
-from probe.monitor.training_hooks import Observer, TrainingHooks
 from probe.series.file import SeriesFile
 from probe.series.rules import Alarm
 from probe.store.error_log import ErrorLog

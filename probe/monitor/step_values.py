@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from probe.capture.optimizer_values import OptimizerValues
+from probe.capture.training.optimizer_values import OptimizerValues
 from probe.monitor.numbers import HostNumbers, Later, Number, known
 from probe.pytree import leaves
 from probe.store.error_log import ErrorLog
@@ -49,7 +49,7 @@ class Row(NamedTuple):
 
 
 class StepValues:
-    """The numbers of the step that is open; see ``training_hooks.Observer``."""
+    """The numbers of the step that is open; see ``events.Observer``."""
 
     def __init__(self, numbers: HostNumbers, errors: ErrorLog) -> None:
         from mindspore import Tensor

@@ -8,16 +8,17 @@ from types import FrameType
 from typing import Any, cast
 
 from probe.entry import Entry, Kind, Parent
+from probe.naming import call_names, cell_names
+
+_NAMES = {Kind.API: call_names, Kind.CELL: cell_names}
 
 
 class Call:
     """One call of an API, a Primitive, a jit function, a collective or a Cell, from its begin to its last gradient.
 
     Args:
-        kind: ``Kind.API`` or ``Kind.CELL``.
         key: the names of its entries without number and direction.
-        names: the names of its forward and its backward entry.
-        cell: the call of the Cell around it, or None.
+        number: its number among the calls of this key.
 
     Attributes:
         recorded: whether its forward entry is recorded.
@@ -28,12 +29,12 @@ class Call:
         micro: the number of the micro-batch of a pipeline, or None; a text, as msprobe's compare fails on numbers.
     """
 
-    __slots__ = ("kind", "key", "forward", "backward", "cell",
+    __slots__ = ("kind", "key", "number", "forward", "backward", "cell",
                  "recorded", "watched", "parts", "frame", "stack", "micro")  # fmt: skip
 
-    def __init__(self, kind: Kind, key: str, names: tuple[str, str], cell: Call | None) -> None:
-        self.kind, self.key, self.cell = kind, key, cell
-        self.forward, self.backward = names
+    def __init__(self, kind: Kind, key: str, number: int, cell: Call | None) -> None:
+        self.kind, self.key, self.number, self.cell = kind, key, number, cell
+        self.forward, self.backward = _NAMES[kind](key, number)
         self.recorded = self.watched = False
         self.frame: FrameType | None = None
         self.stack, self.micro = -1, cast("str | None", None)

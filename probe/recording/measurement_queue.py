@@ -55,8 +55,6 @@ class MeasurementQueue:
         measurer: obtains numbers while reading is allowed.
         copier: copies tensors otherwise; a deferred measurer is its own copier.
         wait: waits for asynchronous work; raises a pending error of the training.
-        accept: takes the entries.
-        guard: the context in which errors of the tool end.
         complete_only: ``accept`` takes only complete entries.
 
     Attributes:
@@ -66,14 +64,9 @@ class MeasurementQueue:
     """
 
     def __init__(
-        self,
-        measurer: Measurer,
-        copier: DeferredMeasurer,
-        wait: Callable[[], None],
-        accept: Callable[[Entry], None],
-        guard: Guard,
-        complete_only: bool = False,
-    ) -> None:
+        self, measurer: Measurer, copier: DeferredMeasurer, wait: Callable[[], None],
+        accept: Callable[[Entry], None], guard: Guard, complete_only: bool = False,
+    ) -> None:  # fmt: skip
         self._measurer, self._copier = measurer, copier
         self._work, self._accept, self._guard = TrainingWork(wait), accept, guard
         self._passes_incomplete = measurer.is_immediate and not complete_only

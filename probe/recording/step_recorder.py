@@ -7,11 +7,12 @@ import itertools
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from probe import naming
 from probe.config.settings import Settings
 from probe.entry import Entry, Kind, Parent
+from probe.findings.sentence import Sentence
 from probe.measure.measurer import Role
 from probe.pytree import SlotLayout
 from probe.recording.call import Call
@@ -20,45 +21,49 @@ from probe.recording.measurement_queue import MeasurementQueue
 from probe.recording.name_filter import NameFilter
 from probe.recording.task import GradientUse, ReadNumber, Task
 from probe.snapshot.snapshot import Snapshot
-from probe.store.dump_writer import DumpWriter
-from probe.store.error_log import ErrorGuard
+from probe.store.error_log import ErrorGuard, ErrorLog
 
-_NAMES = {Kind.API: naming.call_names, Kind.CELL: naming.cell_names}
+
+class Sink(Protocol):
+    """Takes the entries of a step. ``errors`` reports errors of the tool."""
+
+    errors: ErrorLog
+
+    def accept(self, entry: Entry) -> None:
+        """Take a finished entry, or further keys of one."""
+
+    def draft(self, record: str, /) -> None:
+        """Take the journal's record of an entry that is not finished."""
+
+    def has_parent(self, name: str) -> bool:
+        """Return whether construct.json will have this name as a key."""
+        return True
+
+    def tell(self, said: Sentence) -> None:
+        """Take a finding that is known while the training runs."""
 
 
 class StepRecorder:
     """Records one step of one rank.
 
-    Args:
-        settings: the settings.
-        task: selects the parts of an entry.
-        queue: decides when tensors are read, and passes entries on.
-        writer: the files of the step.
-        stacks: numbers and texts of call stacks, which the steps share.
-        name_filter: decides by name which calls are recorded.
-
     Attributes:
         closed: the step is over; later calls and gradients are ignored.
-        queue, task, writer: see above.
         companion: records the compiled Cells of the same step into a tree of its own, or None.
         snapshot: notes the inputs of the model and its optimizers, or None.
     """
 
     def __init__(
         self, settings: Settings, task: Task, queue: MeasurementQueue,
-        writer: DumpWriter, stacks: CallStacks, name_filter: NameFilter,
+        sink: Sink, stacks: CallStacks, name_filter: NameFilter,
     ) -> None:  # fmt: skip
         self.closed, self.companion = False, cast("StepRecorder | None", None)
         self.snapshot: Snapshot | None = None
-        self.task, self.queue, self.writer = task, queue, writer
+        self.task, self.queue, self.sink = task, queue, sink
         self._stacks, self._filter = stacks, name_filter
         self._counters: defaultdict[str | tuple[str, str], Iterator[int]] = defaultdict(itertools.count)
         self._has_stacks = settings.extra_info
         self._has_tree = settings.extra_info and settings.cells
         self._models: dict[str, Mapping[str, Any]] = {}  # parameters that the next entry will hold, then none
-
-    def __repr__(self) -> str:
-        return f"StepRecorder({self.writer.folder!r}{', closed' if self.closed else ''})"
 
     # -- forward ------------------------------------------------------------------------------------------------
 
@@ -66,27 +71,16 @@ class StepRecorder:
         self, kind: Kind, key: str, args: tuple[Any, ...], kwargs: Mapping[str, Any],
         cell: Call | None = None, repeats: Call | None = None, stack: tuple[str, ...] | None = None,
     ) -> Call | None:  # fmt: skip
-        """Begin a call: number it, and record its inputs as they are now, if it is recorded.
+        """Begin a call: number it, and record its inputs as they are now; return None if it cannot be recorded.
 
-        Args:
-            kind: API or Cell.
-            key: the names of its entries without number and direction.
-            args: its positional inputs.
-            kwargs: its keyword inputs.
-            cell: the call of the Cell around it.
-            repeats: the call that it repeats, when a recomputed Cell runs again.
-            stack: the formatted stack, where it is not that of the caller.
-
-        Returns:
-            The call, or None if it could not be recorded.
-
-        Raises:
-            Exception: a pending error of the training; never one of ours.
+        ``key`` has the names of its entries without number and direction. ``repeats`` is the call that it repeats, when
+        a recomputed Cell runs again; ``stack`` the formatted stack, where it is not that of the caller. Raises a
+        pending error of the training; never one of ours.
         """
         call = repeats
         with self.guard("recording a call", key=key):
             if call is None:
-                call = Call(kind, key, _NAMES[kind](key, next(self._counters[key])), cell)
+                call = Call(kind, key, next(self._counters[key]), cell)
                 call.recorded = (not self._filter.is_active or self._filter.begin(call)) and self.task.records_forward
             wants_gradients = self.task.gradients is not GradientUse.NONE
             call.watched = wants_gradients and (not self._filter.is_active or self._filter.may_record_backward(call))
@@ -220,7 +214,7 @@ class StepRecorder:
 
     def note_unassigned_gradients(self, call: Call) -> None:
         """Log, once in a run, that the gradients of a compiled call cannot be assigned to its arguments."""
-        self.writer.errors.note(
+        self.sink.errors.note(
             "assigning gradients",
             f"{call.backward}: MindSpore does not tell which arguments the gradients of this compiled call belong to; "
             "gradients of such calls are null",
@@ -246,50 +240,22 @@ class StepRecorder:
         """Wait for asynchronous work before values are read. Raises errors of the training, never ours."""
         self.queue.synchronize()
 
-    def open(self) -> None:
-        """Begin the journal; see ``DumpWriter.open``."""
-        self.writer.open()
-        if self.companion is not None:
-            self.companion.open()
-
-    def write(self, end_of_step: bool) -> bool:
-        """Write the documents; return whether anything was new. ``end_of_step`` is False in the middle of a call."""
-        with self.queue.lock:
-            is_new = self.task.should_write() and self.writer.write_documents(end_of_step)
-        return (self.companion is not None and self.companion.write(end_of_step)) or is_new
-
     def close(self) -> list[str]:
         """Accept nothing more; return the names in the settings that no call matched."""
         self.closed = True
-        self.writer.close()
-        unmatched = self._filter.unmatched()
-        return unmatched if self.companion is None else sorted({*unmatched} & {*self.companion.close()})
-
-    def discard(self) -> None:
-        """Accept nothing more, and remove the entries from disk."""
-        self.closed = True
-        self.writer.discard()
-        if self.companion is not None:
-            self.companion.discard()
+        return self._filter.unmatched()
 
     def detach(self) -> None:
-        """Accept nothing more in a forked child, and leave the parent's files alone."""
+        """Accept nothing more in a forked child."""
         self.closed = True
         self.queue.detach()
-        self.writer.close()
-        if self.companion is not None:
-            self.companion.detach()
 
     # -- errors -------------------------------------------------------------------------------------------------
 
     def guard(self, operation: str, call: Call | None = None, backward: bool = False, key: str = "") -> ErrorGuard:
         """Return the context in which an error of ours ends: it is reported, and noted in the call's entry.
 
-        Args:
-            operation: the work inside, in words for users.
-            call: the call whose entry is incomplete after an error.
-            backward: whether that is its backward entry.
-            key: names a call that has no number yet.
+        ``operation`` is in words for users. ``key`` names a call that has no number yet.
         """
         return ErrorGuard(self.report, operation, call, backward, key)
 
@@ -300,7 +266,7 @@ class StepRecorder:
         """
         if self.queue.claim(error):
             return
-        self.writer.errors.report(operation, error, key if call is None else call.name(backward))
+        self.sink.errors.report(operation, error, key if call is None else call.name(backward))
         note = {"error": naming.message_of(error)}
         if call is not None and not backward:
             call.parts.update(note)
@@ -322,7 +288,7 @@ class StepRecorder:
         """Return the items that construct.json lacks. Every parent is a key too, even without its own entry."""
         parents: list[Parent] = []
         current: Call | None = call
-        while current is not None and not self.writer.has_parent(current.name(backward)):
+        while current is not None and not self.sink.has_parent(current.name(backward)):
             cell = current.cell
             parents.append((current.name(backward), None if cell is None else cell.name(backward)))
             current = cell

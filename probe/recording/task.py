@@ -27,13 +27,9 @@ class GradientUse(enum.Enum):
 class Task:
     """Selects the parts of every entry of one step. One object per step. The base class keeps no value.
 
-    Args:
-        modes: the setting ``data_mode``.
-        gradients: the use of gradients, if ``modes`` has backward.
-
     Attributes:
         records_forward: whether forward entries are recorded.
-        gradients: the use of gradients.
+        gradients: the use of gradients, if the setting ``data_mode`` has backward.
         records_updates: whether the updates of optimizers are entries.
         has_values: whether entries have parts; otherwise only construct.json and stack.json name the calls.
         needs_complete_entries: an entry is put only after its communication has finished.

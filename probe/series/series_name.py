@@ -21,16 +21,6 @@ class Slot(NamedTuple):
     call: str  # the number of the call
     place: str  # the place in this direction: "input.1"; the inputs of a backward are the gradients of the outputs
 
-    @classmethod
-    def of_call(cls, key: str, name: str, place: str) -> Slot:
-        """Return a slot by the key of the call, the name of its entry, and the place in it.
-
-        >>> Slot.of_call("Cell.fc.Dense", "Cell.fc.Dense.forward.0", "input.1")[1:]
-        ('forward', '0', 'input.1')
-        """
-        direction, _, number = name[len(key) + 1 :].partition(".")
-        return cls(key, direction, number, place)
-
     def __str__(self) -> str:
         return ".".join(self)
 

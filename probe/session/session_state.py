@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import enum
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
 from probe.config.settings import Settings
 from probe.errors import UsageError
+from probe.recording.step_recorder import StepRecorder
+from probe.store.dump_writer import DumpWriter
 
 
 class State(enum.Enum):
@@ -43,11 +45,39 @@ def serialized(method: Method) -> Method:
     return cast(Method, run)
 
 
+class OpenStep:
+    """The dump of one step: its recorder and its files, and then those of its compiled Cells.
+
+    Attributes:
+        trees: all of them.
+        recorder, writer: those of the calls in PyNative mode, or of the graph in GRAPH_MODE.
+    """
+
+    def __init__(self, trees: Sequence[tuple[StepRecorder, DumpWriter]]) -> None:
+        self.trees, (self.recorder, self.writer) = trees, trees[0]
+        if len(trees) > 1:
+            self.recorder.companion = trees[1][0]
+
+    def write(self, end_of_step: bool) -> bool:
+        """Write the documents; return whether anything was new. ``end_of_step`` is False in the middle of a call."""
+        is_new = False
+        for recorder, writer in self.trees:
+            with recorder.queue.lock:
+                is_new |= recorder.task.should_write() and writer.write_documents(end_of_step)
+        return is_new
+
+
 class StepWindow:
-    """Counts steps. The number of a step is the loop count plus the init step."""
+    """Counts steps. The number of a step is the loop count plus the init step.
+
+    Attributes:
+        state: IDLE, RECORDING or PAUSED.
+        open_step: the dump of the step that is open, or None.
+    """
 
     def __init__(self) -> None:
-        self._loop = 0
+        self._loop, self.state = 0, State.IDLE
+        self.open_step: OpenStep | None = None
         self.init_step = -1  # the number that ``begin_at`` gave, or -1
 
     @property

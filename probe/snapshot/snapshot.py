@@ -80,9 +80,10 @@ class Snapshot:
         with ErrorGuard(lambda *_: None, "reading the packages"):
             self._surroundings = self._surroundings or Surroundings()
 
-    def begin(self, recorder: Any, step: int, read: Callable[[Any], Array], header: Header, cells: NamedCells) -> None:
-        """Begin a step. The first one writes run.json."""
-        queue, folder = recorder.queue, recorder.writer.folder
+    def begin(
+        self, queue: Any, folder: str, step: int, read: Callable[[Any], Array], header: Header, cells: NamedCells
+    ) -> None:
+        """Begin a step with its queue and folder. The first one writes run.json."""
         if queue is self._queue():
             if self._found:
                 self._modes.live = list(cells)

@@ -95,11 +95,7 @@ class JsonDocuments:
     def write(self, ends: bool = True) -> bool:
         """Write the documents if anything came since they were last written, and end the journal.
 
-        Args:
-            ends: False leaves the journal as it is: the entries go on.
-
-        Returns:
-            Whether they were written.
+        ``ends`` is False where the entries go on: the journal stays as it is. Return whether they were written.
 
         Raises:
             OSError: when one cannot be written; the one that stood there before is untouched, the journal remains.

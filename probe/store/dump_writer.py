@@ -28,8 +28,7 @@ class DumpWriter:
 
     def __init__(self, documents: JsonDocuments, arrays: ArrayWriter, errors: ErrorLog) -> None:
         self._documents, self._arrays, self.errors = documents, arrays, errors
-        self.folder, self.journal = documents.folder, documents.journal
-        self._told = 0
+        self.folder, self._told = documents.folder, 0
 
     @property
     def is_empty(self) -> bool:
@@ -40,7 +39,7 @@ class DumpWriter:
         """Return whether construct.json will have this name as a key."""
         return self._documents.has_construct(name)
 
-    def write(self, entry: Entry) -> None:
+    def accept(self, entry: Entry) -> None:
         """Write an entry: into the journal now, into the documents at ``write_documents``."""
         stack = -1 if entry.is_backward else entry.stack
         try:
@@ -53,6 +52,10 @@ class DumpWriter:
             self.errors.report("writing an entry", error, entry.name)
             with self.errors.guard("writing an entry", entry.name):
                 self._documents.entry(entry.name, {"error": message_of(error)})
+
+    def draft(self, record: str) -> None:
+        """Append the record of an entry that is not finished to the journal."""
+        self._documents.journal.append(record)
 
     def write_stack(self, name: str, stack: int) -> None:
         """Note the stack of a forward entry that is not written itself."""

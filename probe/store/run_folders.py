@@ -9,7 +9,6 @@ import itertools
 import os
 import shutil
 from collections.abc import Iterable
-from typing import Any
 
 from probe.errors import UsageError
 from probe.store import file_names as names, journal
@@ -19,9 +18,6 @@ class RunFolders:
     """Finds the folder of each step, and locks the first one while the process lives or until ``release``."""
 
     def __init__(self) -> None:
-        #: the kernel dump of this process, or None: MindSpore reads its dump configuration once
-        self.kernels: Any = None
-        self.snapshot: Any = None  # the snapshot of this process, or None: further sessions continue it
         self._roots: dict[tuple[str, str], str] = {}  # dump_path, name of the rank folder -> where this run writes
         self._written: set[str] = set()
         self._locks: list[int] = []
@@ -31,13 +27,8 @@ class RunFolders:
     ) -> tuple[str, bool]:
         """Return the folder that this run writes in place of ``dump_path``, and whether it is chosen just now.
 
-        Args:
-            dump_path: the setting.
-            name: the name of the rank folder.
-            step: the number of the step that is to be written.
-            first_step: the number that set_init_step() gave, or -1. Above every step on disk the run continues there.
-            overwrite: replace the dump of another run.
-            steps_aside: write beside the dump of another run, in ``{dump_path}-2``, ``-3``, …
+        ``first_step`` is the number that set_init_step() gave, or -1. Above every step on disk the run continues there.
+        ``overwrite`` replaces the dump of another run; ``steps_aside`` writes beside it: ``{dump_path}-2``, ``-3``, …
 
         Raises:
             UsageError: when there is the dump of another run and neither is allowed, or its process lives.
@@ -62,12 +53,7 @@ class RunFolders:
     def claim_monitor(self, root: str, name: str, first_step: int, last_row: int, overwrite: bool) -> None:
         """Take the folder of the monitor. With ``overwrite`` all of another run is replaced.
 
-        Args:
-            root: the setting dump_path.
-            name: the name of the rank folder.
-            first_step: the number that set_init_step() gave, or -1. Above every step on disk the run continues there.
-            last_row: the last step of the monitor's file, or -1.
-            overwrite: replace the files of another run.
+        ``first_step`` is that of ``root``, and ``last_row`` the last step of the monitor's file, or -1.
         """
         folder = os.path.join(root, names.MONITOR, name)
         if overwrite and folder not in self._written:
@@ -117,7 +103,6 @@ class RunFolders:
 
     def release(self) -> None:
         """Release all locks: the run is over."""
-        self.snapshot = None
         while self._locks:
             os.close(self._locks.pop())
 

@@ -44,13 +44,13 @@ def build_task(parts: StepParts) -> tuple[Task, MeasurementQueue]:
 
 
 def _statistics(parts: StepParts) -> tuple[Task, MeasurementQueue]:
-    queue, sink, keeps = parts.queue(parts.writer.write), parts.writer.array, parts.name_filter.keeps_arrays
+    queue, sink, keeps = parts.queue(parts.writer.accept), parts.writer.array, parts.name_filter.keeps_arrays
     keeps_any = bool(parts.settings.tensor_list)
     return _values(parts, queue, lambda name: sink if keeps_any and keeps(name) else None), queue
 
 
 def _tensor(parts: StepParts) -> tuple[Task, MeasurementQueue]:
-    queue, sink = parts.queue(parts.writer.write), parts.writer.array
+    queue, sink = parts.queue(parts.writer.accept), parts.writer.array
     return _values(parts, queue, lambda name: sink), queue
 
 
@@ -62,7 +62,7 @@ def _values(parts: StepParts, queue: MeasurementQueue, sink_of: Callable[[str], 
 def _structure(parts: StepParts) -> tuple[Task, MeasurementQueue]:
     gradients = GradientUse.ORDER if parts.settings.extra_info else GradientUse.NONE
     without_waiting = parts._replace(wait=lambda: None)
-    return Task(parts.settings.data_mode, gradients), without_waiting.queue(parts.writer.write)
+    return Task(parts.settings.data_mode, gradients), without_waiting.queue(parts.writer.accept)
 
 
 def _nan_check(parts: StepParts) -> tuple[Task, MeasurementQueue]:
@@ -74,7 +74,7 @@ def _nan_check(parts: StepParts) -> tuple[Task, MeasurementQueue]:
 
 
 def _debug(parts: StepParts) -> tuple[Task, MeasurementQueue]:
-    queue = parts.queue(parts.writer.write)
+    queue = parts.queue(parts.writer.accept)
     return DebugTask(queue, parts.writer.array if parts.settings.task == "tensor" else None), queue
 
 

@@ -80,9 +80,6 @@ class FirstNonFinite:
       an operation between them is not recorded.
 
     Args:
-        measurer: measures the tensors.
-        writer: the files of the step.
-        stacks: the texts of call stacks.
         settings: how many entries are kept, and whether the training is to be stopped.
         hits: the number of findings in earlier steps.
 
@@ -227,7 +224,7 @@ class FirstNonFinite:
         if [leaf for leaf in _extrema_in(entry.parts) if not leaf.complete(self._measurer.host)]:
             entry.parts["error"] = "a tensor was modified in place during the call; only its Max and Min are known"
         for kept in (*self._kept.values(), entry):
-            self._writer.write(kept)
+            self._writer.accept(kept)
             if kept.is_backward and kept.stack >= 0 and kept.forward not in self._kept:
                 self._writer.write_stack(kept.forward, kept.stack)  # it explains the backward
         self._kept.clear()

@@ -195,7 +195,7 @@ def test_lines_of_code_leave_out_reading_docstrings_comments_and_blank_lines(tmp
     text = '"""A docstring\n\nof three lines."""\n\n# a comment\nx = [\n    1,\n]\n\n\n'
     text += 'def f():\n    """One."""\n    return x\n'
     tree(tmp_path, {"code": text, "reading/show": "x = 1\n" * 300, "seeding": "x = 1\n"})
-    tree(tmp_path, {"capture/kernel/keys": "x = 1\n" * 300, "session/kernel_session": "x = 1\n"})
+    tree(tmp_path, {"capture/kernel/keys": "x = 1\n" * 300, "session/kernel_recording": "x = 1\n"})
     assert values(tmp_path)["lines of code that record"] == 5
 
 

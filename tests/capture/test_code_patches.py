@@ -202,8 +202,8 @@ def test_a_capture_is_freed_with_its_session(debug, stopped):
     debugger = debug()
     debugger.start()
     ops.relu(X)
-    capture = weakref.ref(debugger._session._capture)
-    recorder = weakref.ref(debugger._session._recorder)
+    capture = weakref.ref(debugger._session._parts.backends.current)
+    recorder = weakref.ref(debugger._session._parts.window.open_step.recorder)
     if stopped:
         debugger.stop()
     debugger.close()

@@ -12,7 +12,7 @@ from mindspore import Parameter, Tensor, amp, experimental, nn, ops
 from mindspore.experimental.optim import lr_scheduler
 
 from probe import MsprobeStep
-from probe.capture.optimizer_values import OptimizerValues, value_of
+from probe.capture.training.optimizer_values import OptimizerValues, value_of
 from probe.measure.tensor_reader import to_number
 
 pytestmark = pytest.mark.medium

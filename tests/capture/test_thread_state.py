@@ -13,7 +13,7 @@ from probe.recording.call import Call
 
 
 def call(name="a"):
-    return Call(Kind.CELL, f"Cell.{name}", (f"Cell.{name}.forward.0", f"Cell.{name}.backward.0"), None)
+    return Call(Kind.CELL, f"Cell.{name}", 0, None)
 
 
 #: stand for Cells

@@ -190,7 +190,7 @@ def test_a_program_for_msprobe_records_itself(folder):
     shutil.rmtree(folder / "dump")
     done = start(folder, *RUN, "--level", "mix", "--as-msprobe", "from_msprobe.py")
     assert done.returncode == 0, done.stderr
-    assert "from_msprobe.py, line 15: the program makes a PrecisionDebugger of its own: the settings" in done.stderr
+    assert "from_msprobe.py, line 14: the program makes a PrecisionDebugger of its own: the settings" in done.stderr
 
 
 def test_a_program_under_msprobes_monitor_writes_its_files(folder):
@@ -207,7 +207,7 @@ def test_an_installed_msprobe_is_refused_or_replaced(folder):
     options = {"cwd": folder, "env": environment(), "capture_output": True, "text": True, "timeout": 300}
     done = subprocess.run([PEER, *RUN, "from_msprobe.py"], **options, check=False)
     assert done.returncode == 1
-    assert "from_msprobe.py, line 15: the program makes a PrecisionDebugger" in done.stderr.splitlines()[-1]
+    assert "from_msprobe.py, line 14: the program makes a PrecisionDebugger" in done.stderr.splitlines()[-1]
     subprocess.run([PEER, *RUN, "--as-msprobe", "from_msprobe.py"], **options, check=True)
     assert sorted(path for path in dump(folder) if "dump.json" in path) == ["dump/step1/rank/dump.json"]
 
@@ -263,7 +263,7 @@ def test_a_program_with_a_debugger_of_its_own_is_refused_with_the_line(folder):
     done = start(folder, *RUN, "makes_debugger.py")
     assert done.returncode == 1
     assert done.stdout == "4\n"
-    place = f"{folder / 'makes_debugger.py'}, line 12: the program makes a PrecisionDebugger of its own."
+    place = f"{folder / 'makes_debugger.py'}, line 11: the program makes a PrecisionDebugger of its own."
     assert place in done.stderr.splitlines()[-1]
 
 

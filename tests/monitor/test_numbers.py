@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from mindspore import Parameter, Tensor
 
+from probe.capture.training.events import TrainingHooks
 from probe.monitor.numbers import DeviceNumbers, HostNumbers, Later
 from probe.monitor.step_values import Row
-from probe.monitor.training_hooks import TrainingHooks
 from probe.store.error_log import ErrorLog
 
 KINDS = {

@@ -11,7 +11,6 @@ from mindspore import ops
 from probe import SettingsError
 from probe.config.settings import Settings
 from probe.entry import Kind
-from probe.naming import call_names, cell_names
 from probe.recording.call import Call
 from probe.recording.name_filter import NameFilter
 from tests.support import nets
@@ -70,11 +69,11 @@ def test_a_scope_ends_with_a_call_that_is_not_recorded_itself(debug, caplog, dat
 
 
 def api(key, number=0, cell=None):
-    return Call(Kind.API, f"Functional.{key}", call_names(f"Functional.{key}", number), cell)
+    return Call(Kind.API, f"Functional.{key}", number, cell)
 
 
 def cell(name, around=None):
-    return Call(Kind.CELL, f"Cell.{name}", cell_names(f"Cell.{name}", 0), around)
+    return Call(Kind.CELL, f"Cell.{name}", 0, around)
 
 
 def chosen(name_filter, *calls):

@@ -137,7 +137,7 @@ def test_an_error_that_comes_up_while_waiting_for_the_result_is_the_calls(debug,
         if len(waits) == 2:
             raise RuntimeError("the training's own")
 
-    monkeypatch.setattr(debugger._session._recorder.queue._work, "_wait", wait)
+    monkeypatch.setattr(debugger._session._parts.window.open_step.recorder.queue._work, "_wait", wait)
     crossings.clear()
     with pytest.raises(RuntimeError, match="the training's own"):
         ops.relu(X)

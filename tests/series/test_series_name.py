@@ -38,7 +38,7 @@ def test_a_name_says_kind_owner_and_statistic(name, kind, owner, statistic):
 @pytest.mark.parametrize("direction", ["forward", "backward"])
 @pytest.mark.parametrize("key", ["Cell.layers.0.fc.Dense", "Cell.Dense"])
 def test_the_name_of_a_cells_tensor_is_its_slot(direction, key):
-    slot = Slot.of_call(key, f"{key}.{direction}.3", "input.1")
+    slot = Slot(key, direction, "3", "input.1")
     assert slot_of(str(slot)) == slot
     assert slot_of(f"{slot}.max") == slot
     assert slot.path == ("layers.0.fc" if "layers" in key else "")

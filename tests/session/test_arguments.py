@@ -9,7 +9,7 @@ import pytest
 from mindspore import nn
 
 from probe import UsageError
-from probe.session.arguments import check_init_step, check_save, check_start, custom_api
+from probe.session.session import check_init_step, check_save, check_start, custom_api
 
 
 @pytest.mark.parametrize("number", [0, 1, 10**9])

@@ -15,7 +15,7 @@ from mindspore import nn, ops
 
 from probe import MsprobeStep, PrecisionDebugger, UsageError
 from probe.config.settings import Settings
-from probe.session.run_report import RunReport
+from probe.session.recording import RunReport
 from tests.support import processes
 from tests.support.paths import environment
 from tests.support.tensors import tensor

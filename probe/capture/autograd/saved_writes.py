@@ -148,4 +148,4 @@ class SavedFindings:
             finding = say("guard.saved", which=noted.place.said, cause=cause)
             if was != now and finding not in self._told:
                 self._told.add(finding)
-                noted.recorder.writer.tell(finding)
+                noted.recorder.sink.tell(finding)

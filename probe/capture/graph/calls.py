@@ -210,7 +210,7 @@ class GraphCalls:
             slot = tuple(lacking), is_input, place
             self._unassigned[slot] = self._unassigned.get(slot, 0) + 1
             first = self._calls[lacking[0]]
-            first.recorder.writer.errors.note("assigning gradients of graphs", _UNASSIGNED.format(first.call.key))
+            first.recorder.sink.errors.note("assigning gradients of graphs", _UNASSIGNED.format(first.call.key))
         elif known:
             self.gradient((lacking or known)[-1], is_input, place, array)
 
@@ -248,7 +248,7 @@ class GraphCalls:
                 self._backward += [self._calls[number] for number in numbers if self._calls[number].begin_backward()]
         self._end_backward()
         if self.recorder is not None and not self._called:
-            self.recorder.writer.errors.note("no report", _SILENT)
+            self.recorder.sink.errors.note("no report", _SILENT)
         self._forget()
 
     def detach(self) -> None:
@@ -283,11 +283,11 @@ def write_draft(
     """
     if recorder.closed or not (recorder.task.has_values and parts):
         return
-    with recorder.writer.errors.guard("writing the journal", call.name(backward)), recorder.queue.lock:
+    with recorder.sink.errors.guard("writing the journal", call.name(backward)), recorder.queue.lock:
         head: dict[str, Any] = {"name": call.name(backward), "draft": True, "construct": _parents(call, backward)}
         if call.stack >= 0 and not backward:
             head.update(stack=call.stack, lines=list(stack))
-        recorder.writer.journal.append(f'{json.dumps(head)[:-1]}, "entry": {encode(dict(parts), "")}}}')
+        recorder.sink.draft(f'{json.dumps(head)[:-1]}, "entry": {encode(dict(parts), "")}}}')
 
 
 def _parents(call: Call, backward: bool) -> dict[str, str | None]:

@@ -12,6 +12,7 @@ from probe.capture.patches import HookGroup, Patch, around
 from probe.capture.pynative.context import CaptureContext
 from probe.capture.pynative.recompute import RECOMPUTE_MODULE
 from probe.capture.pynative.thread_state import OpenCall
+from probe.capture.training.events import optimizer_kinds
 from probe.measure.measurer import Role
 from probe.naming import CELL, by_last_part, clean
 from probe.recording.step_recorder import StepRecorder
@@ -58,13 +59,6 @@ def find_optimizers(models: Any) -> list[tuple[str, Any]]:
     """Return the optimizers below the models with their paths."""
     kinds = optimizer_kinds()
     return [(path, cell) for path, cell in _all_cells(models) if isinstance(cell, kinds)]
-
-
-def optimizer_kinds() -> tuple[type, type]:
-    """Return the classes that all optimizers of MindSpore are derived from."""
-    from mindspore import experimental, nn
-
-    return nn.Optimizer, experimental.optim.Optimizer
 
 
 def _all_cells(models: Any) -> Iterator[tuple[str, Any]]:

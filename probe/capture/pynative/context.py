@@ -34,12 +34,8 @@ class CaptureContext:
     ) -> OpenCall | None:
         """Begin a call; return None if nothing of it is recorded. Raises errors of the training.
 
-        Args:
-            key: the names of its entries without number and direction.
-            args: its positional inputs.
-            kwargs: its keyword inputs.
-            cell: the Cell that is called.
-            **flags: ``is_compiled`` for a compiled function, ``is_custom`` for one of the user's own.
+        ``key`` has the names of its entries without number and direction. ``flags`` are ``is_compiled`` for a compiled
+        function, ``is_custom`` for one of the user's own.
         """
         state, recorder, repeated = self.state, self.recorder, None
         if recorder is None:

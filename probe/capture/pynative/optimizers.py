@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
+import functools
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-from probe.capture.optimizer_values import OptimizerValues
 from probe.capture.patches import HookGroup, Patch, around
-from probe.capture.pynative.cells import find_optimizers, optimizer_kinds
+from probe.capture.pynative.cells import find_optimizers
 from probe.capture.pynative.context import CaptureContext
+from probe.capture.training.events import KnownOptimizers, Listener, updates
+from probe.capture.training.optimizer_values import OptimizerValues
 from probe.entry import Kind
 from probe.naming import CELL, clean
 from probe.recording.call import Call
@@ -29,14 +31,13 @@ class OptimizerHooks(HookGroup):
     def __init__(self, context: CaptureContext, mode: str, models: Any = ()) -> None:
         from mindspore import get_context, nn
 
-        super().__init__([Patch(kind, "__call__", around(self._run)) for kind in optimizer_kinds()])
+        super().__init__([Listener(updates(), self._run)])
         for name, number in (("get_lr", "learning_rate"), ("get_weight_decay", "weight_decay")):
             self.add(Patch(nn.Optimizer, name, around(self._noting(number))))
         self._context, self._mode = context, mode
-        self._on_cpu = get_context("device_target") == "CPU"
         self._below = find_optimizers(models)  # held: identities stay unique
         self._paths = {id(cell): path for path, cell in self._below}
-        self._values: dict[int, tuple[str, OptimizerValues]] = {}
+        self._known = KnownOptimizers(may_run=get_context("device_target") == "CPU")
         self._used: dict[int, dict[str, Any]] = {}
 
     def _run(self, original: Callable[..., Any], optimizer: Any, *args: Any, **kwargs: Any) -> Any:
@@ -47,16 +48,18 @@ class OptimizerHooks(HookGroup):
         state.in_recorded_call = True
         try:
             with recorder.guard("reading an optimizer", key=name):
-                key, values = self._of(optimizer)
+                key, values = self._known.of(optimizer)
+                key = clean(f"{CELL}.{self._paths.get(id(optimizer)) or key}.{name}")
             if values is not None and recorder.snapshot is not None and recorder.snapshot.lacks(optimizer):
                 with recorder.guard("noting an optimizer", key=name):
                     recorder.snapshot.optimizer(optimizer, key, values)
             if values is not None and self._mode != "off" and recorder.task.records_updates:
                 call = recorder.begin(Kind.CELL, key, args, {}, state.cell)
+            update = functools.partial(original, optimizer, *args, **kwargs)
             if call is None or values is None:
-                result = original(optimizer, *args, **kwargs)
+                result = update()
             else:
-                result = self._record(recorder, call, values, original, optimizer, args, kwargs)
+                result = self._record(recorder, call, values, optimizer, update)
             if values is not None and recorder.snapshot is not None:
                 with recorder.guard("noting the parameters after an update", key=name):
                     recorder.snapshot.updated(key, values.parameters.values())
@@ -67,14 +70,7 @@ class OptimizerHooks(HookGroup):
             state.in_recorded_call = False
 
     def _record(
-        self,
-        recorder: StepRecorder,
-        call: Call,
-        values: OptimizerValues,
-        original: Callable[..., Any],
-        optimizer: Any,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
+        self, recorder: StepRecorder, call: Call, values: OptimizerValues, optimizer: Any, update: Callable[[], Any]
     ) -> Any:
         used: dict[str, Any] = {}
         self._used[id(optimizer)], has_ended = used, False
@@ -84,7 +80,7 @@ class OptimizerHooks(HookGroup):
                 recorder.note_scalars(call, lambda read: values.scalars(read, {}))
                 if states is not None:
                     recorder.note_states(call, states)
-            result = original(optimizer, *args, **kwargs)
+            result = update()
             recorder.synchronize()
             has_ended = True
         finally:
@@ -99,15 +95,6 @@ class OptimizerHooks(HookGroup):
                 call.parts.get("input_kwargs", {}).update({key: before[key] for key in _COUNTED if key in before})
         recorder.end(call, {**values.parameters, **states} if states is not None else ())
         return result
-
-    def _of(self, optimizer: Any) -> tuple[str, OptimizerValues]:
-        """Return the key of an optimizer and its values. One outside of the models is numbered by its first update."""
-        known = self._values.get(id(optimizer))
-        if known is None or not known[1].is_of(optimizer):
-            path = self._paths.get(id(optimizer)) or f"optimizer{len(self._values) or ''}"
-            key = clean(f"{CELL}.{path}.{type(optimizer).__name__}") if known is None else known[0]
-            known = self._values[id(optimizer)] = key, OptimizerValues(optimizer, may_run=self._on_cpu)
-        return known
 
     def _noting(self, name: str) -> Callable[..., Any]:
         """Return what runs instead of a method that computes a number of the update: it keeps the number."""

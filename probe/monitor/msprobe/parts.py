@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from probe.capture.pynative.cells import is_cell_or_cells, optimizer_kinds
+from probe.capture.pynative.cells import is_cell_or_cells
+from probe.capture.training.events import optimizer_kinds
 from probe.errors import UsageError
 from probe.naming import CELL, clean
 

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from probe.capture.optimizer_values import OptimizerValues
+from probe.capture.training.optimizer_values import OptimizerValues
 from probe.monitor.msprobe.config import TrainerConfig
 from probe.monitor.msprobe.parts import Watched
 from probe.monitor.numbers import FOUR, HostNumbers, Later, single
@@ -41,7 +41,7 @@ class StepTables(NamedTuple):
 
 
 class TrainerValues:
-    """The numbers of the step that is open; see ``training_hooks.Observer``. The loss and its scale are in no file.
+    """The numbers of the step that is open; see ``events.Observer``. The loss and its scale are in no file.
 
     ``parameters`` are by their names; ``cells`` have names and Cells by the keys of their calls. ``ended`` is called
     when the last optimizer has ended. ``is_on`` says whether this step is measured.

@@ -1,18 +1,86 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""Watches a training with few patches: what is differentiated, the gradients that a backward returns, updates."""
+"""Sees a training with few patches: what is differentiated, the gradients that a backward returns, updates."""
 
 from __future__ import annotations
 
+import functools
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 from probe.capture.autograd.nodes import preserve_hook_version, remove_hooks
-from probe.capture.optimizer_values import OptimizerValues
 from probe.capture.patches import HookGroup, Patch, around
-from probe.capture.pynative.cells import optimizer_kinds
+from probe.capture.training.optimizer_values import OptimizerValues
 from probe.executor import pynative_executor
 from probe.store.error_log import ErrorLog
+
+
+class Listener(NamedTuple):
+    """Runs ``run(original, *args, **kwargs)`` around an event, between ``install`` and ``remove``."""
+
+    event: Event
+    run: Callable[..., Any]
+
+    def install(self) -> None:
+        """Begin to listen."""
+        self.event.tell([*self.event.listeners, self])
+
+    def remove(self) -> None:
+        """Listen no longer."""
+        self.event.tell([other for other in self.event.listeners if other != self])
+
+
+class Event:
+    """A method of MindSpore that runs, seen by one patch while somebody listens.
+
+    The first listener is the outermost. One that comes while the method runs hears of it too, inside of the others:
+    `probe run` begins a step with an update, which the dump of this step records.
+    """
+
+    def __init__(self, owners: Iterable[type], name: str) -> None:
+        self._patches = HookGroup(Patch(owner, name, around(functools.partial(self._run, ()))) for owner in owners)
+        self.listeners: list[Listener] = []
+
+    def tell(self, listeners: list[Listener]) -> None:
+        """Tell these listeners from now on."""
+        self.listeners = listeners
+        (self._patches.install if listeners else self._patches.remove)()
+
+    def _run(self, told: tuple[Listener, ...], original: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        for listener in self.listeners:
+            if listener not in told:
+                return listener.run(functools.partial(self._run, (*told, listener), original), *args, **kwargs)
+        return original(*args, **kwargs)
+
+
+@functools.cache
+def updates() -> Event:
+    """Return the updates of optimizers, those inside of others too."""
+    return Event(optimizer_kinds(), "__call__")
+
+
+def optimizer_kinds() -> tuple[type, type]:
+    """Return the classes that all optimizers of MindSpore are derived from."""
+    from mindspore import experimental, nn
+
+    return nn.Optimizer, experimental.optim.Optimizer
+
+
+class KnownOptimizers:
+    """The optimizers that were met, named "optimizer", "optimizer1" and so on."""
+
+    def __init__(self, may_run: bool) -> None:
+        self._may_run, self._lock = may_run, threading.Lock()
+        self._known: dict[int, tuple[str, OptimizerValues]] = {}
+
+    def of(self, optimizer: Any) -> tuple[str, OptimizerValues]:
+        """Return the name and the values of an optimizer."""
+        with self._lock:  # another thread may meet its first optimizer now
+            known = self._known.get(id(optimizer))
+            if known is None or not known[1].is_of(optimizer):
+                name = f"optimizer{len(self._known) or ''}" if known is None else known[0]
+                known = self._known[id(optimizer)] = name, OptimizerValues(optimizer, self._may_run)
+            return known
 
 
 class Observer(Protocol):
@@ -40,33 +108,22 @@ class Observer(Protocol):
         """An optimizer has ended."""
 
 
-class _Here(threading.local):
-    """The place of this thread.
-
-    Attributes:
-        is_inside: an optimizer is running.
-    """
-
-    is_inside = False
-
-
 class TrainingHooks:
     """Installs the hooks between start and stop. A backward is watched until the end of the step."""
 
     def __init__(self, observer: Observer, on_cpu: bool, errors: ErrorLog) -> None:
-        self._observer, self._on_cpu, self._errors = observer, on_cpu, errors
+        self._observer, self._errors = observer, errors
         from mindspore.amp import DynamicLossScaler, StaticLossScaler
 
         executor = type(pynative_executor())
         patches = [Patch(executor, "end_graph", around(self._end_graph))]
-        patches += [Patch(kind, "__call__", around(self._update)) for kind in optimizer_kinds()]
         patches.append(Patch(DynamicLossScaler, "adjust", around(self._adjust)))
         patches += [Patch(kind, "scale", around(self._scale)) for kind in (DynamicLossScaler, StaticLossScaler)]
-        self._patches = HookGroup(patches)
+        self._hooks = HookGroup([*patches, Listener(updates(), self._update)])
         self._backward = HookGroup(Patch(executor, name, around(self._grad)) for name in ("grad", "grad_aux"))
         self._parameters: dict[int, tuple[str, Any]] = {}
-        self._optimizers: dict[int, tuple[str, OptimizerValues]] = {}
-        self._here, self._lock = _Here(), threading.Lock()
+        self._optimizers = KnownOptimizers(on_cpu)
+        self._here = threading.local()  # is_inside: an optimizer is running
 
     def watch(self, parameters: Mapping[str, Any]) -> None:
         """Watch the gradients of these parameters."""
@@ -74,16 +131,16 @@ class TrainingHooks:
 
     def install(self) -> None:
         """Begin to watch."""
-        self._patches.install()
+        self._hooks.install()
         self._backward.install()
 
     def remove(self) -> None:
         """Restore MindSpore, but for the method that runs a backward: one may follow."""
-        self._patches.remove()
+        self._hooks.remove()
 
     def end_step(self) -> None:
         """Restore MindSpore."""
-        self._patches.remove()
+        self._hooks.remove()
         self._backward.remove()
 
     def _grad(self, original: Callable[..., Any], executor: Any, *args: Any, **kwargs: Any) -> Any:
@@ -129,11 +186,11 @@ class TrainingHooks:
         return original(executor, *args, **kwargs)
 
     def _update(self, original: Callable[..., Any], optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        if self._here.is_inside:  # an optimizer inside another
+        if getattr(self._here, "is_inside", False):  # an optimizer inside another
             return original(optimizer, *args, **kwargs)
         name, values = "", None
         with self._errors.guard("reading an optimizer", type(optimizer).__name__):
-            name, values = self._of(optimizer)
+            name, values = self._optimizers.of(optimizer)
         if values is None:
             return original(optimizer, *args, **kwargs)
         self._here.is_inside = True
@@ -154,11 +211,3 @@ class TrainingHooks:
     def _scale(self, original: Callable[..., Any], scaler: Any, *args: Any, **kwargs: Any) -> Any:
         self._observer.scales(getattr(scaler, "scale_value", None))
         return original(scaler, *args, **kwargs)
-
-    def _of(self, optimizer: Any) -> tuple[str, OptimizerValues]:
-        with self._lock:  # another thread may meet its first optimizer now
-            known = self._optimizers.get(id(optimizer))
-            if known is None or not known[1].is_of(optimizer):
-                name = f"optimizer{len(self._optimizers) or ''}" if known is None else known[0]
-                known = self._optimizers[id(optimizer)] = name, OptimizerValues(optimizer, may_run=self._on_cpu)
-            return known

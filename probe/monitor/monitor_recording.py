@@ -1,0 +1,168 @@
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
+"""Task "monitor": every step has a row, and an alarm starts a dump."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import os
+import shlex
+from collections import deque
+from dataclasses import replace
+from typing import Any
+
+from probe.capture.backend import is_graph_mode
+from probe.config.settings import Settings
+from probe.errors import AlarmError, UsageError
+from probe.measure.tensor_reader import to_number
+from probe.monitor.alarms import AlarmFunction
+from probe.monitor.monitor import Monitor
+from probe.series.file import last_step
+from probe.series.rules import Alarm
+from probe.session.dump_recording import DumpRecording
+from probe.session.recording import Recording, SessionParts
+from probe.session.session_state import OpenStep
+from probe.store.file_names import MONITOR, SERIES, rank_name
+
+_log = logging.getLogger("probe")
+
+
+class MonitorRecording(Recording):
+    """Watches each step; see ``Recording``. It holds a recording of its own, which makes the dumps after alarms."""
+
+    def __init__(self, settings: Settings, parts: SessionParts) -> None:
+        super().__init__(settings, parts)
+        self._steps = self._count = 0  # steps that are still to be dumped, and alarms that have started a dump
+        self._monitor: Monitor | None = None  # until the first start()
+        self._function: AlarmFunction | None = None
+        #: those of the last steps, whose documents are written after an alarm
+        self._kept: deque[OpenStep] = deque(maxlen=settings.keep_steps)
+        self._dump = DumpRecording(self._chosen(), parts)
+
+    def _chosen(self) -> Settings:
+        """Return how this step is recorded: as a dump after an alarm, into memory, or not at all."""
+        given, kept = self.settings, 0 if self._steps else self.settings.keep_steps
+        level = given.alarm_level if self._steps else given.level
+        return replace(given, task="statistics", level=level, keep_steps=kept, snapshot=given.snapshot and not kept)
+
+    def with_settings(self, settings: Settings) -> MonitorRecording:
+        """Return what goes on under other settings; see ``Recording``."""
+        found = copy.copy(self)
+        found.settings = settings
+        found._dump = self._dump.with_settings(found._chosen())
+        return found
+
+    def start(self, token_range: Any) -> None:
+        """Begin to watch; see ``Recording``."""
+        settings, parts = self.settings, self.parts
+        if token_range is not None:
+            raise UsageError('start(): token_range is not allowed with task "monitor", which looks at whole steps')
+        if parts.models is None:
+            raise UsageError('start(): task "monitor" needs the model: debugger.start(model)')
+        if is_graph_mode():
+            raise UsageError('task "monitor" needs PyNative mode: ms.set_context(mode=ms.PYNATIVE_MODE)')
+        if not parts.window.wants(settings, parts.ranks.rank() if settings.rank else None):
+            return
+        parts.report.is_reached = True
+        if self._steps or settings.keep_steps:
+            self._dump.start(None)
+        parts.unless_disabled("monitoring", self._begin)  # last: the capture differentiates to test itself
+
+    def _begin(self) -> None:
+        settings, window = self.settings, self.parts.window
+        if self._monitor is None:
+            path, rank = settings.dump_path, rank_name(self.parts.ranks.rank())
+            last = last_step(os.path.join(path, MONITOR, rank, SERIES))
+            self.parts.folders.claim_monitor(path, rank, window.init_step, last, settings.overwrite)
+            self._monitor = Monitor(path, rank, settings)
+            self._monitor.alarms.function = self._function
+        self._monitor.begin(window.step, self.parts.models)
+
+    def stop(self) -> None:
+        """Watch no more."""
+        if self._monitor is not None:
+            self._monitor.pause()
+        self._dump.stop()
+
+    def end_step(self, is_last: bool = False) -> None:
+        """Write the row of the step, and act on its alarms; see ``Recording``."""
+        opened = self.parts.window.open_step
+        try:
+            self._dump.end_step(is_last)
+            if self._monitor is not None:
+                self._monitor.wait()
+        finally:
+            self.parts.unless_disabled("monitoring", lambda: self._end_row(opened))
+        if self._monitor is not None:
+            self._monitor.raise_pending()
+            if is_last:
+                self._monitor.close()
+
+    def _end_row(self, opened: OpenStep | None) -> None:
+        step = self.parts.window.step
+        if opened is not None and self._dump.settings.keep_steps:
+            self._kept.append(opened)
+        if self._steps and opened is not None:
+            self._steps -= 1
+        alarms = [] if self._monitor is None else self._monitor.end_step(step)
+        try:
+            if alarms:
+                self._act(step, alarms)
+        finally:
+            chosen = self._chosen() if opened is not None or self._steps else None  # else nothing has changed
+            if chosen is not None and chosen != self._dump.settings:
+                self._dump = self._dump.with_settings(chosen)
+
+    def _act(self, step: int, alarms: list[Alarm]) -> None:
+        for opened in self._kept:
+            with opened.recorder.guard("writing the documents"):
+                opened.write(end_of_step=True)
+        self._kept.clear()
+        own = self.settings
+        if own.on_alarm == "raise":
+            raise AlarmError(f"{alarms[0].rule}: {alarms[0].series}: {alarms[0].sentence}")
+        if own.on_alarm == "dump" and not self._steps and (not own.max_alarms or self._count < own.max_alarms):
+            self._steps, self._count = own.alarm_steps, self._count + 1
+            last = step + own.alarm_steps
+            steps = f"step {last} is" if last == step + 1 else f"steps {step + 1} to {last} are"
+            path = shlex.quote(self.parts.root)
+            _log.warning("%s recorded now; then look with: probe nan %s, probe trend %s", steps, path, path)
+
+    def begin_training(self, network: Any, loss: Any) -> Any:
+        """Discard earlier calls; see ``Recording``."""
+        return self._dump.begin_training(network, loss)
+
+    def log(self, name: Any, number: Any) -> None:
+        """Add a number to the row of this step."""
+        if not isinstance(name, str) or not name:
+            raise UsageError(f"log(): name is {name!r}. Allowed: a text")
+        try:
+            value = float(to_number(number) if hasattr(number, "asnumpy") else number)
+        except (TypeError, ValueError):
+            raise UsageError(f"log(): {name!r} is {type(number).__name__}. Allowed: a number") from None
+        if self._monitor is not None:
+            self._monitor.log(name, value)
+
+    def set_alarm_function(self, function: Any) -> None:
+        """Set the function that is called for each alarm."""
+        if function is not None and not callable(function):
+            raise UsageError(f"on_alarm(): {type(function).__name__} is no function")
+        self._function = function
+        if self._monitor is not None:
+            self._monitor.alarms.function = function
+
+    def close(self) -> None:
+        """Say where the rows are."""
+        monitor, report = self._monitor, self.parts.report
+        if monitor is not None and monitor.steps and not report.said and not self.settings.quiet:
+            report.said = True
+            if not self.parts.ranks.rank():
+                path = shlex.quote(self.settings.dump_path)
+                _log.info("%d steps in %s; look with: probe watch %s", monitor.steps, monitor.folder, path)
+
+    def detach(self) -> None:
+        """Release everything in a forked child; see ``Recording``."""
+        if self._monitor is not None:
+            self._monitor.detach()
+            self._monitor = None
+        self._dump.detach()

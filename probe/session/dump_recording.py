@@ -1,0 +1,277 @@
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
+"""Records the calls of each step with their values, in a folder that no other process writes."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import logging
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from probe.capture.backend import CaptureBackend
+from probe.capture.pynative.cells import iter_cells, with_loss
+from probe.config.settings import Settings
+from probe.errors import ProbeError, UsageError
+from probe.measure.select import Measurers
+from probe.process.rank import has_siblings, run_header
+from probe.recording.call_stacks import CallStacks
+from probe.recording.name_filter import NameFilter
+from probe.recording.step_recorder import StepRecorder
+from probe.session.recording import Recording, SessionParts
+from probe.session.session_state import OpenStep, State, wants_rank
+from probe.store import file_names
+from probe.store.arrays import ArrayWriter
+from probe.store.disk_budget import DiskBudget
+from probe.store.documents import JsonDocuments
+from probe.store.dump_writer import DumpWriter
+from probe.store.error_log import ErrorLog
+from probe.tasks.build import StepParts, build_task
+from probe.tasks.debug import DebugTask
+
+_log = logging.getLogger("probe")
+
+
+class DumpRecording(Recording):
+    """Makes a dump; see ``Recording``. Its steps share stacks, measurers and disk budget."""
+
+    def __init__(self, settings: Settings, parts: SessionParts) -> None:
+        super().__init__(settings, parts)
+        self._is_finished, self._hits = False, 0  # task nan_check has reached its goal; its findings
+        self._stacks, self._budget = CallStacks(), DiskBudget(settings.max_disk)
+        self._logged_kinds: set[tuple[str, str]] = set()
+        self._measurers: dict[Callable[[Settings], Measurers], Measurers] = {}
+
+    @property
+    def _capture(self) -> CaptureBackend | None:
+        return self.parts.backends.current
+
+    def with_settings(self, settings: Settings) -> DumpRecording:
+        """Return what goes on under other settings; see ``Recording``."""
+        found = copy.copy(self)
+        found.settings, found._is_finished, found._measurers, found._hits = settings, False, {}, 0
+        self.parts.backends.current = None
+        return found
+
+    # -- the steps --------------------------------------------------------------------------------------------------
+
+    def start(self, token_range: Any) -> None:
+        """Begin to record; see ``Recording``."""
+        settings, parts, report, step = self.settings, self.parts, self.parts.report, self.parts.window.step
+        if self._is_finished:
+            parts.log_once("nan_check: max_hits is reached, nothing more is watched. A new run watches again")
+        if settings.level == "debug" or self._is_finished:
+            return
+        if parts.models is None and (settings.cells or token_range is not None):
+            needs = "token_range" if token_range is not None else f'level "{settings.level}" records Cells and'
+            raise UsageError(f"start(): {needs} needs the model: debugger.start(model)")
+        if wants_rank(settings, parts.ranks.rank()):
+            parts.backends.prepare(settings, parts.models, token_range)
+        wanted = settings.step
+        report.is_reached |= settings.dump_enable and (not wanted or step in wanted)
+        runs_again = report.is_made_again or "ipykernel" in sys.modules
+        if runs_again and isinstance(wanted, frozenset) and wanted and step > max(wanted):
+            parts.log_once(f"the setting step ends with {max(wanted)}: no more is recorded. set_init_step(n) goes back")
+        parts.unless_disabled("recording", lambda: self._begin(token_range))
+
+    def _begin(self, token_range: Any) -> None:
+        opened, models, window = self._open_step(), self.parts.models, self.parts.window
+        if opened is None or self._capture is None:
+            return
+        window.state = State.RECORDING
+        with contextlib.ExitStack() as undo:
+            undo.callback(self._capture.remove)
+            undo.callback(setattr, window, "state", State.PAUSED)
+            if models is not None:
+                self._capture.watch(models)
+            self._begin_snapshot(opened, self._capture)
+            first = models[0] if isinstance(models, (list, tuple)) else models
+            tokens = token_range and (int(token_range[0]), int(token_range[1]))
+            self._capture.install(opened.recorder, first, tokens)
+            self.parts.sigterm.install()
+            undo.pop_all()
+
+    def _open_step(self) -> OpenStep | None:
+        """Return the dump of this step; None if the step is not selected, or cannot be recorded."""
+        window = self.parts.window
+        if not window.wants(self.settings, self.parts.ranks.rank()):
+            return None
+        capture = self.parts.backends.select(self.settings)
+        if window.open_step is None:
+            window.open_step = self._new_step(capture)
+        return window.open_step
+
+    def stop(self) -> None:
+        """Record no more, and write the documents; see ``Recording``."""
+        window, capture = self.parts.window, self._capture
+        if window.state is not State.RECORDING:
+            return
+        window.state, opened = State.PAUSED, window.open_step
+        if opened is None or capture is None:
+            return
+        recorder = opened.recorder
+        try:
+            recorder.queue.flush()  # may raise a pending error of the training
+        finally:
+            with recorder.guard("restoring the SIGTERM handler"):
+                self.parts.sigterm.remove()
+            with recorder.guard("removing the hooks"):
+                capture.remove()
+            self._write(opened)
+
+    def end_step(self, is_last: bool = False) -> None:
+        """End the step, and wait for communications in flight, but after the last one; see ``Recording``."""
+        window = self.parts.window
+        opened, window.open_step = window.open_step, None
+        if opened is None or self._capture is None:
+            return
+        window.state, recorder = State.IDLE, opened.recorder
+        with recorder.guard("restoring the SIGTERM handler"):
+            self.parts.sigterm.remove()
+        with recorder.guard("removing the hooks"):
+            self._capture.end_step()
+        try:
+            if is_last and recorder.queue.has_communication_in_flight:
+                recorder.queue.flush_incomplete()
+            else:
+                recorder.queue.flush(end_of_step=True)
+        finally:
+            is_written = self._write(opened)
+            with recorder.guard("ending the step"):
+                self._end(opened)
+                if not opened.writer.is_empty:
+                    self.parts.report.add_step(window.step, self.parts.root, is_written)
+
+    def _write(self, opened: OpenStep) -> bool:
+        """Write the documents, unless the step is kept in memory; return whether they are on disk, or may follow."""
+        with opened.recorder.guard("writing the documents"):
+            if not self.settings.keep_steps and opened.write(end_of_step=True):
+                self.parts.last_folder = opened.writer.folder if self.settings.task == "statistics" else ""
+                _log.info("step %d is in %s", self.parts.window.step, opened.writer.folder)
+            return True
+        return False
+
+    def _end(self, opened: OpenStep) -> None:
+        """Close the dump of a step, and log the names of settings that matched no call."""
+        logged, recorder = self.parts.logged, opened.recorder
+        if recorder.snapshot is not None:
+            with recorder.guard("noting the inputs of the model"):
+                recorder.snapshot.end_step()
+        unmatched, *others = (tree.close() for tree, _ in opened.trees)
+        unmatched = [name for name in unmatched if name not in logged and all(name in other for other in others)]
+        for _, writer in opened.trees:
+            writer.close()
+        if unmatched and self.settings.level != "debug":
+            logged.update(unmatched)
+            _log.warning("nothing matched these names of scope, list, exclude or tensor_list: %s", ", ".join(unmatched))
+        for measurers in self._measurers.values():
+            measurers.copier.forget()  # and with it the measurer
+        if self.settings.task == "nan_check" and recorder.task.should_write():
+            self._hits += 1
+            self._is_finished = self._hits == self.settings.max_hits
+        for warning in filter(None, (*recorder.task.end_step(), self.parts.ranks.disagreement())):
+            self.parts.log_once(warning)
+
+    def begin_training(self, network: Any, loss: Any) -> Any:
+        """Discard earlier calls; see ``Recording``."""
+        window = self.parts.window
+        has_model = window.state is State.RECORDING and self.parts.models is not None
+        window.state = State.IDLE
+        if self._capture is not None:
+            self._capture.remove()
+            self._capture.end_step()
+        for recorder, writer in window.open_step.trees if window.open_step is not None else ():
+            recorder.close()
+            writer.discard()
+        window.open_step = None
+        return None if has_model else with_loss(network, loss)
+
+    def save(self, variable: Any, name: str, save_backward: bool) -> None:
+        """Record a value under a name at level "debug"."""
+        if self.settings.level != "debug":
+            return
+        self.parts.unless_disabled("saving", self._open_debug_step)
+        opened, capture = self.parts.window.open_step, self._capture
+        if opened is not None and capture is not None and isinstance(opened.recorder.task, DebugTask):
+            capture.save(opened.recorder, opened.recorder.task, variable, name, save_backward)
+
+    def _open_debug_step(self) -> None:
+        if self._open_step() is not None:
+            self.parts.sigterm.install()
+
+    def detach(self) -> None:
+        """Release everything in a forked child; see ``Recording``."""
+        window = self.parts.window
+        if self._capture is not None:
+            self._capture.detach()
+        for recorder, writer in window.open_step.trees if window.open_step is not None else ():
+            recorder.detach()
+            writer.close()
+        window.state, window.open_step = State.IDLE, None
+
+    # -- what a step consists of ------------------------------------------------------------------------------------
+
+    def _new_step(self, capture: CaptureBackend) -> OpenStep | None:
+        """Return the dump of a step, with its journal; None if the step cannot be recorded.
+
+        Raise UsageError when ``dump_path`` holds another run's dump, or another process writes there.
+        """
+        settings, folders, window = self.settings, self.parts.folders, self.parts.window
+        path, name = settings.dump_path, file_names.rank_name(self.parts.ranks.rank())
+        root, is_new = folders.root(
+            path, name, window.step, window.init_step, settings.overwrite, steps_aside=not has_siblings()
+        )
+        self.parts.root = root
+        if is_new and root != path:
+            aside = '%s holds the dump of another run; this run writes into %s ("overwrite": true would replace it)'
+            _log.warning(aside, path, root)
+        captures: list[CaptureBackend] = [capture, *filter(None, [capture.companion])]
+        roots = [root] if len(captures) == 1 else [os.path.join(root, tree) for tree in file_names.TREES]
+        places = [folders.step_folder(place, window.step, name) for place in roots]
+        opened = OpenStep([self._new_tree(*pair) for pair in zip(places, captures)])
+        try:
+            with opened.recorder.guard("making the journal"):
+                for _, writer in opened.trees:
+                    writer.open()
+                if is_new and settings.journaled:
+                    folders.lock(opened.writer.folder)
+        except ProbeError:
+            if is_new:
+                folders.forget(path, name)
+                raise
+            _log.exception("step %d is not recorded", window.step)
+            return None
+        return opened
+
+    def _new_tree(self, folder: str, capture: CaptureBackend) -> tuple[StepRecorder, DumpWriter]:
+        settings = self.settings
+        measurers = self._measurers.get(capture.select_measurers)
+        if measurers is None:
+            self._budget.allow(settings.max_disk)
+            measurers = self._measurers[capture.select_measurers] = capture.select_measurers(settings)
+        is_nan_check = settings.task == "nan_check"
+        arrays = ArrayWriter(folder, self._budget, settings.link_equal)
+        saves_arrays = is_nan_check or settings.task == "tensor" or settings.tensor_list
+        header = {
+            "task": "statistics" if is_nan_check else settings.task, "level": settings.level, "framework": "mindspore",
+            "dump_data_dir": arrays.folder if saves_arrays else None, "run": run_header(self.parts.ranks.rank()),
+        }  # fmt: skip
+        has_stacks = settings.extra_info and settings.level != "debug"
+        documents = JsonDocuments(folder, header, self._stacks.texts(), has_stacks, journal=settings.journaled)
+        writer = DumpWriter(documents, arrays, ErrorLog(folder, self._logged_kinds))
+        name_filter = NameFilter(settings)
+        parts = StepParts(settings, measurers, capture.wait, writer, name_filter, self._stacks, self._hits)
+        return StepRecorder(settings, *build_task(parts), writer, self._stacks, name_filter), writer
+
+    def _begin_snapshot(self, opened: OpenStep, capture: CaptureBackend) -> None:
+        """Note the circumstances of the run, unless they are on disk. Task nan_check has written nothing yet."""
+        parts = self.parts
+        if self.settings.snapshot and self.settings.task != "nan_check":
+            cells = iter_cells(parts.models) if parts.models is not None else ()
+            with opened.recorder.guard("writing run.json"):
+                read = self._measurers[capture.select_measurers].measurer.read
+                place = opened.recorder.queue, opened.writer.folder, parts.window.step
+                parts.snapshot.begin(*place, read, lambda: run_header(parts.ranks.rank()), cells)
+                opened.recorder.snapshot = parts.snapshot

@@ -1,0 +1,183 @@
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
+"""A recording, which a session begins and ends with its steps, and the parts that both share."""
+
+from __future__ import annotations
+
+import logging
+import shlex
+import sys
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from probe.capture.backend import Backends
+from probe.capture.kernel.kernel_dump import KernelDump
+from probe.config.settings import Settings
+from probe.errors import ProbeError
+from probe.naming import ranges
+from probe.private_names import installed_parts
+from probe.process.rank import RankResolver
+from probe.process.signals import SigtermHandler
+from probe.session.session_state import StepWindow
+from probe.snapshot.snapshot import Snapshot
+from probe.store.run_folders import RunFolders
+
+_log = logging.getLogger("probe")
+
+
+class RunReport:
+    """Collects what one session has seen.
+
+    Attributes:
+        starts, steps: the numbers of calls of start() and step().
+        is_reached: whether start() was called in a step of the setting step.
+        has_model: whether start() was given a model.
+        is_made_again: the program has made its debugger again, as a notebook does.
+        token_range: the last one that start() was given, or None.
+        said: the line was said, or is not needed.
+    """
+
+    def __init__(self) -> None:
+        self.starts = self.steps = 0
+        self.is_reached = self.has_model = self.is_made_again = self.said = False
+        self.token_range: object = None
+        self._folders: dict[str, int] = {}
+        self._lost: list[int] = []
+        self._has_lost = False
+
+    def add_step(self, step: int, folder: str, is_written: bool) -> None:
+        """Count a recorded step, and note whether its documents are on disk."""
+        if is_written:
+            self._folders[folder] = self._folders.get(folder, 0) + 1
+            return
+        self._lost.append(step)
+        self._has_lost = True
+        if len(self._lost) == 1:
+            _log.warning("step %d has no documents: they could not be written", step)
+
+    def say(self, settings: Settings, rank: int | None) -> None:
+        """Log or print the line, once per process, on rank 0 only. Steps without documents are said on each rank."""
+        if self._lost:
+            _log.warning("these steps have no documents, they could not be written: %s", ", ".join(ranges(self._lost)))
+            self._lost = []
+        if self.said or settings.quiet or rank or settings.level == "debug" or settings.task == "nan_check":
+            return
+        self.said = True
+        if not self._folders:
+            _log.warning("nothing was recorded: %s", self._reason(settings, rank))
+            return
+        for folder, steps in self._folders.items():
+            text = f"{steps} step{'s' * (steps != 1)} in {folder}; look with: probe show {shlex.quote(folder)}"
+            if not self.steps:
+                text += " (step() was never called: everything counts as one step)"
+            if _log.hasHandlers() and _log.isEnabledFor(logging.INFO):
+                _log.info("%s", text)
+            else:
+                print(f"probe: {text}", file=sys.stderr)
+
+    def _reason(self, settings: Settings, rank: int | None) -> str:
+        has_no_cells = settings.level == "L0" and not (settings.scope or settings.list or settings.exclude)
+        reasons = {
+            "the documents could not be written": self._has_lost,
+            "start() was never called": not self.starts,
+            '"dump_enable" is false': not settings.dump_enable,
+            f"rank {rank} is not in the setting rank": settings.rank and rank is not None and rank not in settings.rank,
+            "step() was never called, and step 0 is not in the setting step": not (self.steps or self.is_reached),
+            f"the training had {self.steps} steps, and none is in the setting step": not self.is_reached,
+            f"the model did not reach the forwards of token_range {self.token_range}": self.token_range is not None,
+            "the model has no Cells below it; record level L1 or mix, or put it into a Cell": has_no_cells,
+            "no listed API was called; start(model) records the Primitives of Cells too": not self.has_model,
+        }
+        found = [reason for reason, holds in reasons.items() if holds]
+        return found[0] if found else "no call was made between start() and stop(), or scope and list matched none"
+
+
+class SessionParts:
+    """The parts that a session and its recording share.
+
+    Args:
+        sigterm: saves the dump when SIGTERM comes.
+        before: those of the session that this one replaces.
+        continues: that session is not closed: this one goes on with its report, snapshot and functions.
+
+    Attributes:
+        folders, backends, report, snapshot, ranks, window: see their classes.
+        kernels: the kernel dump of this process, or None: MindSpore reads its dump configuration once.
+        models: those that start() was given last, or None.
+        logged: messages that were logged already.
+        root: the folder of the run: ``dump_path``, or one beside it.
+        last_folder: the rank folder of the last step with statistics, or "".
+    """
+
+    def __init__(self, root: str, sigterm: SigtermHandler, before: SessionParts | None, continues: bool) -> None:
+        self.folders: RunFolders = before.folders if before else RunFolders()
+        self.kernels: KernelDump | None = before.kernels if before else None
+        self.backends: Backends = Backends(before.backends if before else None, continues)
+        self.report: RunReport = before.report if before and continues else RunReport()
+        self.snapshot: Snapshot = before.snapshot if before and continues else Snapshot()
+        self.ranks, self.window, self.sigterm = RankResolver(), StepWindow(), sigterm
+        self.models: Any = None
+        self.logged: set[str] = set()
+        self.root, self.last_folder = root, ""
+
+    def unless_disabled(self, doing: str, action: Callable[[], None]) -> None:
+        """Run an action. An error of ours is logged once; the training continues without a dump of this step."""
+        try:
+            action()
+        except ProbeError:
+            raise
+        except Exception as error:
+            kind = f"{doing} {type(error).__name__}"
+            if kind not in self.logged:
+                self.logged.add(kind)
+                _log.error("%s failed and is off for this step; training continues: %s", doing, error, exc_info=error)
+        finally:
+            installed_parts().tell(_log.warning)
+
+    def log_once(self, text: str) -> None:
+        """Log a warning, unless it was logged already."""
+        if text not in self.logged:
+            self.logged.add(text)
+            _log.warning("%s", text)
+
+
+class Recording:
+    """The work between start and stop, one call after the other. This base class records nothing."""
+
+    #: why an edit of the settings file has no effect, or ""
+    unchangeable: ClassVar[str] = ""
+    #: set_init_step() may come between start and stop
+    may_renumber: ClassVar[bool] = False
+
+    def __init__(self, settings: Settings, parts: SessionParts) -> None:
+        self.settings, self.parts = settings, parts
+
+    def with_settings(self, settings: Settings) -> Recording:
+        """Return what goes on under other settings. This object can take over again if they cannot be applied."""
+        return self
+
+    def start(self, token_range: Any) -> None:
+        """Begin to record, if the settings select this step and rank."""
+
+    def stop(self) -> None:
+        """Record no more; a backward that may follow still adds its entries. May raise an error of the training."""
+
+    def end_step(self, is_last: bool = False) -> None:
+        """End the step. After the last one, the recording is over. May raise an error of the training."""
+
+    def begin_training(self, network: Any, loss: Any) -> Any:
+        """Discard earlier calls; return the model for start(), or None where start() was given one."""
+
+    def save(self, variable: Any, name: str, save_backward: bool) -> None:
+        """Record a value under a name."""
+
+    def log(self, name: Any, number: Any) -> None:
+        """Add a number to the row of a step."""
+
+    def set_alarm_function(self, function: Any) -> None:
+        """Set the function that is called for each alarm."""
+
+    def close(self) -> None:
+        """Say where the files are, after the last step."""
+
+    def detach(self) -> None:
+        """Release everything in a forked child: the files are the parent's."""
