@@ -96,6 +96,7 @@ class DumpSource(NamedTuple):
         if not isinstance(data, dict):
             raise UsageError(f'{path} is no dump: it has no "data"')
         data = {sys.intern(name): data.pop(name) for name in list(data)}  # the other dump of a comparison has them too
+        sieve.objects_alone(data, lists=self.file == file_names.DEBUG)
         if odd:
             sieve.entries(data)
         header = sieve.header(document)
@@ -134,8 +135,9 @@ class JournalSource:
             if isinstance(record.get("construct"), dict):
                 construct.update(record["construct"])
         sieve = Sieve(os.path.join(folder, file_names.JOURNAL))
-        sieve.entries(data)
         found = sieve.header(header if isinstance(header, dict) else {})
+        sieve.objects_alone(data, lists=found.get("level") == "debug")
+        sieve.entries(data)
         construct = without_cycles(construct)
         return Document(dict(found), data, lambda: stacks, lambda: construct, [*notes, *sieve.told()])
 

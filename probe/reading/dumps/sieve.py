@@ -56,6 +56,17 @@ class Sieve:
                 self.note("door.field", field=name, found=kind_of(item))
         return found
 
+    def objects_alone(self, data: dict[str, Any], lists: bool) -> None:
+        """Empty entries that are no objects (nor ``lists``, as debug.json has), and remove parameters that are none."""
+        kinds = (dict, list) if lists else (dict,)
+        for name in [name for name, entry in data.items() if type(entry) not in kinds]:
+            self.note("door.field", field=name, found=kind_of(data[name]))
+            data[name] = {}
+        for part in ("parameters", "model_parameters"):
+            for name, entry in data.items():
+                if part in entry and type(entry) is dict and type(entry[part]) is not dict:
+                    self.note("door.entry", name=name, field=part, found=kind_of(entry.pop(part)))
+
     def entries(self, data: dict[str, Any]) -> None:
         """Remove fields of wrong types from the records of tensors in entries."""
         for name, entry in list(data.items()):

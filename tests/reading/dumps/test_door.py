@@ -120,6 +120,24 @@ def test_a_wrong_field_of_the_header_is_left_out(tmp_path, field):
     assert read.notes == [f"{read.path}/dump.json: {field} is a list; it is left out"]
 
 
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ("0.5", "Functional.odd.0.forward is a number"),
+        ("[1]", "Functional.odd.0.forward is a list"),
+        ('{"parameters": "w"}', "Functional.odd.0.forward: parameters is a text"),
+        ('{"model_parameters": [1]}', "Functional.odd.0.forward: model_parameters is a list"),
+    ],
+)
+def test_an_entry_that_is_no_object_hides_no_other(tmp_path, entry, said):
+    call = json.dumps({"output": [RIGHT]})
+    text = f'"Functional.odd.0.forward": {entry}, "Functional.relu.0.forward": {call}'
+    read = write(tmp_path, f'{json.dumps(HEAD)[:-1]}, "data": {{{text}}}}}')
+    assert [note for note in read.notes if said in note] == read.notes != []
+    assert read["Functional.relu.0.forward"].outputs["0"].max == 1.0
+    probe.check(tmp_path)
+
+
 def test_many_wrong_fields_are_counted(tmp_path):
     data = {f"Functional.relu.{i}.forward": {"output": [{**RIGHT, "Max": [i]}]} for i in range(20)}
     read = write(tmp_path, json.dumps({**HEAD, "data": data}))
