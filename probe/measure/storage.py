@@ -22,7 +22,10 @@ _OUTPUT = ".forward.output"
 #: more tensors than a call has
 ALL = 1_000_000
 #: calls that write their first tensor, and those that write any of them
-_WRITES_FIRST = re.compile(r"_$|\.__i\w+__$|__setitem__|assign|scatter|inplace", re.IGNORECASE)
+_WRITES_FIRST = re.compile(
+    r"(?<!_)_$|__i(add|sub|mul|truediv|floordiv|mod|pow|matmul|and|or|xor|lshift|rshift)__$|__setitem__|[Aa]ssign|[Ii]nplace"
+    r"|^Functional\.scatter_(update|add|sub|mul|div|min|max|nd_\w+)$|\.Scatter(?!Nd$)"
+)
 _WRITES_ANY = re.compile(r"batch_norm|\.(Fused|Sparse)*(Apply|Momentum|Adam|SGD|Lamb|Lars)", re.IGNORECASE)
 
 
@@ -46,7 +49,11 @@ def memory_of(tensor: Any) -> Memory:
 
 @functools.lru_cache(4096)
 def written_inputs(key: str) -> int:
-    """Return how many of its first tensors a call may write: none, one or all."""
+    """Return how many of its first tensors a call may write: none, one or all.
+
+    >>> [written_inputs(f"Tensor.{name}") for name in ("add_", "__iadd__", "__add__", "__invert__", "scatter_add")]
+    [1, 1, 0, 0, 0]
+    """
     return 1 if _WRITES_FIRST.search(key) else ALL if _WRITES_ANY.search(key) else 0
 
 

@@ -110,6 +110,7 @@ WAYS = {
     "assign_value to an activation": (lambda t: t.assign_value(five()), "hidden", "Tensor.assign_value.0.forward"),
     "another thread": (in_a_thread(lambda t: ops.assign(t, five())), "weight", "Functional.assign.0.forward"),
     "a view": (through_a_view, "weight", "Primitive.fn:through_a_view.InplaceCopy.0.forward"),
+    "assign of a product": (lambda t: ops.assign(t, t * 10 + t), "weight", "Functional.assign.0.forward"),
     "data =": (set_the_data, "weight", "no recorded call"),
     "data = of an activation": (set_the_data, "hidden", "no recorded call"),
 }
