@@ -152,5 +152,5 @@ def test_a_scheduler_without_workers_is_a_clear_error(tmp_path, monkeypatch):
 def test_without_dask_the_message_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     a, b = two_runs(tmp_path, 1)
-    with pytest.raises(UsageError, match=r'pip install "pynative-probe\[cluster\]"'):
+    with pytest.raises(UsageError, match=r"pip install '\.\[cluster\]'"):
         probe.compare(a, b, scheduler="tcp://127.0.0.1:8786")
