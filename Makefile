@@ -124,7 +124,8 @@ test-rounds: $(VENV)/ready  ## check, test and .ci/run in a fresh clone, three t
 
 test-force: $(VENV)/ready  ## more of the random tests, many kills, and ten minutes of training with an eye on memory
 	PROBE_KILLS=200 PROBE_EXAMPLES=10000 $(RUN) -m pytest -q tests/config/test_random_settings.py \
-	  tests/measure/test_random_arguments.py tests/process/test_endings.py tests/reading/dumps/test_recovery.py
+	  tests/measure/test_random_arguments.py tests/process/test_endings.py tests/reading/dumps/test_recovery.py \
+	  tests/monitor/test_monitor.py
 	$(RUN) -m tests.programs.soak --minutes 10
 
 equality-50: $(VENV)/ready  ## 50 steps of two trainings, five times bare and at each level: one result

@@ -651,6 +651,7 @@ def test_the_functions_that_it_replaces_keep_their_names_and_arguments(loop):
 
 
 @pytest.mark.thorough
+@pytest.mark.proof
 def test_ten_thousand_steps_hold_no_more_memory_and_the_file_is_as_long_as_computed():
     command = program("monitor.long", "--steps", 10_000)
     done = processes.run(
