@@ -17,6 +17,9 @@ import pytest
 from mindspore import Tensor, nn, ops
 
 from probe.executor import pynative_executor
+from tests.support.saved_hooks import needs_hooks
+
+pytestmark = needs_hooks
 
 TWO = np.full((2, 2), 2.0, np.float32)
 MODIFIED = "One of the Tensor needed for gradient computation has been modified by an inplace operation"

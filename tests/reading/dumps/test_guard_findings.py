@@ -12,6 +12,7 @@ from probe.__main__ import main
 from probe.findings.sentence import NOTHING, say
 from probe.reading.one_run.health.run_check import check_run
 from probe.reading.report.report import make_content
+from tests.support.saved_hooks import needs_hooks
 
 
 def finding(name="0"):
@@ -92,6 +93,7 @@ def recorded(debug, **settings):
     return str(debug.dump_path)
 
 
+@needs_hooks
 def test_nan_check_and_report_tell_the_findings(debug, capsys):
     folder = recorded(debug)
     (found,) = guards(folder)
@@ -106,6 +108,7 @@ def test_nan_check_and_report_tell_the_findings(debug, capsys):
     assert content.status == 1
 
 
+@needs_hooks
 def test_a_step_of_nan_check_without_nan_has_its_findings(debug, capsys):
     folder = recorded(debug, task="nan_check")
     (found,) = guards(folder)
@@ -115,6 +118,7 @@ def test_a_step_of_nan_check_without_nan_has_its_findings(debug, capsys):
     assert f"fault: {found.sentence}" in make_content(folder).description["health"]
 
 
+@needs_hooks
 def test_summaries_of_machines_keep_the_findings(debug, capsys, tmp_path):
     folder, path = recorded(debug), str(tmp_path / "one.jsonl")
     assert main(["nan", folder, "--only-summaries", "--output", path]) == 0
