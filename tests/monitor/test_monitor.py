@@ -22,7 +22,6 @@ from probe import AlarmError, SettingsError, UsageError
 from probe.series.series import open_series
 from tests.support import processes
 from tests.support.paths import ROOT, environment, program
-from tests.support.thorough import thorough_but
 
 pytestmark = pytest.mark.medium
 
@@ -624,7 +623,7 @@ def test_without_tensorboard_the_message_names_the_package(loop, tmp_path, capsy
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kills", thorough_but([4], [4, 60]))
+@pytest.mark.parametrize("kills", [4, pytest.param(60, marks=[pytest.mark.thorough, pytest.mark.proof])])
 def test_a_process_that_is_killed_at_any_moment_has_all_rows(kills):
     command = program("monitor.kills", "--kills", kills, "--seed", kills)
     done = processes.run(command, capture_output=True, text=True, cwd=ROOT, env=environment(), check=True)
