@@ -245,7 +245,7 @@ def _judged(slot: Slot) -> Slot:
     left, right = number(slot.a), number(slot.b)
     if left is None or right is None or left == right:
         return slot._replace(verdict="")
-    relative = abs(left - right) / max(abs(left), abs(right))
+    relative = abs(left - right) / (max(abs(left), abs(right)) or 1.0)  # 0 beside NaN
     if relative <= _NEAR:
         return slot._replace(verdict="")
     return slot._replace(verdict=DIFFERS, distance=Distance(relative, abs(left - right), True))
