@@ -238,6 +238,8 @@ def record_sharer(odd: list[str]) -> Callable[[dict[str, Any]], dict[str, Any]]:
         try:
             if "shape" in record and kind in TENSORS:
                 of_lengths = (*record["shape"],)
+                if not of_lengths and type(record["shape"]) is not list:
+                    raise TypeError  # "" and {} have no lengths, as [] has none
                 shape = known.get(of_lengths)
                 if shape is None:
                     shape = _new_shape(known, of_lengths, record["shape"], odd)

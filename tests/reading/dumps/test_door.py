@@ -58,6 +58,8 @@ WRONG = [
     ("shape", "[true]", "a list with true or false"),
     ("shape", "[2.0]", "a list with a number"),
     ("shape", "3", "a whole number"),
+    ("shape", '""', "a text"),
+    ("shape", "{}", "an object"),
     ("shape", '"abc"', "a text"),
     ("shape", "[{}]", "a list with an object"),
     ("shape", f"[{HUGE}]", "a list with a number of 1329 bits"),
