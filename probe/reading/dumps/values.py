@@ -241,8 +241,7 @@ def record_sharer(odd: list[str]) -> Callable[[dict[str, Any]], dict[str, Any]]:
                 if not of_lengths and type(record["shape"]) is not list:
                     raise TypeError  # "" and {} have no lengths, as [] has none
                 shape = known.get(of_lengths)
-                if shape is None:
-                    shape = _new_shape(known, of_lengths, record["shape"], odd)
+                shape = _new_shape(known, of_lengths, record["shape"], odd) if shape is None else shape
                 record["shape"] = shape
                 dtype = record["dtype"] = known.setdefault(record["dtype"], record["dtype"])
                 key: Any = get("Norm"), get("Max"), get("Min"), get("Mean"), dtype, id(shape)
