@@ -134,7 +134,7 @@ FAULTS = tuple(Fault(*row) for row in (
      "side = int(rows[0] < rows[1])", "reading/compare/judging"),
     ("reading/compare/judging/shard_arrays.py", "range(2, min(lengths) + 1)",
      "range(2, min(lengths))", "reading/compare/judging"),
-    ("reading/compare/judging/judged_pairs.py", "abs(left - right) / max(abs(left), abs(right))",
+    ("reading/compare/judging/judged_pairs.py", "abs(left - right) / (max(abs(left), abs(right)) or 1.0)",
      "abs(left - right)", "reading/compare/judging"),
     ("reading/compare/layouts/stages.py", "max(most.get(key, 0), parts.number + 1)",
      "max(most.get(key, 0), parts.number)", "reading/compare/layouts"),
