@@ -286,6 +286,7 @@ def troubled(tmp_path_factory):
             subprocess.run(["umount", str(disk)], check=False)
 
 
+@pytest.mark.thorough
 def test_failures_on_one_rank_change_no_training(troubled):
     _, _, said, _ = troubled
     for rank in (0, 1):
@@ -302,6 +303,7 @@ def entries(folder, name, rank, step):
     return {key: json.dumps(entry) for key, entry in dump.data.items()}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("step", [0, 1])
 def test_the_dump_of_the_other_rank_is_complete(troubled, step):
     folder, left, said, logs = troubled

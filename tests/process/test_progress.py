@@ -53,6 +53,7 @@ def _recover(folder, terminal):
     return out, shown.decode()
 
 
+@pytest.mark.thorough
 def test_recover_shows_its_progress_on_a_terminal(crashed):
     out, shown = _recover(crashed, terminal=True)
     assert f"{MANY} entries recovered" in out

@@ -7,10 +7,13 @@ import itertools
 import os
 import sys
 import threading
+import weakref
 from collections import deque
 from collections.abc import Iterable, Mapping
 from types import FrameType
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from probe.findings.sentence import NOTHING, Sentence, say
 from probe.measure.checksums import Checksums
@@ -38,12 +41,14 @@ class Writes:
     def __init__(self, tensor: type) -> None:
         self._tensor, self._lock = tensor, threading.Lock()
         self._written: deque[Write] = deque(maxlen=_MOST)
+        self._arrays: deque[tuple[weakref.ref[Any], Write]] = deque(maxlen=_MOST)  # numpy arrays whose memory tensors use
         self.last = 0  # the number of the newest write
 
     def clear(self) -> None:
         """Forget all."""
         with self._lock:
             self._written.clear()
+            self._arrays.clear()
 
     def begin(self, key: str, inputs: Iterable[Any], named: Mapping[str, Any]) -> list[tuple[Any, int]]:
         """Return the tensors that a call may write, by its name, with MindSpore's counts of their writes."""
@@ -61,6 +66,21 @@ class Writes:
             with self._lock:
                 self.last += 1
                 self._written.append(Write(self.last, name, user_place(), memory))
+
+    def share(self, name: str, array: Any) -> None:
+        """Note that a call has made a tensor of the memory of a numpy array, which anybody may write."""
+        if isinstance(array, np.ndarray):
+            begin = array.__array_interface__["data"][0]
+            write = Write(self.last, name, user_place(), [(Memory(begin, begin + array.nbytes), 0)])
+            with self._lock:
+                self._arrays.append((weakref.ref(array), write))
+
+    def sharer(self, memory: Memory) -> Write | None:
+        """Return the call that has made a tensor of a numpy array which is alive, and holds a piece of memory."""
+        with self._lock:
+            arrays = list(self._arrays)
+        found = (write for array, write in reversed(arrays) if array() is not None and write.memory[0][0].overlaps(memory))
+        return next(found, None)
 
     def after(self, number: int, memory: Memory) -> tuple[Write | None, int]:
         """Return the first write after a number into a piece of memory, and how many such MindSpore has counted."""
@@ -121,16 +141,18 @@ class SavedFindings:
         checksum = self._checksums.take(tensor)
         if self._checksums.waits and checksum == noted.checksum:
             return
-        memory = memory_of(tensor)
-        write, _ = self._writes.after(noted.number, memory)
-        if write is not None:
-            place = say("guard.place", place=write.place) if write.place else NOTHING
-            cause = say("guard.written", call=write.name, place=place)
-        else:
-            cause = say("guard.unwritten" if memory.begin == noted.memory.begin else "guard.replaced")
-        self._waiting.append((noted, checksum, cause))
+        self._waiting.append((noted, checksum, self._cause(noted, memory_of(tensor))))
         if self._checksums.waits or len(self._waiting) >= _MOST_WAITING:
             self._tell()
+
+    def _cause(self, noted: Noted, memory: Memory) -> Sentence:
+        """Return who has written the memory since, as far as it is known."""
+        write, key = self._writes.after(noted.number, memory)[0], "guard.written"
+        if write is None:
+            write, key = self._writes.sharer(memory), "guard.array"
+        if write is None:
+            return say("guard.unwritten" if memory.begin == noted.memory.begin else "guard.replaced")
+        return say(key, call=write.name, place=say("guard.place", place=write.place) if write.place else NOTHING)
 
     def end_step(self) -> None:
         """Tell what waits, and forget the step."""

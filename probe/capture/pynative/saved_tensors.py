@@ -78,15 +78,18 @@ class SavedTensors:
         self._findings = SavedFindings(checksums, self.writes)
         self._executor, self._thread = pynative_executor(), _Thread()
         self._stack = HookStack((self._pack, self._unpack), self._thread)
+        self._data = Patch(nodes.tensor, "data", self._with_noted_writes)
 
     def begin(self, recorder: StepRecorder) -> None:
         """Guard the tensors that are kept from now on."""
         self.recorder = recorder
         self._stack.install()
+        self._data.install()
 
     def remove(self) -> None:
         """Guard nothing more. Tensors that are kept stay guarded until the end of the step."""
         self.recorder = None
+        self._data.remove()
         self._stack.remove()
 
     def end_step(self) -> None:
@@ -119,9 +122,24 @@ class SavedTensors:
             if writing and recorder is not None:
                 with recorder.guard("noting writes", call):
                     self.writes.note(call.forward, writing)
+            if inputs and recorder is not None and call.key.endswith(".from_numpy"):
+                with recorder.guard("noting shared memory", call):
+                    self.writes.share(call.forward, inputs[0])
             return result
 
         return run
+
+    def _with_noted_writes(self, original: Any) -> property:
+        """Return the attribute ``Tensor.data``, which notes what is assigned to it. No listed API does that."""
+
+        def assign(tensor: Any, value: Any) -> None:
+            before = tensor._version
+            original.__set__(tensor, value)
+            if self.recorder is not None:
+                with self.recorder.guard("noting writes", key="Tensor.data"):
+                    self.writes.note("Tensor.data =", [(tensor, before)])
+
+        return property(original.__get__, assign, doc=original.__doc__)
 
     def note_update(self, name: str, parameters: Iterable[Any]) -> None:
         """Note that an optimizer has written its parameters."""

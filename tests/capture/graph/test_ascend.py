@@ -51,6 +51,7 @@ REPEATED = {"many": ["Cell.twice"], "branches": ["Cell.again"]}
 NETS = ["lenet", "digits", "gpt", "many", "brain", "scalars", "empties", "unknown"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", thorough_but(["lenet"], NETS))
 def test_the_documents_are_those_of_the_callbacks(debug, channel, name, monkeypatch):
     expected = train(name)

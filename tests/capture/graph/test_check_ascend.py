@@ -36,6 +36,7 @@ def test_values_and_gradients_in_the_order_of_their_ids(script, tmp_path):
     assert ids == list(range(ids[0], ids[0] + 6))
 
 
+@pytest.mark.thorough
 def test_dtypes_branch_and_pause(script, tmp_path):
     rows = script.dtypes(str(tmp_path / "dtypes"))["files"]
     named = {row[0].split("_")[1]: row[1] for row in rows if row[0].startswith("x_")}

@@ -79,6 +79,7 @@ def fit(name, callbacks=()):
     return losses.values, [parameter.asnumpy().tobytes() for parameter in net.get_parameters()]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", thorough_but(["digits"], ["lenet", "digits", "gpt"]))
 def test_model_train_has_the_cells_of_pynative(debug, name, tmp_path):
     expected = fit(name)

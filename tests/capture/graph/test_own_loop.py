@@ -149,6 +149,7 @@ def test_tasks_and_jit_levels(debug, task, level, tmp_path):
                 np.testing.assert_allclose(graph.array(name), other.array(name), rtol=1e-2, atol=1e-4)
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("graph_mode")
 def test_several_runs_of_the_graph_in_one_call_are_counted(debug, tmp_path):
     """As in sink mode, where MindSpore runs the graph several times between the begin and the end of a step."""

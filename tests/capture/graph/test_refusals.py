@@ -107,6 +107,7 @@ def test_nothing_of_ours_stays(debug):
     assert all("around" not in compiler.compile.__qualname__ for compiler in compilers)
 
 
+@pytest.mark.thorough
 def test_scope_list_and_data_mode(debug):
     def names(**settings):
         net, step = compiled_nets.build("many")

@@ -158,6 +158,7 @@ def test_every_kernel_of_every_step_has_its_slots_and_the_training_keeps_its_bit
     assert not arrays(folder, 3)[0]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("net", thorough_but(["lenet"], ["lenet", "gpt"]))
 def test_list_data_mode_and_step_reduce_the_files_exactly(tmp_path, net):
     everything = tmp_path / "all"
@@ -237,6 +238,7 @@ def test_statistics_of_50_steps_keep_the_disk_below_two_steps_and_pandas_reads_t
         assert (table["Op Type"] != "Parameter").sum() == wanted
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("task", thorough_but(["statistics"], ["tensor", "statistics"]))
 def test_max_disk_ends_the_dump_and_not_the_training(tmp_path, task):
     one = tmp_path / "one"
@@ -308,6 +310,7 @@ def test_child_processes_inherit_nothing(tmp_path):
     assert (seen["child"], seen["patched"]) == ("None", False)
 
 
+@pytest.mark.thorough
 def test_the_users_own_configuration_is_respected_and_said(tmp_path, monkeypatch):
     mine = tmp_path / "mine"
     config = tmp_path / "mine.json"
