@@ -73,13 +73,13 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 12
 
 
-def cell_label(name: str | None) -> str | None:
-    """Return the path and class of a Cell's entry.
+def cell_label(name: str | None, parts: EntryName | None = None) -> str | None:
+    """Return the path and class of a Cell's entry; ``parts`` is its name taken apart, where that is known.
 
     >>> cell_label("Cell.blocks.1.attention.Attention.forward.0")
     'blocks.1.attention.Attention'
     """
     if not name:
         return None
-    parts = parse(name)
+    parts = parts or parse(name)
     return parts.key[len(parts.prefix) + 1 :] if parts.kind in (CELL, GRADIENT) else name

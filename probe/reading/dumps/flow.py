@@ -46,18 +46,13 @@ def content_key(record: Record) -> tuple[Any, ...] | None:
     (True, None)
     """
     get = record.get
-    norm, crc = get("Norm"), get("md5")
-    try:
-        if crc:
-            key: tuple[Any, ...] = (get("dtype"), crc)
-        elif norm is None:
-            return None
-        else:
-            key = math.prod(record["shape"]), get("dtype"), get("Max"), get("Min"), get("Mean"), norm
-        hash(key)
-    except (KeyError, TypeError):  # a document may hold anything
+    crc = get("md5")
+    if crc:
+        return get("dtype"), crc
+    norm, shape = get("Norm"), get("shape")
+    if norm is None or shape is None:
         return None
-    return key
+    return math.prod(shape), get("dtype"), get("Max"), get("Min"), get("Mean"), norm
 
 
 def _link_key(record: Record) -> tuple[Any, ...] | None:
@@ -115,9 +110,10 @@ class Flow:
     def _find_parameters(self) -> dict[tuple[Any, ...], tuple[str, str]]:
         found: dict[tuple[Any, ...], tuple[str, str]] = {}
         for (name, entry), parts in zip(self._dump.data.items(), self.parts):
-            has_states = is_update(parts, entry)  # which are no parameters
-            for part in ("parameters", "model_parameters") if type(entry) is dict and not has_states else ():
-                parameters = entry.get(part)
+            given = [entry.get(part) for part in ("parameters", "model_parameters")] if type(entry) is dict else []
+            if given == [None, None] or is_update(parts, entry):  # an update has states, which are no parameters
+                continue
+            for parameters in given:
                 for key, record in parameters.items() if type(parameters) is dict else ():
                     content = content_key(record) if is_tensor(record) else None
                     if content is not None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -223,6 +224,10 @@ def _checked(
     return [[], []]
 
 
+_NUMBERS = ("Norm", "Max", "Min", "Mean")
+_numbers = operator.itemgetter(*_NUMBERS)
+
+
 def record_sharer(odd: list[str]) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """Return a function that returns one object for equal records or plain values; ``odd`` gets those to be sieved."""
     known: dict[Any, Any] = {}
@@ -234,9 +239,8 @@ def record_sharer(odd: list[str]) -> Callable[[dict[str, Any]], dict[str, Any]]:
         if type(kind) is not str:
             return record
         record["type"] = sys.intern(kind)
-        get = record.get
         try:
-            if "shape" in record and kind in TENSORS:
+            if kind in TENSORS and "shape" in record:
                 of_lengths = (*record["shape"],)
                 if not of_lengths and type(record["shape"]) is not list:
                     raise TypeError  # "" and {} have no lengths, as [] has none
@@ -244,9 +248,12 @@ def record_sharer(odd: list[str]) -> Callable[[dict[str, Any]], dict[str, Any]]:
                 shape = _new_shape(known, of_lengths, record["shape"], odd) if shape is None else shape
                 record["shape"] = shape
                 dtype = record["dtype"] = known.setdefault(record["dtype"], record["dtype"])
-                key: Any = get("Norm"), get("Max"), get("Min"), get("Mean"), dtype, id(shape)
+                try:
+                    key: Any = *_numbers(record), dtype, id(shape)
+                except KeyError:  # of another choice of statistics
+                    key = *map(record.get, _NUMBERS), dtype, id(shape)
             else:
-                key = kind, repr(get("value"))
+                key = kind, repr(record.get("value"))
                 if len(key[1]) > _MOST_DIGITS:
                     odd.append("value")
             if 0 in key:  # -0.0 is equal to 0.0, and is shown in another way

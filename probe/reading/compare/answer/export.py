@@ -40,9 +40,11 @@ def _heads(comparing: JudgedPairs) -> Iterator[tuple[tuple[Any, ...], list[Slot]
     for pair, slots in zip(comparing.pairs, comparing.slots):
         name_a = flow_a.names[pair.a] if pair.a != NONE else None
         name_b = flow_b.names[pair.b] if pair.b != NONE else None
-        around = flow_b.cells[pair.b] if pair.b != NONE else flow_a.cells[pair.a]
+        flow, place = (flow_b, pair.b) if pair.b != NONE else (flow_a, pair.a)
+        around = flow.cells[place]
         if around not in labels:
-            labels[around] = entry_name.cell_label(around)
+            own = flow.position.get(around or "")
+            labels[around] = entry_name.cell_label(around, flow.parts[own] if own is not None else None)
         yield (step, rank, labels[around], name_a, name_b, pair.how), slots
 
 

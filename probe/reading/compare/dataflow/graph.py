@@ -41,7 +41,7 @@ class Graph(Nodes):
         self, alignment: Alignment, pairs: list[Pair], slots: list[list[Slot]], dumps: tuple[Dump, Dump]
     ) -> None:
         super().__init__(alignment, pairs, slots, dumps)
-        self.off = [any(slot.verdict in HARD for slot in found) for found in slots]
+        self.off = [not HARD.isdisjoint([slot.verdict for slot in found]) for found in slots]
         for node, pair in enumerate(pairs):
             self.off[node] = self.off[node] or self._lost_backward(pair)
         self._inside = self._find_inside()

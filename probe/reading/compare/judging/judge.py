@@ -102,7 +102,7 @@ class Judge:
             for slot in slots
         ]
 
-    def follow(self, name: str, slots: list[Slot]) -> list[Slot]:
+    def follow(self, name: str, parts: EntryName, slots: list[Slot]) -> list[Slot]:
         """Return the places of a call. A call turns rounding into rounding: its outputs are near zero too.
 
         A tensor that a rule of the user is for has the verdict of that rule; the others are judged as without it. It is
@@ -111,16 +111,16 @@ class Judge:
         if not self._tolerances.is_plain:
             self._tolerances.note([f"{name}.{slot.place}" for slot in slots if is_tensor(slot.a)])
         if self._tolerances.is_plain or DIFFERS not in [slot.verdict for slot in slots]:
-            return self._follow(name, slots)
+            return self._follow(parts, slots)
         return [
             before if self._tolerances.is_ruled(f"{name}.{before.place}") else after
-            for before, after in zip(slots, self._follow(name, slots))
+            for before, after in zip(slots, self._follow(parts, slots))
         ]
 
-    def _follow(self, name: str, slots: list[Slot]) -> list[Slot]:
+    def _follow(self, parts: EntryName, slots: list[Slot]) -> list[Slot]:
         if self._tolerances.has_noise or DIFFERS not in [slot.verdict for slot in slots]:
             return slots
-        return self._rounding.follow(name, slots)
+        return self._rounding.follow(parts, slots)
 
     def _part(self, name: str, word: str, parts: EntryName, is_input: bool, a: Any, b: Any, floor: Any) -> list[Slot]:
         if a == b and self._refine is None:

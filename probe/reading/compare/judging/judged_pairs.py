@@ -75,10 +75,10 @@ class JudgedPairs:
         flow_a, flow_b = self.alignment.flows
         if NONE in (pair.a, pair.b):
             return []
-        name = flow_a.names[pair.a]
+        name, parts = flow_a.names[pair.a], flow_a.parts[pair.a]
         entries = self.a.data[name], self.b.data[flow_b.names[pair.b]]
         floor = (floors[0][pair.a], floors[1][pair.b]) if floors is not None else NO_FLOOR
-        slots = self._judge.follow(name, self._judge.slots(name, flow_a.parts[pair.a], *entries, floor))
+        slots = self._judge.follow(name, parts, self._judge.slots(name, parts, *entries, floor))
         return judge_numbers(slots) if pair.a in self.updates else slots
 
     def _separate(self) -> None:

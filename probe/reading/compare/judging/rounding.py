@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from probe.reading.compare.distances.bounds import Distance
 from probe.reading.compare.distances.tolerance import of_dtype
 from probe.reading.compare.judging.verdicts import DIFFERS, HARD, NEAR_ZERO, Slot
-from probe.reading.dumps.entry_name import API, BACKWARD, parse
+from probe.reading.dumps.entry_name import API, BACKWARD, EntryName
 from probe.reading.dumps.flow import content_key
 from probe.reading.dumps.values import element_count, is_tensor, real
 
@@ -41,9 +41,8 @@ class Rounding:
     def __init__(self) -> None:
         self._known: dict[Any, _Rounding] = {}  # content in A -> how far apart
 
-    def follow(self, name: str, slots: list[Slot]) -> list[Slot]:
+    def follow(self, parts: EntryName, slots: list[Slot]) -> list[Slot]:
         """Return the places of a call, in the order in which the calls ran: rounding that differs is near zero."""
-        parts = parse(name)
         if parts.kind != API or parts.direction == BACKWARD or _SUMS.fullmatch(parts.api):
             slots = self._without_carried(self._without_rounding(slots))
         return self._after_rounding(slots) if self._known else slots

@@ -111,7 +111,7 @@ SUM = "Functional.sum.0.forward"
 
 def followed(a, b, judge=None, name=SUM):
     judge = judge or Judge(Tolerances())
-    return {slot.place: slot.verdict for slot in judge.follow(name, slots(a, b, name, judge=judge))}
+    return {slot.place: slot.verdict for slot in judge.follow(name, parse(name), slots(a, b, name, judge=judge))}
 
 
 def small(factor, **numbers):
@@ -139,7 +139,7 @@ def test_the_result_of_a_call_that_does_not_add_is_no_rounding():
 def test_rounding_is_as_far_apart_as_it_is_beside_the_terms_of_its_sum():
     judge = Judge(Tolerances())
     a, b = forward([tensor()], [small(1.0)]), forward([tensor()], [small(3.0)])
-    (slot,) = (slot for slot in judge.follow(SUM, slots(a, b, SUM, judge)) if not slot.is_input)
+    (slot,) = (slot for slot in judge.follow(SUM, parse(SUM), slots(a, b, SUM, judge)) if not slot.is_input)
     assert slot.verdict == "near zero"
     assert 0.0 < slot.distance.rel_l2 < 1e-5
 
