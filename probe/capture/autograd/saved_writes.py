@@ -78,9 +78,8 @@ class Writes:
     def sharer(self, memory: Memory) -> Write | None:
         """Return the call that has made a tensor of a numpy array which is alive, and holds a piece of memory."""
         with self._lock:
-            arrays = list(self._arrays)
-        found = (write for array, write in reversed(arrays) if array() is not None and write.memory[0][0].overlaps(memory))
-        return next(found, None)
+            alive = [write for array, write in reversed(self._arrays) if array() is not None]
+        return next((write for write in alive if write.memory[0][0].overlaps(memory)), None)
 
     def after(self, number: int, memory: Memory) -> tuple[Write | None, int]:
         """Return the first write after a number into a piece of memory, and how many such MindSpore has counted."""

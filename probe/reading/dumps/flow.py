@@ -163,9 +163,10 @@ class Flow:
             return _OUTSIDE, None, _OUTSIDE
         producers = made.get(key)
         if producers:
-            shape = record.get("shape")
-            same = (item for item in reversed(producers[-16:]) if item[1].get("shape") == shape)
-            latest = next(same, producers[-1])[0]  # the last one: a view that was not recorded
+            shape, last = record.get("shape"), producers[-1]
+            if last[1].get("shape") != shape:
+                last = next((item for item in reversed(producers[-16:]) if item[1].get("shape") == shape), last)
+            latest = last[0]  # without one of this shape the last one: a view that was not recorded
             if len(producers) <= _COMMON and not (key[0] == _BOOL or is_constant(record)):
                 return latest, None, producers[0][0]
             cell = self.cells[place]

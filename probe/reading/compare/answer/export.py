@@ -156,6 +156,7 @@ class _Cleaner:
 def _csv_lines(comparing: JudgedPairs, cleaner: _Cleaner) -> Iterator[str]:
     """Yield the lines of the rows, several times faster than csv's writer: most rows are of two tensors of floats."""
     known: dict[tuple[Any, ...], str] = {}
+    places: dict[str, str] = {}
     for head, slots in _heads(comparing):
         start = cleaner.line(head)
         if not slots and None in head[3:5]:
@@ -163,12 +164,14 @@ def _csv_lines(comparing: JudgedPairs, cleaner: _Cleaner) -> Iterator[str]:
         for slot in slots:
             place, _, a, b, (rel_l2, max_abs, exact), verdict = slot
             try:
-                key = exact, a["dtype"], b["dtype"], *a["shape"], None, *b["shape"]
-                if key not in known and not _are_floats(slot):
-                    raise TypeError
-                texts = known.get(key) or known.setdefault(key, cleaner.line(_row(slot)[4:9]))  # type: ignore[index]
+                key = exact, a["dtype"], b["dtype"], id(a["shape"]), id(b["shape"])  # equal shapes are one object
+                texts = known.get(key)
+                if texts is None:
+                    if not _are_floats(slot):
+                        raise TypeError
+                    texts = known[key] = cleaner.line(_row(slot)[4:9])  # type: ignore[index]
                 yield _LINE % (
-                    start, cleaner.quoted(place), verdict, rel_l2, max_abs, texts,
+                    start, places.get(place) or places.setdefault(place, cleaner.quoted(place)), verdict, rel_l2, max_abs, texts,
                     a["Max"], b["Max"], a["Min"], b["Min"], a["Mean"], b["Mean"], a["Norm"], b["Norm"],
                 )  # fmt: skip
             except (TypeError, KeyError):  # no two tensors of floats, or a number is unknown
@@ -183,15 +186,16 @@ def _are_floats(slot: Slot) -> bool:
 
 def join_parts(parts: list[str], form: str, path: str | os.PathLike[str]) -> None:
     """Put the files of all steps and ranks together, under one header."""
-    with create(path, "") as out:
+    with create(path, "") as text:
         if form != "jsonl":
             header = io.StringIO()
             csv.writer(header, lineterminator="\n").writerow(COLUMNS if form == "csv" else STATISTICS_COLUMNS)
-            out.write(header.getvalue())
+            text.write(header.getvalue())
+        text.flush()
         for part in parts:
             if os.path.exists(part):
-                with open(part, encoding="utf-8", newline="") as file:
-                    shutil.copyfileobj(file, out)
+                with open(part, "rb") as file:
+                    shutil.copyfileobj(file, text.buffer)
                 os.remove(part)
 
 

@@ -141,27 +141,23 @@ class Graph(Nodes):
         """Return whether a value that is off has no known producer, but a possible one that is off."""
         if not self.off[node]:
             return False
-        parts = self.parts(node)
+        slots = self.slots[node]
         if self.is_update(node):  # its gradients and states may follow from anything before; its numbers do not
-            hard = [slot for slot in self.slots[node] if slot.verdict in HARD and not slot.place.startswith(NUMBERS)]
-            return bool(hard)
-        if any(slot.verdict == NOT_COMBINED and slot.is_input for slot in self.slots[node]):
+            return any(slot.verdict in HARD and not slot.place.startswith(NUMBERS) for slot in slots)
+        if NOT_COMBINED in [slot.verdict for slot in slots if slot.is_input]:
             return True
-        if parts.direction == BACKWARD:  # a gradient that arrives is a sum, whose terms may come from anywhere before
-            arrives = any(slot.verdict in HARD and slot.is_input for slot in self.slots[node])
-            return arrives or self.is_container(node) or self._is_used_unseen(node)
-        outside = [
-            slot for slot in self.slots[node]
-            if slot.is_input and slot.verdict in HARD and self.is_outside(node, slot.place)
-        ]  # fmt: skip
-        return bool(outside) and any(self.off[other] for other in self._earlier_in_cell(node))
+        hard = [slot.place for slot in slots if slot.is_input and slot.verdict in HARD]
+        if self.parts(node).direction == BACKWARD:  # a gradient that arrives is a sum; its terms may come from anywhere
+            return bool(hard) or self.is_container(node) or self._is_used_unseen(node)
+        is_outside = any(self.is_outside(node, place) for place in hard) if hard else False
+        return is_outside and any(self.off[other] for other in self._earlier_in_cell(node))
 
     def _is_given_parameter(self, node: int) -> bool:
         """Return whether a value that is off may be a parameter, which an update before it has changed."""
-        return self.off[node] and any(
-            slot.is_input and slot.verdict in HARD and max(self.producer_nodes(node, slot.place)) == NONE
-            for slot in self.slots[node]
-        )
+        if not self.off[node]:
+            return False
+        hard = [slot.place for slot in self.slots[node] if slot.is_input and slot.verdict in HARD]
+        return any(max(self.producer_nodes(node, place)) == NONE for place in hard)
 
     def _is_used_unseen(self, node: int) -> bool:
         """Return whether no recorded call uses the forward of a backward, so that its gradient came from anywhere."""
@@ -256,8 +252,7 @@ class Structure:
 
     def _is_other_call(self, node: int) -> bool:
         """Return whether a pair is of two calls, or of one with other arguments; not one with inputs from others."""
-        slots = self._nodes.slots[node]
-        return self._nodes.pairs[node].how == REPLACED or any(self._is_soft_slot(node, slot) for slot in slots)
+        return self._nodes.pairs[node].how == REPLACED or self._has_soft_slot(node)
 
     def is_soft(self, node: int) -> bool:
         """Return whether a node has a difference that may be harmless: an argument, a dtype, an added call."""
@@ -265,14 +260,21 @@ class Structure:
         if (
             self._nodes.alignment.vocabulary.is_foreign
         ):  # two frameworks have other calls and dtypes everywhere; numbers alone tell
-            return direction == FORWARD and any(self._is_soft_slot(node, slot) for slot in self._nodes.slots[node])
+            return direction == FORWARD and self._has_soft_slot(node)
         if NONE in (pair.a, pair.b):
             return direction == FORWARD and not self._nodes.is_container(node)
         if direction == BACKWARD:
             return False
         if pair.how == REPLACED:
             return True
-        return any(self._is_soft_slot(node, slot) for slot in self._nodes.slots[node]) or bool(self.wirings(node))
+        return self._has_soft_slot(node) or bool(self.wirings(node))
+
+    def _has_soft_slot(self, node: int) -> bool:
+        # a loop, as this is asked for every call
+        for slot in self._nodes.slots[node]:  # noqa: SIM110
+            if self._is_soft_slot(node, slot):
+                return True
+        return False
 
     def _is_soft_slot(self, node: int, slot: Slot) -> bool:
         if slot.verdict == "argument":
@@ -310,7 +312,7 @@ def _form_differs(slot: Slot, is_mixed: bool) -> bool:
     a, b = slot.a, slot.b
     if type(a) is not dict or type(b) is not dict or "shape" not in a or "shape" not in b:
         return False
-    if a["shape"] != b["shape"]:
+    if a["shape"] is not b["shape"] and a["shape"] != b["shape"]:
         return True
     if not is_mixed or a.get("dtype") == b.get("dtype"):
         return False

@@ -66,17 +66,18 @@ class JudgedPairs:
         turned = arrays.turned if arrays else _unknown_arrays
         self._judge = Judge(self.tolerances, arrays.refine if arrays else None, turned if is_foreign else None)
         found = floors((self.a, self.b), self.alignment.flows)
-        self.slots = [self._judged(pair, found) for pair in self.pairs]
+        entries = self.a.data, self.b.data
+        self.slots = [self._judged(pair, found, *entries) for pair in self.pairs]
         self._separate()
         #: that one side divides its batch; no sentence if none does
         self.divides = forgive_divided_batches(self.updates, self.pairs, self.slots)
 
-    def _judged(self, pair: Pair, floors: Floors | None) -> list[Slot]:
+    def _judged(self, pair: Pair, floors: Floors | None, a: dict[str, Any], b: dict[str, Any]) -> list[Slot]:
         flow_a, flow_b = self.alignment.flows
         if NONE in (pair.a, pair.b):
             return []
         name, parts = flow_a.names[pair.a], flow_a.parts[pair.a]
-        entries = self.a.data[name], self.b.data[flow_b.names[pair.b]]
+        entries = a[name], b[flow_b.names[pair.b]]
         floor = (floors[0][pair.a], floors[1][pair.b]) if floors is not None else NO_FLOOR
         slots = self._judge.follow(name, parts, self._judge.slots(name, parts, *entries, floor))
         return judge_numbers(slots) if pair.a in self.updates else slots

@@ -90,10 +90,11 @@ class Rounding:
         ]
 
     def _without_rounding(self, slots: list[Slot]) -> list[Slot]:
-        norms = [(slot.a.get("Norm"), slot) for slot in slots if type(slot.a) is dict]
-        known = [(norm, slot) for norm, slot in norms if type(norm) is float and norm < _HUGE]
-        most = max([norm for norm, _ in known], default=0.0)
-        if all(norm >= _SMALL * most for norm, _ in known):
+        found = [(slot.a.get("Norm"), slot) for slot in slots if type(slot.a) is dict]
+        known = [(norm, slot) for norm, slot in found if type(norm) is float and norm < _HUGE]
+        norms = [norm for norm, _ in known]
+        most = max(norms, default=0.0)
+        if min(norms, default=0.0) >= _SMALL * most:
             return slots
         small = {
             slot.place
