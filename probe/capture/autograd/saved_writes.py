@@ -41,7 +41,8 @@ class Writes:
     def __init__(self, tensor: type) -> None:
         self._tensor, self._lock = tensor, threading.Lock()
         self._written: deque[Write] = deque(maxlen=_MOST)
-        self._arrays: deque[tuple[weakref.ref[Any], Write]] = deque(maxlen=_MOST)  # numpy arrays whose memory tensors use
+        #: numpy arrays whose memory tensors use
+        self._arrays: deque[tuple[weakref.ref[Any], Write]] = deque(maxlen=_MOST)
         self.last = 0  # the number of the newest write
 
     def clear(self) -> None:

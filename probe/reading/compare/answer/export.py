@@ -170,8 +170,9 @@ def _csv_lines(comparing: JudgedPairs, cleaner: _Cleaner) -> Iterator[str]:
                     if not _are_floats(slot):
                         raise TypeError
                     texts = known[key] = cleaner.line(_row(slot)[4:9])  # type: ignore[index]
+                quoted = places.get(place) or places.setdefault(place, cleaner.quoted(place))
                 yield _LINE % (
-                    start, places.get(place) or places.setdefault(place, cleaner.quoted(place)), verdict, rel_l2, max_abs, texts,
+                    start, quoted, verdict, rel_l2, max_abs, texts,
                     a["Max"], b["Max"], a["Min"], b["Min"], a["Mean"], b["Mean"], a["Norm"], b["Norm"],
                 )  # fmt: skip
             except (TypeError, KeyError):  # no two tensors of floats, or a number is unknown
