@@ -245,8 +245,7 @@ def record_sharer(odd: list[str]) -> Callable[[dict[str, Any]], dict[str, Any]]:
                 if not of_lengths and type(record["shape"]) is not list:
                     raise TypeError  # "" and {} have no lengths, as [] has none
                 shape = known.get(of_lengths)
-                shape = _new_shape(known, of_lengths, record["shape"], odd) if shape is None else shape
-                record["shape"] = shape
+                record["shape"] = shape = _new_shape(known, of_lengths, record["shape"], odd) if shape is None else shape
                 dtype = record["dtype"] = known.setdefault(record["dtype"], record["dtype"])
                 try:
                     key: Any = *_numbers(record), dtype, id(shape)
@@ -256,9 +255,7 @@ def record_sharer(odd: list[str]) -> Callable[[dict[str, Any]], dict[str, Any]]:
                 key = kind, repr(record.get("value"))
                 if len(key[1]) > _MOST_DIGITS:
                     odd.append("value")
-            if 0 in key:  # -0.0 is equal to 0.0, and is shown in another way
-                key = repr(key)
-            place = hash(key)
+            place = hash(repr(key) if 0 in key else key)  # -0.0 is equal to 0.0, and is shown in another way
             other = known.get(place)
         except (TypeError, KeyError):  # a document may hold anything
             odd.append("record")
