@@ -198,12 +198,11 @@ class _Holder:
 
 
 def _new_shape(known: dict[Any, Any], of_lengths: tuple[Any, ...], shape: Any, odd: list[str]) -> Any:
-    """Note a shape for later records, unless it is odd."""
+    """Note a shape for later records, unless it is odd; return the one that all share."""
     if lengths(shape):
         odd.append("shape")
-    else:
-        known[of_lengths] = shape
-    return shape
+        return shape
+    return known.setdefault(of_lengths, shape)
 
 
 def _checked(
@@ -245,7 +244,7 @@ def record_sharer(odd: list[str]) -> Callable[[dict[str, Any]], dict[str, Any]]:
                 if not of_lengths and type(record["shape"]) is not list:
                     raise TypeError  # "" and {} have no lengths, as [] has none
                 shape = known.get(of_lengths)
-                record["shape"] = shape = _new_shape(known, of_lengths, record["shape"], odd) if shape is None else shape
+                record["shape"] = shape = shape or _new_shape(known, of_lengths, record["shape"], odd)
                 dtype = record["dtype"] = known.setdefault(record["dtype"], record["dtype"])
                 try:
                     key: Any = *_numbers(record), dtype, id(shape)
