@@ -42,7 +42,13 @@ SECTIONS = {
     if heading not in without
 }
 #: these take most of the time
-RARELY = ("See how far long work is", "1,024 ranks", "Measure after the step", "Estimate the size of a dump")
+RARELY = (
+    "See how far long work is",
+    "1,024 ranks",
+    "Measure after the step",
+    "Estimate the size of a dump",
+    "Two runs differ: where does it begin?",
+)
 EXAMPLES = [
     pytest.param(
         example,

@@ -23,7 +23,7 @@ RANKS = (2, 4)
 RANKS_NEED = "its ranks need all processors"
 
 
-@pytest.fixture(scope="module", params=thorough_but([2], RANKS), ids=[f"{ranks}_ranks" for ranks in RANKS])
+@pytest.fixture(scope="module", params=thorough_but([], RANKS), ids=[f"{ranks}_ranks" for ranks in RANKS])
 def trained(request, tmp_path_factory):
     """Return the number of ranks, the folder, and what every rank says of its trainings."""
     folder = tmp_path_factory.mktemp(f"ranks{request.param}")

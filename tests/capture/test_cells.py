@@ -432,6 +432,7 @@ def test_no_object_of_a_step_outlives_it(debug, name, task):
 
 @pytest.mark.slow
 @pytest.mark.thorough
+@pytest.mark.proof
 def test_a_thousand_steps_take_no_more_memory_than_without_probe(capsys):
     grown = {}
     for tool in ("bare", "probe"):

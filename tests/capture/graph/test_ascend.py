@@ -13,7 +13,7 @@ from tests.support import tensordump
 from tests.support.dumps import Dump
 from tests.support.thorough import thorough_but
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("graph_mode")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("graph_mode"), pytest.mark.thorough]
 
 
 def forget_graphs():
@@ -51,7 +51,6 @@ REPEATED = {"many": ["Cell.twice"], "branches": ["Cell.again"]}
 NETS = ["lenet", "digits", "gpt", "many", "brain", "scalars", "empties", "unknown"]
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("name", thorough_but(["lenet"], NETS))
 def test_the_documents_are_those_of_the_callbacks(debug, channel, name, monkeypatch):
     expected = train(name)
@@ -104,7 +103,6 @@ def in_one_call(debugger):
     debugger.step()
 
 
-@pytest.mark.thorough
 def test_several_runs_of_the_graph_in_one_call(debug, channel, monkeypatch):
     in_one_call(debug(level="L0", dump_path=str(debug.path / "files")))
     monkeypatch.undo()
@@ -148,7 +146,6 @@ def errors_of(debug):
     return "\n".join(texts)
 
 
-@pytest.mark.thorough
 def test_files_that_get_lost_leave_null(debug, channel):
     channel.drops = lambda path: "conv.Conv2d.leave" in path and path.endswith(".0")
     run_steps(debug(level="L0", step=[1]))

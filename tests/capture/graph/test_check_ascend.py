@@ -13,7 +13,7 @@ import pytest
 from tests.support import processes
 from tests.support.paths import ROOT
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 SCRIPT = ROOT / "examples" / "check_ascend.py"
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -36,7 +36,6 @@ def test_values_and_gradients_in_the_order_of_their_ids(script, tmp_path):
     assert ids == list(range(ids[0], ids[0] + 6))
 
 
-@pytest.mark.thorough
 def test_dtypes_branch_and_pause(script, tmp_path):
     rows = script.dtypes(str(tmp_path / "dtypes"))["files"]
     named = {row[0].split("_")[1]: row[1] for row in rows if row[0].startswith("x_")}

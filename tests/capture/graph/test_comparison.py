@@ -12,7 +12,7 @@ from tests.support import nets
 from tests.support.dumps import Dump
 from tests.support.thorough import thorough_but
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 STEP = 1
 

@@ -15,7 +15,7 @@ from tests.support.agreement import differences, without_model_parameters
 from tests.support.dumps import Dump
 from tests.support.thorough import thorough_but
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("graph_mode")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("graph_mode"), pytest.mark.thorough]
 
 STEPS = 3
 
@@ -79,7 +79,6 @@ def fit(name, callbacks=()):
     return losses.values, [parameter.asnumpy().tobytes() for parameter in net.get_parameters()]
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("name", thorough_but(["digits"], ["lenet", "digits", "gpt"]))
 def test_model_train_has_the_cells_of_pynative(debug, name, tmp_path):
     expected = fit(name)

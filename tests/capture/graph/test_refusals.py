@@ -12,7 +12,7 @@ from probe import UsageError
 from tests.support import compiled_nets
 from tests.support.dumps import Dump
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("graph_mode")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("graph_mode"), pytest.mark.thorough]
 
 X = Tensor(np.ones((2, 8), np.float32))
 
@@ -107,7 +107,6 @@ def test_nothing_of_ours_stays(debug):
     assert all("around" not in compiler.compile.__qualname__ for compiler in compilers)
 
 
-@pytest.mark.thorough
 def test_scope_list_and_data_mode(debug):
     def names(**settings):
         net, step = compiled_nets.build("many")

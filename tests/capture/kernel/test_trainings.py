@@ -23,7 +23,7 @@ from tests.support import processes
 from tests.support.paths import ROOT, environment, program
 from tests.support.thorough import thorough_but
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 #: MindSpore's own columns
 STATISTICS = ["Max Value", "Min Value", "Avg Value", "L2Norm Value"]
@@ -158,7 +158,6 @@ def test_every_kernel_of_every_step_has_its_slots_and_the_training_keeps_its_bit
     assert not arrays(folder, 3)[0]
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("net", thorough_but(["lenet"], ["lenet", "gpt"]))
 def test_list_data_mode_and_step_reduce_the_files_exactly(tmp_path, net):
     everything = tmp_path / "all"
@@ -218,7 +217,7 @@ def test_statistics_are_ours_of_the_same_arrays(tmp_path, loop):
     assert count > 1000
 
 
-@pytest.mark.thorough
+@pytest.mark.proof
 def test_statistics_of_50_steps_keep_the_disk_below_two_steps_and_pandas_reads_them(tmp_path):
     pandas = pytest.importorskip("pandas", reason="pandas is not installed")
     one = tmp_path / "one"
@@ -238,7 +237,6 @@ def test_statistics_of_50_steps_keep_the_disk_below_two_steps_and_pandas_reads_t
         assert (table["Op Type"] != "Parameter").sum() == wanted
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("task", thorough_but(["statistics"], ["tensor", "statistics"]))
 def test_max_disk_ends_the_dump_and_not_the_training(tmp_path, task):
     one = tmp_path / "one"
@@ -271,7 +269,6 @@ def test_chosen_statistics_have_mindspores_columns(tmp_path):
     assert all(len(row["MD5"]) == 32 and row["NaN Count"] == "0" for row in rows)
 
 
-@pytest.mark.thorough
 def test_a_resumed_training_goes_on_beside_the_earlier_steps(tmp_path):
     folder = tmp_path / "dump"
     run(loop="model", steps=7, settings=dump(folder, "statistics"))
@@ -310,7 +307,6 @@ def test_child_processes_inherit_nothing(tmp_path):
     assert (seen["child"], seen["patched"]) == ("None", False)
 
 
-@pytest.mark.thorough
 def test_the_users_own_configuration_is_respected_and_said(tmp_path, monkeypatch):
     mine = tmp_path / "mine"
     config = tmp_path / "mine.json"
