@@ -7,6 +7,7 @@ Statistics prove differences, never equality: two tensors with equal statistics 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from probe.reading.dumps.values import Record, real
@@ -26,6 +27,8 @@ class Distance(NamedTuple):
     exact: bool = False  # whether it comes from arrays
 
 
+#: makes a Distance in half of the time
+_new: Callable[..., Distance] = tuple.__new__
 SAME = Distance(0.0, 0.0)
 UNKNOWN = Distance(None, None)
 APART = Distance(_INF, _INF)
@@ -64,7 +67,7 @@ def distance(a: Record, b: Record) -> Distance:
         return Distance(0.0 if most == 0.0 else _INF, most)
     least = _spread(a, numbers_a, numbers_b, mean)
     least = least if least > norms else norms
-    return Distance((least if least > extreme else extreme) / scale, most)
+    return _new(Distance, ((least if least > extreme else extreme) / scale, most, False))
 
 
 def _spread(record: Record, a: tuple[Any, ...], b: tuple[Any, ...], mean_gap: float) -> float:
