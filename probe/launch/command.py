@@ -27,8 +27,8 @@ _LONG = (
 _WORDS = ("rank", "step", "data_mode", "summary_mode")
 #: settings that are lists of texts, which may have commas: the option is repeated
 _TEXTS = ("scope", "list", "exclude", "tensor_list")
-#: these are read as JSON
-_JSON = ("kernel_dump", "when", "slice", "max_disk", "sample_mode", "sample_num", "last_calls", "max_hits")
+#: these are read as JSON, and those that are whole numbers
+_JSON = ("kernel_dump", "when", "slice", "max_disk")
 
 
 def add_run(commands: Any) -> None:
@@ -96,7 +96,7 @@ def _parser() -> argparse.ArgumentParser:
     meanings = _meanings()
     for row in fields(Settings):
         option, meaning = f"--{row.name.replace('_', '-')}", meanings.get(row.name)
-        if isinstance(row.default, bool) or row.name == "unlisted":
+        if isinstance(row.default, bool) or row.name in ("unlisted", "saved_tensors"):
             settings.add_argument(option, action=argparse.BooleanOptionalAction, default=None, help=meaning)
         elif row.name in _TEXTS:
             settings.add_argument(option, action="append", metavar="TEXT", help=meaning)
@@ -104,7 +104,7 @@ def _parser() -> argparse.ArgumentParser:
             parse = _words if row.name != "summary_mode" else _word_or_words
             settings.add_argument(option, type=parse, metavar="A,B", help=meaning)
         else:
-            kind = _value if row.name in _JSON else str
+            kind = _value if row.name in _JSON or isinstance(row.default, int) else str
             settings.add_argument(option, type=kind, metavar=row.name.upper(), help=meaning)
     return parser
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from mindspore import Tensor, nn, ops
 
-from probe.config.settings import Settings
+from probe.config.settings import ConfigFile, Settings
 from probe.launch.command import _parser
 from probe.launch.launcher import AwaitedImport, ServedMsprobe
 from probe.launch.models import CellRole as Role, ModelFinder as Models, Rounds, reached
@@ -337,6 +337,24 @@ def test_no_exception_of_a_chain_has_frames_of_the_tool():
 def test_the_frames_of_the_program_stay():
     own = failing("/me/train.py")
     assert frames(types.SimpleNamespace(__traceback__=_trimmed(own.__traceback__))) == ["/me/train.py"]
+
+
+@pytest.mark.parametrize(
+    ("task", "words"),
+    [
+        ("monitor", ["--interval", "5", "--alarm-steps", "2", "--max-alarms", "3", "--keep-steps", "1"]),
+        ("nan_check", ["--last-calls", "4", "--max-hits", "2", "--no-saved-tensors"]),
+        ("tensor", ["--sample-num", "7", "--max-disk", "1000000", "--saved-tensors"]),
+    ],
+)
+def test_whole_numbers_and_switches_are_options(task, words, tmp_path):
+    given = {name: value for name, value in vars(_parser().parse_args(words)).items() if value is not None}
+    del given["step_at"], given["as_msprobe"]
+    settings = ConfigFile(None, task=task, dump_path=str(tmp_path), **given).load()
+    for option, value in zip(words[::2], words[1::2]):
+        if not value.startswith("--"):
+            assert getattr(settings, option[2:].replace("-", "_")) == int(value)
+    assert settings.saved_tensors is given.get("saved_tensors")
 
 
 def test_the_help_describes_every_setting():
