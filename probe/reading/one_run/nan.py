@@ -199,17 +199,14 @@ class Finder:
         name, parts = flow.names[place], flow.parts[place]
         entry = self._dump.data[name]
         if parts.kind == GRADIENT:
-            inside = [other for other in self._strange if flow.cells[flow.position[other]] == f"{parts.key}.backward.0"]
-            cell = f"{parts.key}.backward.0"
-            if inside or cell in self._strange or self._forwards_strange(parts.key):
+            others = [flow.position[other] for other in self._strange if other != name]
+            backwards = {flow.parts[other].kind for other in others if flow.parts[other].direction == BACKWARD}
+            if min(others, default=place) < place or not backwards <= {GRADIENT}:
                 return None
             return GRADIENT_MADE, self._strange[name][0], say("nan.gradient", name=name)
         if any(has_nonfinite(record) for _, record in _inputs(entry)) or parts.forward in self._strange:
             return self._arrived(flow, place)
         return GRADIENT_MADE, self._strange[name][0], say("nan.backward", name=name)
-
-    def _forwards_strange(self, key: str) -> bool:
-        return any(name.startswith(f"{key}.") for name in self._strange)
 
     def _arrived(self, flow: Flow, place: int) -> _Judged | None:
         """Return a finding where NaN/Inf arrives though everything before is finite: an operation was not recorded."""

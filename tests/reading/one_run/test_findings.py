@@ -112,6 +112,29 @@ def test_a_rank_that_received_it_is_not_blamed(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)[0]["rank"] == 1
 
 
+NAN = {"Max": math.nan, "Min": math.nan, "Mean": math.nan, "Norm": math.nan, "nan_count": 1}
+FORWARD = {"Cell.fc.Dense.forward.0": forward([tensor()], [tensor(norm=3.0)])}
+
+
+def test_a_gradient_whose_backward_is_finite_is_named(tmp_path):
+    backward = {"Cell.fc.Dense.backward.0": {"input": [tensor()], "output": [tensor(norm=4.0)]}}
+    gradients = {"Cell.fc.Dense.parameters_grad.0": {"weight": [tensor(**NAN)]}}
+    update = {"Functional.add.0.forward": forward([tensor(**NAN)], [tensor(**NAN)])}
+    write(tmp_path / "step0" / "rank", {**FORWARD, **backward, **gradients, **update})
+    said = probe.first_nan(probe.open(tmp_path)).sentence
+    assert said.startswith("Cell.fc.Dense.parameters_grad.0 holds NaN/Inf, though the backwards in its Cell are finite")
+
+
+@pytest.mark.parametrize("comes_first", [True, False])
+def test_the_backward_that_made_it_is_named_wherever_the_gradient_stands(tmp_path, comes_first):
+    backward = {"Functional.dense.0.backward": {"input": [tensor()], "output": [tensor(**NAN)]}}
+    gradients = {"Cell.fc.Dense.parameters_grad.0": {"weight": [tensor(**NAN)]}}
+    parts = [gradients, backward] if comes_first else [backward, gradients]
+    data = {"Functional.dense.0.forward": forward([tensor()], [tensor(norm=3.0)]), **parts[0], **parts[1]}
+    write(tmp_path / "step0" / "rank", data)
+    assert probe.first_nan(probe.open(tmp_path)).name == "Functional.dense.0.backward"
+
+
 def test_close_to_overflow_is_said(tmp_path, capsys):
     write(tmp_path / "step0" / "rank", {"Tensor.f.0.forward": forward([], [tensor(dtype="Float16", Max=65000.0)])})
     assert main(["nan", str(tmp_path)]) == 0
