@@ -193,10 +193,6 @@ def has_nan(record: Record) -> bool:
     return any(type(record.get(key)) is float and math.isnan(record[key]) for key in NUMBERS)
 
 
-class _Holder:
-    """Holds the keys of records: Python lets the dicts of the instances of a class share their keys."""
-
-
 def _new_shape(known: dict[Any, Any], of_lengths: tuple[Any, ...], shape: Any, odd: list[str]) -> Any:
     """Note a shape for later records, unless it is odd; return the one that all share."""
     if lengths(shape):
@@ -264,10 +260,7 @@ def record_sharer(odd: list[str]) -> Callable[[dict[str, Any]], dict[str, Any]]:
         names, kinds = [*record], [*map(type, record.values())]
         if kinds != last[1] or names != last[0]:
             last[:] = _checked(record, names, kinds, usual, odd)
-        kept = vars(_Holder())
-        known.setdefault(place, kept)
-        for name, value in record.items():
-            kept[name] = value  # one by one: update() would make keys of its own
-        return kept
+        known.setdefault(place, record)
+        return record
 
     return share

@@ -93,10 +93,9 @@ class Graph(Nodes):
         return found
 
     def _causes(self, node: int, whole: list[Cause]) -> tuple[Cause, ...]:
-        pair = self.pairs[node]
-        found, other = (
-            self._causes_in(side, place, node, whole) if place != NONE else [] for side, place in enumerate(pair[:2])
-        )
+        a, b, _ = self.pairs[node]
+        found = self._causes_in(0, a, node, whole) if a != NONE else []
+        other = self._causes_in(1, b, node, whole) if b != NONE else []
         if other != found:
             found += other
         found.sort()

@@ -29,6 +29,8 @@ class Nodes:
                     nodes[place] = node
         a, b = alignment.flows
         self._parts = [b.parts[pair.b] if pair.b != NONE else a.parts[pair.a] for pair in pairs]
+        cells = [node for node, parts in enumerate(self._parts) if parts.kind == CELL]
+        self._updates = {node for node in cells if is_update(self._parts[node], self.entry(node))}
 
     def flow(self, node: int) -> tuple[Flow, int]:
         """Return the flow and the place of a node, on the side of B where it is there."""
@@ -55,8 +57,7 @@ class Nodes:
 
     def is_update(self, node: int) -> bool:
         """Return whether this is the update of an optimizer."""
-        parts = self._parts[node]
-        return parts.kind == CELL and is_update(parts, self.entry(node))
+        return node in self._updates
 
     def links(self, node: int, place: str) -> tuple[Link | None, Link | None]:
         """Return the links of an input, in A and in B."""
