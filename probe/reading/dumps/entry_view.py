@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from probe.reading.dumps import entry_name
@@ -115,7 +116,8 @@ class TensorNumbers:
     @property
     def nan_count(self) -> int:
         """How many elements are NaN, where the record says so; else 0."""
-        return int(real(self.record.get("nan_count")) or 0)
+        found = real(self.record.get("nan_count"))
+        return int(found) if found is not None and math.isfinite(found) else 0  # a table of kernels may say inf
 
     @property
     def md5(self) -> str | None:

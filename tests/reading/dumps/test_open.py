@@ -13,6 +13,7 @@ from mindspore import ops
 
 import probe
 from probe import UsageError
+from probe.reading.dumps.entry_view import TensorNumbers
 from probe.store.documents import JsonDocuments
 from tests.reading.builders import forward, tensor, value, write
 from tests.support import nets, processes
@@ -48,6 +49,11 @@ def test_a_run_tells_steps_ranks_and_calls(gpt):
     backward = gpt[0]["Functional.softmax.1.backward"]
     assert backward.stack == call.stack
     assert backward.direction == "backward"
+
+
+@pytest.mark.parametrize(("count", "found"), [(3, 3), (2.0, 2), (float("inf"), 0), (float("nan"), 0), (None, 0)])
+def test_a_count_of_nan_is_a_whole_number_whatever_a_table_says(count, found):
+    assert TensorNumbers({"nan_count": count}).nan_count == found
 
 
 def test_a_tensor_tells_its_numbers(gpt):
