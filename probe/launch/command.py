@@ -27,7 +27,7 @@ _LONG = (
 _WORDS = ("rank", "step", "data_mode", "summary_mode")
 #: settings that are lists of texts, which may have commas: the option is repeated
 _TEXTS = ("scope", "list", "exclude", "tensor_list")
-#: these are read as JSON, and those that are whole numbers
+#: settings that are read as JSON; those whose default is a whole number are, too
 _JSON = ("kernel_dump", "when", "slice", "max_disk")
 
 

@@ -206,7 +206,7 @@ def test_the_buffer_of_a_data_set_is_named_with_the_call_that_shares_it(debug, m
     watched, found = watch(debug, function)
     assert (watched, len(found)) == (bare, 1)
     assert "the input 0 that Functional.matmul.0.forward" in found[0]
-    assert "code outside of MindSpore wrote the numpy array behind Tensor.from_numpy.0.forward (test_saved" in found[0]
+    assert "its memory is that of the numpy array given to Tensor.from_numpy.0.forward (test_saved" in found[0]
 
 
 def test_an_optimizer_that_steps_between_is_named(debug):

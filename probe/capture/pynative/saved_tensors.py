@@ -133,10 +133,13 @@ class SavedTensors:
         """Return the attribute ``Tensor.data``, which notes what is assigned to it. No listed API does that."""
 
         def assign(tensor: Any, value: Any) -> None:
-            before = tensor._version
+            recorder, before = self.recorder, None  # another thread may end the recording meanwhile
+            if recorder is not None:
+                with recorder.guard("noting writes", key="Tensor.data"):
+                    before = tensor._version
             original.__set__(tensor, value)
-            if self.recorder is not None:
-                with self.recorder.guard("noting writes", key="Tensor.data"):
+            if recorder is not None and before is not None:
+                with recorder.guard("noting writes", key="Tensor.data"):
                     self.writes.note("Tensor.data =", [(tensor, before)])
 
         return property(original.__get__, assign, doc=original.__doc__)

@@ -161,7 +161,7 @@ def _csv_lines(comparing: JudgedPairs, cleaner: _Cleaner) -> Iterator[str]:
     for head, slots in _heads(comparing):
         step, rank, cell, name_a, name_b, how = head
         text_a = text(name_a)
-        start = f"{step},{text(rank)},{text(cell)},{text_a},{text_a if name_b == name_a else text(name_b)},{how}"
+        start = f"{text(step)},{text(rank)},{text(cell)},{text_a},{text_a if name_b == name_a else text(name_b)},{how}"
         if not slots and None in head[3:5]:
             yield f"{start},{cleaner.line(_alone(head))}\n"
         for slot in slots:
