@@ -345,3 +345,12 @@ def test_strange_stacks_and_cells_do_no_harm(pair, stack, construct):
     assert comparison.errors == []
     assert comparison.status == 1
     assert probe.open(comparison.paths[0]).dump().tree is not None
+
+
+def test_folders_that_name_no_step_and_rank_have_empty_cells_in_the_csv(tmp_path):
+    for name, norm in (("one", 2.0), ("two", 3.0)):
+        write(tmp_path / name, {"Functional.relu.0.forward": forward([tensor()], [tensor(norm=norm)])})
+    main(["compare", str(tmp_path / "one"), str(tmp_path / "two"), "--csv", str(tmp_path / "out.csv")])
+    with open(tmp_path / "out.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["step"], row["rank"], row["place"]) for row in rows] == [("", "", "input.0"), ("", "", "output.0")]
