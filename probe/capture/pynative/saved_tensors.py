@@ -133,12 +133,9 @@ class SavedTensors:
         """Return the attribute ``Tensor.data``, which notes what is assigned to it. No listed API does that."""
 
         def assign(tensor: Any, value: Any) -> None:
-            recorder, before = self.recorder, None  # another thread may end the recording meanwhile
-            if recorder is not None:
-                with recorder.guard("noting writes", key="Tensor.data"):
-                    before = tensor._version
+            recorder, before = self.recorder, tensor._version  # another thread may end the recording meanwhile
             original.__set__(tensor, value)
-            if recorder is not None and before is not None:
+            if recorder is not None:
                 with recorder.guard("noting writes", key="Tensor.data"):
                     self.writes.note("Tensor.data =", [(tensor, before)])
 
