@@ -3,44 +3,31 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import json
+import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar, cast
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from probe.capture.graph.sites import HostValue, Plan
+from probe.capture.graph.sites import OUTPUT, Plan, Plans
 from probe.entry import Kind
 from probe.measure.tensor_reader import Array
 from probe.pytree import SlotLayout
 from probe.recording.call import Call
 from probe.recording.step_recorder import StepRecorder
 from probe.store.documents import encode
+from probe.store.error_log import ErrorGuard
+
+_log = logging.getLogger("probe")
 
 _SILENT = (
     "no Cell of the model has reported: none ran in a graph between start and stop, or it was compiled before the "
     "first start(model). A compiled graph cannot be changed: call start(model) before the first step"
 )
-
-
 _UNASSIGNED = (
     "{} is called several times in a graph, which does not tell the calls of its gradients: these gradients are null"
 )
-
-
-_Method = TypeVar("_Method", bound=Callable[..., Any])
-
-
-def _serialized(method: _Method) -> _Method:
-    """Serialize the events: MindSpore's threads report at the same time, while the main thread ends a step."""
-
-    @functools.wraps(method)
-    def run(self: GraphCalls, *args: Any) -> Any:
-        with self._lock:
-            return method(self, *args)
-
-    return cast(_Method, run)
 
 
 class GraphCall:
@@ -143,10 +130,10 @@ class GraphCall:
 class GraphCalls:
     """Receives the events of compiled graphs, in the order of their execution. It may be on any thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, plans: Plans) -> None:
         #: the recorder of the step, also between stop and step; None while no step is open
         self.recorder: StepRecorder | None = None
-        self._records = False
+        self._plans, self._records, self._has_failed = plans, False, False
         self._numbers = itertools.count(1)
         self._called: set[str] = set()
         self._calls: dict[int, GraphCall] = {}
@@ -154,69 +141,74 @@ class GraphCalls:
         self._backward: list[GraphCall] = []
         #: calls that lack a gradient of one tensor -> how many such gradients came
         self._unassigned: dict[tuple[tuple[int, ...], bool, int], int] = {}
+        #: MindSpore's threads report at the same time, while the main thread ends a step
         self._lock = threading.RLock()
 
-    @_serialized
     def begin(self, recorder: StepRecorder) -> None:
         """Record the calls that begin from now on."""
-        self.recorder, self._records = recorder, True
+        with self._lock:
+            self.recorder, self._records = recorder, True
 
-    @_serialized
     def stop(self) -> None:
         """Record no further call. Gradients of recorded calls still arrive."""
-        self._records = False
+        with self._lock:
+            self._records = False
 
-    @_serialized
-    def enter(self, plan: Plan, arrays: Sequence[Array | None]) -> int:
-        """Begin a call; return its number, or 0 if it is not recorded."""
-        recorder = self.recorder
-        if recorder is None or not self._records:
-            return 0
-        self._end_backward()
-        args, kwargs = plan.fill(arrays)
-        around = self._running[-1][1].call if self._running else None
-        call = recorder.begin(Kind.CELL, plan.key, args, kwargs, around, stack=plan.stack)
-        if call is None:
-            return 0
-        if call.recorded:
-            write_draft(recorder, call, call.parts, stack=plan.stack)
-        number = next(self._numbers)
-        opened = self._calls[number] = GraphCall(recorder, call, plan)
-        self._running.append((number, opened))
-        self._called.add(plan.key)
-        return number
+    def enter(self, plan: int, arrays: Sequence[Array | None]) -> int:
+        """Begin a call; return its number, or 0 if it is not recorded. A value that is unknown is None."""
+        with self._lock:
+            recorder, site = self.recorder, self._plans[plan]
+            if recorder is None or not self._records:
+                return 0
+            self._end_backward()
+            args, kwargs = site.fill(arrays)
+            around = self._running[-1][1].call if self._running else None
+            call = recorder.begin(Kind.CELL, site.key, args, kwargs, around, stack=site.stack)
+            if call is None:
+                return 0
+            if call.recorded:
+                write_draft(recorder, call, call.parts, stack=site.stack)
+            number = next(self._numbers)
+            opened = self._calls[number] = GraphCall(recorder, call, site)
+            self._running.append((number, opened))
+            self._called.add(site.key)
+            return number
 
-    @_serialized
-    def leave(self, number: int, plan: Plan, arrays: Sequence[Array | None]) -> None:
+    def leave(self, call: int, plan: int, arrays: Sequence[Array | None]) -> None:
         """End a call that has returned."""
-        opened = self._calls.get(number)
-        if opened is None:
-            return
-        while self._running and self._running.pop()[0] != number:
-            pass  # a call inside it did not return
-        result, parameters = plan.fill(arrays)
-        opened.returned(plan)
-        opened.recorder.end(opened.call, result, dict(zip(plan.names, parameters)))
-        early, opened.early = opened.early, []
-        for gradient in early:
-            self.gradient(number, *gradient)
+        with self._lock:
+            opened, site = self._calls.get(call), self._plans[plan]
+            if opened is None:
+                return
+            while self._running and self._running.pop()[0] != call:
+                pass  # a call inside it did not return
+            result, parameters = site.fill(arrays)
+            opened.returned(site)
+            opened.recorder.end(opened.call, result, dict(zip(site.names, parameters)))
+            early, opened.early = opened.early, []
+            for gradient in early:
+                self._gradient(call, *gradient)
 
-    @_serialized
-    def gradient_of(self, numbers: Sequence[int], is_input: bool, place: int, array: Array) -> None:
-        """Take a gradient of one of these calls. If several lack one, it cannot be assigned: all have null."""
-        known = [number for number in numbers if number in self._calls]
-        lacking = [number for number in known if self._calls[number].lacks(is_input, place)]
-        if len(lacking) > 1:
-            slot = tuple(lacking), is_input, place
-            self._unassigned[slot] = self._unassigned.get(slot, 0) + 1
-            first = self._calls[lacking[0]]
-            first.recorder.sink.errors.note("assigning gradients of graphs", _UNASSIGNED.format(first.call.key))
-        elif known:
-            self.gradient((lacking or known)[-1], is_input, place, array)
+    def gradient_of(self, calls: Sequence[int], place: int, array: Array) -> None:
+        """Take a gradient of a tensor of one of these calls. If several lack one, all have null: none is its owner."""
+        is_input, place = place >= OUTPUT, place % OUTPUT
+        with self._lock:
+            known = [number for number in calls if number in self._calls]
+            lacking = [number for number in known if self._calls[number].lacks(is_input, place)]
+            if len(lacking) > 1:
+                slot = tuple(lacking), is_input, place
+                self._unassigned[slot] = self._unassigned.get(slot, 0) + 1
+                first = self._calls[lacking[0]]
+                first.recorder.sink.errors.note("assigning gradients of graphs", _UNASSIGNED.format(first.call.key))
+            elif known:
+                self._gradient((lacking or known)[-1], is_input, place, array)
 
-    @_serialized
-    def gradient(self, number: int, is_input: bool, place: int, array: Array) -> None:
-        """Take a gradient of a call's output, or of its input."""
+    def gradient(self, call: int, place: int, array: Array) -> None:
+        """Take a gradient of a tensor of a call; see ``OUTPUT``."""
+        with self._lock:
+            self._gradient(call, place >= OUTPUT, place % OUTPUT, array)
+
+    def _gradient(self, number: int, is_input: bool, place: int, array: Array) -> None:
         found = self._calls.get(number)
         if found is None or found.recorder.closed:
             return
@@ -229,27 +221,44 @@ class GraphCalls:
                 self._backward.append(found)
             found.add_gradient(is_input, place, array)
 
-    @_serialized
-    def parameter_gradient(self, owners: Iterable[tuple[str, str]], value: HostValue) -> None:
-        """Take a gradient that enters an optimizer; owners are its parameter's keys of Cells, and names there."""
-        if self.recorder is None:
+    def update(self, plan: int, number: int, array: Array) -> None:
+        """Take a gradient that enters an optimizer."""
+        leaf, owners = self._plans[plan].reported[number], self._plans[plan].owners
+        if len(leaf.path) != 3 or leaf.path[2] >= len(owners):  # argument 0 of all, gradient of this number
             return
-        self._end_backward()
-        for key, name in owners:
-            if key in self._called:  # a Cell in the other branch of an `if` has a gradient of zeros
-                self.recorder.parameter_gradient(key, name, value)
+        with self._lock:
+            if self.recorder is None:
+                return
+            self._end_backward()
+            for key, name in owners[leaf.path[2]]:
+                if key in self._called:  # a Cell in the other branch of an `if` has a gradient of zeros
+                    self.recorder.parameter_gradient(key, name, leaf.value(array))
 
-    @_serialized
+    def guard(self) -> ErrorGuard:
+        """Return a context in which an error of the tool ends."""
+        return ErrorGuard(lambda _, error: self.fail(error), "")
+
+    def fail(self, error: BaseException) -> None:
+        """Report an error of the tool; never raise."""
+        recorder = self.recorder
+        if recorder is not None:
+            recorder.report("recording a compiled graph", error, None, False, "")
+        elif not self._has_failed:
+            self._has_failed = True
+            _log.error("watching a compiled graph failed; training continues: %s: %s", type(error).__name__, error)
+
     def end_step(self) -> None:
         """End every entry; forget the calls and the recorder."""
-        self._end_backward()
-        for (numbers, _, _), count in self._unassigned.items():
-            if count >= len(numbers):  # each of them has had a backward
-                self._backward += [self._calls[number] for number in numbers if self._calls[number].begin_backward()]
-        self._end_backward()
-        if self.recorder is not None and not self._called:
-            self.recorder.sink.errors.note("no report", _SILENT)
-        self._forget()
+        with self._lock:
+            self._end_backward()
+            for (numbers, _, _), count in self._unassigned.items():
+                if count >= len(numbers):  # each of them has had a backward
+                    calls = [self._calls[number] for number in numbers]
+                    self._backward += [call for call in calls if call.begin_backward()]
+            self._end_backward()
+            if self.recorder is not None and not self._called:
+                self.recorder.sink.errors.note("no report", _SILENT)
+            self._forget()
 
     def detach(self) -> None:
         """Forget the calls and the recorder in a forked child: another thread of the parent may hold the lock."""

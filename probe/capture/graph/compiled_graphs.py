@@ -1,24 +1,20 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""The compiled graphs of a process: their events, and everything that makes them report."""
+"""The compiled graphs of a process: everything that makes them report."""
 
 from __future__ import annotations
 
-import logging
 import weakref
 from collections.abc import Sequence
 from typing import Any
 
 from probe.capture.graph.calls import GraphCalls
 from probe.capture.graph.constructs import CompilationHooks, Constructs
-from probe.capture.graph.file_operators import FileOperators
+from probe.capture.graph.file_operators import FileOperators, GraphOperators
 from probe.capture.graph.file_templates import ascend_operators
-from probe.capture.graph.operators import MOST, OUTPUT, WATCHED, CallbackOperators, GraphEvents, GraphOperators
+from probe.capture.graph.operators import MOST, WATCHED, CallbackOperators
 from probe.capture.graph.sites import Plans
 from probe.executor import pynative_executor
-from probe.measure.tensor_reader import Array
 from probe.recording.step_recorder import StepRecorder
-
-_log = logging.getLogger("probe")
 
 
 class CompiledGraphs:
@@ -29,15 +25,17 @@ class CompiledGraphs:
     """
 
     def __init__(self, is_split: bool, dump_path: str, watches: bool) -> None:
-        self.calls = GraphCalls()
         self._watches = watches
-        self._plans = Plans(MOST, WATCHED if watches else 0)
+        self._plans = plans = Plans(MOST, WATCHED if watches else 0)
+        self.calls = calls = GraphCalls(plans)
         self._device = device_target()
-        self._operators = select_operators(self, self._plans, is_split, dump_path)
+        self._operators: GraphOperators = (
+            CallbackOperators(calls, is_split)
+            if self._device == "CPU"
+            else FileOperators(calls, plans, ascend_operators(), is_split, dump_path)
+        )
         self._cells: list[tuple[str, Any]] = []
-        self._updates: dict[int, list[list[tuple[str, str]]]] = {}
         self._hooks: CompilationHooks | None = None
-        self._has_failed = False
         self._known: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def serves(self, is_split: bool, watches: bool) -> bool:
@@ -59,7 +57,7 @@ class CompiledGraphs:
         self._known.update(cell for _, cell in cells)
         is_recomputed = any(getattr(cell, "_recompute_cell", None) is not None for _, cell in cells)
         self._operators.recomputes = is_recomputed and not self._operators.is_split
-        self._hooks = CompilationHooks(Constructs(cells, self._plans, self._operators, self._updates, self.fail))
+        self._hooks = CompilationHooks(Constructs(cells, self._plans, self._operators, self.calls))
         self._hooks.install()
 
     def close(self) -> None:
@@ -93,49 +91,9 @@ class CompiledGraphs:
         self._operators.end()
         self.calls.end_step()
 
-    # -- events of graphs -------------------------------------------------------------------------------------------
-
-    def enter(self, plan: int, arrays: tuple[Array | None, ...]) -> int:
-        """Begin a call; see ``GraphEvents``."""
-        return self.calls.enter(self._plans[plan], arrays)
-
-    def leave(self, call: int, plan: int, arrays: tuple[Array | None, ...]) -> None:
-        """End a call."""
-        self.calls.leave(call, self._plans[plan], arrays)
-
-    def gradient(self, call: int, place: int, array: Array) -> None:
-        """Take a gradient of a tensor of a call."""
-        self.calls.gradient(call, place >= OUTPUT, place % OUTPUT, array)
-
-    def gradient_of(self, calls: Sequence[int], place: int, array: Array) -> None:
-        """Take a gradient of a tensor of one of these calls."""
-        self.calls.gradient_of(calls, place >= OUTPUT, place % OUTPUT, array)
-
-    def update(self, plan: int, number: int, array: Array) -> None:
-        """Take a gradient that enters an optimizer."""
-        leaf, owners = self._plans[plan].reported[number], self._updates[plan]
-        if len(leaf.path) == 3 and leaf.path[2] < len(owners):  # argument 0 of all, gradient of this number
-            self.calls.parameter_gradient(owners[leaf.path[2]], leaf.value(array))
-
-    def fail(self, error: BaseException) -> None:
-        """Report an error of the tool; never raise."""
-        recorder = self.calls.recorder
-        if recorder is not None:
-            recorder.report("recording a compiled graph", error, None, False, "")
-        elif not self._has_failed:
-            self._has_failed = True
-            _log.error("watching a compiled graph failed; training continues: %s: %s", type(error).__name__, error)
-
 
 def device_target() -> str:
     """Return the device that graphs run on."""
     import mindspore
 
     return str(mindspore.get_context("device_target"))
-
-
-def select_operators(events: GraphEvents, plans: Plans, is_split: bool, dump_path: str) -> GraphOperators:
-    """Return the operators for this device; those that write files write them below ``dump_path``."""
-    if device_target() == "CPU":
-        return CallbackOperators(events, is_split)
-    return FileOperators(events, plans, ascend_operators(), is_split, dump_path)

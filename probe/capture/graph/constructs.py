@@ -9,14 +9,14 @@ import types
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from probe.capture.graph.calls import GraphCalls
 from probe.capture.graph.dumped_files import ENTER, LEAVE, UPDATE
-from probe.capture.graph.operators import GraphOperators
+from probe.capture.graph.file_operators import GraphOperators
 from probe.capture.graph.sites import SKIPPED, Plans
 from probe.capture.patches import HookGroup, Patch, around
 from probe.executor import found_in
 from probe.living import living
 from probe.naming import by_last_part
-from probe.store.error_log import ErrorGuard
 
 #: inferred values of one argument: "shape", "dtype" and "value"
 _Inferred = Mapping[str, Any]
@@ -25,7 +25,7 @@ _NOTHING = object()
 _OWN = ("_compile_cache", "_phase_cache", "_create_time", "_id")
 
 
-def _description(describe: Callable[..., tuple[Any, ...]], fail: Callable[[BaseException], None]) -> Any:
+def _description(describe: Callable[..., tuple[Any, ...]], events: GraphCalls) -> Any:
     """Return a Primitive that MindSpore evaluates while it compiles: it receives shapes, dtypes and constants."""
     from mindspore.ops import PrimitiveWithInfer
 
@@ -38,31 +38,21 @@ def _description(describe: Callable[..., tuple[Any, ...]], fail: Callable[[BaseE
             self.add_prim_attr("forbid_reuse_result", True)
 
         def __infer__(self, *inferred: _Inferred) -> dict[str, Any]:
-            try:
+            plan: tuple[Any, ...] = SKIPPED
+            with events.guard():
                 plan = describe(*inferred)
-            except Exception as error:
-                fail(error)
-                plan = SKIPPED
             return {"dtype": None, "shape": None, "value": plan}
 
     return Description()
 
 
 class Constructs:
-    """Makes the constructs of one set of Cells, once, and installs them while MindSpore compiles.
-
-    ``updates`` receives, for the plan of an optimizer, the owners of each gradient: keys of Cells and names there.
-    """
+    """Makes the constructs of one set of Cells, once, and installs them while MindSpore compiles."""
 
     def __init__(
-        self,
-        cells: Iterable[tuple[str, Any]],
-        plans: Plans,
-        operators: GraphOperators,
-        updates: dict[int, list[list[tuple[str, str]]]],
-        fail: Callable[[BaseException], None],
+        self, cells: Iterable[tuple[str, Any]], plans: Plans, operators: GraphOperators, events: GraphCalls
     ) -> None:
-        self._plans, self._operators, self._updates, self._fail = plans, operators, updates, fail
+        self._plans, self._operators, self._events = plans, operators, events
         self._cells = list(cells)
         self._made: dict[int, tuple[Any, dict[str, Any]]] = {}
         self._before: list[tuple[Any, str, Any]] = []
@@ -82,7 +72,7 @@ class Constructs:
         if self.is_installed:
             return
         is_complete = False
-        with ErrorGuard(lambda _, error: self._fail(error), "watching a compilation"):
+        with self._events.guard():
             for key, cell in self._cells:
                 self._replace(cell, functools.partial(self._cell, key, cell))
             for optimizer in _optimizers(self._owners):
@@ -120,17 +110,16 @@ class Constructs:
         def outputs(output: _Inferred, own: _Inferred) -> tuple[Any, ...]:
             return operators.graph_plan(plans.outputs(key, names, output, own), key, LEAVE)
 
-        descriptions = _description(inputs, self._fail), _description(outputs, self._fail)
+        descriptions = _description(inputs, self._events), _description(outputs, self._events)
         construct = operators.cell_construct(key, inner, *descriptions, tuple(parameters.values()))
         return {"construct": types.MethodType(construct, cell), **hidden}
 
     def _optimizer(self, optimizer: Any) -> dict[str, Any]:
         def describe(args: _Inferred, kwargs: _Inferred) -> tuple[Any, ...]:
-            plan = self._plans.gradients(args, kwargs)
-            self._updates[plan[0]] = [self._owners.get(id(parameter), []) for parameter in optimizer.parameters]
-            return self._operators.graph_plan(plan, "Optimizer", UPDATE)
+            owners = [self._owners.get(id(parameter), []) for parameter in optimizer.parameters]
+            return self._operators.graph_plan(self._plans.gradients(args, kwargs, owners), "Optimizer", UPDATE)
 
-        construct = self._operators.optimizer_construct(optimizer.construct, _description(describe, self._fail))
+        construct = self._operators.optimizer_construct(optimizer.construct, _description(describe, self._events))
         return {"construct": types.MethodType(construct, optimizer)}
 
 

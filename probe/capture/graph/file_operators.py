@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import shutil
 import tempfile
@@ -11,34 +10,17 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Union
 
 import numpy as np
 
-from probe.capture.graph.dumped_files import (
-    END,
-    ENTER,
-    LEAVE,
-    MARKER,
-    OF_INPUT,
-    OF_OUTPUT,
-    UPDATE,
-    DumpedFile,
-    Event,
-    arrived,
-    base_name,
-    events,
-    list_files,
-    remove_files,
-    wait_for_end,
-)
+from probe.capture.graph import dumped_files
+from probe.capture.graph.calls import GraphCalls
+from probe.capture.graph.dumped_files import END, ENTER, LEAVE, MARKER, OF_INPUT, OF_OUTPUT, UPDATE, DumpedFile, Event
 from probe.capture.graph.file_templates import DumpOperators, cell_construct, end_marker, optimizer_construct
-from probe.capture.graph.operators import OUTPUT, GraphEvents
-from probe.capture.graph.sites import GraphPlan, Leaf, Plan, Plans
+from probe.capture.graph.operators import CallbackOperators
+from probe.capture.graph.sites import OUTPUT, GraphPlan, Leaf, Plan, Plans
 from probe.measure.tensor_reader import Array
-from probe.store.error_log import ErrorGuard
-
-_log = logging.getLogger("probe")
 
 #: the kind of the gradients that are watched at a place
 _GRADIENTS = {ENTER: OF_INPUT, LEAVE: OF_OUTPUT}
@@ -59,7 +41,7 @@ class FileOperators:
 
     def __init__(
         self,
-        events: GraphEvents,
+        events: GraphCalls,
         plans: Plans,
         operators: DumpOperators,
         is_split: bool,
@@ -84,7 +66,7 @@ class FileOperators:
         folder = self._make_folder()
 
         def path(kind: str, number: int) -> str:
-            return os.path.join(folder, base_name(key, kind, plan[0], number))
+            return os.path.join(folder, dumped_files.base_name(key, kind, plan[0], number))
 
         written = tuple((place, path(kind, number)) for number, (place, _) in enumerate(plan[1]))
         watch = self._operators.watch
@@ -92,7 +74,7 @@ class FileOperators:
         return plan[0], written, watched, path(kind, MARKER)
 
     def cell_construct(self, key: str, inner: Any, inputs: Any, outputs: Any, parameters: tuple[Any, ...]) -> Any:
-        """Return the construct of a Cell whose calls are written; see ``GraphOperators``."""
+        """Return the construct of a Cell whose calls are written; see ``CallbackOperators``."""
         return cell_construct(inner, inputs, outputs, parameters, self._operators)
 
     def optimizer_construct(self, inner: Any, describe: Any) -> Any:
@@ -120,11 +102,11 @@ class FileOperators:
         """Begin a step: files from now on belong to it, those of earlier runs are removed."""
         self._follower.stop()
         self._replay = FileReplay(self._events, self._plans)
-        with ErrorGuard(self._fail, "beginning to write the tensors of a graph"):
+        with self._events.guard():
             self._pause(False)
             if self._folder:
                 self._wait()
-                remove_files(list_files(self._folder))
+                dumped_files.remove_files(dumped_files.list_files(self._folder))
                 self._follower.start()
 
     def replay(self) -> None:
@@ -133,17 +115,17 @@ class FileOperators:
         if replay is None or not self._folder:
             return
         self._follower.stop()
-        with ErrorGuard(self._fail, "reading the files of a graph"):
+        with self._events.guard():
             self._wait()
-            self._send(replay, list_files(self._folder))
+            self._send(replay, dumped_files.list_files(self._folder))
             self._follower.start()
 
     def _send_arrived(self) -> None:
         """Send the events of the files that have arrived, while the step goes on."""
         replay = self._replay
-        with ErrorGuard(self._fail, "reading the files of a graph"):
+        with self._events.guard():
             if replay is not None:
-                self._send(replay, arrived(list_files(self._folder), replay.count))
+                self._send(replay, dumped_files.arrived(dumped_files.list_files(self._folder), replay.count))
 
     def _send(self, replay: FileReplay, files: list[DumpedFile]) -> None:
         self._sender = threading.get_ident()
@@ -151,12 +133,12 @@ class FileOperators:
             replay.run(files)
         finally:
             self._sender = 0
-            remove_files(files)
+            dumped_files.remove_files(files)
 
     def end(self) -> None:
         """End the step: the graphs write nothing until the next ``begin``."""
         self._follower.stop()
-        with ErrorGuard(self._fail, "ending a step of a graph"):
+        with self._events.guard():
             if self._replay is not None and self._folder:
                 self._pause(True)
         self._replay = None
@@ -166,9 +148,6 @@ class FileOperators:
         self.end()
         if self._folder:
             shutil.rmtree(self._folder, ignore_errors=True)
-
-    def _fail(self, _: str, error: BaseException) -> None:
-        self._events.fail(error)
 
     def _pause(self, is_paused: bool) -> None:
         """Let TensorDump write nothing; it has no public switch. The graphs stay as they are."""
@@ -181,12 +160,17 @@ class FileOperators:
         import mindspore
 
         if self._mark_end is None:
-            self._mark_end = end_marker(os.path.join(self._folder, base_name("", END, 0, 0)), self._operators)
-        remove_files(file for file in list_files(self._folder) if file.kind == END)
+            self._mark_end = end_marker(
+                os.path.join(self._folder, dumped_files.base_name("", END, 0, 0)), self._operators
+            )
+        dumped_files.remove_files(file for file in dumped_files.list_files(self._folder) if file.kind == END)
         self._mark_end(mindspore.Tensor(np.zeros(1, np.int32))).asnumpy()
-        if wait_for_end(self._folder, self._patience) is None:
+        if dumped_files.wait_for_end(self._folder, self._patience) is None:
             self._events.fail(TimeoutError(_LATE.format(self._patience)))
 
+
+#: the operators that a graph reports with, and the constructs that have them
+GraphOperators = Union[CallbackOperators, FileOperators]
 
 #: the seconds between two looks at the folder
 _PAUSE = 0.01
@@ -226,19 +210,16 @@ class FileFollower:
 class FileReplay:
     """Sends the events of one step. A file that is missing, cut off or of another tensor leaves null."""
 
-    def __init__(self, receiver: GraphEvents, plans: Plans) -> None:
+    def __init__(self, receiver: GraphCalls, plans: Plans) -> None:
         self._receiver, self._plans = receiver, plans
         self._running: list[tuple[str, int]] = []
         self._calls: defaultdict[int, list[int]] = defaultdict(list)  # plan -> calls that were at its place
 
     def run(self, files: Iterable[DumpedFile]) -> None:
         """Send the events of further files, which are in the order of their arrival."""
-        for event in events(files, self.count):
-            with ErrorGuard(self._fail, "reading the files of a graph"):
+        for event in dumped_files.events(files, self.count):
+            with self._receiver.guard():
                 self._send(event)
-
-    def _fail(self, _: str, error: BaseException) -> None:
-        self._receiver.fail(error)
 
     def count(self, plan: int) -> int:
         """Return how many files an event of this plan has."""
@@ -284,7 +265,7 @@ class FileReplay:
     def _array(self, file: DumpedFile | None, leaf: Leaf) -> Array | None:
         """Return the array of a file, or None where it does not hold the tensor of the plan."""
         array: Array | None = None
-        with ErrorGuard(self._fail, "reading the files of a graph"):
+        with self._receiver.guard():
             if file is None:
                 raise FileNotFoundError("a file of ops.TensorDump is missing: its tensor has null")
             read = file.read()

@@ -6,12 +6,13 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from probe.capture.graph.sites import GraphPlan
+from probe.capture.graph.calls import GraphCalls
+from probe.capture.graph.sites import OUTPUT, GraphPlan
 from probe.capture.graph.templates import (
     CODES,
     CellParts,
@@ -24,85 +25,21 @@ from probe.measure.tensor_reader import Array
 
 #: the most tensors that one operator reports
 MOST = 48
-#: added to the number of a tensor whose gradient is an input of the backward
-OUTPUT = 1000
 #: the most tensors of a call whose gradients are watched
 WATCHED = 16
 #: the places of these gradients: of inputs, and of outputs
 _PLACES = range(WATCHED), range(OUTPUT, OUTPUT + WATCHED)
 
 
-class GraphEvents(Protocol):
-    """Receives the values that a graph reports, in the order of their execution."""
-
-    def enter(self, plan: int, arrays: tuple[Array | None, ...]) -> int:
-        """Begin a call and return its number, or 0 if it is not recorded. A value that is unknown is None."""
-
-    def leave(self, call: int, plan: int, arrays: tuple[Array | None, ...]) -> None:
-        """End a call."""
-
-    def gradient(self, call: int, place: int, array: Array) -> None:
-        """Take a gradient of a tensor of a call."""
-
-    def gradient_of(self, calls: Sequence[int], place: int, array: Array) -> None:
-        """Take a gradient of a tensor of one of these calls; the graph does not know which."""
-
-    def update(self, plan: int, number: int, array: Array) -> None:
-        """Take a gradient that enters an optimizer."""
-
-    def fail(self, error: BaseException) -> None:
-        """Take an error of the tool."""
-
-
-class GraphOperators(Protocol):
-    """The operators that a graph reports with, and the constructs that have them."""
-
-    #: whether GRAPH_MODE compiles a Cell that is recomputed
-    recomputes: bool
-
-    @property
-    def is_split(self) -> bool:
-        """Whether the graphs belong to a training in PyNative mode: forward and backward are two graphs."""
-
-    @property
-    def is_running(self) -> bool:
-        """Whether events are sent on this thread."""
-
-    def graph_plan(self, plan: GraphPlan, key: str, kind: str) -> tuple[Any, ...]:
-        """Return a plan of a Cell as the graph has it; kind is "enter", "leave" or "update"."""
-
-    def cell_construct(self, key: str, inner: Any, inputs: Any, outputs: Any, parameters: tuple[Any, ...]) -> Any:
-        """Return the construct of a Cell whose calls are reported.
-
-        While MindSpore compiles, ``inputs`` makes the plan of (arguments, keyword arguments), ``outputs`` that of
-        (result, parameters).
-        """
-
-    def optimizer_construct(self, inner: Any, describe: Any) -> Any:
-        """Return the construct of an optimizer whose gradients are reported."""
-
-    def begin(self) -> None:
-        """Begin a recorded step."""
-
-    def replay(self) -> None:
-        """Send the events that have not been sent yet."""
-
-    def end(self) -> None:
-        """End the step."""
-
-    def close(self) -> None:
-        """Leave nothing but the reports in compiled graphs."""
-
-
 class CallbackOperators:
-    """Calls Python with the values of tensors, on a thread of MindSpore's.
+    """Calls Python with the values of tensors, on a thread of MindSpore's. ``FileOperators`` has the same methods.
 
     In PyNative mode (``is_split``), forward and backward of a Cell are two graphs. ``recomputes`` tells whether
     GRAPH_MODE compiles a Cell that is recomputed. The operators that begin a call, ``enter``, and those that end it,
     ``leave``, are numbered by their tensors. ``update`` takes a gradient of an optimizer.
     """
 
-    def __init__(self, events: GraphEvents, is_split: bool) -> None:
+    def __init__(self, events: GraphCalls, is_split: bool) -> None:
         self.is_split, self.recomputes = is_split, False
         self._events, self._thread = events, threading.local()
         self.enter = tuple(self._operator(self._enter, count + 1) for count in range(MOST + 1))
@@ -111,11 +48,15 @@ class CallbackOperators:
         self._report = self._operator(self._gradient, 3)
 
     def graph_plan(self, plan: GraphPlan, key: str, kind: str) -> GraphPlan:
-        """Return the plan: the graph has it as it is."""
+        """Return a plan of a Cell as the graph has it: as it is. The kind is "enter", "leave" or "update"."""
         return plan
 
     def cell_construct(self, key: str, inner: Any, inputs: Any, outputs: Any, parameters: tuple[Any, ...]) -> Any:
-        """Return the construct of a Cell whose calls are reported; see ``GraphOperators``."""
+        """Return the construct of a Cell whose calls are reported.
+
+        While MindSpore compiles, ``inputs`` makes the plan of (arguments, keyword arguments), ``outputs`` that of
+        (result, parameters).
+        """
         of_inputs, of_outputs = self._watching_cells() if self.recomputes else self._watchers
         parts = CellParts(inner, inputs, outputs, self.enter, self.leave, of_inputs, of_outputs, parameters)
         return cell_construct(parts)
@@ -125,7 +66,7 @@ class CallbackOperators:
         return optimizer_construct(inner, describe, self.update)
 
     def begin(self) -> None:
-        """Do nothing: the values arrive while the graph runs."""
+        """Do nothing at the begin and end of a recorded step: the values arrive while the graph runs."""
 
     replay = end = close = begin
 

@@ -34,6 +34,8 @@ GraphPlan = tuple[int, tuple[tuple[Path, int], ...], tuple[tuple[Path, int, int]
 
 #: the plan of a place that is not recorded
 SKIPPED: GraphPlan = (-1, (), ())
+#: added to the number of a tensor whose gradient is an input of the backward
+OUTPUT = 1000
 _BRAIN = "BFloat16"
 
 
@@ -92,6 +94,8 @@ class Plan:
     names: tuple[str, ...] = ()  # the names of the parameters
     #: the plans that its outputs may have: those of all calls of this Cell
     returns: list[Plan] = field(default_factory=list)
+    #: of an optimizer, the owners of each gradient: keys of Cells, and the parameter's names there
+    owners: list[list[tuple[str, str]]] = field(default_factory=list)
 
     def is_like(self, other: Plan) -> bool:
         """Return whether gradients have the same slots, shapes and dtypes with another plan."""
@@ -182,16 +186,16 @@ class Plans:
         self, key: str, names: tuple[str, ...], output: Mapping[str, Any], parameters: Mapping[str, Any]
     ) -> GraphPlan:
         """Make the plan of a call's outputs and of its Cell's parameters."""
-        values = structure(output, (0,)), structure(parameters, (1,))
-        plan = Plan(key, values, names=names)
+        plan = Plan(key, (structure(output, (0,)), structure(parameters, (1,))), names=names)
         self._returns[key].append(plan)
-        tree = TensorTree(Leaf, as_outputs(values[0]), is_input=True)
+        tree = TensorTree(Leaf, as_outputs(plan.values[0]), is_input=True)
         return self._add(plan, tree, lambda path: path[1:])
 
-    def gradients(self, args: Mapping[str, Any], kwargs: Mapping[str, Any]) -> GraphPlan:
+    def gradients(
+        self, args: Mapping[str, Any], kwargs: Mapping[str, Any], owners: list[list[tuple[str, str]]]
+    ) -> GraphPlan:
         """Make the plan of the gradients that enter an optimizer."""
-        values = structure(args, (0,)), structure(kwargs, (1,))
-        plan = Plan("", values)
+        plan = Plan("", (structure(args, (0,)), structure(kwargs, (1,))), owners=owners)
         return self._add(plan, TensorTree(Leaf, (), is_input=False), lambda path: None)
 
     def _add(self, plan: Plan, tree: TensorTree, place: Callable[[Path], Path | None]) -> GraphPlan:

@@ -7,7 +7,7 @@ import pytest
 from mindspore._c_expression import _tensordump_set_step
 
 from probe import PrecisionDebugger
-from probe.capture.graph import compiled_graphs, dumped_files, file_operators
+from probe.capture.graph import compiled_graphs, dumped_files
 from tests.capture.graph.test_own_loop import build, train
 from tests.support import tensordump
 from tests.support.dumps import Dump
@@ -114,14 +114,14 @@ def test_several_runs_of_the_graph_in_one_call(debug, channel, monkeypatch):
 
 
 def test_files_that_arrive_after_the_graph_has_ended(debug, channel, monkeypatch):
-    waits = []
+    waits, original = [], dumped_files.wait_for_end
 
     def wait(folder, patience):
         waits.append(channel.written)
         channel.is_open.set()
-        return dumped_files.wait_for_end(folder, patience)
+        return original(folder, patience)
 
-    monkeypatch.setattr(file_operators, "wait_for_end", wait)
+    monkeypatch.setattr(dumped_files, "wait_for_end", wait)
     debugger = debug(level="L0", step=[1])
     net, step = build("digits")
     for i in range(2):

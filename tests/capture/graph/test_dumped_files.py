@@ -21,8 +21,8 @@ from probe.capture.graph.dumped_files import (
     wait_for_end,
 )
 from probe.capture.graph.file_operators import FileReplay
-from probe.capture.graph.operators import OUTPUT
-from probe.capture.graph.sites import Leaf, Plan
+from probe.capture.graph.sites import OUTPUT, Leaf, Plan
+from probe.store.error_log import ErrorGuard
 
 
 class Folder:
@@ -63,6 +63,9 @@ class Events:
 
     def update(self, plan, number, array):
         self.got.append(("update", plan, number))
+
+    def guard(self):
+        return ErrorGuard(lambda _, error: self.fail(error), "")
 
     def fail(self, error):
         self.errors.append(error)

@@ -12,8 +12,8 @@ import sys
 import numpy as np
 import pytest
 
-from probe.capture.graph.compiled_graphs import CompiledGraphs
-from probe.capture.graph.operators import OUTPUT
+from probe.capture.graph.calls import GraphCalls
+from probe.capture.graph.sites import OUTPUT
 from probe.reading.dumps.folders import JournalSource
 from tests.capture.graph.test_own_loop import build
 from tests.support import processes
@@ -127,26 +127,26 @@ def test_the_journal_has_each_value_when_its_report_returns(debug, name, tmp_pat
         return JournalSource().read(str(copy)).data
 
     def after(method, check):
-        original = getattr(CompiledGraphs, method)
+        original = getattr(GraphCalls, method)
 
         def report(self, *arguments):
             result = original(self, *arguments)
             check(self, result, *arguments)
             return result
 
-        monkeypatch.setattr(CompiledGraphs, method, report)
+        monkeypatch.setattr(GraphCalls, method, report)
 
     def entered(graphs, number, plan, arrays):
-        entry = journal()[graphs.calls._calls[number].call.forward]
+        entry = journal()[graphs._calls[number].call.forward]
         assert len(entry["input_args"]) == 1 and entry["input_args"][0]["Max"] is not None
         seen.append("inputs")
 
     def left(graphs, _, number, plan, arrays):
-        assert "output" in journal()[graphs.calls._calls[number].call.forward]
+        assert "output" in journal()[graphs._calls[number].call.forward]
         seen.append("outputs")
 
     def arrived(graphs, _, number, place, array):
-        found = graphs.calls._calls[number]
+        found = graphs._calls[number]
         way, index = ("input", place - OUTPUT) if place >= OUTPUT else ("output", place)
         assert journal()[found.call.backward][way][index]["Max"] == pytest.approx(float(np.max(array)), rel=1e-2)
         seen.append("gradient" if found.outputs else "early gradient")
