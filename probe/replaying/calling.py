@@ -14,6 +14,7 @@ import numpy as np
 from mindspore import ops
 
 from probe.replaying.described import CallDescription, CannotReplayError
+from probe.replaying.judging import Array
 
 DOUBLE = {"Float16": "Float64", "BFloat16": "Float64", "Float32": "Float64", "Complex64": "Complex128"}
 HALF = ("Float16", "BFloat16")
@@ -28,8 +29,6 @@ _NUMBERS = {
 }  # fmt: skip
 
 _IN_PLACE = re.compile(r"[^_]_$|\.__i(add|sub|mul|truediv|floordiv|mod|pow)__$")
-
-Array = np.ndarray[Any, Any]
 
 
 def dtypes() -> dict[str, Any]:
@@ -49,7 +48,7 @@ def tensors_in(tree: Any) -> Iterator[dict[str, Any]]:
         if "array" in tree:
             yield tree
         else:
-            yield from tensors_in(list(tree["items"].values()) if "items" in tree else None)
+            yield from tensors_in(list(tree.get("items", {}).values()))
 
 
 def tensors_of(call: CallDescription) -> list[dict[str, Any]]:

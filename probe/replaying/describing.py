@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 from probe.naming import CELL, COLLECTIVE, JIT, PREFIXES, PRIMITIVE
@@ -44,7 +43,7 @@ def describe(call: Call) -> CallDescription:
     if backward:
         sens, expected, places = gradients(call, forward)
     else:
-        leaves = list(_flat(_list(entry.get("output")), "output"))
+        leaves = _flat(_list(entry.get("output")), "output")
         sens, expected = None, [_expected(forward, leaf, place) for place, leaf in leaves]
         places = [place for place, _ in leaves]
     if not any(expected):
@@ -60,36 +59,28 @@ def is_own_backward(call: Call) -> bool:
 
 def refuse_kind(call: Call) -> None:
     """Raise CannotReplayError for entries that are no call of an API or a Primitive."""
-    prefix, word = call.kind, bare(call.parts.key)
-    if prefix in (CELL, "Module"):
-        raise CannotReplayError("replay.cell")
-    if prefix == JIT:
-        raise CannotReplayError("replay.compiled")
-    if prefix in COLLECTIVE:
-        raise CannotReplayError("replay.collective")
-    if is_own_backward(call):
-        raise CannotReplayError("replay.own_backward")
-    if prefix != PRIMITIVE and prefix not in PREFIXES.values():
-        raise CannotReplayError("replay.own_function")
-    if word in FORBIDDEN:
-        raise CannotReplayError("replay.effects")
+    prefix = call.kind
+    for is_one, reason in (
+        (prefix in (CELL, "Module"), "replay.cell"),
+        (prefix == JIT, "replay.compiled"),
+        (prefix in COLLECTIVE, "replay.collective"),
+        (is_own_backward(call), "replay.own_backward"),
+        (prefix != PRIMITIVE and prefix not in PREFIXES.values(), "replay.own_function"),
+        (bare(call.parts.key) in FORBIDDEN, "replay.effects"),
+    ):
+        if is_one:
+            raise CannotReplayError(reason)
 
 
 def refuse_random(key: str, given: list[Any]) -> None:
     """Raise CannotReplayError for a call that draws random numbers."""
     word = bare(key)
-    if word not in RANDOM:
-        return
-    plain = [item for item in given if not isinstance(item, (dict, list))]
-    if "dropout" in word.lower() and (False in [item for item in plain if isinstance(item, bool)]):
-        return  # not in training
-    if (
-        "dropout" in word.lower()
-        and word != "Dropout"
-        and any(type(item) in (int, float) and item == 0 for item in plain)
-    ):
-        return
-    raise CannotReplayError("replay.random")
+    is_idle = "dropout" in word.lower() and (
+        any(item is False for item in given)  # not in training
+        or (word != "Dropout" and any(type(item) in (int, float) and item == 0 for item in given))
+    )
+    if word in RANDOM and not is_idle:
+        raise CannotReplayError("replay.random")
 
 
 def _name_dtype(key: str, args: list[Any], entry: dict[str, Any]) -> None:
@@ -170,15 +161,8 @@ def _expected(call: Call, leaf: Any, place: str) -> dict[str, Any] | None:
     return {"array": "", "value": value, "dtype": dtype, "shape": []} if dtype else None
 
 
-def _flat(tree: Any, place: str) -> Iterator[tuple[str, Any]]:
-    if isinstance(tree, list):
-        for number, item in enumerate(tree):
-            yield from _flat(item, f"{place}.{number}")
-    elif isinstance(tree, dict) and not isinstance(tree.get("type"), str):
-        for key, item in tree.items():
-            yield from _flat(item, f"{place}.{key}")
-    else:
-        yield place, tree
+def _flat(tree: Any, place: str) -> list[tuple[str, Any]]:
+    return [(f"{place}.{key}", leaf) for key, leaf in values.leaves(tree)]
 
 
 def gradients(call: Call, forward: Call) -> tuple[list[Any], list[Any], list[str]]:
@@ -188,10 +172,10 @@ def gradients(call: Call, forward: Call) -> tuple[list[Any], list[Any], list[str
         raise CannotReplayError("replay.incomplete")
     if entry.get("later_passes"):
         raise CannotReplayError("replay.second_pass")
-    sens = list(_flat(_list(entry.get("input")), "input"))
+    sens = _flat(_list(entry.get("input")), "input")
     outputs = [leaf for _, leaf in _flat(_list(forward.entry.get("output")), "output") if values.is_tensor(leaf)]
-    slots = list(_flat(_list(entry.get("output")), "output"))
-    slots += list(_flat(_dict(entry.get("output_kwargs")), "output_kwargs"))
+    slots = _flat(_list(entry.get("output")), "output")
+    slots += _flat(_dict(entry.get("output_kwargs")), "output_kwargs")
     inputs = [leaf for _, leaf in _flat(_list(forward.entry["input_args"]), "") if values.is_tensor(leaf)]
     named = [leaf for _, leaf in _flat(_dict(forward.entry.get("input_kwargs")), "") if values.is_tensor(leaf)]
     if len(sens) != len(outputs) or len(slots) not in (len(inputs), len(inputs) + len(named)):

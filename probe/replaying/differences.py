@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from probe.findings.sentence import NOTHING, Sentence, say
-from probe.replaying.calling import Array, Replayer, tensors_of
+from probe.replaying.calling import Replayer, tensors_of
 from probe.replaying.described import CallDescription, CannotReplayError, Program, ReplayResult
 from probe.replaying.functions import find
-from probe.replaying.judging import FORMATS, KINK, LABEL, OK, WRONG, Judged
+from probe.replaying.judging import FORMATS, KINK, LABEL, OK, WRONG, Array, Judged
 from probe.replaying.making import RAISED, double
 from probe.replaying.references import reference_of
 

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from probe.findings.sentence import NOTHING, clauses, say
-from probe.replaying.calling import Array
 from probe.replaying.described import CannotReplayError, Made, ReplayResult
-from probe.replaying.judging import FORMATS, OK, WORSE, WRONG, Judged, Operation, ReplayedOutput, judge
+from probe.replaying.judging import FORMATS, OK, WORSE, WRONG, Array, Judged, Operation, ReplayedOutput, judge
 from probe.replaying.making import Maker
 
 #: they only move values
@@ -111,23 +110,18 @@ class Evaluation:
     # -- the verdict ------------------------------------------------------------------------------------------------
 
     def _judged(self, place: str, position: int, outcomes: list[Any], is_exact: bool) -> Judged:
-        number = self._number(position)
+        number, name = self._number(position), plain_name(self._call.key)
         recorded, leaf = np.asarray(self._expected[number]), self._call.expected[number]
         golden, here, shaken = outcomes
         self._kept.append((place, recorded, golden[0], here[0]))
-        name = plain_name(self._call.key)
         arrays = self._maker.arrays
         shapes = [array.shape for array in arrays] + [array.shape for _, array in self._maker.sens]
         largest = max((math.prod(shape) for shape in shapes), default=0)
         is_whole = recorded.size >= largest
-        operation = Operation(
-            name in MOVES and not self._maker.sens,
-            name in ELEMENTWISE and is_whole,
-            longest_sum(shapes, recorded.shape),
-        )
-        kind = self._maker.dtype or max(
-            leaf["dtype"], self._maker.mixed or leaf["dtype"], key=lambda kind: FORMATS.get(kind, (0.0,))[0]
-        )
+        is_move, is_elementwise = name in MOVES and not self._maker.sens, name in ELEMENTWISE and is_whole
+        operation = Operation(is_move, is_elementwise, longest_sum(shapes, recorded.shape))
+        kinds = leaf["dtype"], self._maker.mixed or leaf["dtype"]
+        kind = self._maker.dtype or max(kinds, key=lambda kind: FORMATS.get(kind, (0.0,))[0])
         outcome = ReplayedOutput(recorded, kind, golden[0], here[0], shaken and shaken[0], is_exact)
         if leaf["dtype"] not in FORMATS:
             outcome = dataclasses.replace(outcome, dtype=leaf["dtype"])

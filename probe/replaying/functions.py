@@ -73,9 +73,7 @@ def find(call: CallDescription) -> Function:
     if api is None:
         raise CannotReplayError("replay.no_api")
     owner = api.owner
-    module = f"{owner.__module__}.{owner.__qualname__}" if isinstance(owner, type) else owner.__name__
-    if isinstance(owner, type):
-        module = f"mindspore.{owner.__name__}"
+    module = f"mindspore.{owner.__name__}" if isinstance(owner, type) else owner.__name__
     return Function(getattr(owner, api.name), f"{module}.{api.name}")
 
 

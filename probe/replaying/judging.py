@@ -14,6 +14,8 @@ import numpy as np
 
 from probe.findings.sentence import NOTHING, Sentence, say
 
+Array = np.ndarray[Any, Any]
+
 OK, WORSE, WRONG, NOT_REPLAYED = "ok", "worse than expected", "wrong", "not replayable"
 #: of repeats
 EQUAL, DIFFERS = "always equal", "differs"
@@ -58,15 +60,15 @@ class Operation:
 class ReplayedOutput:
     """One output of a call, as it was recorded and as it was made again."""
 
-    recorded: np.ndarray[Any, Any]  # the recorded values
+    recorded: Array  # the recorded values
     dtype: str  # their dtype, "BFloat16"
-    golden: np.ndarray[Any, Any]  # the golden values
-    here: np.ndarray[Any, Any]  # the values of the same operation in the recorded dtype, on this machine
+    golden: Array  # the golden values
+    here: Array  # the values of the same operation in the recorded dtype, on this machine
     #: the golden values for inputs that were changed by half a rounding; None if not made
-    shaken: np.ndarray[Any, Any] | None = None
+    shaken: Array | None = None
     is_exact: bool = True  # whether the golden values are more precise than the dtype
     #: roundings of elements that are smaller than these are roundings of these; None where there are none
-    scale: np.ndarray[Any, Any] | None = None
+    scale: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -118,15 +120,14 @@ def judge(place: str, outcome: ReplayedOutput, operation: Operation) -> Judged:
         return _judge_exact(place, outcome)
     recorded, golden, here = (_wide(array) for array in (outcome.recorded, outcome.golden, outcome.here))
     if recorded.dtype != golden.dtype or golden.dtype != here.dtype:  # complex or not
-        note = say("replay.complex")
-        return Judged(place, WRONG, math.inf, 0.0, math.inf, 0.0, [], note)
+        return Judged(place, WRONG, math.inf, 0.0, math.inf, 0.0, [], say("replay.complex"))
     if not recorded.size:
         return Judged(place, OK, 0.0, 0.0, 0.0, 0.0, [])
     special = _special(recorded, golden, here, FORMATS[outcome.dtype][2])
     usual = np.isfinite(recorded) & np.isfinite(golden) & np.isfinite(here)
     if outcome.shaken is not None and outcome.shaken.shape == golden.shape:
-        change = np.where(usual, np.abs(_wide(outcome.shaken) - golden), 0.0)
-        change = np.where(np.isfinite(change), change, 0.0)
+        moved = np.abs(_wide(outcome.shaken) - golden)
+        change = np.where(usual & np.isfinite(moved), moved, 0.0)
     else:
         change = np.zeros(golden.shape)
     parts = [np.where(usual, array, 0.0) for array in (recorded, golden, here)]
@@ -134,12 +135,7 @@ def judge(place: str, outcome: ReplayedOutput, operation: Operation) -> Judged:
 
 
 def _judge_numbers(
-    place: str,
-    outcome: ReplayedOutput,
-    operation: Operation,
-    parts: list[np.ndarray[Any, Any]],
-    change: np.ndarray[Any, Any],
-    special: np.ndarray[Any, Any],
+    place: str, outcome: ReplayedOutput, operation: Operation, parts: list[Array], change: Array, special: Array
 ) -> Judged:
     recorded, golden, here = parts
     size, off, own = np.abs(golden), np.abs(recorded - golden), np.abs(here - golden)
@@ -171,13 +167,8 @@ def _judge_numbers(
 
 
 def _allowed(
-    outcome: ReplayedOutput,
-    operation: Operation,
-    size: np.ndarray[Any, Any],
-    own: np.ndarray[Any, Any],
-    change: np.ndarray[Any, Any],
-    is_same_kernel: bool,
-) -> tuple[np.ndarray[Any, Any], float]:
+    outcome: ReplayedOutput, operation: Operation, size: Array, own: Array, change: Array, is_same_kernel: bool
+) -> tuple[Array, float]:
     """Return the allowed error of each element, and that of the root of the mean square."""
     rounding, tiny, _ = FORMATS[outcome.dtype]
     floor = _ROUNDINGS.get(outcome.dtype, _ROUNDINGS_OTHERS)
@@ -200,7 +191,7 @@ def _allowed(
     return np.maximum(allowed, tiny), max(allowed_mean, tiny)
 
 
-def near_maximum(values: np.ndarray[Any, Any], size: np.ndarray[Any, Any], few: int = _FEW) -> np.ndarray[Any, Any]:
+def near_maximum(values: Array, size: Array, few: int = _FEW) -> Array:
     """Return for each element the greatest of the values at elements of nearly its size.
 
     Args:
@@ -230,27 +221,23 @@ def near_maximum(values: np.ndarray[Any, Any], size: np.ndarray[Any, Any], few: 
     return found
 
 
-def _special(
-    recorded: np.ndarray[Any, Any], golden: np.ndarray[Any, Any], here: np.ndarray[Any, Any], greatest: float
-) -> np.ndarray[Any, Any]:
+def _special(recorded: Array, golden: Array, here: Array, greatest: float) -> Array:
     """Return the elements whose NaN/Inf are wrong: neither the golden ones nor those that were made here."""
     with np.errstate(over="ignore", invalid="ignore"):
         overflown = np.where(np.abs(golden) > greatest, golden * np.inf, golden)
-    odd: np.ndarray[Any, Any] = ~(np.isfinite(recorded) & np.isfinite(overflown) & np.isfinite(here))
+    odd: Array = ~(np.isfinite(recorded) & np.isfinite(overflown) & np.isfinite(here))
     if not np.any(odd):
         return odd
     same = _same(recorded, overflown) | _same(recorded, here)
     both_finite = np.isfinite(recorded) & (np.isfinite(overflown) | np.isfinite(here))
-    unsure = ~_same(overflown, here)  # golden and here do not agree: nobody knows
-    odd = odd & ~same & ~both_finite & ~unsure
+    sure = _same(overflown, here)  # where golden and here do not agree, nobody knows
+    odd = odd & ~same & ~both_finite & sure
     return odd
 
 
-def _same(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _same(a: Array, b: Array) -> Array:
     """Return where both are NaN, the same Inf, or finite."""
-    found: np.ndarray[Any, Any] = (
-        (np.isnan(a) & np.isnan(b)) | (np.isinf(a) & (a == b)) | (np.isfinite(a) & np.isfinite(b))
-    )
+    found: Array = (np.isnan(a) & np.isnan(b)) | (np.isinf(a) & (a == b)) | (np.isfinite(a) & np.isfinite(b))
     return found
 
 
@@ -266,9 +253,9 @@ def _judge_exact(place: str, outcome: ReplayedOutput) -> Judged:
     )
 
 
-def _wide(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _wide(array: Array) -> Array:
     return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
 
 
-def _root_mean(values: np.ndarray[Any, Any]) -> float:
+def _root_mean(values: Array) -> float:
     return float(np.sqrt(np.mean(np.square(values)))) if values.size else 0.0

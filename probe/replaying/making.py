@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from probe.findings.sentence import Sentence, say
-from probe.replaying.calling import DOUBLE, FLOATS, HALF, Array, Replayer, tensors_of, to_array, to_tensor
+from probe.replaying.calling import DOUBLE, FLOATS, HALF, Replayer, tensors_of, to_array, to_tensor
 from probe.replaying.described import CallDescription, CannotReplayError, Made
-from probe.replaying.judging import FORMATS
+from probe.replaying.judging import FORMATS, Array
 
 #: an (array, dtype) for each output, or None
 Outputs = list[Any]

@@ -71,13 +71,8 @@ def conv2d(
     for group in range(groups):
         part = x[:, group * inside : (group + 1) * inside]
         kernel = weight[group * outside : (group + 1) * outside].reshape(outside, -1)
-        places = [
-            part[:, :, i * dilation[0] : i * dilation[0] + stride[0] * (height - 1) + 1 : stride[0],
-                 j * dilation[1] : j * dilation[1] + stride[1] * (width - 1) + 1 : stride[1]]
-            for i in range(size[0]) for j in range(size[1])
-        ]  # fmt: skip
-        columns = ops.stack(places, 2).reshape(x.shape[0], -1, height * width)
-        found.append(matmul(kernel, columns))
+        places = _places(part, size, stride, dilation, (height, width))
+        found.append(matmul(kernel, ops.stack(places, 2).reshape(x.shape[0], -1, height * width)))
     result = (ops.concat(found, 1) if groups > 1 else found[0]).reshape(x.shape[0], weight.shape[0], height, width)
     return result if bias is None else result + bias.reshape(1, -1, 1, 1)
 
@@ -92,18 +87,23 @@ def _avg_pool_primitive(x: Tensor, *rest: Any, attributes: dict[str, Any]) -> Te
     size, stride = _pair(attributes["kernel_size"]), _pair(attributes["strides"])
     if str(attributes.get("pad_mode", "VALID")).lower() not in ("valid", "2"):
         raise ValueError("this pooling has no reference")
-    height, width = ((x.shape[2 + i] - size[i]) // stride[i] + 1 for i in (0, 1))
-    places = [
-        x[:, :, i : i + stride[0] * (height - 1) + 1 : stride[0], j : j + stride[1] * (width - 1) + 1 : stride[1]]
-        for i in range(size[0]) for j in range(size[1])
-    ]  # fmt: skip
-    return ops.stack(places, 0).mean(0)
+    counts = [(x.shape[2 + i] - size[i]) // stride[i] + 1 for i in (0, 1)]
+    return ops.stack(_places(x, size, stride, (1, 1), counts), 0).mean(0)
+
+
+def _places(x: Tensor, size: Any, stride: Any, dilation: Any, counts: Any) -> list[Tensor]:
+    """Return the elements that each place of a kernel meets."""
+
+    def along(axis: int, at: int) -> slice:
+        begin = at * dilation[axis]
+        return slice(begin, begin + stride[axis] * (counts[axis] - 1) + 1, stride[axis])
+
+    return [x[:, :, along(0, i), along(1, j)] for i in range(size[0]) for j in range(size[1])]
 
 
 def _pair(value: Any) -> tuple[int, int]:
-    return (int(value[-2]), int(value[-1])) if isinstance(value, (list, tuple)) and len(value) > 1 else (
-        (int(value[0]),) * 2 if isinstance(value, (list, tuple)) else (int(value),) * 2
-    )  # fmt: skip
+    items = value[-2:] if isinstance(value, (list, tuple)) else [value]
+    return int(items[0]), int(items[-1])
 
 
 def _pads(
@@ -223,39 +223,25 @@ def gelu(x: Tensor, approximate: Any = "none") -> Tensor:
     return 0.5 * x * (1 + ops.erf(x * _SQRT_HALF))
 
 
-def silu(x: Tensor, inplace: bool = False) -> Tensor:
-    """Return x / (1 + exp(-x))."""
-    return x / (1 + ops.exp(-x))
-
-
-def sigmoid(x: Tensor) -> Tensor:
-    """Return 1 / (1 + exp(-x))."""
-    return 1 / (1 + ops.exp(-x))
-
-
-def bias_add(x: Tensor, bias: Tensor) -> Tensor:
-    """Return x + bias, along the second axis."""
-    return x + bias.reshape((1, -1) + (1,) * (x.ndim - 2))
-
-
-def _unary(function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda x, *rest, attributes: function(x)
-
-
 _PRIMITIVES: dict[str, Callable[..., Any]] = {
     "MatMul": _matmul_primitive, "BatchMatMul": _matmul_primitive, "Conv2D": _conv2d_primitive,
     "Softmax": _softmax_primitive, "LayerNorm": _layer_norm_primitive, "BatchNorm": _batch_norm_primitive,
-    "SiLU": _unary(silu), "Sigmoid": _unary(sigmoid), "AvgPool": _avg_pool_primitive,
+    "AvgPool": _avg_pool_primitive,
     "LogSoftmax": lambda x, *rest, attributes: log_softmax(x, attributes.get("axis", -1)),
     "RmsNorm": lambda x, weight, *rest, attributes: rms_norm(x, weight, attributes.get("epsilon", 1e-6)),
     "GeLU": lambda x, *rest, attributes: gelu(x, "tanh"),
-    "BiasAdd": lambda x, bias, *rest, attributes: bias_add(x, bias),
+    "SiLU": lambda x, *rest, attributes: _FUNCTIONS["silu"](x),
+    "Sigmoid": lambda x, *rest, attributes: _FUNCTIONS["sigmoid"](x),
+    "BiasAdd": lambda x, bias, *rest, attributes: _FUNCTIONS["bias_add"](x, bias),
     "MatMulExt": lambda a, b, *rest, attributes: matmul(a, b),
     "Dense": lambda x, weight, bias=None, *rest, attributes: dense(x, weight, bias),
 }  # fmt: skip
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "matmul": matmul, "__matmul__": matmul, "mm": matmul, "bmm": matmul, "mv": matmul, "dot": matmul, "dense": dense,
     "linear": dense, "addmm": addmm, "conv2d": conv2d, "softmax": softmax, "log_softmax": log_softmax,
-    "layer_norm": layer_norm, "rms_norm": rms_norm, "gelu": gelu, "silu": silu, "sigmoid": sigmoid,
-    "bias_add": bias_add, "cross_entropy": cross_entropy, "cumsum": cumsum,
+    "layer_norm": layer_norm, "rms_norm": rms_norm, "gelu": gelu, "cross_entropy": cross_entropy,
+    "cumsum": cumsum,
+    "silu": lambda x, inplace=False: x / (1 + ops.exp(-x)),
+    "sigmoid": lambda x: 1 / (1 + ops.exp(-x)),
+    "bias_add": lambda x, bias: x + bias.reshape((1, -1) + (1,) * (x.ndim - 2)),  # along the second axis
 }  # fmt: skip

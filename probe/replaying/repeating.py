@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 
 from probe.findings.sentence import NOTHING
-from probe.replaying.calling import Array
 from probe.replaying.described import CannotReplayError, ReplayResult
 from probe.replaying.evaluating import RESERVED, plain_name
-from probe.replaying.judging import DIFFERS, EQUAL, Judged
+from probe.replaying.judging import DIFFERS, EQUAL, Array, Judged
 from probe.replaying.making import Maker
 
 #: what the memory holds that a kernel may read or leave unwritten

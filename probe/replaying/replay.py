@@ -198,7 +198,8 @@ def replay(
         results = _repeated(chosen, options, 1 if device else jobs, limit)
     else:
         results = _judged(chosen, options, device, jobs, limit)
-    return Replays([_replayed(*pair) for pair in zip(chosen, results)])
+    made = (Replayed(one.dump.step, one.dump.rank, one.name, *result) for one, result in zip(chosen, results))
+    return Replays(list(made))
 
 
 def _judged(chosen: Sequence[Call], options: dict[str, str], device: str, jobs: int, limit: float) -> list[Any]:
@@ -247,10 +248,6 @@ def _given(call: CallDescription | ReplayResult, answer: Answer) -> CallDescript
     if isinstance(answer, Made):
         return call._replace(here=answer) if isinstance(call, CallDescription) else call
     return answer
-
-
-def _replayed(call: Call, result: ReplayResult) -> Replayed:
-    return Replayed(call.dump.step, call.dump.rank, call.name, *result)
 
 
 def choose(path: str | os.PathLike[str], name: str | None, step: str = "", rank: str = "") -> Iterator[Call]:

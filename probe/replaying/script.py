@@ -14,7 +14,7 @@ from probe.errors import UsageError
 from probe.findings.sentence import table
 from probe.reading.dumps.dump import Call
 from probe.reading.dumps.outputs import create
-from probe.replaying.calling import tensors_in
+from probe.replaying.calling import tensors_of
 from probe.replaying.described import CallDescription, CannotReplayError
 from probe.replaying.describing import describe
 from probe.replaying.functions import find
@@ -120,7 +120,7 @@ def write_script(call: Call, path: str, dtype: str = "") -> list[str]:
 
 def _save_arrays(description: CallDescription, place: str) -> None:
     """Save the arrays of a call, and put their names into its description."""
-    leaves = [*tensors_in(description.args), *tensors_in(list(description.kwargs.values()))]
+    leaves = tensors_of(description)
     leaves += [leaf for leaf in (*(description.sens or ()), *description.expected) if leaf and leaf["array"]]
     for number, leaf in enumerate(leaves):
         array = load(leaf)
