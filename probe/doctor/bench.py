@@ -69,16 +69,12 @@ class Bench:
 
         log, errors = logging.getLogger("probe"), _Errors()
         log.addHandler(errors)
-        try:
-            dump = RecordedDump(
-                os.path.join(self.folder, name), PrecisionDebugger(self.settings_file(name, **settings))
-            )
-            try:
-                yield dump
-            finally:
-                dump.complete(errors.texts)
-        finally:
-            log.removeHandler(errors)
+        with contextlib.ExitStack() as after:
+            after.callback(log.removeHandler, errors)
+            debugger = PrecisionDebugger(self.settings_file(name, **settings))
+            dump = RecordedDump(os.path.join(self.folder, name), debugger)
+            after.callback(dump.complete, errors.texts)
+            yield dump
 
     def record(self, name: str, function: Callable[[], Any], model: Any = None, **settings: Any) -> RecordedDump:
         """Run a function in a recorded step; see ``dump``."""

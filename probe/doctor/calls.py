@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from probe.capture.autograd.nodes import AutogradNodes
-from probe.doctor.bench import FAILED, OK, WARNING, Bench, CheckResult, Entries, RecordedDump, told
+from probe.doctor.bench import FAILED, OK, WARNING, Bench, CheckResult, RecordedDump, told
 from probe.measure.tensor_reader import to_numpy
 
 #: a way to call MindSpore: the forward entry of its call in ``nets.EveryWay``
@@ -35,8 +35,7 @@ _COMPILED = "Jit.scaled.0.forward"
 def forward_entries(bench: Bench) -> CheckResult:
     """Record a step that uses every way into MindSpore, and look for the forward entry of each."""
     recorded = _every_way(bench, "calls", data_mode=["forward"])
-    missing = _missing(_WAYS, recorded.data)
-    problem = _problem("call", missing, recorded)
+    problem = _problem("call", _WAYS, recorded)
     if problem:
         return problem
     if _REPEATED in recorded.data:
@@ -52,14 +51,13 @@ def gradients(bench: Bench) -> CheckResult:
     recorded = _every_way(bench, "gradients")
     ways = {way: _backward(entry) for way, entry in _WAYS.items() if entry in recorded.data}
     cells = {f"parameters of {name}": f"Cell.{name}.Dense.parameters_grad.0" for name in ("hidden", "hooked", "heavy")}
-    problem = _problem("gradient", _missing({**ways, **cells}, recorded.data), recorded)
+    problem = _problem("gradient", {**ways, **cells}, recorded)
     if problem:
         return problem
-    wrong, count = [], 0
+    wrong, count = [], len(recorded.result)
     for name, gradient in recorded.result.items():
         cell, _, parameter = name.partition(".")
         (record,) = recorded.data[f"Cell.{cell}.Dense.parameters_grad.0"][parameter]
-        count += 1
         if not _same(record, to_numpy(gradient)):
             wrong.append(name)
     if wrong:
@@ -80,7 +78,7 @@ def compiled(bench: Bench) -> CheckResult:
     except (OSError, RuntimeError, TypeError, ValueError) as error:  # MindSpore's own: some cannot compile
         return CheckResult(WARNING, f"MindSpore cannot compile a function here: {told(error)}")
     recorded = bench.record("compiled", lambda: nets.scaled(x), level="L1")
-    problem = _problem("call", _missing({"compiled functions": _COMPILED}, recorded.data), recorded)
+    problem = _problem("call", {"compiled functions": _COMPILED}, recorded)
     if problem:
         return problem
     if to_numpy(recorded.result).tobytes() != bare:
@@ -106,16 +104,13 @@ def _every_way(bench: Bench, name: str, **settings: Any) -> RecordedDump:
     return bench.record(name, train, net, early_names=False, statistics=settings)
 
 
-def _problem(noun: str, missing: dict[str, str], recorded: RecordedDump) -> CheckResult | None:
+def _problem(noun: str, ways: Mapping[str, str], recorded: RecordedDump) -> CheckResult | None:
+    missing = {way: entry for way, entry in ways.items() if entry not in recorded.data}
     if recorded.error:
         return CheckResult(FAILED, f"probe had an error while it recorded: {recorded.error}", {"missing": missing})
     if not missing:
         return None
     return CheckResult(FAILED, f"no {noun} is recorded of: {', '.join(missing)}", {"missing": missing})
-
-
-def _missing(ways: Mapping[str, str], data: Entries) -> dict[str, str]:
-    return {way: entry for way, entry in ways.items() if entry not in data}
 
 
 def _backward(forward: str) -> str:

@@ -97,9 +97,8 @@ def _judge(on_cpu: bool, added: dict[str, int], device: dict[str, int]) -> Check
     fact += f"; the counter of this machine has {counted}" if device else "; nothing counts launches here"
     waits = added["waits"] + device.get("waits", 0)
     is_dear = each > most or waits > 0 or device.get("launches", 0) > most * _TENSORS
-    return CheckResult(
-        FAILED if is_dear else OK, fact, {"added": added, "tensors": _TENSORS, "counter": device or None}
-    )
+    details = {"added": added, "tensors": _TENSORS, "counter": device or None}
+    return CheckResult(FAILED if is_dear else OK, fact, details)
 
 
 def _drain() -> None:

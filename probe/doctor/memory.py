@@ -40,16 +40,14 @@ def memory(bench: Bench) -> CheckResult:
     for fault, text in _FAILURES.items():
         if wrong[fault]:
             told = text.format(number=len(wrong[fault]), said=said, device=bench.device)
-            return CheckResult(
-                WARNING if fault == "lost" else FAILED, f"{told}: {', '.join(wrong[fault][:5])}", details
-            )
+            result = WARNING if fault == "lost" else FAILED
+            return CheckResult(result, f"{told}: {', '.join(wrong[fault][:5])}", details)
     if bench.device != "CPU":
         fact = f"{said}: read by the host, copied by the {bench.device} and written by it, all have their values"
         return CheckResult(OK, fact, details)
     if not reader.is_direct:
-        return CheckResult(
-            WARNING, f"{said} are read by asnumpy, as pointers do not show their values: slower", details
-        )
+        slow = f"{said} are read by asnumpy, as pointers do not show their values: slower"
+        return CheckResult(WARNING, slow, details)
     return CheckResult(OK, f"{said}: the bytes at the pointer are those of asnumpy", details)
 
 

@@ -21,11 +21,9 @@ _BOUNDS = {"host": 2e-7, "device": 1e-6}
 
 def numbers(bench: Bench) -> CheckResult:
     """Measure tensors of every dtype on the host and on the device."""
-    tensors, lost = _tensors(), []
-    for name, tensor in list(tensors.items()):
-        if not _can_be_copied(tensor):
-            lost.append(name)
-            del tensors[name]
+    tensors = _tensors()
+    lost = [name for name, tensor in tensors.items() if not _can_be_copied(tensor)]
+    tensors = {name: tensor for name, tensor in tensors.items() if name not in lost}
     greatest, wrong = {}, []
     for measure, bound in _BOUNDS.items():
         recorded = bench.record(
@@ -41,18 +39,15 @@ def numbers(bench: Bench) -> CheckResult:
             errors[name] = _error(record, to_numpy(tensor))
         greatest[measure] = max(errors.values())
         wrong += [f"{name} on the {measure}" for name, error in errors.items() if not error <= bound]
-    details = {
-        **{"tensors": list(tensors), "greatest error": greatest, "bounds": _BOUNDS},
-        **{"wrong": wrong, "not copied": lost},
-    }
+    details = {"tensors": list(tensors), "greatest error": greatest, "bounds": _BOUNDS}
+    details.update({"wrong": wrong, "not copied": lost})
     if wrong:
         return CheckResult(FAILED, f"wrong numbers of {len(wrong)} tensors: {', '.join(wrong[:6])}", details)
     if lost:
         return CheckResult(WARNING, f"MindSpore's own copy of a tensor has other values: {', '.join(lost)}", details)
     told = ", ".join(f"{greatest[side]:.1g} on the {side} (allowed {bound:g})" for side, bound in _BOUNDS.items())
-    return CheckResult(
-        OK, f"{len(tensors)} tensors measured on the {bench.device} and the host; error at most {told}", details
-    )
+    fact = f"{len(tensors)} tensors measured on the {bench.device} and the host; error at most {told}"
+    return CheckResult(OK, fact, details)
 
 
 def _can_be_copied(tensor: Any) -> bool:

@@ -32,8 +32,8 @@ def two_processes(bench: Bench) -> CheckResult:
         dump.debugger.step()
     if not before:
         return CheckResult(FAILED, f"nothing was recorded: {dump.error or 'no error told'}")
-    others = {place: read_entries(os.path.join(bench.folder, place)) for place in _beside(bench.folder)}
-    return _judge(said, dump, others)
+    beside = [name for name in os.listdir(bench.folder) if name.startswith("shared-")]
+    return _judge(said, dump, {name: read_entries(os.path.join(bench.folder, name)) for name in beside})
 
 
 def _judge(said: str, first: RecordedDump, others: dict[str, Entries]) -> CheckResult:
@@ -45,10 +45,6 @@ def _judge(said: str, first: RecordedDump, others: dict[str, Entries]) -> CheckR
     if said == "recorded" and any(list(entries) == [_OTHERS] for entries in others.values()):
         return CheckResult(OK, "a second process writes beside the first; both dumps are complete")
     return CheckResult(FAILED, f"the second process has no dump, and was not refused: {said or 'it said nothing'}")
-
-
-def _beside(folder: str) -> list[str]:
-    return [name for name in os.listdir(folder) if name.startswith("shared-")]
 
 
 def _run_second(settings: str, folder: str) -> str:

@@ -34,9 +34,8 @@ def bits(bench: Bench) -> CheckResult:
         differences[level] = sum(a != b for a, b in zip(watched, bare))
         entries[level] = len(dump.data)
         if dump.error or not dump.data:
-            return CheckResult(
-                FAILED, f"level {level} recorded {entries[level]} entries: {dump.error or 'no error told'}"
-            )
+            fact = f"level {level} recorded {entries[level]} entries: {dump.error or 'no error told'}"
+            return CheckResult(FAILED, fact)
     different, count = sum(differences.values()), len(bare) * len(_LEVELS)
     fact = f"{different} of {count} tensors differ from a training without probe (losses, gradients, parameters)"
     details = {"tensors": count, "different": differences, "entries": entries}

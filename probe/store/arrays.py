@@ -10,7 +10,7 @@ import hashlib
 import io
 import itertools
 import os
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -90,10 +90,7 @@ def _header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
     return text.getvalue()
 
 
-if TYPE_CHECKING:
-    import numpy as np
-
-    _Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+_Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 #: bytes that are compared at once: so many stay in the processor's cache
 _CHUNK = 262144

@@ -70,11 +70,7 @@ class RunFolders:
             if os.path.isfile(os.path.join(folder, names.KERNEL_RUN)) and not os.path.islink(folder):
                 shutil.rmtree(folder)
         monitor = os.path.join(root, names.MONITOR, name)
-        if (
-            monitor not in self._written
-            and not os.path.islink(monitor)
-            and not os.path.islink(os.path.dirname(monitor))
-        ):
+        if monitor not in self._written and not any(map(os.path.islink, (monitor, os.path.dirname(monitor)))):
             _remove_files(monitor, [file for file in names.MONITOR_FILES if os.path.lexists(f"{monitor}/{file}")])
 
     def refuse_other_runs(self, dump_path: str, name: str) -> None:
