@@ -55,8 +55,7 @@ class Launcher:
     def _watch(self) -> None:
         """Begin to watch MindSpore, which the program has imported."""
         from probe.launch.models import ModelFinder, Rounds
-        from probe.launch.steps import Steps
-        from probe.launch.watch import Watch
+        from probe.launch.watch import Steps, Watch
 
         rounds = Rounds()
         models = ModelFinder(rounds, self._at_model)
@@ -81,27 +80,24 @@ class Launcher:
         """Return the classes of the served module: a program that was written for msprobe records itself."""
         from probe.monitor.msprobe.trainer_mon import TrainerMon
 
-        stand_back, has_settings = self._stand_back, self._has_settings
-
-        class Debugger(PrecisionDebugger):
-            @raised_at_caller
-            def __init__(self, *arguments: Any, **named: Any) -> None:
-                stand_back()
-                super().__init__(*arguments, **named)
-
-        Debugger.__name__ = Debugger.__qualname__ = PrecisionDebugger.__name__
-        Debugger.__doc__ = PrecisionDebugger.__doc__
-
-        class Monitor(TrainerMon):
-            @raised_at_caller
-            def __init__(self, *arguments: Any, **named: Any) -> None:
-                if not has_settings:  # the program wants the files of its monitor, and nobody wants a dump
+        def served(kind: Any, stand_back: Callable[[], object]) -> type:
+            class Served(kind):  # type: ignore[misc]
+                @raised_at_caller
+                def __init__(self, *arguments: Any, **named: Any) -> None:
                     stand_back()
-                super().__init__(*arguments, **named)
+                    super().__init__(*arguments, **named)
 
-        Monitor.__name__ = Monitor.__qualname__ = TrainerMon.__name__
-        Monitor.__doc__ = TrainerMon.__doc__
-        return {PrecisionDebugger.__name__: Debugger, TrainerMon.__name__: Monitor}
+            Served.__name__ = Served.__qualname__ = kind.__name__
+            Served.__doc__ = kind.__doc__
+            return Served
+
+        # without settings the program wants the files of its monitor, and nobody wants a dump
+        of_monitor = bool if self._has_settings else self._stand_back
+        kinds: tuple[tuple[type, Callable[[], object]], ...] = (
+            (PrecisionDebugger, self._stand_back),
+            (TrainerMon, of_monitor),
+        )
+        return {kind.__name__: served(kind, stand_back) for kind, stand_back in kinds}
 
     def _stand_back(self) -> None:
         if not self._is_own and self._has_settings:

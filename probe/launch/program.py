@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import functools
-import importlib.machinery
 import os
 import runpy
 import sys
 from collections.abc import Callable
+from importlib.machinery import SourceFileLoader, SourcelessFileLoader
 from types import ModuleType, TracebackType
 from typing import Any
 
@@ -52,15 +52,14 @@ class Program:
 
     def _run_file(self, main: ModuleType) -> None:
         path = os.path.join(os.getcwd(), self.path)  # as Python: not normalized
-        kind = (
-            importlib.machinery.SourcelessFileLoader if path.endswith(".pyc") else importlib.machinery.SourceFileLoader
-        )
-        loader: Any = kind("__main__", path)
+        if path.endswith(".pyc"):
+            loader: Any = SourcelessFileLoader("__main__", path)
+            code = loader.get_code("__main__")
+        else:
+            loader = SourceFileLoader("__main__", path)
+            code = loader.source_to_code(loader.get_data(path), path)
         main.__file__, main.__loader__ = path, loader
         main.__dict__.update(__cached__=None, __annotations__={})
-        code = (
-            loader.get_code("__main__") if path.endswith(".pyc") else loader.source_to_code(loader.get_data(path), path)
-        )
         exec(code, main.__dict__)
 
 

@@ -20,8 +20,7 @@ from probe.launch.command import _parser
 from probe.launch.launcher import AwaitedImport, ServedMsprobe
 from probe.launch.models import CellRole as Role, ModelFinder as Models, Rounds, reached
 from probe.launch.program import TOOL, _show, _trimmed
-from probe.launch.steps import Steps
-from probe.launch.watch import Watch
+from probe.launch.watch import Steps, Watch
 
 
 def net(*widths):
