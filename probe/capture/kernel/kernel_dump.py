@@ -15,9 +15,15 @@ import shutil
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from probe.capture.kernel.configuration import Configuration, configuration, warn_of_unknown_keys
-from probe.capture.kernel.keys import CPU, LAST_STEP, Platform
-from probe.capture.kernel.measuring import ArrayMeasurer, FolderWatcher
+from probe.capture.kernel.configuration import (
+    CPU,
+    LAST_STEP,
+    Configuration,
+    Platform,
+    configuration,
+    warn_of_unknown_keys,
+)
+from probe.capture.kernel.measuring import ArrayMeasurer, FolderWatcher, arrays_in, step_folders
 from probe.config.settings import Settings
 from probe.errors import UsageError
 from probe.executor import found_in, pynative_executor
@@ -171,14 +177,13 @@ class KernelDump:
         if self._watcher is not None:
             self._watcher.finish_step()
         folders = self._folders(step)
-        arrays = [entry for folder in folders for entry in os.scandir(folder) if entry.name.endswith(".npy")]
-        self._sizes[step] = sum(entry.stat().st_size for entry in arrays)
+        self._sizes[step] = sum(entry.stat().st_size for folder in folders for entry in arrays_in(folder))
         self._note_size(max(self._sizes.values()))  # a further step of this size
         self.is_empty &= not folders
         return bool(folders)
 
     def _folders(self, step: int) -> list[str]:
-        return glob.glob(os.path.join(glob.escape(self._rank_folder), self._net_name, "*", str(step)))
+        return step_folders(os.path.join(self._rank_folder, self._net_name), step)
 
     def _note_size(self, size: int) -> None:
         """Let MindSpore write no more arrays where this many further bytes are beyond ``max_disk``."""

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import csv
+import glob
 import hashlib
 import io
 import logging
 import os
 import stat
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -106,7 +107,7 @@ class FolderWatcher:
     def _look(self) -> None:
         with self._lock:
             try:
-                folders = {folder: _arrays(folder) for folder in _step_folders(self._folder, self._step)}
+                folders = {folder: arrays_in(folder) for folder in step_folders(self._folder, self._step)}
                 self._note_size(sum(_size(entry.path) for entries in folders.values() for entry in entries))
                 for folder, entries in folders.items():
                     self._measure(folder, entries)
@@ -146,19 +147,13 @@ def _append(folder: str, header: list[str], row: list[Any]) -> None:
     file_io.append(path, text.getvalue())
 
 
-def _step_folders(net_folder: str, step: int) -> Iterator[str]:
-    """Yield the folders of a step, one for each graph."""
-    try:
-        graphs = sorted(entry.path for entry in os.scandir(net_folder) if entry.is_dir())
-    except FileNotFoundError:
-        return
-    for graph in graphs:
-        folder = os.path.join(graph, str(step))
-        if os.path.isdir(folder):
-            yield folder
+def step_folders(net_folder: str, step: int) -> list[str]:
+    """Return the folders of a step, one for each graph."""
+    return sorted(filter(os.path.isdir, glob.glob(os.path.join(glob.escape(net_folder), "*", str(step)))))
 
 
-def _arrays(folder: str) -> list[os.DirEntry[str]]:
+def arrays_in(folder: str) -> list[os.DirEntry[str]]:
+    """Return the arrays in a folder."""
     return [entry for entry in os.scandir(folder) if entry.name.endswith(".npy")]
 
 

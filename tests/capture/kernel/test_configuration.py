@@ -10,8 +10,7 @@ import re
 import pytest
 
 from probe import PrecisionDebugger, SettingsError
-from probe.capture.kernel.configuration import configuration
-from probe.capture.kernel.keys import KEYS, Platform
+from probe.capture.kernel.configuration import KEYS, Platform, configuration
 from probe.config.settings import load
 from tests.support.paths import ROOT
 
