@@ -8,8 +8,7 @@ import os
 from collections.abc import Callable
 from typing import Any, Union
 
-from probe.capture.graph.compiled_graphs import CompiledGraphs
-from probe.capture.graph.graph_capture import TASKS, GraphCapture, check_cells, check_graph_settings, is_supported
+from probe.capture.graph.compiled_graphs import TASKS, CompiledGraphs, check_cells, check_graph_settings, is_supported
 from probe.capture.pynative.cells import iter_cells, named_cells
 from probe.capture.pynative.pynative_capture import PyNativeCapture
 from probe.capture.support_ops import SupportedApi
@@ -27,7 +26,7 @@ _OTHER_BITS = (
 class MixedCapture:
     """Records a training in PyNative mode, and its compiled Cells into a tree of their own."""
 
-    def __init__(self, pynative: PyNativeCapture, companion: GraphCapture) -> None:
+    def __init__(self, pynative: PyNativeCapture, companion: CompiledGraphs) -> None:
         self._pynative, self.companion = pynative, companion
         #: waits for asynchronous work; raises a pending error of the training
         self.wait: Callable[[], None] = pynative.wait
@@ -60,7 +59,7 @@ class MixedCapture:
 
 
 #: a way to see a training
-CaptureBackend = Union[PyNativeCapture, GraphCapture, MixedCapture]
+CaptureBackend = Union[PyNativeCapture, CompiledGraphs, MixedCapture]
 
 
 class Backends:
@@ -112,7 +111,7 @@ class Backends:
         if not self._has_compiled_cells:
             _log.warning(_OTHER_BITS)
         self._has_compiled_cells = True
-        self._graphs.watch(cells)
+        self._graphs.watch_cells(cells)
         self._prepared = models
 
     def select(self, settings: Settings) -> CaptureBackend:
@@ -125,11 +124,11 @@ class Backends:
             if not is_graph_mode():
                 self.current = pynative = PyNativeCapture(settings)
                 if self._has_compiled_cells and self._graphs is not None:
-                    self.current = MixedCapture(pynative, GraphCapture(self._graphs))
+                    self.current = MixedCapture(pynative, self._graphs)
             else:
                 check_graph_settings(settings, None)
                 self._graphs = self._graphs or CompiledGraphs(False, settings.dump_path, BACKWARD in settings.data_mode)
-                self.current = GraphCapture(self._graphs)
+                self.current = self._graphs
             for api in self._custom.values():
                 self.current.add(api)
         return self.current

@@ -122,25 +122,16 @@ class CodePatch:
         function = self._function
         other = _original(function.__code__)  # that of a capture which has not removed its replacement
         code = function.__code__ if other is None else other.__code__
-        original = FunctionType(
-            code, function.__globals__, function.__name__, function.__defaults__, function.__closure__
-        )
+        names, defaults = function.__globals__, function.__defaults__
+        original = FunctionType(code, names, function.__name__, defaults, function.__closure__)
         original.__kwdefaults__, original.__annotations__ = function.__kwdefaults__, function.__annotations__
         original.__module__, original.__qualname__ = function.__module__, function.__qualname__
         signature = self._signature(original, other)
         if signature is not None:
             original.__signature__ = signature  # type: ignore[attr-defined]
-        replacement = _replacement(
-            code,
-            {
-                "docstring": REPLACEMENT,
-                "state": self._state,
-                "gate": self._gate,
-                "original": original,
-                "key": self._key,
-            },
-        )
-        return _Made(code, replacement, function.__defaults__, function.__kwdefaults__, signature)
+        constants = {"state": self._state, "gate": self._gate, "original": original, "key": self._key}
+        replacement = _replacement(code, {"docstring": REPLACEMENT, **constants})
+        return _Made(code, replacement, defaults, function.__kwdefaults__, signature)
 
     def _signature(self, original: FunctionType, other: FunctionType | None) -> inspect.Signature | None:
         """Return the signature of the original; None if ``inspect`` finds one in the function's attributes."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 from collections.abc import Callable, Iterable, Iterator
 from types import ModuleType
 from typing import Any, Protocol
@@ -63,12 +64,8 @@ class Patch:
 
     def _stand_in(self, current: Any) -> Any:
         """Return the replacement. A static method stays one, so ``x.from_numpy(a)`` passes no instance."""
-        replacement = self._wrap(current)
-        for owner in getattr(self._owner, "__mro__", ()):
-            if self._name in vars(owner):
-                unbound = isinstance(vars(owner)[self._name], (staticmethod, classmethod))
-                return staticmethod(replacement) if unbound else replacement
-        return replacement
+        replacement, found = self._wrap(current), inspect.getattr_static(self._owner, self._name, None)
+        return staticmethod(replacement) if isinstance(found, (staticmethod, classmethod)) else replacement
 
     def remove(self) -> None:
         """Restore the original. A replacement that somebody else has installed since is left alone."""

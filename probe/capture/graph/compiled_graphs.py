@@ -1,5 +1,8 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""The compiled graphs of a process: everything that makes them report."""
+"""The capture backend for GRAPH_MODE, and for compiled Cells in PyNative mode, and the checks of a start there.
+
+Each check raises a UsageError that names the remedy.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +15,22 @@ from probe.capture.graph.constructs import CompilationHooks, Constructs
 from probe.capture.graph.file_operators import FileOperators, GraphOperators
 from probe.capture.graph.file_templates import ascend_operators
 from probe.capture.graph.operators import MOST, WATCHED, CallbackOperators
-from probe.capture.graph.sites import Plans
+from probe.capture.graph.sites import Plans, select_measurers
+from probe.config.settings import Settings
+from probe.errors import UsageError
 from probe.executor import pynative_executor
 from probe.recording.step_recorder import StepRecorder
 
 
 class CompiledGraphs:
-    """Watches compilations from the first ``start`` until ``close``, and passes the events of graphs on.
+    """Watches compilations from the first ``start`` until ``close``, and records Cells between start and stop.
 
     A graph that was compiled with reports keeps them. While nothing is recorded, they do nothing. In PyNative mode
     (``is_split``), forward and backward of a Cell are two graphs. On Ascend, files are written below ``dump_path``.
     """
+
+    select_measurers = staticmethod(select_measurers)
+    companion = None
 
     def __init__(self, is_split: bool, dump_path: str, watches: bool) -> None:
         self._watches = watches
@@ -47,7 +55,7 @@ class CompiledGraphs:
         """Return whether a Cell was watched before: its compiled graphs report."""
         return cell in self._known
 
-    def watch(self, cells: Sequence[tuple[str, Any]]) -> None:
+    def watch_cells(self, cells: Sequence[tuple[str, Any]]) -> None:
         """Report the calls of these Cells in all graphs that are compiled from now on."""
         old = self._cells
         if len(cells) == len(old) and all(a[1] is b[1] and a[0] == b[0] for a, b in zip(cells, old)):
@@ -75,12 +83,12 @@ class CompiledGraphs:
         if not self._operators.is_running:
             pynative_executor().sync()
 
-    def begin(self, recorder: StepRecorder) -> None:
+    def install(self, recorder: StepRecorder, model: Any = None, token_range: tuple[int, int] | None = None) -> None:
         """Record the calls that begin from now on."""
         self._operators.begin()
         self.calls.begin(recorder)
 
-    def stop(self) -> None:
+    def remove(self) -> None:
         """Record no further call. Gradients of recorded calls still arrive."""
         self._operators.replay()
         self.calls.stop()
@@ -91,9 +99,59 @@ class CompiledGraphs:
         self._operators.end()
         self.calls.end_step()
 
+    def detach(self) -> None:
+        """Stop recording for good, in a forked child."""
+        self.calls.detach()
+
+    def save(self, *_: Any) -> None:
+        """Do nothing: no API is seen inside a graph, its Cells are watched already, and ``save`` is refused before."""
+
+    add = drop = watch = save
+
 
 def device_target() -> str:
     """Return the device that graphs run on."""
     import mindspore
 
     return str(mindspore.get_context("device_target"))
+
+
+#: the tasks that compiled graphs support
+TASKS = ("statistics", "tensor", "structure")
+_WORKS = 'GRAPH_MODE supports level "L0" with the tasks "statistics", "tensor" and "structure"'
+_OR = "or mindspore.set_context(mode=mindspore.PYNATIVE_MODE)"
+
+
+def check_graph_settings(settings: Settings, token_range: Any) -> None:
+    """Check that GRAPH_MODE supports the settings, and the argument of ``start``."""
+    if not is_supported():
+        raise UsageError(f"start(): GRAPH_MODE is supported on CPU and Ascend. Set one of these devices, {_OR}.")
+    if settings.level != "L0":
+        raise UsageError(f'{_WORKS}, not level "{settings.level}". Set "level": "L0", {_OR}.')
+    if settings.task not in TASKS:
+        raise UsageError(f'{_WORKS}, not task "{settings.task}". Set another task, {_OR}.')
+    if token_range is not None:
+        raise UsageError(f"start(): {_WORKS}, without token_range. Leave it out, {_OR}.")
+
+
+def is_supported() -> bool:
+    """Return whether graphs can report on this device."""
+    return device_target() in ("CPU", "Ascend")
+
+
+def check_cells(cells: Sequence[tuple[str, Any]], is_watched: bool) -> None:
+    """Check that a graph of these Cells can still report, and that their shapes are fixed.
+
+    ``is_watched`` tells that an earlier start has watched compilations.
+    """
+    dynamic = [path or "the model" for path, cell in cells if getattr(cell, "_dynamic_shape_inputs", None) is not None]
+    if dynamic:
+        raise UsageError(
+            f"start(): {dynamic[0]} has dynamic shapes (set_inputs). In GRAPH_MODE only fixed shapes can be recorded."
+        )
+    compiled = [path or "the model" for path, cell in cells if getattr(cell, "compile_cache", None)]
+    if compiled and not is_watched:
+        raise UsageError(
+            f"start(): {compiled[0]} is compiled already, and a compiled graph cannot be changed. "
+            "Call start(model) before the first step, also if that step is not recorded."
+        )

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import importlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from probe.capture.patches import HookGroup, Patch, around
+from probe.executor import found_in
 from probe.naming import message_of
 from probe.recording.call import Call
 from probe.recording.step_recorder import StepRecorder
@@ -36,7 +36,10 @@ class CommHandleTracker(HookGroup):
         import mindspore
         from mindspore._c_expression import CommHandle
 
-        made = {*_classes(CommHandle)}
+        # the classes of handles that MindSpore makes in Python
+        homes = "mindspore.communication.comm_func", "mindspore.ops.function.comm_func"
+        found = {found_in("CommHandle", home) for home in homes}
+        made = {kind for kind in found if isinstance(kind, type) and issubclass(kind, CommHandle)}
         super().__init__([Patch(kind, "__init__", around(self._created)) for kind in made])
         self.recorder: StepRecorder | None = None
         self._tensor: type = mindspore.Tensor
@@ -132,14 +135,3 @@ class CommHandleTracker(HookGroup):
                 if not self._tracked:
                     self._waits.remove()
         return known is tracked
-
-
-def _classes(base: type) -> Iterator[type]:
-    """Yield the classes of handles that MindSpore makes in Python."""
-    for name in ("mindspore.communication.comm_func", "mindspore.ops.function.comm_func"):
-        try:
-            found = getattr(importlib.import_module(name), "CommHandle", None)
-        except ImportError:
-            continue
-        if isinstance(found, type) and issubclass(found, base):
-            yield found

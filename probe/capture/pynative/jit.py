@@ -33,18 +33,14 @@ def jit_patches(context: CaptureContext) -> HookGroup:
         patches.append(Patch(compiler, "compile", around(functools.partial(_undisturbed, context))))
     modules = ("mindspore.graph._utils.pijit_context", "mindspore.common._pijit_context")
     capture = found_in("PIJitCaptureContext", *modules)
-    if capture is not None:
-        patches += [Patch(capture, name, around(_do_nothing)) for name in ("__enter__", "__exit__")]
+    if capture is not None:  # it neither begins nor ends
+        patches += [Patch(capture, name, around(lambda *_: None)) for name in ("__enter__", "__exit__")]
     return HookGroup(patches)
 
 
 def _undisturbed(context: CaptureContext, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     with context.hooks.suspended():
         return original(*args, **kwargs)
-
-
-def _do_nothing(original: Callable[..., Any], *args: Any) -> None:
-    """Replace the begin and the end of a capture."""
 
 
 def _about_to_compile(context: CaptureContext, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from probe.capture.code_patches import can_be_replaced
-from probe.capture.patches import Patch
+from probe.capture.patches import HookGroup, Patch
 from probe.capture.pynative.apis import ApiHooks
 from probe.capture.pynative.comm_handles import CommHandleTracker
 from probe.capture.pynative.context import CaptureContext
@@ -20,15 +20,6 @@ from probe.capture.pynative.thread_state import OpenCall
 from probe.capture.support_ops import SupportedApi
 from probe.naming import COLLECTIVE
 from probe.recording.step_recorder import StepRecorder
-
-
-def is_collective(key: str) -> bool:
-    """Return whether calls with this key communicate.
-
-    >>> is_collective("MintDistributed.all_reduce"), is_collective("Mint.add")
-    (True, False)
-    """
-    return key.partition(".")[0] in COLLECTIVE
 
 
 class CollectiveHooks(ApiHooks):
@@ -117,7 +108,7 @@ class ListedFunctions:
     ) -> None:
         self._apis, self._collectives = ApiHooks(context, **flags), CollectiveHooks(context, handles)
         self._codes = context.codes if by_code else None
-        self._patches: list[Patch] = []
+        self._patches = HookGroup()
         #: (names of a module or class, name, its value there, API), for each API whose calls are recorded by code
         self._places: list[tuple[Mapping[str, Any], str, Any, SupportedApi]] = []
         #: for those of them that have another value now
@@ -127,14 +118,11 @@ class ListedFunctions:
             names: Mapping[str, Any] = vars(api.owner)
             value = names.get(api.name)
             function: Any = value.__func__ if isinstance(value, staticmethod) else value
-            if (
-                by_code
-                and can_be_replaced(function)
-                and context.codes.add(function, api.key, gates[self._hooks(api)]) == api.key
-            ):
+            is_usual = by_code and can_be_replaced(function)
+            if is_usual and context.codes.add(function, api.key, gates[self._hooks(api)]) == api.key:
                 self._places.append((names, api.name, value, api))
             else:
-                self._patches.append(self._patch(api))
+                self._patches.add(self._patch(api))
 
     def install(self) -> None:
         """Begin to record. The user may have put other functions into the places since the last time."""
@@ -146,20 +134,18 @@ class ListedFunctions:
                 if place not in self._replaced:
                     self._replaced[place] = self._patch(api)
                 self._replaced[place].install()
-        for patch in self._patches:
-            patch.install()
+        self._patches.install()
 
     def remove(self) -> None:
         """Restore the originals."""
-        for patch in reversed(self._patches):
-            patch.remove()
+        self._patches.remove()
         for patch in self._replaced.values():
             patch.remove()
         if self._codes is not None:
             self._codes.remove()
 
     def _hooks(self, api: SupportedApi) -> ApiHooks:
-        return self._collectives if is_collective(api.key) else self._apis
+        return self._collectives if api.key.partition(".")[0] in COLLECTIVE else self._apis
 
     def _patch(self, api: SupportedApi) -> Patch:
         return Patch(api.owner, api.name, functools.partial(self._hooks(api).wrap, api.key))

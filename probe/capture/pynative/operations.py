@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from types import BuiltinFunctionType, FrameType
 from typing import Any
 
-from probe.capture.patches import Patch
+from probe.capture.patches import HookGroup, Patch
 from probe.capture.pynative.apis import ApiHooks
 from probe.capture.pynative.context import CaptureContext
 from probe.capture.pynative.recompute import RECOMPUTE_MODULE
@@ -53,7 +53,7 @@ class OperationHooks:
         overloaded = [kind for name, kind in vars(_c_expression).items() if name.endswith("Functional_")]
         self._kinds = {BuiltinFunctionType: self._run_listed, **dict.fromkeys(overloaded, self._run_overloaded)}
         self._scanned: set[str] = set(_PASS_ON)
-        self._patches = list(self._methods())
+        self._patches = HookGroup(self._methods())
 
     def install(self) -> None:
         """Replace the places, also those of modules that were imported since the last time."""
@@ -62,13 +62,11 @@ class OperationHooks:
         for names, name, original, replacement in self._places:
             if names.get(name) is original:
                 names[name] = replacement
-        for patch in self._patches:
-            patch.install()
+        self._patches.install()
 
     def remove(self) -> None:
         """Restore the originals."""
-        for patch in reversed(self._patches):
-            patch.remove()
+        self._patches.remove()
         for names, name, original, replacement in self._places:
             if names.get(name) is replacement:
                 names[name] = original
