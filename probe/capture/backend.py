@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
 from typing import Any, Union
 
 from probe.capture.graph.compiled_graphs import TASKS, CompiledGraphs, check_cells, check_graph_settings, is_supported
@@ -14,7 +13,6 @@ from probe.capture.pynative.pynative_capture import PyNativeCapture
 from probe.capture.support_ops import SupportedApi
 from probe.config.settings import Settings
 from probe.naming import BACKWARD
-from probe.recording.step_recorder import StepRecorder
 
 _log = logging.getLogger("probe")
 _OTHER_BITS = (
@@ -23,43 +21,8 @@ _OTHER_BITS = (
 )
 
 
-class MixedCapture:
-    """Records a training in PyNative mode, and its compiled Cells into a tree of their own."""
-
-    def __init__(self, pynative: PyNativeCapture, companion: CompiledGraphs) -> None:
-        self._pynative, self.companion = pynative, companion
-        #: waits for asynchronous work; raises a pending error of the training
-        self.wait: Callable[[], None] = pynative.wait
-        self.select_measurers = pynative.select_measurers  # settings -> the measurers of its values
-        self.add, self.drop, self.watch = pynative.add, pynative.drop, pynative.watch
-
-    def install(self, recorder: StepRecorder, model: Any = None, token_range: tuple[int, int] | None = None) -> None:
-        """Begin to record."""
-        if recorder.companion is not None:
-            self.companion.install(recorder.companion)
-        self._pynative.install(recorder, model, token_range)
-
-    def remove(self) -> None:
-        """Record no further call."""
-        self._pynative.remove()
-        self.companion.remove()
-
-    def end_step(self) -> None:
-        """End the open entries."""
-        self._pynative.end_step()
-        self.companion.end_step()
-
-    def detach(self) -> None:
-        """Stop recording for good, in a forked child."""
-        self._pynative.detach()
-        self.companion.detach()
-
-    def save(self, *_: Any) -> None:
-        """Do nothing: this is no backend of level "debug"."""
-
-
 #: a way to see a training
-CaptureBackend = Union[PyNativeCapture, CompiledGraphs, MixedCapture]
+CaptureBackend = Union[PyNativeCapture, CompiledGraphs]
 
 
 class Backends:
@@ -122,9 +85,7 @@ class Backends:
         """
         if self.current is None:
             if not is_graph_mode():
-                self.current = pynative = PyNativeCapture(settings)
-                if self._has_compiled_cells and self._graphs is not None:
-                    self.current = MixedCapture(pynative, self._graphs)
+                self.current = PyNativeCapture(settings, self._graphs if self._has_compiled_cells else None)
             else:
                 check_graph_settings(settings, None)
                 self._graphs = self._graphs or CompiledGraphs(False, settings.dump_path, BACKWARD in settings.data_mode)

@@ -252,17 +252,15 @@ def _warn_of_idle_filters(sections: Mapping[str, Mapping[str, Any]], task: str, 
     found = {name: sections[name].get("list") or sections[name].get("scope") for name in sections}
     others = [name for name, names in found.items() if names and name != task]
     if others and not found.get(task):
-        _log.warning(
-            '%s: the task is "%s": list and scope under "%s" have no effect', printable(file), task, '", "'.join(others)
-        )
+        told = '%s: the task is "%s": list and scope under "%s" have no effect'
+        _log.warning(told, printable(file), task, '", "'.join(others))
 
 
 def _refuse_key(key: Any, rows: _Rows, prefix: str, task: Any) -> None:
     """Raise for a key that is unknown, or in the wrong place."""
     here = rows if prefix else {**rows, **TASK_ROWS}
-    places = {
-        name: _place(name, task) for name in {**TOP_ROWS, **TASK_ROWS, **TASK_ROWS["nan_check"]} if name not in here
-    }
+    every = {**TOP_ROWS, **TASK_ROWS, **TASK_ROWS["nan_check"]}
+    places = {name: _place(name, task) for name in every if name not in here}
     if key in places:
         raise SettingsError(f"{prefix}{key}: wrong place. The key {key!r} belongs {places[key]}.")
     guess = nearest(key, [*here, *places])
@@ -285,11 +283,9 @@ def _combined(settings: Settings) -> Settings:
         _log.warning('task "structure" needs the Cells: level "L1" becomes "mix"')
         settings = replace(settings, level="mix")
     _check_scope(settings)
-    modes = (settings.summary_mode,) if isinstance(settings.summary_mode, str) else settings.summary_mode
-    if settings.level != "L2" and not set(HASHES).isdisjoint(modes):
-        refuse(
-            f"{settings.task}.summary_mode", settings.summary_mode, '"hash" at level "L2" alone; "md5" is a checksum'
-        )
+    mode, key = settings.summary_mode, f"{settings.task}.summary_mode"
+    if settings.level != "L2" and not set(HASHES).isdisjoint((mode,) if isinstance(mode, str) else mode):
+        refuse(key, mode, '"hash" at level "L2" alone; "md5" is a checksum')
     if settings.task == "nan_check" and len(settings.data_mode) != len(DATA_MODES) - 1:
         refuse("nan_check.data_mode", sorted(settings.data_mode), "['all']: nan_check looks at every input and output")
     if settings.async_dump and settings.checksums:

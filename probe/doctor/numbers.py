@@ -26,9 +26,8 @@ def numbers(bench: Bench) -> CheckResult:
     tensors = {name: tensor for name, tensor in tensors.items() if name not in lost}
     greatest, wrong = {}, []
     for measure, bound in _BOUNDS.items():
-        recorded = bench.record(
-            f"numbers-{measure}", lambda: _save(tensors), level="debug", measure=measure, precision="low"
-        )
+        settings = {"level": "debug", "measure": measure, "precision": "low"}
+        recorded = bench.record(f"numbers-{measure}", lambda: _save(tensors), **settings)
         if recorded.error:
             return CheckResult(FAILED, f"measuring on the {measure} fails: {recorded.error}")
         errors = {}

@@ -226,9 +226,8 @@ class ServedMsprobe:
                 has no such name.
         """
         top, _, below = name.partition(".")
-        if top != _TOP or (
-            below and getattr(getattr(sys.modules.get(top), "__spec__", None), "loader", None) is not self
-        ):
+        loader = getattr(getattr(sys.modules.get(top), "__spec__", None), "loader", None)
+        if top != _TOP or (below and loader is not self):
             return None  # of another package, or of an msprobe that is installed
         if not any(f"{home}.".startswith(f"{name}.") for home in _HOMES):
             raise ImportError(_refusal(*name.rsplit(".", 1)))

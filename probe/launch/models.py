@@ -140,10 +140,10 @@ def reached(function: Callable[..., Any], owner: Any = None) -> list[Any]:
         if isinstance(item, nn.Cell) or (isinstance(item, tuple) and item and isinstance(item[0], Parameter)):
             found.append(item)
         elif isinstance(item, MethodType):
-            names = _names(getattr(item.__func__, "__code__", None))
-            attributes = {**getattr(item.__self__, "__dict__", {}), **getattr(item.__self__, "_cells", {})}
+            owner, names = item.__self__, _names(getattr(item.__func__, "__code__", None))
+            attributes, own = {**getattr(owner, "__dict__", {}), **getattr(owner, "_cells", {})}, vars(type(owner))
             waiting += [item.__func__, *(attributes[name] for name in names if name in attributes)]
-            waiting += [getattr(item.__self__, name) for name in names if _is_method(item.__self__, name)]
+            waiting += [getattr(owner, name) for name in names if isinstance(own.get(name), FunctionType)]
         elif isinstance(item, partial):
             waiting += [item.func, *item.args, *item.keywords.values()]
         elif isinstance(item, FunctionType):
@@ -166,10 +166,6 @@ def _names(code: CodeType | None) -> set[str]:
         return set()
     inner = (_names(constant) for constant in code.co_consts if isinstance(constant, CodeType))
     return set(code.co_names).union(*inner)
-
-
-def _is_method(owner: Any, name: str) -> bool:
-    return isinstance(vars(type(owner)).get(name), FunctionType)
 
 
 class Rounds:

@@ -13,30 +13,22 @@ import mindspore as ms
 import numpy as np
 from mindspore import ops
 
-from probe.replaying.described import CallDescription, CannotReplayError
+from probe.replaying.described import PLAIN_DTYPES, CallDescription, CannotReplayError
 from probe.replaying.judging import Array
 
 DOUBLE = {"Float16": "Float64", "BFloat16": "Float64", "Float32": "Float64", "Complex64": "Complex128"}
 HALF = ("Float16", "BFloat16")
 FLOATS = (*HALF, "Float32", "Float64")
 #: numbers of numpy that an argument may be
-_NUMBERS = {
-    kind.__name__: kind
-    for kind in (
-        np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64, np.float16,
-        np.float32, np.float64,
-    )
-}  # fmt: skip
+_NUMBERS = "bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64"
 
 _IN_PLACE = re.compile(r"[^_]_$|\.__i(add|sub|mul|truediv|floordiv|mod|pow)__$")
 
 
 def dtypes() -> dict[str, Any]:
     """Return name -> dtype of MindSpore: "Float32"."""
-    names = (
-        "bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 bfloat16 complex64 complex128"
-    )
-    return {str(getattr(ms, name)): getattr(ms, name) for name in names.split()}
+    names = f"{_NUMBERS} bfloat16 complex64 complex128".split()
+    return {str(getattr(ms, name)): getattr(ms, name) for name in names}
 
 
 def tensors_in(tree: Any) -> Iterator[dict[str, Any]]:
@@ -83,7 +75,7 @@ def _plain_value(tree: dict[str, Any], cast: Callable[[str], str]) -> Any:
     if "ellipsis" in tree:
         return ...
     if "numpy" in tree:
-        return _NUMBERS[tree["numpy"]](tree["value"])
+        return {name: getattr(np, name) for name in _NUMBERS.split()}[tree["numpy"]](tree["value"])
     return dtypes()[cast(tree["dtype"])]
 
 
@@ -214,8 +206,5 @@ def _only_tensors(leaves: Sequence[Any]) -> list[Any]:
 def _with_dtype(leaf: Any) -> tuple[Array, str] | None:
     if isinstance(leaf, ms.Tensor):
         return to_array(leaf), str(leaf.dtype)
-    if isinstance(leaf, bool):
-        return np.array(leaf), "Bool"
-    if isinstance(leaf, int):
-        return np.array(leaf), "Int64"
-    return (np.array(leaf), "Float32") if isinstance(leaf, float) else None
+    names = (dtype for kind, dtype in PLAIN_DTYPES.items() if isinstance(leaf, kind))
+    return next(((np.array(leaf), name) for name in names), None)

@@ -13,6 +13,9 @@ from typing import Any, NamedTuple, Union
 from probe.findings.sentence import Sentence, say
 from probe.replaying.judging import NOT_REPLAYED, Judged
 
+#: outputs that are plain numbers -> the dtype in which they are judged
+PLAIN_DTYPES = {bool: "Bool", int: "Int64", float: "Float32"}
+
 
 class CannotReplayError(Exception):
     """A call cannot be made again; key and facts say why."""

@@ -9,13 +9,11 @@ from typing import Any
 from probe.naming import CELL, COLLECTIVE, JIT, PREFIXES, PRIMITIVE
 from probe.reading.dumps import entry_name, values
 from probe.reading.dumps.dump import Call, Tensor
-from probe.replaying.described import CallDescription, CannotReplayError
+from probe.replaying.described import PLAIN_DTYPES, CallDescription, CannotReplayError
 from probe.replaying.functions import FORBIDDEN, RANDOM, bare
 
 _NUMPY = re.compile(r"^(bool_?|u?int(8|16|32|64)|float(16|32|64))$")
 _KNOWN = frozenset(("bool", "int", "float", "str"))
-#: outputs that are plain numbers -> the dtype in which they are judged
-_NUMBERS = {bool: "Bool", int: "Int64", float: "Float32"}
 
 
 def describe(call: Call) -> CallDescription:
@@ -157,7 +155,7 @@ def _expected(call: Call, leaf: Any, place: str) -> dict[str, Any] | None:
         except CannotReplayError:
             return None
     value = values.plain(leaf) if isinstance(leaf, dict) else None
-    dtype = _NUMBERS.get(type(value))
+    dtype = PLAIN_DTYPES.get(type(value))
     return {"array": "", "value": value, "dtype": dtype, "shape": []} if dtype else None
 
 

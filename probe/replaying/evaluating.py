@@ -66,7 +66,8 @@ class Evaluation:
     def __init__(self, maker: Maker) -> None:
         self._maker, self._call = maker, maker.call
         self._expected = [maker.load(leaf) if leaf and "array" in leaf else None for leaf in maker.call.expected]
-        self._kept: list[tuple[str, Array, Array, Array]] = []
+        #: place, recorded, golden values and those made here of each output, after ``judge``
+        self.arrays: list[tuple[str, Array, Array, Array]] = []
 
     def judge(self) -> ReplayResult:
         """Return the result; raise CannotReplayError when it cannot be made again."""
@@ -103,17 +104,13 @@ class Evaluation:
         leaves = [item and {"array": save(item[0]), "dtype": item[1], "shape": list(item[0].shape)} for item in found]
         return Made(leaves, as_list, self._maker.mixed, [note.to_dict() for note in self._maker.notes])
 
-    def arrays(self) -> list[tuple[str, Array, Array, Array]]:
-        """Return place, recorded, golden values and those made here of each output, after ``judge``."""
-        return self._kept
-
     # -- the verdict ------------------------------------------------------------------------------------------------
 
     def _judged(self, place: str, position: int, outcomes: list[Any], is_exact: bool) -> Judged:
         number, name = self._number(position), plain_name(self._call.key)
         recorded, leaf = np.asarray(self._expected[number]), self._call.expected[number]
         golden, here, shaken = outcomes
-        self._kept.append((place, recorded, golden[0], here[0]))
+        self.arrays.append((place, recorded, golden[0], here[0]))
         arrays = self._maker.arrays
         shapes = [array.shape for array in arrays] + [array.shape for _, array in self._maker.sens]
         largest = max((math.prod(shape) for shape in shapes), default=0)

@@ -248,9 +248,8 @@ def _judge_exact(place: str, outcome: ReplayedOutput) -> Judged:
     count, count_here = int(np.sum(wrong)), int(np.sum(here != outcome.golden))
     total = max(recorded.size, 1)
     element = [int(i) for i in np.argwhere(wrong)[0]] if count else []
-    return Judged(
-        place, WRONG if count else OK, count / total, count_here / total, float(count), float(count_here), element
-    )
+    counts = float(count), float(count_here)
+    return Judged(place, WRONG if count else OK, count / total, count_here / total, *counts, element)
 
 
 def _wide(array: Array) -> Array:

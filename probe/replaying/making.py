@@ -194,9 +194,8 @@ class Maker:
         return here, here, "the same dtype", False
 
     def _alike(self, golden: Outputs, here: Outputs) -> bool:
-        return len(golden) == len(here) and all(
-            (a is None) == (b is None) and (a is None or a[0].shape == b[0].shape) for a, b in zip(golden, here)
-        )
+        one, other = ([item and item[0].shape for item in outputs] for outputs in (golden, here))
+        return bool(one == other)
 
     @property
     def _has_floats(self) -> bool:

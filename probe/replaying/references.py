@@ -199,9 +199,8 @@ def cross_entropy(
         raise ValueError("this cross entropy has no reference")
     logs = log_softmax(x, -1)
     kept = (target != ignore_index).astype(x.dtype)
-    chosen = ops.one_hot(
-        ops.clamp(target, 0, x.shape[-1] - 1), x.shape[-1], ops.ones((), x.dtype), ops.zeros((), x.dtype)
-    )
+    classes, one, zero = x.shape[-1], ops.ones((), x.dtype), ops.zeros((), x.dtype)
+    chosen = ops.one_hot(ops.clamp(target, 0, classes - 1), classes, one, zero)
     losses = -(logs * chosen).sum(-1) * kept
     return losses if reduction == "none" else losses.sum() if reduction == "sum" else losses.sum() / kept.sum()
 

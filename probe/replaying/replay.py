@@ -6,12 +6,14 @@ from __future__ import annotations
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Union
 
 from probe.errors import UsageError
 from probe.findings.sentence import ENGLISH, NOTHING, Sentence, clauses, say
+from probe.process.isolated import EndedError, Isolated, cores
 from probe.process.progress import progress
 from probe.reading.dumps import entry_name
 from probe.reading.dumps.dump import Call, Dump
@@ -21,7 +23,6 @@ from probe.reading.dumps.text import safe
 from probe.replaying.described import CallDescription, CannotReplayError, Made, Program, ReplayResult, not_replayed
 from probe.replaying.describing import describe
 from probe.replaying.judging import DIFFERS, EQUAL, KINK, LABEL, NOT_REPLAYED, OK, WORSE, WRONG, Judged
-from probe.replaying.pool import SETTINGS, Answer, Pool
 from probe.replaying.programs import program_of
 
 #: the seconds that a call may take
@@ -32,6 +33,16 @@ _GOLDEN = {
     "float64 of elementary operations": "replay.elementary", "float32": "replay.float32",
     "the same dtype": "replay.same_dtype",
 }  # fmt: skip
+
+#: the seconds in which a process has to have imported MindSpore
+_START_LIMIT = 300.0
+#: a process makes so many calls: what they leave behind does not grow
+_MOST_CALLS = 1000
+#: settings under which calls that differ are made again, in this order -> their form in a training
+SETTINGS = {"deterministic": "mindspore.set_deterministic(True)", "threads": "OMP_NUM_THREADS=1, runtime_num_threads=1"}
+
+#: the verdicts on a call, or its outputs on another device
+Answer = Union[ReplayResult, Made]
 
 
 @dataclass(frozen=True)
@@ -113,7 +124,7 @@ class Replays(Sequence[Replayed]):
         calls: they.
     """
 
-    def __init__(self, calls: Sequence[Replayed]) -> None:
+    def __init__(self, calls: Iterable[Replayed]) -> None:
         self._calls = list(calls)
 
     def __getitem__(self, index: Any) -> Any:
@@ -198,8 +209,7 @@ def replay(
         results = _repeated(chosen, options, 1 if device else jobs, limit)
     else:
         results = _judged(chosen, options, device, jobs, limit)
-    made = (Replayed(one.dump.step, one.dump.rank, one.name, *result) for one, result in zip(chosen, results))
-    return Replays(list(made))
+    return Replays(Replayed(one.dump.step, one.dump.rank, one.name, *result) for one, result in zip(chosen, results))
 
 
 def _judged(chosen: Sequence[Call], options: dict[str, str], device: str, jobs: int, limit: float) -> list[Any]:
@@ -272,3 +282,74 @@ def known_dtype(dtype: str) -> str:
     if dtype.lower() not in names:
         raise UsageError(f"dtype: {dtype!r} is not allowed. Allowed: {', '.join(filter(None, names))}.")
     return names[dtype.lower()]
+
+
+class Pool:
+    """Some processes that make calls again, each within a limit of seconds; of ``jobs`` 0 means one for each core."""
+
+    def __init__(self, jobs: int, options: dict[str, str], limit: float) -> None:
+        self._jobs, self._options, self._limit = jobs or cores(), options, limit
+        #: the processes that wait for a call, and how many calls each has made
+        self._idle: list[tuple[Isolated, int]] = []
+        self._failure: ReplayResult | None = None
+
+    def run(self, calls: Sequence[CallDescription | Program]) -> Iterator[tuple[int, Answer]]:
+        """Yield the number of a call and its result, in the order in which they end."""
+        jobs = max(1, min(self._jobs, len(calls)))
+        threads = ThreadPoolExecutor(jobs)
+        try:
+            share = str(1 if self._options.get("setting") == "threads" else max(1, cores() // jobs))
+            numbers = {threads.submit(self._answer, call, share): number for number, call in enumerate(calls)}
+            for done in as_completed(numbers):
+                yield numbers[done], done.result()
+        finally:
+            threads.shutdown(cancel_futures=True)
+            for process, _ in self._idle:
+                process.close()
+
+    def _answer(self, call: CallDescription | Program, share: str) -> Answer:
+        """Return the answer of a process, or why there is none."""
+        if self._failure:
+            return self._failure
+        try:
+            process, count = self._idle.pop()
+        except IndexError:
+            process, count = Isolated("probe.replaying.worker:main", self._options, OMP_NUM_THREADS=share), 0
+        limit = _START_LIMIT
+        try:
+            if not count:
+                process.receive(limit)
+            limit, count = self._limit, count + 1
+            process.send(_plain(call))
+            answer = _read(process.receive(limit))
+        except (TimeoutError, EndedError) as error:
+            process.close()
+            lost = not_replayed(_reason(error, limit))
+            if not count:  # one that cannot start will not start later either
+                self._failure = lost
+            return lost
+        if count < _MOST_CALLS:
+            self._idle.append((process, count))
+        else:
+            process.close()
+        return answer
+
+
+def _reason(error: Exception, limit: float) -> Sentence:
+    if not isinstance(error, EndedError):
+        return say("replay.limit", seconds=limit)
+    signal = max(-error.status, 0)
+    return say("replay.signal", signal=signal) if signal else say("replay.status", status=error.status)
+
+
+def _plain(call: CallDescription | Program) -> dict[str, Any]:
+    """Return a description as JSON has it; without the parts that it has not."""
+    here = {"here": call.here._asdict()} if isinstance(call, CallDescription) and call.here else {}
+    return {**{name: value for name, value in call._asdict().items() if value is not None}, **here}
+
+
+def _read(answer: dict[str, Any]) -> Answer:
+    if "here" in answer:
+        return Made(**answer["here"])
+    outputs = [Judged(**{**item, "said": Sentence.from_dict(item["said"])}) for item in answer["outputs"]]
+    return ReplayResult(**{**answer, "reason": Sentence.from_dict(answer["reason"]), "outputs": outputs})

@@ -80,7 +80,7 @@ def main():
     except CannotReplayError as error:
         print(f"not replayable: {{error}}")
         return 2
-    for place, recorded, golden, here in evaluation.arrays():
+    for place, recorded, golden, here in evaluation.arrays:
         print(place, "recorded", recorded, "golden", golden, "here", here, "difference", recorded - golden, sep="\\n")
     for item in result.outputs:
         print(f"{{item.place}}: recorded {{item.off:.1e}} off, here {{item.here:.1e}}: {{item.verdict}}",

@@ -36,7 +36,7 @@ def main(task: dict[str, str], requests: Iterator[dict[str, Any]], tell: Callabl
 
 
 def set_up(device: str, setting: str = "", is_blocking: bool = True) -> None:
-    """Select PyNative mode, the device, one of ``pool.SETTINGS``, and perhaps synchronous execution."""
+    """Select PyNative mode, the device, one of ``replay.SETTINGS``, and perhaps synchronous execution."""
     import mindspore
 
     mindspore.set_context(mode=mindspore.PYNATIVE_MODE)

@@ -26,9 +26,7 @@ _log = logging.getLogger("probe")
 _INPUTS = ("input_args", "input_kwargs", "parameters"), ("input",)
 _OUTPUTS = ("output",), ("output", "output_kwargs")
 #: these make -inf of masks whose elements are large negative numbers
-_MASK_APIS = re.compile(
-    r"\.(_{0,2}[ri]?(add|sub|mul)_{0,2}|cast|astype|to|type_as|half|float|bfloat16)$", re.IGNORECASE
-)
+_MASK_APIS = re.compile(r"(?i)\.(_{0,2}[ri]?(add|sub|mul)_{0,2}|cast|astype|to|type_as|half|float|bfloat16)$")
 
 
 class NanCheck(ValuesTask):
@@ -140,9 +138,8 @@ class FirstNonFinite:
             return self._check_parameter_gradient(entry)
         outputs = [parts.get(key) for key in _OUTPUTS[entry.is_backward]]
         gradient = self._pending_parameter_gradients.pop(entry.key, None) if entry.is_backward else None
-        after = _worst(
-            outputs if entry.is_backward else [part[: written_outputs(entry.key)] for part in outputs if part]
-        )
+        written = None if entry.is_backward else written_outputs(entry.key)
+        after = _worst([part if written is None else part[:written] for part in outputs if part])
         if gradient is None and after is Severity.FINITE:
             return False
         inputs = [parts.get(key) for key in _INPUTS[entry.is_backward]]

@@ -17,8 +17,7 @@ import probe
 from probe.__main__ import main
 from probe.errors import UsageError
 from probe.replaying.describing import describe
-from probe.replaying.pool import Pool
-from probe.replaying.replay import choose
+from probe.replaying.replay import Pool, choose
 from probe.replaying.script import write_script
 from tests.replaying.device import Device, number, record
 from tests.support import processes

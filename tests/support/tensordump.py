@@ -16,8 +16,7 @@ import numpy as np
 from mindspore import Tensor, ops
 from mindspore.ops import PrimitiveWithInfer
 
-from probe.capture.graph.file_templates import DumpOperators
-from probe.capture.graph.templates import gradient_link
+from probe.capture.graph.templates import DumpOperators, gradient_link
 
 
 class Channel:

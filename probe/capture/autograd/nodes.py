@@ -46,9 +46,8 @@ class AutogradNodes:
 
         executor = pynative_executor()
         self.tensor: type = mindspore.Tensor
-        self.continuous = frozenset(
-            getattr(mindspore, name) for name in "float16 float32 float64 bfloat16 complex64 complex128".split()
-        )
+        names = "float16 float32 float64 bfloat16 complex64 complex128".split()
+        self.continuous = frozenset(getattr(mindspore, name) for name in names)
         self.identify: Callable[[Node], Any] = _by_name
         self.grad_enabled: Callable[[], bool] = bool
         self.is_differentiated = self.grad_enabled

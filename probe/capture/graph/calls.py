@@ -67,9 +67,8 @@ class GraphCall:
         """Keep a gradient that came before the forward has returned, and write it into the journal."""
         self.early.append((is_input, place, array.copy()))
         if is_input:
-            self._possible = [
-                plan for plan in self._possible if place < len(plan.leaves) and plan.leaves[place].accepts(array)
-            ]
+            fitting = (plan for plan in self._possible if place < len(plan.leaves))
+            self._possible = [plan for plan in fitting if plan.leaves[place].accepts(array)]
         plan = self._likely_outputs if is_input else self._inputs
         if plan is not None and self.call.watched and (is_input, place) not in self._measured:
             self._measured[is_input, place] = self._measure(plan, place, array)

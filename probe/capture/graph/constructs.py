@@ -188,16 +188,13 @@ class CompilationHooks(HookGroup):
             if not self._constructs.is_installed:
                 raise
             self._constructs.remove()
-            result = self._again(functools.partial(original, *args, **kwargs))
+            self._is_refused = True
+            try:
+                result = original(*args, **kwargs)
+            finally:
+                self._is_refused = False
             first = str(error).strip().partition("\n")[0]
             _log.error("a graph could not be compiled with its Cells watched, and is not recorded: %s", first)
             return result
         finally:
             self._constructs.remove()
-
-    def _again(self, compile_bare: Callable[[], Any]) -> Any:
-        self._is_refused = True
-        try:
-            return compile_bare()
-        finally:
-            self._is_refused = False

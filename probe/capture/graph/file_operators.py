@@ -17,9 +17,9 @@ import numpy as np
 from probe.capture.graph import dumped_files
 from probe.capture.graph.calls import GraphCalls
 from probe.capture.graph.dumped_files import END, ENTER, LEAVE, MARKER, OF_INPUT, OF_OUTPUT, UPDATE, DumpedFile, Event
-from probe.capture.graph.file_templates import DumpOperators, cell_construct, end_marker, optimizer_construct
 from probe.capture.graph.operators import CallbackOperators
 from probe.capture.graph.sites import OUTPUT, GraphPlan, Leaf, Plan, Plans
+from probe.capture.graph.templates import DumpOperators, end_marker, writing_construct, writing_optimizer
 from probe.measure.tensor_reader import Array
 
 #: the kind of the gradients that are watched at a place
@@ -75,11 +75,11 @@ class FileOperators:
 
     def cell_construct(self, key: str, inner: Any, inputs: Any, outputs: Any, parameters: tuple[Any, ...]) -> Any:
         """Return the construct of a Cell whose calls are written; see ``CallbackOperators``."""
-        return cell_construct(inner, inputs, outputs, parameters, self._operators)
+        return writing_construct(inner, inputs, outputs, parameters, self._operators)
 
     def optimizer_construct(self, inner: Any, describe: Any) -> Any:
         """Return the construct of an optimizer whose gradients are written."""
-        return optimizer_construct(inner, describe, self._operators)
+        return writing_optimizer(inner, describe, self._operators)
 
     def _make_folder(self) -> str:
         if not self._folder:
@@ -160,9 +160,8 @@ class FileOperators:
         import mindspore
 
         if self._mark_end is None:
-            self._mark_end = end_marker(
-                os.path.join(self._folder, dumped_files.base_name("", END, 0, 0)), self._operators
-            )
+            path = os.path.join(self._folder, dumped_files.base_name("", END, 0, 0))
+            self._mark_end = end_marker(path, self._operators)
         dumped_files.remove_files(file for file in dumped_files.list_files(self._folder) if file.kind == END)
         self._mark_end(mindspore.Tensor(np.zeros(1, np.int32))).asnumpy()
         if dumped_files.wait_for_end(self._folder, self._patience) is None:

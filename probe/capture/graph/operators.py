@@ -13,14 +13,7 @@ import numpy as np
 
 from probe.capture.graph.calls import GraphCalls
 from probe.capture.graph.sites import OUTPUT, GraphPlan
-from probe.capture.graph.templates import (
-    CODES,
-    CellParts,
-    cell_construct,
-    gradient_watcher,
-    optimizer_construct,
-    watching_cell,
-)
+from probe.capture.graph.templates import CODES, cell_construct, gradient_watcher, optimizer_construct, watching_cell
 from probe.measure.tensor_reader import Array
 
 #: the most tensors that one operator reports
@@ -58,8 +51,7 @@ class CallbackOperators:
         (result, parameters).
         """
         of_inputs, of_outputs = self._watching_cells() if self.recomputes else self._watchers
-        parts = CellParts(inner, inputs, outputs, self.enter, self.leave, of_inputs, of_outputs, parameters)
-        return cell_construct(parts)
+        return cell_construct(inner, inputs, outputs, self.enter, self.leave, of_inputs, of_outputs, parameters)
 
     def optimizer_construct(self, inner: Any, describe: Any) -> Any:
         """Return the construct of an optimizer whose gradients are reported."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,7 +25,8 @@ from probe.measure.records import TensorRecord, tensor_record
 from probe.measure.select import Measurers, host_measurer
 from probe.measure.statistics import FOUR
 from probe.measure.tensor_reader import Array
-from probe.pytree import SlotLayout, TensorTree, as_outputs
+from probe.pytree import SlotLayout, TensorTree, as_outputs, leaves
+from probe.recording.call_stacks import format_stack
 
 #: an index or key for each level of nesting
 Path = tuple[Any, ...]
@@ -99,9 +100,8 @@ class Plan:
 
     def is_like(self, other: Plan) -> bool:
         """Return whether gradients have the same slots, shapes and dtypes with another plan."""
-        return self.layout.slots == other.layout.slots and all(
-            mine.record == theirs.record for mine, theirs in zip(self.leaves, other.leaves)
-        )
+        records = zip(self.leaves, other.leaves)
+        return self.layout.slots == other.layout.slots and all(a.record == b.record for a, b in records)
 
     def fill(self, arrays: Sequence[Array | None]) -> Any:
         """Return the values with the arrays that arrived; None stands for one that did not."""
@@ -150,17 +150,6 @@ def _tensor_dtype(dtype: Any) -> str | None:
     return str(element())
 
 
-def _leaves(value: Any) -> Iterator[Leaf]:
-    if isinstance(value, Leaf):
-        yield value
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from _leaves(item)
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from _leaves(item)
-
-
 class Plans:
     """All plans of the compiled graphs, by number.
 
@@ -178,7 +167,7 @@ class Plans:
     def inputs(self, key: str, args: Mapping[str, Any], kwargs: Mapping[str, Any]) -> GraphPlan:
         """Make the plan of a call's inputs."""
         values = structure(args, (0,)), structure(kwargs, (1,))
-        plan = Plan(key, values, stack=_user_stack(), returns=self._returns[key])
+        plan = Plan(key, values, stack=format_stack(sys._getframe()), returns=self._returns[key])
         tree = TensorTree(Leaf, values[0], is_input=False, keywords=values[1] or None)
         return self._add(plan, tree, lambda path: path[1:] if path[0] == 0 else None)
 
@@ -201,7 +190,7 @@ class Plans:
     def _add(self, plan: Plan, tree: TensorTree, place: Callable[[Path], Path | None]) -> GraphPlan:
         """Number a plan and return it as the graph has it; ``place`` returns None where a tensor cannot be watched."""
         plan.leaves, plan.layout = tree.tensors, tree.slot_layout
-        for leaf in _leaves(plan.values):
+        for leaf in (leaf for leaf in leaves(plan.values) if isinstance(leaf, Leaf)):
             if all(size > 0 for size in leaf.shape) and (not plan.key or len(plan.reported) < self._most_reported):
                 leaf.position = len(plan.reported)
                 plan.reported.append(leaf)
@@ -213,13 +202,6 @@ class Plans:
                 plan.differentiable.append(number)
         self._plans.append(plan)
         return len(self._plans) - 1, tuple((leaf.path, leaf.code) for leaf in plan.reported), tuple(watched)
-
-
-def _user_stack() -> tuple[str, ...]:
-    """Return the lines of code that made MindSpore compile, innermost first, without those of the tool."""
-    from probe.recording.call_stacks import format_stack
-
-    return format_stack(sys._getframe(1))
 
 
 class HostValue:

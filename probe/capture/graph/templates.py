@@ -18,20 +18,6 @@ CAST, FLATTEN = 1, 2
 CODES = range(4)
 
 
-class CellParts(NamedTuple):
-    """The parts of a Cell's construct."""
-
-    inner: Any  # the original construct
-    describe_inputs: Any  # (arguments, keyword arguments) -> the plan of the inputs, while MindSpore compiles
-    describe_outputs: Any  # (result, parameters) -> the plan of the outputs
-    enter: tuple[Any, ...]  # operators that begin a call, by the number of tensors
-    leave: tuple[Any, ...]  # operators that end it
-    #: objects that report the gradient of an input, by its code and its number
-    watch_inputs: tuple[tuple[Any, ...], ...]
-    watch_outputs: tuple[tuple[Any, ...], ...]  # the same for outputs
-    parameters: tuple[Any, ...]  # the Cell's own parameters
-
-
 def accessors() -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Return ``pick``, which takes a tensor out of values, and ``replace``, which puts another into its place."""
 
@@ -86,13 +72,20 @@ def _helpers() -> tuple[Callable[..., Any], Callable[..., Any]]:
     return collect, watch
 
 
-def cell_construct(parts: CellParts) -> Callable[..., Any]:
-    """Return the construct of a Cell whose calls are reported."""
+def cell_construct(
+    inner, describe_inputs, describe_outputs, enter, leave, watch_inputs, watch_outputs, parameters
+) -> Callable[..., Any]:
+    """Return the construct of a Cell whose calls are reported, in place of ``inner``.
+
+    While MindSpore compiles, ``describe_inputs`` makes the plan of (arguments, keyword arguments), and
+    ``describe_outputs`` that of (result, parameters), which are the Cell's own. The operators ``enter`` and ``leave``
+    begin and end a call; they are numbered by their tensors. Those of ``watch_inputs`` and ``watch_outputs`` report the
+    gradient of a tensor, by its code and its number.
+    """
     import mindspore
     from mindspore import ops
 
     Tensor, int32, stop_gradient = mindspore.Tensor, mindspore.int32, ops.stop_gradient
-    inner, describe_inputs, describe_outputs, enter, leave, watch_inputs, watch_outputs, parameters = parts
     collect, watch = _helpers()
 
     def construct(self, *args, **kwargs):
@@ -215,3 +208,114 @@ def gradient_link(mark: Any, bprop: Callable[..., Any]) -> Any:
             return bprop
 
     return Link()
+
+
+# -- operators that write files: a path is a constant of the graph, so one place writes under the same path in each run
+
+
+class DumpOperators(NamedTuple):
+    """The two operators that write files."""
+
+    dump: Callable[..., Any]  # (path, tensor) -> writes the tensor
+    #: path -> an operator: (tensor, any tensor) -> the first, and writes the gradient that arrives there
+    watch: Callable[[str], Any]
+
+
+def ascend_operators() -> DumpOperators:
+    """Return the operators for Ascend."""
+    from mindspore import ops
+
+    dump, zeros_like = ops.TensorDump(), ops.zeros_like
+
+    def watch(path):
+        # ops.DumpGradient is the public operator for this. MindSpore cannot compile it in the backward of a loop that
+        # depends on values, and a training in PyNative mode would raise that
+        def bprop(x, other, out, dout):
+            dump(path, dout)
+            return dout, zeros_like(other)
+
+        return gradient_link(path, bprop)
+
+    return DumpOperators(dump, watch)
+
+
+def _file_helpers(operators: DumpOperators) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return ``write``, which writes tensors, and ``watch_all``, which replaces watched ones."""
+    from mindspore import ops
+
+    pick, replace = accessors()
+    dump, stop_gradient = operators.dump, ops.stop_gradient
+
+    def write(values, places):
+        for path, file in places:
+            dump(file, stop_gradient(pick(values, path)))
+
+    def watch_all(values, places):
+        for path, link in places:
+            x = pick(values, path)
+            values = replace(values, path, link(x, stop_gradient(x)))
+        return values
+
+    return write, watch_all
+
+
+def writing_construct(
+    inner: Any, describe_inputs: Any, describe_outputs: Any, parameters: tuple[Any, ...], operators: DumpOperators
+) -> Callable[..., Any]:
+    """Return the construct of a Cell whose calls are written.
+
+    While MindSpore compiles, ``describe_inputs`` takes (arguments, keyword arguments). It returns the plan's number,
+    paths of its tensors, writers of its gradients, and a marker's path. ``describe_outputs`` does so for (result,
+    parameters).
+    """
+    import mindspore
+
+    write, watch_all = _file_helpers(operators)
+    dump, mark = operators.dump, mindspore.Tensor([0], mindspore.int32)
+
+    def construct(self, *args, **kwargs):
+        plan = describe_inputs(args, kwargs)
+        if plan[0] < 0:
+            return inner(*args, **kwargs)
+        write((args, kwargs), plan[1])
+        if len(plan[1]) == 0:
+            dump(plan[3], mark)
+        args = watch_all(args, plan[2])
+        output = inner(*args, **kwargs)
+        plan = describe_outputs(output, parameters)
+        if plan[0] < 0:
+            return output
+        output = watch_all(output, plan[2])
+        write((output, parameters), plan[1])
+        if len(plan[1]) == 0:
+            dump(plan[3], mark)
+        return output
+
+    return construct
+
+
+def writing_optimizer(inner: Any, describe: Any, operators: DumpOperators) -> Callable[..., Any]:
+    """Return the construct of an optimizer whose gradients are written; ``describe`` gives their plan and paths."""
+    write, _ = _file_helpers(operators)
+
+    def construct(self, *args, **kwargs):
+        plan = describe(args, kwargs)
+        if plan[0] >= 0:
+            write((args, kwargs), plan[1])
+        return inner(*args, **kwargs)
+
+    return construct
+
+
+def end_marker(path: str, operators: DumpOperators) -> Callable[..., Any]:
+    """Return a compiled function that writes one file after all others, and returns its argument."""
+    import mindspore
+
+    dump = operators.dump
+
+    @mindspore.jit
+    def mark_end(x):
+        dump(path, x)
+        return x + 1
+
+    return mark_end

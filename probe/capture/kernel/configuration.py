@@ -261,7 +261,7 @@ def configuration(settings: Settings, platform: Platform, path: str) -> Configur
     return Configuration(common, {**_E2E_DEFAULTS, **_of_section(E2E, values), **unknown})
 
 
-def warn_of_unknown_keys(settings: Settings) -> None:
+def warn_of_unknown(settings: Settings) -> None:
     """Log one warning about the keys of ``kernel_dump`` that no version of MindSpore known here has."""
     unknown = [str(key) for key in settings.kernel_dump or {} if key not in KEYS]
     if unknown:
@@ -282,9 +282,8 @@ def _of_settings(settings: Settings, platform: Platform, path: str) -> _Found:
     task = settings.task
     for name in _WITHOUT_KEY:
         if getattr(settings, name):
-            raise SettingsError(
-                f'{task}.{name}: MindSpore\'s dump has no such choice; level "L2" has list and data_mode'
-            )
+            told = "MindSpore's dump has no such choice"
+            raise SettingsError(f'{task}.{name}: {told}; level "L2" has list and data_mode')
     values: dict[str, Any] = {"path": path}
     names: dict[str, tuple[str, Any]] = {"path": ("dump_path", path)}
 

@@ -15,14 +15,7 @@ import shutil
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from probe.capture.kernel.configuration import (
-    CPU,
-    LAST_STEP,
-    Configuration,
-    Platform,
-    configuration,
-    warn_of_unknown_keys,
-)
+from probe.capture.kernel.configuration import CPU, LAST_STEP, Configuration, Platform, configuration, warn_of_unknown
 from probe.capture.kernel.measuring import ArrayMeasurer, FolderWatcher, arrays_in, step_folders
 from probe.config.settings import Settings
 from probe.errors import UsageError
@@ -72,7 +65,7 @@ class KernelDump:
         self._is_full = False
         if not self.is_foreign:
             configuration(settings, current_platform(), settings.dump_path)
-            warn_of_unknown_keys(settings)
+            warn_of_unknown(settings)
 
     # -- the configuration ------------------------------------------------------------------------------------------
 

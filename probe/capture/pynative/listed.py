@@ -14,7 +14,6 @@ from typing import Any
 from probe.capture.code_patches import can_be_replaced
 from probe.capture.patches import HookGroup, Patch
 from probe.capture.pynative.apis import ApiHooks
-from probe.capture.pynative.comm_handles import CommHandleTracker
 from probe.capture.pynative.context import CaptureContext
 from probe.capture.pynative.thread_state import OpenCall
 from probe.capture.support_ops import SupportedApi
@@ -29,9 +28,9 @@ class CollectiveHooks(ApiHooks):
     call is recorded when the training waits for its handle. The tool never waits for a handle itself.
     """
 
-    def __init__(self, context: CaptureContext, handles: CommHandleTracker) -> None:
+    def __init__(self, context: CaptureContext) -> None:
         super().__init__(context)
-        self._handles = handles  # follows the handles of asynchronous communication
+        self._handles = context.handles
 
     def wrap(self, key: str, original: Callable[..., Any]) -> Callable[..., Any]:
         """Return a wrapper of the original; see ``ApiHooks``."""
@@ -82,9 +81,8 @@ def _members(key: str, original: Callable[..., Any], args: tuple[Any, ...], kwar
     bound.apply_defaults()
     group, *peers = (bound.arguments.get(name) for name in ("group", "src", "dst"))
     # texts, as msprobe's compare fails on numbers in an entry
-    found: dict[str, Any] = {
-        "group_ranks": [str(rank) for rank in get_process_group_ranks(group or GlobalComm.WORLD_COMM_GROUP)]
-    }
+    ranks = get_process_group_ranks(group or GlobalComm.WORLD_COMM_GROUP)
+    found: dict[str, Any] = {"group_ranks": list(map(str, ranks))}
     if key.endswith(("send", "recv")):
         found["peer"] = str(next(peer for peer in peers if peer is not None))
     return found
@@ -98,15 +96,8 @@ class ListedFunctions:
     user's functions in places of MindSpore's. Without ``by_code``, all have patches of attributes.
     """
 
-    def __init__(
-        self,
-        context: CaptureContext,
-        handles: CommHandleTracker,
-        listed: Iterable[SupportedApi],
-        by_code: bool,
-        **flags: bool,
-    ) -> None:
-        self._apis, self._collectives = ApiHooks(context, **flags), CollectiveHooks(context, handles)
+    def __init__(self, context: CaptureContext, listed: Iterable[SupportedApi], by_code: bool, **flags: bool) -> None:
+        self._apis, self._collectives = ApiHooks(context, **flags), CollectiveHooks(context)
         self._codes = context.codes if by_code else None
         self._patches = HookGroup()
         #: (names of a module or class, name, its value there, API), for each API whose calls are recorded by code

@@ -15,7 +15,6 @@ from probe.capture.autograd.nodes import AutogradNodes
 from probe.capture.autograd.parameter_hooks import ParameterHooks
 from probe.capture.patches import HookGroup, Hooks, Patch, around
 from probe.capture.pynative.cells import CellHooks, iter_cells
-from probe.capture.pynative.comm_handles import CommHandleTracker
 from probe.capture.pynative.context import CaptureContext
 from probe.capture.pynative.jit import jit_patches
 from probe.capture.pynative.listed import ListedFunctions
@@ -36,19 +35,20 @@ _RARE_COLLECTIONS = (200_000, 20, 100)
 
 
 class PyNativeCapture:
-    """Installs hooks at ``start``, removes them at ``stop``. Parameter hooks stay until the end of the step."""
+    """Installs hooks at ``start``, removes them at ``stop``. Parameter hooks stay until the end of the step.
+
+    The ``companion`` is the backend that records compiled Cells into a tree of their own, or None.
+    """
 
     select_measurers = staticmethod(select_measurers)
-    companion = None
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+    def __init__(self, settings: Settings, companion: Any = None) -> None:
+        self._settings, self.companion = settings, companion
         nodes = AutogradNodes()
         #: waits for asynchronous work; raises a pending error of the training
         self.wait: Callable[[], None] = nodes.synchronize
         self._gradients = GradientHooks(nodes)
         self._debug_values = DebugValueHooks(nodes)
-        self._handles = CommHandleTracker()
         self._context = CaptureContext(self._gradients)
         self._parameters = ParameterHooks(lambda: context.state.micro)
         make, context = installed_parts().make, self._context
@@ -56,9 +56,9 @@ class PyNativeCapture:
         compiled = make("compiled functions", lambda: jit_patches(context), HookGroup())
         self._compilation = HookGroup([RareCollections(), recompute, compiled])
         listed = load_supported_apis(settings.support_ops) if settings.apis else []
-        self._context.hooks.add(self._handles)
+        self._context.hooks.add(context.handles)
         self._context.hooks.add(MicroBatchHooks(context.state))
-        self._context.hooks.add(ListedFunctions(self._context, self._handles, listed, settings.early_names))
+        self._context.hooks.add(ListedFunctions(self._context, listed, settings.early_names))
         if settings.operations:
             nothing: Hooks = HookGroup()
             self._context.hooks.add(make("operations", lambda: OperationHooks(context), nothing))
@@ -77,7 +77,7 @@ class PyNativeCapture:
         """Record a function of the user's own too."""
         place = id(api.owner), api.name
         if self._settings.apis and place not in self._custom:
-            custom = ListedFunctions(self._context, self._handles, [api], by_code=False, is_custom=True)
+            custom = ListedFunctions(self._context, [api], by_code=False, is_custom=True)
             self._custom[place] = custom
             self._context.hooks.add(custom)
 
@@ -109,8 +109,10 @@ class PyNativeCapture:
 
         ``token_range`` has the first and the last forward of the model to record; None for everything.
         """
+        if self.companion is not None and recorder.companion is not None:
+            self.companion.install(recorder.companion)
         self._uninstall()
-        self._context.recorder = self._handles.recorder = recorder
+        self._context.recorder = self._context.handles.recorder = recorder
         self._context.state.forget_cells()
         self._parameters.begin(recorder)
         self._compilation.install()
@@ -125,16 +127,16 @@ class PyNativeCapture:
         """Remove everything but the hooks that a backward may still need. It may be called twice."""
         self._uninstall()
         self._gradients.flush()
+        if self.companion is not None:
+            self.companion.remove()
 
     def _uninstall(self) -> None:
         """Restore MindSpore and the model. An interrupt is raised after that."""
-        is_removed = False
         try:
             self._remove_all()
-            is_removed = True
-        finally:
-            if not is_removed:
-                self._remove_all()
+        except BaseException:
+            self._remove_all()
+            raise
 
     def _remove_all(self) -> None:
         self._context.recorder = None
@@ -154,13 +156,17 @@ class PyNativeCapture:
             self._context.saved_tensors.end_step()
         self._parameters.remove()
         self._debug_values.remove()
-        self._handles.end_step()
+        self._context.handles.end_step()
         self._context.replay_logs.clear()
+        if self.companion is not None:
+            self.companion.end_step()
 
     def detach(self) -> None:
         """Stop recording for good and restore everything, in a forked child."""
         self._uninstall()
-        self._handles.detach()
+        self._context.handles.detach()
+        if self.companion is not None:
+            self.companion.detach()
 
     def save(self, recorder: StepRecorder, task: DebugTask, variable: Any, name: str, backward: bool) -> None:
         """Record a value by name, and its gradients; see ``DebugValueHooks``."""

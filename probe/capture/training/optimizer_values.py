@@ -220,12 +220,10 @@ def _polynomial(schedule: Any, step: int) -> float:
 
 
 _FORMULAS: Mapping[str, Callable[[Any, int], float]] = {
-    "ExponentialDecayLR": lambda schedule, step: schedule.learning_rate * schedule.decay_rate ** _part(schedule, step),
+    "ExponentialDecayLR": lambda it, step: it.learning_rate * it.decay_rate ** _part(it, step),
     "NaturalExpDecayLR": _natural,
-    "InverseDecayLR": lambda schedule, step: schedule.learning_rate / (1 + schedule.decay_rate * _part(schedule, step)),
+    "InverseDecayLR": lambda it, step: it.learning_rate / (1 + it.decay_rate * _part(it, step)),
     "CosineDecayLR": _cosine,
     "PolynomialDecayLR": _polynomial,
-    "WarmUpLR": lambda schedule, step: (
-        schedule.learning_rate * min(step, schedule.warmup_steps) / schedule.warmup_steps
-    ),
+    "WarmUpLR": lambda it, step: it.learning_rate * min(step, it.warmup_steps) / it.warmup_steps,
 }
