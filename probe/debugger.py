@@ -325,12 +325,7 @@ class PrecisionDebugger:
 
 
 class RecordingBlock:
-    """The context that ``PrecisionDebugger.recording`` returns.
-
-    Args:
-        debugger: the class of the debugger.
-        arguments: those of ``start``.
-    """
+    """The context that ``PrecisionDebugger.recording`` returns; it has the arguments of ``start``."""
 
     def __init__(self, debugger: type[PrecisionDebugger], *arguments: Any) -> None:
         self._debugger, self._arguments = debugger, arguments

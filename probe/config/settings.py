@@ -314,11 +314,7 @@ def _check_scope(settings: Settings) -> None:
 
 
 class EditedFile:
-    """Notices edits of a file, the first one at once unless it was read already. A path of None has none.
-
-    Attributes:
-        path: the path, or None.
-    """
+    """Notices edits of a file, the first one at once unless it was read already. A path of None has none."""
 
     def __init__(self, path: str | None, is_read: bool) -> None:
         self.path = path

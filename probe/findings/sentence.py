@@ -90,12 +90,7 @@ NOTHING = Sentence("")
 
 
 def say(key: str, /, **facts: Any) -> Sentence:
-    """Return a sentence.
-
-    Args:
-        key: its row in the table.
-        facts: see ``Sentence``.
-    """
+    """Return a sentence, by its row in the table and its facts."""
     return Sentence(key, facts)
 
 

@@ -51,10 +51,10 @@ def main(words: Sequence[str]) -> int:
     if not path and not module:
         parser.error("a program is missing: a file, or -m MODULE")
     settings = {name: value for name, value in given.items() if value is not None}
-    config = config and os.path.abspath(config)
+    config = os.path.abspath(config) if config else ""
     try:
         # the folder belongs to the place where the command was given
-        settings["dump_path"] = ConfigFile(config, **settings).load().dump_path
+        settings["dump_path"] = ConfigFile(config or None, **settings).load().dump_path
     except ProbeError as error:
         print(f"probe: {error}", file=sys.stderr)
         return 2
@@ -63,20 +63,14 @@ def main(words: Sequence[str]) -> int:
 
 
 def join(
-    path: str,
-    module: str,
-    rest: list[str],
-    config: str | None,
-    settings: dict[str, Any],
-    at_model: bool,
-    as_msprobe: bool,
+    path: str, module: str, rest: list[str], config: str, settings: dict[str, Any], at_model: bool, as_msprobe: bool
 ) -> Launcher:
     """Begin to watch this process: the one of the command, or one that the program spawns."""
     from probe.launch.launcher import Launcher
     from probe.launch.program import Program
 
     has_settings = bool(config) or len(settings) > 1
-    launcher = Launcher(Program(path, module, rest), ConfigFile(config, **settings), at_model, has_settings)
+    launcher = Launcher(Program(path, module, rest), ConfigFile(config or None, **settings), at_model, has_settings)
     given = (path, module, rest, config, settings, at_model, as_msprobe)
     launcher.install(as_msprobe, f"from probe.launch.command import join; join(*{given!r})")
     return launcher

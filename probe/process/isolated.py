@@ -73,10 +73,7 @@ class Isolated:
             print(_line(request), file=self._process.stdin, flush=True)
 
     def receive(self, limit: float) -> Any:
-        """Return the next answer.
-
-        Args:
-            limit: the seconds that it may take.
+        """Return the next answer, within a limit of seconds.
 
         Raises:
             TimeoutError: when it takes longer.

@@ -7,6 +7,7 @@ import contextlib
 import importlib
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import mindspore as ms
@@ -105,41 +106,24 @@ def outputs_of(result: Any) -> list[Any]:
     return [result]
 
 
+@dataclass
 class Replayer:
-    """Makes one call in one precision.
+    """Makes one call in one precision."""
 
-    Args:
-        function: the function, or a Primitive.
-        call: the description of the call.
-        arrays: the values of its tensors, positional ones first.
-        kinds: the dtypes that the tensors get.
-        cast: returns the dtype that stands for a recorded dtype as an argument.
-        as_list: see ``fill``.
-
-    Attributes:
-        leaves_input: the call returned its result, but did not change its input as its name says.
-        made: after ``backward`` the dtypes of the outputs that have gradients.
-    """
-
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        call: CallDescription,
-        arrays: Sequence[Array],
-        kinds: Sequence[str],
-        cast: Callable[[str], str],
-        as_list: bool,
-    ) -> None:
-        self._function, self._call, self._cast, self._as_list = function, call, cast, as_list
-        self._arrays, self._kinds = arrays, kinds
-        self.leaves_input = False
-        self.made: list[str] = []
+    function: Callable[..., Any]  # the function, or a Primitive
+    call: CallDescription
+    arrays: Sequence[Array]  # the values of its tensors, positional ones first
+    kinds: Sequence[str]  # the dtypes that the tensors get
+    cast: Callable[[str], str]  # returns the dtype that stands for a recorded dtype as an argument
+    as_list: bool  # see ``fill``
+    leaves_input: bool = False  # the call returned its result, but did not change its input as its name says
+    made: Sequence[str] = ()  # after ``backward`` the dtypes of the outputs that have gradients
 
     def forward(self) -> list[Any]:
         """Return the outputs: an (array, dtype) for a tensor or a number, None for others."""
         tensors = self._tensors()
         found = [_with_dtype(leaf) for leaf in self._run(tensors)]
-        if tensors and found and found[0] and _IN_PLACE.search(self._call.key):
+        if tensors and found and found[0] and _IN_PLACE.search(self.call.key):
             self.leaves_input = not np.array_equal(to_array(tensors[0]), found[0][0])
         return found
 
@@ -177,14 +161,14 @@ class Replayer:
         return [(to_array(item), str(item.dtype)) for item in items]
 
     def _tensors(self) -> list[Any]:
-        return [to_tensor(array, kind) for array, kind in zip(self._arrays, self._kinds)]
+        return [to_tensor(array, kind) for array, kind in zip(self.arrays, self.kinds)]
 
     def _run(self, tensors: Sequence[Any]) -> list[Any]:
         left = iter(tensors)
-        args = [fill(item, left, self._cast, self._as_list) for item in self._call.args]
-        kwargs = {key: fill(item, left, self._cast, self._as_list) for key, item in self._call.kwargs.items()}
-        result = self._function(*args, **kwargs)
-        if self._call.key == "Tensor.__setitem__":
+        args = [fill(item, left, self.cast, self.as_list) for item in self.call.args]
+        kwargs = {key: fill(item, left, self.cast, self.as_list) for key, item in self.call.kwargs.items()}
+        result = self.function(*args, **kwargs)
+        if self.call.key == "Tensor.__setitem__":
             result = args[0]
         return outputs_of(result)
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,41 +24,25 @@ RAISED = (
 )  # fmt: skip
 
 
+@dataclass
 class Maker:
-    """Makes the outputs of one call in one direction.
+    """Makes the outputs of one call in one direction."""
 
-    Args:
-        function: the function, or a Primitive.
-        reference: one of elementary operations that has float64 kernels, or None.
-        call: the description of the call.
-        load: returns the values of a described tensor; bfloat16 as float32.
-        dtype: the dtype of the call here; "" for the recorded ones.
+    function: Callable[..., Any]  # the function, or a Primitive
+    reference: Callable[..., Any] | None  # one of elementary operations that has float64 kernels, or None
+    call: CallDescription
+    load: Callable[[dict[str, Any]], Array]  # returns the values of a described tensor; bfloat16 as float32
+    dtype: str  # the dtype of the call here; "" for the recorded ones
 
-    Attributes:
-        call, load, dtype: see above.
-        arrays: the values of its tensors.
-        sens: the numbers of the outputs that have gradients, and those, of a backward.
-        wanted: the numbers of the tensors whose gradients are recorded.
-        notes: remarks.
-        mixed: the dtype to which mixed precision has cast the inputs, or "".
-    """
-
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        reference: Callable[..., Any] | None,
-        call: CallDescription,
-        load: Callable[[dict[str, Any]], Array],
-        dtype: str,
-    ) -> None:
-        self._function, self._reference, self.call, self.load, self.dtype = function, reference, call, load, dtype
-        self._inputs = tensors_of(call)
-        self.arrays = [load(leaf) for leaf in self._inputs]
-        self.sens = [(place, load(leaf)) for place, leaf in enumerate(call.sens or ()) if leaf]
-        self.wanted = [place for place, leaf in enumerate(call.expected) if leaf] if self.sens else []
-        self.notes: list[Sentence] = []
-        self.mixed = ""
-        self._made: list[str] = []
+    def __post_init__(self) -> None:
+        self._inputs, self._made = tensors_of(self.call), list[str]()
+        self.arrays = [self.load(leaf) for leaf in self._inputs]  # the values of its tensors
+        #: of a backward, the numbers of the outputs that have gradients, and those
+        self.sens = [(place, self.load(leaf)) for place, leaf in enumerate(self.call.sens or ()) if leaf]
+        #: the numbers of the tensors whose gradients are recorded
+        self.wanted = [place for place, leaf in enumerate(self.call.expected) if leaf] if self.sens else []
+        self.notes: list[Sentence] = []  # remarks
+        self.mixed = ""  # the dtype to which mixed precision has cast the inputs, or ""
 
     # -- the outputs of this machine --------------------------------------------------------------------------------
 
@@ -78,7 +63,7 @@ class Maker:
         for as_list in (False, True):
             for kinds, is_rounded in self._kinds():
                 try:
-                    found = self._run(self._function, kinds, self.arrays, as_list, to_single if is_rounded else str)
+                    found = self._run(self.function, kinds, self.arrays, as_list, to_single if is_rounded else str)
                 except RAISED as error:
                     errors.append(error)
                     continue
@@ -117,11 +102,11 @@ class Maker:
         """Return the outputs of the reference, rounded: this machine has no kernel for the call."""
         message = error.reason if isinstance(error, CannotReplayError) else " ".join(str(error).split())[:200]
         refused = CannotReplayError("replay.raised_here", error=type(error).__name__, message=message)
-        if self._reference is None:
+        if self.reference is None:
             raise refused from error
         self.notes.append(say("replay.no_kernel"))
         try:
-            found = self._run(self._reference, [double(leaf["dtype"]) for leaf in self._inputs],
+            found = self._run(self.reference, [double(leaf["dtype"]) for leaf in self._inputs],
                               self.arrays, False, double)  # fmt: skip
         except RAISED:
             raise refused from error
@@ -163,7 +148,7 @@ class Maker:
         """
         try:
             kinds = [leaf["dtype"] for leaf in self._inputs]
-            found = self._run(self._function, kinds, [np.tile(self.arrays[0].ravel(), count)], False)
+            found = self._run(self.function, kinds, [np.tile(self.arrays[0].ravel(), count)], False)
             made: Array = found[0][0].reshape((count, *self.arrays[0].shape))
         except RAISED:
             return None
@@ -174,9 +159,9 @@ class Maker:
     def golden(self, here: Outputs, as_list: bool) -> tuple[Outputs, Outputs, str, bool]:
         """Return the golden outputs, those for shaken inputs, the name of their making, whether they are more exact."""
         tried: list[tuple[str, Callable[..., Any] | None, Callable[[str], str]]] = [
-            ("float64", self._function, double),
-            ("float64 of elementary operations", self._reference, double),
-            ("float32", self._function, to_single),
+            ("float64", self.function, double),
+            ("float64 of elementary operations", self.reference, double),
+            ("float32", self.function, to_single),
         ]
         for label, function, cast in tried:
             if function is None:
@@ -184,11 +169,13 @@ class Maker:
             kinds = [cast(leaf["dtype"]) for leaf in self._inputs]
             try:
                 golden = self._run(function, kinds, self.arrays, as_list, cast)
-                shaken = self._run(function, kinds, self._shaken(), as_list, cast, self._shaken_sens())
+                sens = [(place, self._shake(array)) for place, array in self.sens]
+                shaken = self._run(function, kinds, self._shaken(), as_list, cast, sens)
             except RAISED:
                 continue
             is_exact = cast is double or any(leaf and leaf.get("dtype") in HALF for leaf in self.call.expected)
-            is_done = cast is to_single or not self._has_floats or is_double(shaken)
+            has_floats = bool(self.sens) or any(leaf["dtype"] in FORMATS for leaf in self._inputs)
+            is_done = cast is to_single or not has_floats or is_double(shaken)
             if is_done and self._alike(golden, here):
                 return golden, shaken, label, is_exact
         return here, here, "the same dtype", False
@@ -197,16 +184,9 @@ class Maker:
         one, other = ([item and item[0].shape for item in outputs] for outputs in (golden, here))
         return bool(one == other)
 
-    @property
-    def _has_floats(self) -> bool:
-        return bool(self.sens) or any(leaf["dtype"] in FORMATS for leaf in self._inputs)
-
     def _shaken(self) -> list[Array]:
         return [self._shake(array) if leaf["dtype"] in FORMATS else array
                 for array, leaf in zip(self.arrays, self._inputs)]  # fmt: skip
-
-    def _shaken_sens(self) -> list[tuple[int, Array]]:
-        return [(place, self._shake(array)) for place, array in self.sens]
 
     def _shake(self, array: Array) -> Array:
         """Return values that are changed by half a rounding of the coarsest recorded output."""
@@ -229,7 +209,7 @@ class Maker:
         replayer = Replayer(function, self.call, arrays, kinds, cast, as_list)
         if self.sens:
             found = list(replayer.backward(sens or self.sens, self.wanted))
-            self._made = replayer.made
+            self._made = [*replayer.made]
             return found
         if self.call.sens is not None:
             raise CannotReplayError("replay.no_gradient_array")

@@ -118,11 +118,7 @@ def _as_json(fields: dict[str, Any], name: str, said: Sentence) -> dict[str, Any
 
 
 class Replays(Sequence[Replayed]):
-    """The calls that were made again, in the order of the dump.
-
-    Args:
-        calls: they.
-    """
+    """The calls that were made again, in the order of the dump."""
 
     def __init__(self, calls: Iterable[Replayed]) -> None:
         self._calls = list(calls)

@@ -132,7 +132,7 @@ class GraphCalls:
     def __init__(self, plans: Plans) -> None:
         #: the recorder of the step, also between stop and step; None while no step is open
         self.recorder: StepRecorder | None = None
-        self._plans, self._records, self._has_failed = plans, False, False
+        self.plans, self._records, self._has_failed = plans, False, False
         self._numbers = itertools.count(1)
         self._called: set[str] = set()
         self._calls: dict[int, GraphCall] = {}
@@ -156,7 +156,7 @@ class GraphCalls:
     def enter(self, plan: int, arrays: Sequence[Array | None]) -> int:
         """Begin a call; return its number, or 0 if it is not recorded. A value that is unknown is None."""
         with self._lock:
-            recorder, site = self.recorder, self._plans[plan]
+            recorder, site = self.recorder, self.plans[plan]
             if recorder is None or not self._records:
                 return 0
             self._end_backward()
@@ -176,7 +176,7 @@ class GraphCalls:
     def leave(self, call: int, plan: int, arrays: Sequence[Array | None]) -> None:
         """End a call that has returned."""
         with self._lock:
-            opened, site = self._calls.get(call), self._plans[plan]
+            opened, site = self._calls.get(call), self.plans[plan]
             if opened is None:
                 return
             while self._running and self._running.pop()[0] != call:
@@ -222,7 +222,7 @@ class GraphCalls:
 
     def update(self, plan: int, number: int, array: Array) -> None:
         """Take a gradient that enters an optimizer."""
-        leaf, owners = self._plans[plan].reported[number], self._plans[plan].owners
+        leaf, owners = self.plans[plan].reported[number], self.plans[plan].owners
         if len(leaf.path) != 3 or leaf.path[2] >= len(owners):  # argument 0 of all, gradient of this number
             return
         with self._lock:

@@ -34,14 +34,12 @@ class CompiledGraphs:
 
     def __init__(self, is_split: bool, dump_path: str, watches: bool) -> None:
         self._watches = watches
-        self._plans = plans = Plans(MOST, WATCHED if watches else 0)
-        self.calls = calls = GraphCalls(plans)
+        self.calls = calls = GraphCalls(Plans(MOST, WATCHED if watches else 0))
         self._device = device_target()
-        self._operators: GraphOperators = (
-            CallbackOperators(calls, is_split)
-            if self._device == "CPU"
-            else FileOperators(calls, plans, ascend_operators(), is_split, dump_path)
-        )
+        if self._device == "CPU":
+            self._operators: GraphOperators = CallbackOperators(calls, is_split)
+        else:
+            self._operators = FileOperators(calls, ascend_operators(), is_split, dump_path)
         self._cells: list[tuple[str, Any]] = []
         self._hooks: CompilationHooks | None = None
         self._known: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -65,7 +63,7 @@ class CompiledGraphs:
         self._known.update(cell for _, cell in cells)
         is_recomputed = any(getattr(cell, "_recompute_cell", None) is not None for _, cell in cells)
         self._operators.recomputes = is_recomputed and not self._operators.is_split
-        self._hooks = CompilationHooks(Constructs(cells, self._plans, self._operators, self.calls))
+        self._hooks = CompilationHooks(Constructs(cells, self._operators, self.calls))
         self._hooks.install()
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from probe.capture.graph.calls import GraphCalls
 from probe.capture.graph.dumped_files import ENTER, LEAVE, UPDATE
 from probe.capture.graph.file_operators import GraphOperators
-from probe.capture.graph.sites import SKIPPED, Plans
+from probe.capture.graph.sites import SKIPPED
 from probe.capture.patches import HookGroup, Patch, around
 from probe.executor import found_in
 from probe.living import living
@@ -49,10 +49,8 @@ def _description(describe: Callable[..., tuple[Any, ...]], events: GraphCalls) -
 class Constructs:
     """Makes the constructs of one set of Cells, once, and installs them while MindSpore compiles."""
 
-    def __init__(
-        self, cells: Iterable[tuple[str, Any]], plans: Plans, operators: GraphOperators, events: GraphCalls
-    ) -> None:
-        self._plans, self._operators, self._events = plans, operators, events
+    def __init__(self, cells: Iterable[tuple[str, Any]], operators: GraphOperators, events: GraphCalls) -> None:
+        self._plans, self._operators, self._events = events.plans, operators, events
         self._cells = list(cells)
         self._made: dict[int, tuple[Any, dict[str, Any]]] = {}
         self._before: list[tuple[Any, str, Any]] = []

@@ -18,7 +18,7 @@ from probe.capture.graph import dumped_files
 from probe.capture.graph.calls import GraphCalls
 from probe.capture.graph.dumped_files import END, ENTER, LEAVE, MARKER, OF_INPUT, OF_OUTPUT, UPDATE, DumpedFile, Event
 from probe.capture.graph.operators import CallbackOperators
-from probe.capture.graph.sites import OUTPUT, GraphPlan, Leaf, Plan, Plans
+from probe.capture.graph.sites import OUTPUT, GraphPlan, Leaf, Plan
 from probe.capture.graph.templates import DumpOperators, end_marker, writing_construct, writing_optimizer
 from probe.measure.tensor_reader import Array
 
@@ -40,16 +40,10 @@ class FileOperators:
     """
 
     def __init__(
-        self,
-        events: GraphCalls,
-        plans: Plans,
-        operators: DumpOperators,
-        is_split: bool,
-        dump_path: str,
-        patience: float = 60.0,
+        self, events: GraphCalls, operators: DumpOperators, is_split: bool, dump_path: str, patience: float = 60.0
     ) -> None:
         self.is_split, self.recomputes = is_split, False
-        self._events, self._plans, self._operators = events, plans, operators
+        self._events, self._operators = events, operators
         self._dump_path, self._patience = dump_path, patience
         self._folder = ""
         self._mark_end: Callable[..., Any] | None = None
@@ -101,7 +95,7 @@ class FileOperators:
     def begin(self) -> None:
         """Begin a step: files from now on belong to it, those of earlier runs are removed."""
         self._follower.stop()
-        self._replay = FileReplay(self._events, self._plans)
+        self._replay = FileReplay(self._events)
         with self._events.guard():
             self._pause(False)
             if self._folder:
@@ -209,8 +203,8 @@ class FileFollower:
 class FileReplay:
     """Sends the events of one step. A file that is missing, cut off or of another tensor leaves null."""
 
-    def __init__(self, receiver: GraphCalls, plans: Plans) -> None:
-        self._receiver, self._plans = receiver, plans
+    def __init__(self, receiver: GraphCalls) -> None:
+        self._receiver = receiver
         self._running: list[tuple[str, int]] = []
         self._calls: defaultdict[int, list[int]] = defaultdict(list)  # plan -> calls that were at its place
 
@@ -222,10 +216,10 @@ class FileReplay:
 
     def count(self, plan: int) -> int:
         """Return how many files an event of this plan has."""
-        return max(1, len(self._plans[plan].reported))
+        return max(1, len(self._receiver.plans[plan].reported))
 
     def _send(self, event: Event) -> None:
-        plan = self._plans[event.plan]
+        plan = self._receiver.plans[event.plan]
         if event.kind == ENTER:
             number = self._receiver.enter(event.plan, self._arrays(event, plan))
             self._running.append((plan.key, number))

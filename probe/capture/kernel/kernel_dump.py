@@ -278,9 +278,7 @@ def _steps(root: str) -> list[int]:
 def _remove(root: str, has_steps: bool) -> None:
     """Remove the kernel dump, the steps and the monitor's files of another run.
 
-    Args:
-        root: the folder.
-        has_steps: there are steps. Without any, the folders of kernels may be those of a rank that has just begun.
+    Without any steps, the folders of kernels may be those of a rank that has just begun.
     """
     trees = [os.path.join(glob.escape(root), tree, "step[0-9]*") for tree in ("", *file_names.TREES)]
     steps = [*_kernel_folders(root), *itertools.chain(*map(glob.glob, trees))] if has_steps else []

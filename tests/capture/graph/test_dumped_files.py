@@ -49,6 +49,7 @@ class Events:
     """Keeps the events."""
 
     def __init__(self):
+        self.plans = PLANS
         self.got, self.errors, self.calls = [], [], itertools.count(1)
 
     def enter(self, plan, arrays):
@@ -88,7 +89,7 @@ PLANS = [
 
 def replay(folder):
     got = Events()
-    FileReplay(got, PLANS).run(list_files(str(folder.path)))
+    FileReplay(got).run(list_files(str(folder.path)))
     return got.got, [type(error).__name__ for error in got.errors]
 
 
