@@ -28,6 +28,17 @@ def around(function: Callable[..., Any]) -> Callable[[Any], Any]:
     return wrap
 
 
+@contextlib.contextmanager
+def holding(owner: Any, name: str, value: Any) -> Iterator[None]:
+    """Give an attribute a value inside of a block."""
+    before = getattr(owner, name)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        setattr(owner, name, before)
+
+
 class Patch:
     """One attribute that is replaced by ``wrap(original)``.
 

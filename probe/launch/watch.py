@@ -6,15 +6,14 @@ It owns the patches that ``probe run`` puts into MindSpore.
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from probe.capture.backend import is_graph_mode
-from probe.capture.patches import HookGroup, Patch, around
+from probe.capture.patches import HookGroup, Patch, around, holding
 from probe.capture.training.events import Listener, optimizer_kinds, updates
 from probe.executor import found_in
 from probe.launch.models import CellRole, ModelFinder, Rounds, reached
@@ -148,7 +147,7 @@ class Watch(HookGroup):
         return original(cell, *args, **kwargs)
 
     def _model(self, original: Callable[..., Any], model: Any, args: Any, kwargs: Any) -> Any:
-        steps, here, is_new = self._steps, self._here, False
+        steps, is_new = self._steps, False
         if self._at_model:
             steps.begin([model])
             is_new = True
@@ -158,31 +157,20 @@ class Watch(HookGroup):
                 is_new = True
             if steps.is_open:
                 is_new |= steps.adopt(model)
-        here.in_model = True
-        try:  # a model goes through hooks that were not there when its call began
+        with holding(self._here, "in_model", True):  # a model goes through hooks that came after its call began
             result = type(model).__call__(model, *args, **kwargs) if is_new else original(model, *args, **kwargs)
-        finally:
-            here.in_model = False
         if self._at_model:
             steps.end()
         return result
 
     def _trainer(self, cell: Any, args: Any, kwargs: Any) -> Any:
         self._end_if_repeated(below for _, below in cell.cells_and_names())
-        with self._training():
+        with holding(self._here, "in_trainer", True):
             self._steps.begin(self._models.below([cell]) if is_graph_mode() else None)
             result = type(cell).__call__(cell, *args, **kwargs)
         if self._steps.is_due or is_graph_mode():
             self._end()
         return result
-
-    @contextlib.contextmanager
-    def _training(self) -> Iterator[None]:
-        self._here.in_trainer = True
-        try:
-            yield
-        finally:
-            self._here.in_trainer = False
 
     # -- gradients and updates --------------------------------------------------------------------------------------
 
@@ -195,12 +183,8 @@ class Watch(HookGroup):
         if self._rounds.has_begun and self._steps.is_open and self._rounds.repeats(weights):
             self._end()
         self._steps.begin()
-        here = self._here
-        before, here.in_model = here.in_model, False
-        try:
+        with holding(self._here, "in_model", False):
             return original(*args, **kwargs)
-        finally:
-            here.in_model = before
 
     def _made(self, original: Callable[..., Any], optimizer: Any, *args: Any, **kwargs: Any) -> None:
         """Note a new optimizer. A class with a ``__call__`` of its own gets a patch: it may never call MindSpore's."""
@@ -270,7 +254,7 @@ class Watch(HookGroup):
             if not has_optimizer and not any(id(item[0]) in trained for item in found if isinstance(item, tuple)):
                 return original(executor, *args, **kwargs)
             self._end_if_repeated(cells)
-            with self._training():
+            with holding(self._here, "in_trainer", True):
                 self._steps.begin(self._models.below(cells))
                 result = type(executor).__call__(executor, *args, **kwargs)
         if has_optimizer:
@@ -286,11 +270,8 @@ class Watch(HookGroup):
         callbacks = given.arguments.get("callbacks")
         further = callbacks if isinstance(callbacks, (list, tuple)) else [] if callbacks is None else [callbacks]
         given.arguments["callbacks"] = [MsprobeStep(self._steps.debugger), *further]
-        self._is_paused = True
-        try:
+        with holding(self, "_is_paused", True):
             return original(*given.args, **given.kwargs)
-        finally:
-            self._is_paused = False
 
 
 def _truth(value: Any) -> bool:

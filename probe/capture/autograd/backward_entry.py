@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from probe.capture.autograd.call_graph import CallGraph, GraphInputs
-from probe.capture.autograd.compiled_nodes import CompiledNodes
+from probe.capture.autograd.compiled_nodes import CompiledNodes, ReadEdges
 from probe.capture.autograd.nodes import LEAF, Key
 from probe.measure.gradient_sum import GradientSum
 from probe.pytree import TensorTree
@@ -118,15 +118,10 @@ class BackwardEntry:
         return hook
 
     def _on_node(
-        self,
-        sequence_nr: int,
-        crossings: _Found,
-        edges: Callable[[], list[Key | None]] | None,
-        find: Callable[..., _Found],
-        is_last: bool,
+        self, number: int, crossings: _Found, edges: ReadEdges | None, find: Callable[..., _Found], is_last: bool
     ) -> Callable[[Any, Any], None]:
         def hook(gi: Any, go: Any) -> None:
-            is_wanted = self._begin(sequence_nr)
+            is_wanted = self._begin(number)
             with self._recorder.guard("reading a gradient", self._call, backward=True):
                 inputs, results = crossings if edges is None else find(edges())
                 if not is_wanted:

@@ -25,6 +25,9 @@ _NAME = "bprop_builder"
 #: (place of the gradient in a hook's ``gi``, input leaf); None where the mapping cannot be proven
 Places = Optional[Sequence[tuple[int, int]]]
 
+#: reads the places in the graph that the edges of a node lead to
+ReadEdges = Callable[[], list[Optional[Key]]]
+
 #: pairs of (edge, input leaf) in order, and whether edges follow on those of a container with several tensors
 _Way = tuple[tuple[tuple[int, int], ...], bool]
 
@@ -52,14 +55,14 @@ class CompiledNodes:
         """Release all nodes: no gradient is recorded from now on."""
         self._held.clear()
 
-    def edges(self, node: Node) -> Callable[[], list[Key | None]] | None:
+    def edges(self, node: Node) -> ReadEdges | None:
         """Return a function that reads the edges of the gradients. It is called once, in the node's hook.
 
         None for a node that is not compiled: its edges stay the same.
         """
         return self._reader(node) if is_compiled(node) else None
 
-    def _reader(self, node: Node) -> Callable[[], list[Key | None]]:
+    def _reader(self, node: Node) -> ReadEdges:
         number, held = next(self._numbers), self._held
         held[number] = node
 

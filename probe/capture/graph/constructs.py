@@ -13,7 +13,8 @@ from probe.capture.graph.calls import GraphCalls
 from probe.capture.graph.dumped_files import ENTER, LEAVE, UPDATE
 from probe.capture.graph.file_operators import GraphOperators
 from probe.capture.graph.sites import SKIPPED
-from probe.capture.patches import HookGroup, Patch, around
+from probe.capture.patches import HookGroup, Patch, around, holding
+from probe.capture.training.events import optimizer_kinds
 from probe.executor import found_in
 from probe.living import living
 from probe.naming import by_last_part
@@ -144,10 +145,7 @@ def _stand_in(cell: Any) -> Any:
 
 def _optimizers(owners: Mapping[int, Any]) -> list[Any]:
     """Return the living optimizers of these parameters."""
-    from mindspore import nn
-    from mindspore.experimental.optim.optimizer import Optimizer
-
-    found = living(nn.Optimizer, Optimizer)
+    found = living(*optimizer_kinds())
     return [item for item in found if any(id(parameter) in owners for parameter in getattr(item, "parameters", ()))]
 
 
@@ -186,11 +184,8 @@ class CompilationHooks(HookGroup):
             if not self._constructs.is_installed:
                 raise
             self._constructs.remove()
-            self._is_refused = True
-            try:
+            with holding(self, "_is_refused", True):
                 result = original(*args, **kwargs)
-            finally:
-                self._is_refused = False
             first = str(error).strip().partition("\n")[0]
             _log.error("a graph could not be compiled with its Cells watched, and is not recorded: %s", first)
             return result

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from probe.capture.autograd.parameter_hooks import ParameterHooks
 from probe.capture.patches import HookGroup, Patch, around
 from probe.capture.pynative.context import CaptureContext
-from probe.capture.pynative.recompute import RECOMPUTE_MODULE
+from probe.capture.pynative.jit import RECOMPUTE_MODULE
 from probe.capture.pynative.thread_state import OpenCall
 from probe.capture.training.events import optimizer_kinds
 from probe.measure.measurer import Role

@@ -1,24 +1,29 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""jit functions; patches are removed while MindSpore compiles.
+"""jit functions, and recomputed Cells; patches are removed while MindSpore compiles.
 
 A function that is compiled from its source is recorded as one call. A function whose bytecode is captured is not
 captured between start and stop: it runs as written, and the APIs in it are recorded.
+
+Recompute runs a forward again inside the backward: these calls are repeated, not new; see ``ReplayLog``.
 """
 
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Callable
 from typing import Any
 
 from probe.capture.patches import HookGroup, Patch, around
-from probe.capture.pynative.apis import ApiHooks
-from probe.capture.pynative.context import CaptureContext
+from probe.capture.pynative.context import ApiHooks, CaptureContext
+from probe.capture.pynative.thread_state import ReplayLog
 from probe.executor import found_in
 from probe.naming import JIT, clean
 
 #: the executor method that is called right before a compilation
 _BEFORE = "_set_compile_cache_dep_files"
+
+RECOMPUTE_MODULE = "mindspore.common.recompute"
 
 
 def jit_patches(context: CaptureContext) -> HookGroup:
@@ -78,3 +83,51 @@ def _wrap_executor(context: CaptureContext, original: Any) -> Any:
             return apis.call(clean(f"{JIT}.{name}"), run, (self, *args), kwargs, args)
 
     return functools.update_wrapper(__call__, original)
+
+
+def recompute_patches(context: CaptureContext) -> HookGroup:
+    """Return the patches of MindSpore's two ways to recompute."""
+    module = importlib.import_module(RECOMPUTE_MODULE)
+    found = []
+    for owner, name, wrap in (
+        ("_RecomputeCell", "construct", _first_run),
+        ("_RecomputeCell", "bprop", _second_run),
+        # without reentry, since 2.8: the first run makes the graph, the second only computes its values
+        ("_RecomputationHook", "__enter__", _unseen_begin),
+        ("_RecomputationHook", "__exit__", _unseen_end),
+    ):
+        if hasattr(getattr(module, owner, None), name):
+            found.append(Patch(getattr(module, owner), name, around(functools.partial(wrap, context))))
+    return HookGroup(found)
+
+
+def _first_run(context: CaptureContext, original: Callable[..., Any], cell: Any, *args: Any, **kwargs: Any) -> Any:
+    log = ReplayLog()
+    context.replay_logs[id(cell)].append(log)
+    return _during(context.state.logs, log, original, cell, *args, **kwargs)
+
+
+def _second_run(context: CaptureContext, original: Callable[..., Any], cell: Any, *args: Any, **kwargs: Any) -> Any:
+    logs = context.replay_logs.get(id(cell))
+    log = logs.pop() if logs else ReplayLog()  # empty if the first run was not recorded
+    return _during(context.state.replays, log, original, cell, *args, **kwargs)
+
+
+def _during(logs: list[ReplayLog], log: ReplayLog, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Run the original while the log is the innermost of these logs."""
+    logs.append(log)
+    try:
+        return original(*args, **kwargs)
+    finally:
+        logs.pop()
+
+
+def _unseen_begin(context: CaptureContext, original: Callable[..., Any], hook: Any) -> Any:
+    context.state.replays.append(ReplayLog())
+    return original(hook)
+
+
+def _unseen_end(context: CaptureContext, original: Callable[..., Any], hook: Any, *error: Any) -> Any:
+    if context.state.replays:
+        context.state.replays.pop()
+    return original(hook, *error)

@@ -13,8 +13,7 @@ from typing import Any
 
 from probe.capture.code_patches import can_be_replaced
 from probe.capture.patches import HookGroup, Patch
-from probe.capture.pynative.apis import ApiHooks
-from probe.capture.pynative.context import CaptureContext
+from probe.capture.pynative.context import ApiHooks, CaptureContext
 from probe.capture.pynative.thread_state import OpenCall
 from probe.capture.support_ops import SupportedApi
 from probe.naming import COLLECTIVE

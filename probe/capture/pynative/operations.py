@@ -18,9 +18,8 @@ from types import BuiltinFunctionType, FrameType
 from typing import Any
 
 from probe.capture.patches import HookGroup, Patch
-from probe.capture.pynative.apis import ApiHooks
-from probe.capture.pynative.context import CaptureContext
-from probe.capture.pynative.recompute import RECOMPUTE_MODULE
+from probe.capture.pynative.context import ApiHooks, CaptureContext
+from probe.capture.pynative.jit import RECOMPUTE_MODULE
 from probe.executor import pynative_executor
 from probe.naming import PRIMITIVE, clean
 from probe.pytree import leaves

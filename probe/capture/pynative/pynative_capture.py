@@ -13,14 +13,13 @@ from probe.capture.autograd.debug_values import DebugValueHooks
 from probe.capture.autograd.gradient_hooks import GradientHooks
 from probe.capture.autograd.nodes import AutogradNodes
 from probe.capture.autograd.parameter_hooks import ParameterHooks
-from probe.capture.patches import HookGroup, Hooks, Patch, around
+from probe.capture.patches import HookGroup, Hooks, Patch, around, holding
 from probe.capture.pynative.cells import CellHooks, iter_cells
 from probe.capture.pynative.context import CaptureContext
-from probe.capture.pynative.jit import jit_patches
+from probe.capture.pynative.jit import jit_patches, recompute_patches
 from probe.capture.pynative.listed import ListedFunctions
 from probe.capture.pynative.operations import OperationHooks, PrimitiveHooks, find_primitives
 from probe.capture.pynative.optimizers import OptimizerHooks
-from probe.capture.pynative.recompute import recompute_patches
 from probe.capture.pynative.saved_tensors import SavedTensors
 from probe.capture.pynative.thread_state import ThreadState
 from probe.capture.support_ops import SupportedApi, load_supported_apis
@@ -213,11 +212,8 @@ class MicroBatchHooks(HookGroup):
 
     def _run(self, original: Callable[..., Any], stage: Any, *args: Any, **kwargs: Any) -> Any:
         number = args[0] if args else kwargs.get("micro_index")
-        before, self._state.micro = self._state.micro, str(number) if isinstance(number, int) else None
-        try:
+        with holding(self._state, "micro", str(number) if isinstance(number, int) else None):
             return original(stage, *args, **kwargs)
-        finally:
-            self._state.micro = before
 
 
 def _methods(stage: Any) -> Iterator[tuple[type, str]]:

@@ -131,7 +131,6 @@ class OptimizerValues:
         A compiled optimizer does not show the number that its schedule gave: it is computed again.
         """
         count, columns = len(self.parameters), {}
-        step = getattr(self._optimizer, "global_step", None)
         for name in _SCHEDULED:
             value = used.get(name, getattr(self._optimizer, name, None))
             if isinstance(value, (tuple, list)) and len(value) == count:
@@ -143,12 +142,8 @@ class OptimizerValues:
             cells = {name: values[place] for name, values in columns.items()}
             key = tuple(cell if isinstance(cell, (bool, int, float)) else id(cell) for cell in cells.values())
             if key not in groups:
-                groups[key] = {
-                    name: self._scheduled(cell, step)
-                    if callable(cell) and not isinstance(cell, self._tensor)
-                    else self._cell(name, cell, read, place, name in used)
-                    for name, cell in cells.items()
-                }
+                named = cells.items()
+                groups[key] = {name: self._cell(name, cell, read, place, name in used) for name, cell in named}
             groups[key].setdefault("parameters", []).append(parameter)
         same: dict[str, dict[str, Any]] = {}  # of other tensors, and yet of the same numbers
         for group in groups.values():
@@ -156,12 +151,12 @@ class OptimizerValues:
             same.setdefault(repr(numbers), {**numbers, "parameters": []})["parameters"] += group["parameters"]
         return list(same.values())
 
-    def _scheduled(self, schedule: Any, step: Any) -> float | None:
-        return None if step is None else value_of(schedule, int(to_number(step)), self._may_run)
-
     def _cell(self, name: str, value: Any, read: ReadNumber, place: int, is_new: bool) -> Any:
         if isinstance(value, self._tensor) and value.size == 1:
             return read(value) if is_new else self._number(name, value, read, place)
+        step = getattr(self._optimizer, "global_step", None)
+        if callable(value) and not isinstance(value, self._tensor):
+            return None if step is None else value_of(value, int(to_number(step)), self._may_run)
         return value if isinstance(value, (bool, int, float)) else None
 
 
