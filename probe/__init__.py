@@ -46,35 +46,32 @@ __all__ = [
 ]
 __version__ = "0.1.0"
 
-_LAZY_IMPORTS = {
-    "AlarmError": "probe.errors",
-    "MsprobeInitStep": "probe.callbacks",
-    "MsprobeStep": "probe.callbacks",
-    "NonFiniteError": "probe.errors",
-    "PrecisionDebugger": "probe.debugger",
-    "ProbeError": "probe.errors",
-    "SettingsError": "probe.errors",
-    "TrainerMon": "probe.monitor.msprobe.trainer_mon",
-    "UsageError": "probe.errors",
-    "check": "probe.reading.one_run.health.run_check",
-    "check_ranks": "probe.reading.one_run.rank_checks",
-    "compare": "probe.reading.compare.answer.comparison",
-    "first_nan": "probe.reading.one_run.nan",
-    "load": "probe.reading.dumps.load",
-    "open": "probe.reading.dumps.run",
-    "replay": "probe.replaying.replay",
-    "report": "probe.reading.report.report",
-    "seed_all": "probe.seeding",
+#: the modules of the names above
+_HOMES = {
+    "probe.callbacks": "MsprobeInitStep MsprobeStep",
+    "probe.debugger": "PrecisionDebugger",
+    "probe.errors": "AlarmError NonFiniteError ProbeError SettingsError UsageError",
+    "probe.monitor.msprobe.trainer_mon": "TrainerMon",
+    "probe.reading.compare.answer.comparison": "compare",
+    "probe.reading.dumps.load": "load",
+    "probe.reading.dumps.run": "open",
+    "probe.reading.one_run.health.run_check": "check",
+    "probe.reading.one_run.nan": "first_nan",
+    "probe.reading.one_run.rank_checks": "check_ranks",
+    "probe.reading.report.report": "report",
+    "probe.replaying.replay": "replay",
+    "probe.seeding": "seed_all",
 }
 
 
 def __getattr__(name: str) -> Any:
     """Import a name at its first use: ``import probe`` alone costs nothing."""
-    if name not in _LAZY_IMPORTS:
+    home = next((home for home, names in _HOMES.items() if name in names.split()), None)
+    if home is None:
         raise AttributeError(f"module 'probe' has no attribute {name!r}")
     import importlib
 
-    value = globals()[name] = getattr(importlib.import_module(_LAZY_IMPORTS[name]), name)
+    value = globals()[name] = getattr(importlib.import_module(home), name)
     return value
 
 

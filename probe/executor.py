@@ -1,9 +1,10 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""MindSpore's PyNative executor: its module in each version, and how the tool runs its own operations."""
+"""MindSpore's objects: its PyNative executor in each version, operations of the tool, the living objects of classes."""
 
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import threading
 from collections.abc import Callable
@@ -21,6 +22,23 @@ def found_in(name: str, *homes: str) -> Any:
         with contextlib.suppress(ImportError, AttributeError):
             return getattr(importlib.import_module(home), name)
     return None
+
+
+def living(*kinds: type) -> list[Any]:
+    """Return the living objects of these classes and of their subclasses.
+
+    ``gc.get_objects`` would hold every tuple that another thread is just building, and so break it: CPython raises
+    SystemError there.
+    """
+    classes: dict[type, None] = {}
+    waiting = list(kinds)
+    while waiting:
+        kind = waiting.pop()
+        if kind not in classes:
+            classes[kind] = None
+            waiting += type.__subclasses__(kind)
+    # by the type: isinstance would ask objects that pretend to be of another class
+    return [found for found in gc.get_referrers(*classes) if type(found) in classes]
 
 
 def pynative_executor() -> Any:

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from probe.living import living
+from probe.executor import living
 
 pytestmark = pytest.mark.medium
 

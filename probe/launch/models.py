@@ -16,7 +16,7 @@ from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from probe.capture.training.events import optimizer_kinds
-from probe.living import living
+from probe.executor import living
 from probe.store.error_log import ErrorGuard
 
 _log = logging.getLogger("probe")
@@ -31,16 +31,11 @@ _MOST = 2_000
 class CellRole(enum.Enum):
     """The part that a Cell has in a training."""
 
-    #: updates parameters
-    OPTIMIZER = "optimizer"
-    #: has an optimizer below it: a call of it is a training step
-    TRAINER = "trainer"
-    #: one of MindSpore's own Cells around a model
-    WRAPPER = "wrapper"
-    #: has parameters that are trained
-    MODEL = "model"
-    #: anything else
-    OTHER = "other"
+    OPTIMIZER = "optimizer"  # updates parameters
+    TRAINER = "trainer"  # has an optimizer below it: a call of it is a training step
+    WRAPPER = "wrapper"  # one of MindSpore's own Cells around a model
+    MODEL = "model"  # has parameters that are trained
+    OTHER = "other"  # anything else
 
 
 class ModelFinder:

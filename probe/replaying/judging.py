@@ -64,8 +64,7 @@ class ReplayedOutput:
     dtype: str  # their dtype, "BFloat16"
     golden: Array  # the golden values
     here: Array  # the values of the same operation in the recorded dtype, on this machine
-    #: the golden values for inputs that were changed by half a rounding; None if not made
-    shaken: Array | None = None
+    shaken: Array | None = None  # the golden values for inputs that were changed by half a rounding; None if not made
     is_exact: bool = True  # whether the golden values are more precise than the dtype
     #: roundings of elements that are smaller than these are roundings of these; None where there are none
     scale: Array | None = None

@@ -23,8 +23,7 @@ from probe.recording.step_recorder import StepRecorder
 from probe.session.recording import Recording, SessionParts
 from probe.session.session_state import OpenStep, State, wants_rank
 from probe.store import file_names
-from probe.store.arrays import ArrayWriter
-from probe.store.disk_budget import DiskBudget
+from probe.store.arrays import ArrayWriter, DiskBudget
 from probe.store.documents import JsonDocuments
 from probe.store.dump_writer import DumpWriter
 from probe.store.error_log import ErrorLog

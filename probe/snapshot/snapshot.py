@@ -71,8 +71,7 @@ class Snapshot:
         self._optimizers: set[int] = set()
         self._modes = _Modes()
         self._surroundings: Surroundings | None = None
-        #: what run.json says, and the Cells in it, until the first step ends
-        self._found: dict[str, Any] = {}
+        self._found: dict[str, Any] = {}  # what run.json says, and the Cells in it, until the first step ends
         self._cells: set[int] = set()
 
     def prepare(self) -> None:

@@ -45,7 +45,7 @@ GUARDS = tuple(
 #: no part of recording either: what calls start, stop and step, and what stands apart
 _BESIDE = (
     "probe.seeding", "probe.doctor", "probe.launch", "probe.private_names", "probe.monitor.msprobe", "probe.replaying",
-    "probe.callbacks", "probe.living", "probe.process.isolated",
+    "probe.callbacks", "probe.process.isolated",
 )  # fmt: skip
 _BROAD = ("Exception", "BaseException")
 #: the functions of re that take a pattern

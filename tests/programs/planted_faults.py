@@ -194,7 +194,7 @@ FAULTS = tuple(Fault(*row) for row in (
      "if self.said or not settings.quiet", "session"),
     ("snapshot/snapshot.py", "dtype=_WORDS[max(width, 4)]", "dtype=_WORDS[width]", "snapshot"),
     ("snapshot/snapshot.py", ".splitlines()[-1].split()[1]", ".splitlines()[-1].split()[0]", "snapshot"),
-    ("store/disk_budget.py", "count > self.found - self._kept:", "count > self.found + self._kept:", "store"),
+    ("store/arrays.py", "count > self.found - self._kept:", "count > self.found + self._kept:", "store"),
     ("store/arrays.py", "if not _is_equal(", "if _is_equal(", "store"),
     ("store/journal.py", "== len(data):", "!= len(data):", "store"),
     ("store/run_folders.py", "if number == 1 else", "if number == 2 else", "store"),

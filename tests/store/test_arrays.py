@@ -10,8 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from probe.store.arrays import ArrayWriter
-from probe.store.disk_budget import DiskBudget
+from probe.store.arrays import ArrayWriter, DiskBudget
 
 RANDOM = np.random.RandomState(0).randn(300, 1000).astype(np.float32)
 

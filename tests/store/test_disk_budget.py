@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from probe.store.disk_budget import DiskBudget
+from probe.store.arrays import DiskBudget
 
 #: what a file takes beside its array where max_disk counts it
 HEADER = 128

@@ -15,7 +15,7 @@ DISK = [
     "probe.store.journal.Journal.remove",
     "probe.store.arrays.ArrayWriter.save",
     "probe.store.documents.JsonDocuments.write",
-    "probe.store.disk_budget.DiskBudget.reserve",
+    "probe.store.arrays.DiskBudget.reserve",
 ]
 TOOL = [
     "probe.capture.pynative.cells.CellHooks.install",

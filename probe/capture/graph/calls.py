@@ -140,8 +140,7 @@ class GraphCalls:
         self._backward: list[GraphCall] = []
         #: calls that lack a gradient of one tensor -> how many such gradients came
         self._unassigned: dict[tuple[tuple[int, ...], bool, int], int] = {}
-        #: MindSpore's threads report at the same time, while the main thread ends a step
-        self._lock = threading.RLock()
+        self._lock = threading.RLock()  # MindSpore's threads report at the same time, while the main thread ends a step
 
     def begin(self, recorder: StepRecorder) -> None:
         """Record the calls that begin from now on."""

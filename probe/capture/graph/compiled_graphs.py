@@ -12,8 +12,7 @@ from typing import Any
 
 from probe.capture.graph.calls import GraphCalls
 from probe.capture.graph.constructs import CompilationHooks, Constructs
-from probe.capture.graph.file_operators import FileOperators, GraphOperators
-from probe.capture.graph.operators import MOST, WATCHED, CallbackOperators
+from probe.capture.graph.operators import MOST, WATCHED, CallbackOperators, FileOperators, GraphOperators
 from probe.capture.graph.sites import Plans, select_measurers
 from probe.capture.graph.templates import ascend_operators
 from probe.config.settings import Settings

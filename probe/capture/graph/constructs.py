@@ -11,12 +11,11 @@ from typing import Any
 
 from probe.capture.graph.calls import GraphCalls
 from probe.capture.graph.dumped_files import ENTER, LEAVE, UPDATE
-from probe.capture.graph.file_operators import GraphOperators
+from probe.capture.graph.operators import GraphOperators
 from probe.capture.graph.sites import SKIPPED
 from probe.capture.patches import HookGroup, Patch, around, holding
 from probe.capture.training.events import optimizer_kinds
-from probe.executor import found_in
-from probe.living import living
+from probe.executor import found_in, living
 from probe.naming import by_last_part
 
 #: inferred values of one argument: "shape", "dtype" and "value"
@@ -110,7 +109,7 @@ class Constructs:
             return operators.graph_plan(plans.outputs(key, names, output, own), key, LEAVE)
 
         descriptions = _description(inputs, self._events), _description(outputs, self._events)
-        construct = operators.cell_construct(key, inner, *descriptions, tuple(parameters.values()))
+        construct = operators.cell_construct(inner, *descriptions, tuple(parameters.values()))
         return {"construct": types.MethodType(construct, cell), **hidden}
 
     def _optimizer(self, optimizer: Any) -> dict[str, Any]:

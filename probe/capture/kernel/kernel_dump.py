@@ -84,8 +84,7 @@ class KernelDump:
         _refuse_late_start()
         settings, platform = self.settings, current_platform()
         root = choose_root(settings.dump_path, step, settings.overwrite, steps_aside=not has_siblings())
-        # on CPU MindSpore gives every rank the number 0
-        of_cpu = rank is not None and platform.device == CPU
+        of_cpu = rank is not None and platform.device == CPU  # on CPU MindSpore gives every rank the number 0
         path = os.path.join(root, f"rank{rank}") if of_cpu else root
         found = configuration(settings, platform, path)
         self._rank_folder = os.path.join(path, f"rank_{0 if of_cpu else rank or 0}")

@@ -101,8 +101,7 @@ class ListedFunctions:
         self._patches = HookGroup()
         #: (names of a module or class, name, its value there, API), for each API whose calls are recorded by code
         self._places: list[tuple[Mapping[str, Any], str, Any, SupportedApi]] = []
-        #: for those of them that have another value now
-        self._replaced: dict[tuple[int, str], Patch] = {}
+        self._replaced: dict[tuple[int, str], Patch] = {}  # for those of them that have another value now
         gates = {hooks: context.codes.gate(hooks.call) for hooks in (self._apis, self._collectives) if by_code}
         for api in listed:
             names: Mapping[str, Any] = vars(api.owner)

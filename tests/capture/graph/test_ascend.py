@@ -158,7 +158,7 @@ def test_files_that_get_lost_leave_null(debug, channel):
 
 
 def test_files_that_never_arrive_are_named_and_the_training_goes_on(debug, channel, monkeypatch, caplog):
-    from probe.capture.graph.file_operators import FileOperators
+    from probe.capture.graph.operators import FileOperators
 
     monkeypatch.setattr(FileOperators.__init__, "__defaults__", (0.3,))
     channel.drops = lambda path: ".end." in path  # the wait sees no end

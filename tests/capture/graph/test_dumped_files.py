@@ -20,7 +20,7 @@ from probe.capture.graph.dumped_files import (
     remove_files,
     wait_for_end,
 )
-from probe.capture.graph.file_operators import FileReplay
+from probe.capture.graph.operators import FileReplay
 from probe.capture.graph.sites import OUTPUT, Leaf, Plan
 from probe.store.error_log import ErrorGuard
 
