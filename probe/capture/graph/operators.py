@@ -58,7 +58,7 @@ class CallbackOperators:
         (result, parameters).
         """
         watchers = self._watching_cells() if self.recomputes else self._watchers
-        return templates.cell_construct(inner, inputs, outputs, self.enter, self.leave, *watchers, parameters=parameters)
+        return templates.cell_construct(inner, inputs, outputs, parameters, self.enter, self.leave, *watchers)
 
     def optimizer_construct(self, inner: Any, describe: Any) -> Any:
         """Return the construct of an optimizer whose gradients are reported."""

@@ -73,7 +73,7 @@ def _helpers() -> tuple[Callable[..., Any], Callable[..., Any]]:
 
 
 def cell_construct(
-    inner, describe_inputs, describe_outputs, enter, leave, watch_inputs, watch_outputs, parameters
+    inner, describe_inputs, describe_outputs, parameters, enter, leave, watch_inputs, watch_outputs
 ) -> Callable[..., Any]:
     """Return the construct of a Cell whose calls are reported, in place of ``inner``.
 
