@@ -18,16 +18,7 @@ from probe.reading.compare.distances.bounds import Distance
 from probe.reading.compare.distances.tolerance import Tolerances, of_dtype
 from probe.reading.compare.judging.arrays import Arrays
 from probe.reading.compare.judging.judge import NO_FLOOR, Judge
-from probe.reading.compare.judging.verdicts import (
-    DIFFERS,
-    HARD,
-    ONE_SIDE,
-    OTHER_BATCH,
-    SHAPE,
-    UNKNOWN_VALUE,
-    Slot,
-    is_state,
-)
+from probe.reading.compare.judging.verdicts import HARD, Slot, Verdict, is_state
 from probe.reading.compare.pairing.alignment import NONE, REPLACED, Alignment, Pair
 from probe.reading.compare.pairing.normal_form import normalised
 from probe.reading.dumps.dump import Dump
@@ -204,7 +195,9 @@ class Substitutes:
         if parts.kind != API or parts.direction != FORWARD:
             return False
         given = [slot.verdict for slot in slots if slot.is_input]
-        return SHAPE in given or ONE_SIDE in given or (pair.how == REPLACED and not HARD.isdisjoint(given))
+        return (
+            Verdict.SHAPE in given or Verdict.ONE_SIDE in given or (pair.how == REPLACED and not HARD.isdisjoint(given))
+        )
 
     def _is_dead(self, side: int, place: int) -> bool:
         """Return whether all that is made of a value on one side comes to values that both sides have."""
@@ -249,18 +242,18 @@ def _judged(slot: Slot) -> Slot:
     relative = abs(left - right) / (max(abs(left), abs(right)) or 1.0)  # 0 beside NaN
     if relative <= _NEAR:
         return slot._replace(verdict="")
-    return slot._replace(verdict=DIFFERS, distance=Distance(relative, abs(left - right), True))
+    return slot._replace(verdict=Verdict.DIFFERS, distance=Distance(relative, abs(left - right), True))
 
 
 def enters_equal(slots: list[Slot]) -> bool:
     """Return whether the gradients that enter an update are known to agree."""
     given = [slot.verdict for slot in slots if slot.place.startswith(GRADIENTS)]
-    return bool(given) and HARD.isdisjoint(given) and UNKNOWN_VALUE not in given
+    return bool(given) and HARD.isdisjoint(given) and Verdict.UNKNOWN not in given
 
 
 def batches(slots: Sequence[list[Slot]]) -> tuple[int, int]:
     """Return the rows of a batch in A and B, if one side divides it; (0, 0) if not."""
-    for slot in (slot for found in slots for slot in found if slot.is_input and slot.verdict == SHAPE):
+    for slot in (slot for found in slots for slot in found if slot.is_input and slot.verdict == Verdict.SHAPE):
         a, b = (record.get("shape") if is_tensor(record) else None for record in (slot.a, slot.b))
         if not (type(a) is type(b) is list and a and b and type(a[0]) is type(b[0]) is int):
             break  # the file holds anything
@@ -273,7 +266,8 @@ def batches(slots: Sequence[list[Slot]]) -> tuple[int, int]:
 def of_other_batch(slots: list[Slot]) -> list[Slot]:
     """Return the places of a call that was given another part of the batch: only a parameter that differs counts."""
     return [
-        slot._replace(verdict=OTHER_BATCH) if slot.verdict in HARD and not _is_fixed(slot) else slot for slot in slots
+        slot._replace(verdict=Verdict.OTHER_BATCH) if slot.verdict in HARD and not _is_fixed(slot) else slot
+        for slot in slots
     ]
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from probe.reading.compare.distances.bounds import Distance
 from probe.reading.compare.distances.tolerance import of_dtype
-from probe.reading.compare.judging.verdicts import DIFFERS, HARD, NEAR_ZERO, Slot
+from probe.reading.compare.judging.verdicts import HARD, Slot, Verdict
 from probe.reading.dumps.entry_name import API, BACKWARD, EntryName
 from probe.reading.dumps.flow import content_key
 from probe.reading.dumps.values import element_count, is_tensor, real
@@ -54,15 +54,17 @@ class Rounding:
         """
         made = []
         for slot in slots:
-            known = self._known.get(content_key(slot.a)) if slot.verdict == DIFFERS else None
-            made.append(slot._replace(verdict=NEAR_ZERO, distance=known.bounded) if known else slot)
-        given = [self._known.get(content_key(slot.a)) for slot in made if slot.is_input and slot.verdict == NEAR_ZERO]
+            known = self._known.get(content_key(slot.a)) if slot.verdict == Verdict.DIFFERS else None
+            made.append(slot._replace(verdict=Verdict.NEAR_ZERO, distance=known.bounded) if known else slot)
+        given = [
+            self._known.get(content_key(slot.a)) for slot in made if slot.is_input and slot.verdict == Verdict.NEAR_ZERO
+        ]
         worst = max(filter(None, given), key=lambda item: item.relative, default=None)
         if worst is None or any(slot.verdict in HARD for slot in made if slot.is_input):
             return made
         return [
             self._rounded(slot, worst.bounded)
-            if slot.verdict == DIFFERS and (slot.distance.rel_l2 or 0.0) <= _GROWN * worst.relative
+            if slot.verdict == Verdict.DIFFERS and (slot.distance.rel_l2 or 0.0) <= _GROWN * worst.relative
             else slot
             for slot in made
         ]
@@ -70,7 +72,7 @@ class Rounding:
     def _rounded(self, slot: Slot, bounded: Distance) -> Slot:
         """Return a place that holds rounding, with its distance by the size of the terms that were added."""
         self._known[content_key(slot.a)] = _Rounding(bounded, slot.distance.rel_l2 or 0.0)
-        return slot._replace(verdict=NEAR_ZERO, distance=bounded)
+        return slot._replace(verdict=Verdict.NEAR_ZERO, distance=bounded)
 
     def _without_carried(self, slots: list[Slot]) -> list[Slot]:
         """Return the places of a sum whose inputs agree but for noise: outputs that cancel hold the inputs' noise."""
@@ -84,7 +86,9 @@ class Rounding:
             return slots
         return [
             self._rounded(slot, Distance(_gap(slot) / most, slot.distance.max_abs, slot.distance.exact))
-            if slot.verdict == DIFFERS and _is_carried(slot, given) and _gap(slot) <= _GROWN * _tolerance(slot) * most
+            if slot.verdict == Verdict.DIFFERS
+            and _is_carried(slot, given)
+            and _gap(slot) <= _GROWN * _tolerance(slot) * most
             else slot
             for slot in slots
         ]
@@ -99,7 +103,7 @@ class Rounding:
         small = {
             slot.place
             for norm, slot in known
-            if slot.verdict == DIFFERS and norm < _SMALL * most and _is_rounding(slot, known)
+            if slot.verdict == Verdict.DIFFERS and norm < _SMALL * most and _is_rounding(slot, known)
         }
         return [
             self._rounded(slot, Distance(_gap(slot) / most, slot.distance.max_abs, slot.distance.exact))

@@ -18,7 +18,7 @@ from probe.reading.compare.layouts.layout_pair import LayoutPair, LayoutSource
 from probe.reading.compare.layouts.placements import array_of, has_placements, piece, placements_of
 from probe.reading.compare.layouts.shards import WHOLE, Shards, agree, axis_between
 from probe.reading.compare.layouts.side import Place
-from probe.reading.compare.origins.origin import COMMUNICATION, GRADIENT_KIND, OPTIMIZER, Origin
+from probe.reading.compare.origins.origin import Kind, Origin
 from probe.reading.compare.pairing.alignment import NONE
 from probe.reading.dumps import entry_name
 from probe.reading.dumps.entry_name import CELL
@@ -245,7 +245,7 @@ def _by_bounds(own: list[Record], whole: Record) -> list[int]:
 #: how exactly a factor is that of a number of ranks
 _EXACT = 2e-3
 #: kinds of origins of which a factor tells something
-_SCALED = (GRADIENT_KIND, OPTIMIZER, COMMUNICATION)
+_SCALED = (Kind.GRADIENT, Kind.OPTIMIZER, Kind.COMMUNICATION)
 _ADDS = ("add", "sub")
 
 
@@ -261,7 +261,7 @@ def fault(
         axis = _partial_and_replicated(entries[0])
         if axis:
             return say("compare.partial_and_replicate", axis=axis)
-    if kind == OPTIMIZER and len(entries) > 1 and _same_norms(entries, other):
+    if kind == Kind.OPTIMIZER and len(entries) > 1 and _same_norms(entries, other):
         return say("compare.clipped_by_shard")
     factor = _factor(*pair) if kind in _SCALED else None
     axes = {int(size) for entry in entries for _, leaf in values(entry) if _has_layout(leaf)

@@ -9,16 +9,7 @@ from typing import Any
 
 from probe.findings.sentence import clauses, say
 from probe.reading.compare.judging.verdicts import is_state
-from probe.reading.compare.origins.origin import (
-    ARGUMENT,
-    CALLS,
-    COMMUNICATION,
-    COMPUTATION,
-    OPTIMIZER,
-    PARAMETER,
-    Origin,
-    is_collective,
-)  # fmt: skip
+from probe.reading.compare.origins.origin import Kind, Origin, is_collective
 from probe.reading.compare.origins.unit_summary import UnitSummary
 from probe.reading.dumps.entry_name import parse
 
@@ -49,7 +40,7 @@ def first_origins(units: Sequence[UnitSummary]) -> tuple[list[Origin], list[Orig
 
 def _since(origin: Origin, units: Sequence[UnitSummary]) -> Origin:
     """Return the same change in the first step that has it: a factor of zeros changes no value there."""
-    if origin.kind not in (ARGUMENT, CALLS):
+    if origin.kind not in (Kind.ARGUMENT, Kind.CALLS):
         return origin
     wanted = origin.kind, origin.name, origin.place, origin.rank
     earlier = (
@@ -82,7 +73,7 @@ def _of_ranks(units: Sequence[UnitSummary], is_quiet: bool) -> tuple[list[Origin
         others = [other for other in units if other is not unit]
         sent = [other for other in others if any(item.sent_off for item in other.origins.collectives)]
         for origin in (unit.origins.exact if is_quiet else ()) or unit.origins.first:
-            came = origin.kind in (COMMUNICATION, COMPUTATION) and is_collective(parse(origin.name))
+            came = origin.kind in (Kind.COMMUNICATION, Kind.COMPUTATION) and is_collective(parse(origin.name))
             (follows if came and _was_sent(unit, origin, sent) else own).append(origin)
         follows += unit.origins.later
     return sorted(own, key=lambda origin: origin.site.order), follows
@@ -116,7 +107,7 @@ def _from_step_before(
     settled = all(unit.origins.settled for unit in before)
     is_single = 0 < differing <= _FEW * len(units) and count > 2 * differing  # the optimizer would change all
     for origin in origins:
-        if origin.kind != PARAMETER:
+        if origin.kind != Kind.PARAMETER:
             made.append(origin)
             continue
         soft = [found for unit in before for found in unit.origins.soft if _after_backward(found)]
@@ -130,7 +121,7 @@ def _from_step_before(
             origin.said = say("compare.changed_after_update", step=step, finding=origin.said)
             made.append(origin)
             continue
-        origin.kind = OPTIMIZER
+        origin.kind = Kind.OPTIMIZER
         origin.said = clauses(say(_LEFT[updated], step=step, next=origin.step), origin.said)
         made.append(origin)
     return made
@@ -138,7 +129,7 @@ def _from_step_before(
 
 def _after_backward(found: Origin) -> bool:
     """Return whether a harmless-looking difference may change gradients after they were recorded."""
-    return found.site.after_backward and found.kind in (CALLS, ARGUMENT, COMMUNICATION)
+    return found.site.after_backward and found.kind in (Kind.CALLS, Kind.ARGUMENT, Kind.COMMUNICATION)
 
 
 def _merged(origins: list[Origin]) -> list[Origin]:
