@@ -16,21 +16,11 @@ from probe.reading.compare.distances.tolerance import Tolerances, of_dtype
 from probe.reading.compare.judging.rounding import Rounding
 from probe.reading.compare.judging.verdicts import HARD, Slot, Verdict, is_state
 from probe.reading.dumps.entry_name import API, BACKWARD, CELL, FORWARD, GRADIENT, EntryName
-from probe.reading.dumps.values import Leaf, element_count, is_tensor, leaves, plain
+from probe.reading.dumps.entry_view import OUTPUTS, WORDS
+from probe.reading.dumps.values import element_count, is_tensor, leaves, plain
 
-#: key of an entry -> how places in it begin, and whether the call was given it
-_PARTS = {
-    "input_args": ("input.", True),
-    "input_kwargs": ("kwargs.", True),
-    "input": ("input.", True),
-    "grad_output": ("input.", True),
-    "parameters": ("parameters.", True),
-    "model_parameters": ("model_parameters.", True),
-    "attributes": ("attributes.", True),
-    "output": ("output.", False),
-    "output_kwargs": ("output_kwargs.", False),
-    "grad_input": ("output.", False),
-}
+#: key of an entry -> how places in it begin
+_PARTS = {**WORDS, "model_parameters": "model_parameters", "attributes": "attributes"}
 #: keys that other recorders, older dumps and merged shards lack: where one entry has none, nothing is known
 _OPTIONAL = frozenset(("attributes", "model_parameters"))
 NO_FLOOR = (0.0, 0.0)
@@ -68,9 +58,9 @@ class Judge:
         unfinished = "pending" in a or "pending" in b or "error" in a or "error" in b
         for key in a if a.keys() == b.keys() else {**a, **b}:
             if key in _PARTS and not (key in _OPTIONAL and (key in a) != (key in b)):
-                word, is_input = _PARTS[key]
+                is_input = key not in OUTPUTS
                 if is_input or not unfinished:
-                    found += self._part(name, word, parts, is_input, a.get(key), b.get(key), floor)
+                    found += self._part(name, f"{_PARTS[key]}.", parts, is_input, a.get(key), b.get(key), floor)
         if type(a.get("parameters")) is dict and any(map(is_state, a["parameters"])):
             found = [slot._replace(is_input=False) if is_state(slot.place) else slot for slot in found]
         if parts.direction == FORWARD:
@@ -94,19 +84,15 @@ class Judge:
         A tensor that a rule of the user is for has the verdict of that rule; the others are judged as without it. It is
         asked for the calls in the order in which they ran.
         """
-        if not self._tolerances.is_plain:
-            self._tolerances.note([f"{name}.{slot.place}" for slot in slots if is_tensor(slot.a)])
-        if self._tolerances.is_plain or Verdict.DIFFERS not in [slot.verdict for slot in slots]:
-            return self._follow(parts, slots)
-        return [
-            before if self._tolerances.is_ruled(f"{name}.{before.place}") else after
-            for before, after in zip(slots, self._follow(parts, slots))
-        ]
-
-    def _follow(self, parts: EntryName, slots: list[Slot]) -> list[Slot]:
-        if self._tolerances.has_noise or Verdict.DIFFERS not in [slot.verdict for slot in slots]:
+        tolerances = self._tolerances
+        if not tolerances.is_plain:
+            tolerances.note([f"{name}.{slot.place}" for slot in slots if is_tensor(slot.a)])
+        if tolerances.has_noise or Verdict.DIFFERS not in [slot.verdict for slot in slots]:
             return slots
-        return self._rounding.follow(parts, slots)
+        after = self._rounding.follow(parts, slots)
+        if tolerances.is_plain:
+            return after
+        return [old if tolerances.is_ruled(f"{name}.{old.place}") else new for old, new in zip(slots, after)]
 
     def _part(self, name: str, word: str, parts: EntryName, is_input: bool, a: Any, b: Any, floor: Any) -> list[Slot]:
         if a == b and self._refine is None:
@@ -117,9 +103,11 @@ class Judge:
                 self._tensors(name, sys.intern(word + key), parts, is_input, left, right, floor)
                 for key, left, right in zip(_PLACES, a, b)
             ]
+        rest = dict(leaves(b))
+        found: list[tuple[str, Any, Any]] = [(key, leaf, rest.pop(key, None)) for key, leaf in leaves(a)]
+        found += [(key, None, leaf) for key, leaf in rest.items()]  # None for one that is missing
         return [
-            self._slot(name, sys.intern(word + key), parts, is_input, left, right, floor)
-            for key, left, right in _together(leaves(a), leaves(b))
+            self._slot(name, sys.intern(word + key), parts, is_input, left, right, floor) for key, left, right in found
         ]
 
     def _slot(self, name: str, place: str, parts: EntryName, is_input: bool, a: Any, b: Any, floor: Any) -> Slot:
@@ -146,18 +134,13 @@ class Judge:
             return self._gradients(name, place, a, b, floor)
         if shape_a != shape_b and element_count(shape_a) != element_count(shape_b):
             return Slot(place, is_input, a, b, APART, Verdict.SHAPE)
-        found = self._distance(a, b)
-        if self._refine is not None and found is not SAME_BITS:
-            found = self._refine(a, b, found)
-        return _new(Slot, (place, is_input, a, b, found, self._verdict(name, place, a, b, found, floor)))
-
-    def _distance(self, a: Any, b: Any) -> Distance:
-        """Return the distance that two records tell; equal records of a dump are one object, which the dump keeps."""
-        key = id(a), id(b)
+        key = id(a), id(b)  # equal records of a dump are one object, which the dump keeps
         found = self._distances.get(key)
         if found is None:
             found = self._distances[key] = (_from_crc(a, b) if "md5" in a else None) or distance(a, b)
-        return found
+        if self._refine is not None and found is not SAME_BITS:
+            found = self._refine(a, b, found)
+        return _new(Slot, (place, is_input, a, b, found, self._verdict(name, place, a, b, found, floor)))
 
     def _weights(self, turned: Refine, name: str, place: str, is_input: bool, a: Any, b: Any, floor: Any) -> Slot:
         """Return the verdict on two weights of which one may be the other's transpose."""
@@ -223,13 +206,6 @@ def _from_crc(a: Any, b: Any) -> Distance | None:
     if a.get("md5") and a.get("md5") == b.get("md5") and a.get("dtype") == b.get("dtype"):
         return SAME_BITS
     return None
-
-
-def _together(a: list[Leaf], b: list[Leaf]) -> list[tuple[str, Any, Any]]:
-    """Return the values of two parts of entries by their keys, None for one that is missing."""
-    right = dict(b)
-    found = [(key, leaf, right.pop(key, None)) for key, leaf in a]
-    return found + [(key, None, leaf) for key, leaf in right.items()]
 
 
 def _same_forms(slots: list[Slot]) -> list[Slot]:

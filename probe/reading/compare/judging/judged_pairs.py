@@ -54,7 +54,7 @@ class JudgedPairs:
         self.pairs = self.alignment.pairs()
         self.arrays = None if options.arrays == "none" else Arrays(a.path, b.path, options.arrays)
         arrays = self.arrays if a.header.get("dump_data_dir") or b.header.get("dump_data_dir") else None
-        turned = arrays.turned if arrays else _unknown_arrays
+        turned = arrays.turned if arrays else lambda a, b, found: found  # statistics of a transpose are the same
         self._judge = Judge(self.tolerances, arrays.refine if arrays else None, turned if is_foreign else None)
         found = floors((self.a, self.b), self.alignment.flows)
         entries = self.a.data, self.b.data
@@ -93,11 +93,6 @@ class JudgedPairs:
         return ((pair, slot) for pair, slots in zip(self.pairs, self.slots) for slot in slots)
 
 
-def _unknown_arrays(a: Any, b: Any, found: Distance) -> Distance:
-    """Return the distance that statistics tell: those of a transpose are the same."""
-    return found
-
-
 #: the tolerance of each call in A and in B
 Floors = tuple[list[float], list[float]]
 
@@ -111,14 +106,9 @@ def floors(dumps: tuple[Dump, Dump], flows: tuple[Flow, Flow]) -> Floors | None:
 
 def _inexact(entry: Any) -> float:
     """Return the tolerance of the least exact dtype in an entry."""
-    if not isinstance(entry, dict):
-        return 0.0
-    most = 0.0
-    for part in entry.values():
-        for item in part if type(part) is list else part.values() if type(part) is dict else ():
-            if is_tensor(item):
-                most = max(most, of_dtype(item.get("dtype")))
-    return most
+    parts = entry.values() if isinstance(entry, dict) else ()
+    lists = (part if type(part) is list else part.values() if type(part) is dict else () for part in parts)
+    return max((of_dtype(item.get("dtype")) for items in lists for item in items if is_tensor(item)), default=0.0)
 
 
 def _tolerances(dump: Dump, flow: Flow) -> list[float]:
@@ -237,12 +227,11 @@ def judge_numbers(slots: list[Slot]) -> list[Slot]:
 
 def _judged(slot: Slot) -> Slot:
     left, right = number(slot.a), number(slot.b)
-    if left is None or right is None or left == right:
-        return slot._replace(verdict="")
-    relative = abs(left - right) / (max(abs(left), abs(right)) or 1.0)  # 0 beside NaN
-    if relative <= _NEAR:
-        return slot._replace(verdict="")
-    return slot._replace(verdict=Verdict.DIFFERS, distance=Distance(relative, abs(left - right), True))
+    if left is not None and right is not None and left != right:
+        relative = abs(left - right) / (max(abs(left), abs(right)) or 1.0)  # 0 beside NaN
+        if not relative <= _NEAR:
+            return slot._replace(verdict=Verdict.DIFFERS, distance=Distance(relative, abs(left - right), True))
+    return slot._replace(verdict="")
 
 
 def enters_equal(slots: list[Slot]) -> bool:

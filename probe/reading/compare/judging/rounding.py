@@ -74,10 +74,13 @@ class Rounding:
         self._known[content_key(slot.a)] = _Rounding(bounded, slot.distance.rel_l2 or 0.0)
         return slot._replace(verdict=Verdict.NEAR_ZERO, distance=bounded)
 
+    def _of_terms(self, slot: Slot, size: float) -> Slot:
+        return self._rounded(slot, slot.distance._replace(rel_l2=_gap(slot) / size))
+
     def _without_carried(self, slots: list[Slot]) -> list[Slot]:
         """Return the places of a sum whose inputs agree but for noise: outputs that cancel hold the inputs' noise."""
         inputs = [slot for slot in slots if slot.is_input]
-        if [slot for slot in inputs if slot.verdict in HARD]:
+        if any(slot.verdict in HARD for slot in inputs):
             return slots
         tensors = [slot for slot in inputs if is_tensor(slot.a) and is_tensor(slot.b)]
         given = [(_gap(slot), element_count(slot.a.get("shape"))) for slot in tensors]
@@ -85,7 +88,7 @@ class Rounding:
         if not any(gap for gap, _ in given) or not most < _HUGE:
             return slots
         return [
-            self._rounded(slot, Distance(_gap(slot) / most, slot.distance.max_abs, slot.distance.exact))
+            self._of_terms(slot, most)
             if slot.verdict == Verdict.DIFFERS
             and _is_carried(slot, given)
             and _gap(slot) <= _GROWN * _tolerance(slot) * most
@@ -96,21 +99,15 @@ class Rounding:
     def _without_rounding(self, slots: list[Slot]) -> list[Slot]:
         found = [(slot.a.get("Norm"), slot) for slot in slots if type(slot.a) is dict]
         known = [(norm, slot) for norm, slot in found if type(norm) is float and norm < _HUGE]
-        norms = [norm for norm, _ in known]
-        most = max(norms, default=0.0)
-        if min(norms, default=0.0) >= _SMALL * most:
+        most = max((norm for norm, _ in known), default=0.0)
+        if all(norm >= _SMALL * most for norm, _ in known):
             return slots
         small = {
             slot.place
             for norm, slot in known
             if slot.verdict == Verdict.DIFFERS and norm < _SMALL * most and _is_rounding(slot, known)
         }
-        return [
-            self._rounded(slot, Distance(_gap(slot) / most, slot.distance.max_abs, slot.distance.exact))
-            if slot.place in small
-            else slot
-            for slot in slots
-        ]
+        return [self._of_terms(slot, most) if slot.place in small else slot for slot in slots]
 
 
 def _is_rounding(slot: Slot, known: list[tuple[float, Slot]]) -> bool:
