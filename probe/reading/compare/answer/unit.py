@@ -153,8 +153,7 @@ def _find_origins(counts: UnitCounts, judged: JudgedPairs) -> UnitOrigins:
     ):
         first = exact
     elif may_agree_in_bits and (proven := finder.exact()):
-        known = {finding.node for finding in findings}
-        more = [describer.origin(finding) for finding in proven if finding.node not in known]
+        more = [describer.origin(finding) for finding in proven if finding.node not in blamed]
         first = tuple(sorted([*first, *more[:_MOST_ORIGINS]], key=lambda origin: origin.site.order))
     if not first and counts.differs:
         first = tuple(describer.origin(finding) for finding in finder.first_of_all())
