@@ -193,9 +193,9 @@ class Dump:
         dump.header["task"], len(dump), dump["Tensor.__add__.0.forward"].outputs["0"].norm
     """
 
-    def __init__(self, folder: DumpFolder) -> None:
+    def __init__(self, folder: DumpFolder, document: Document | None = None) -> None:
         self.folder = folder
-        self._document: Document | None = None
+        self._document = document
         self._stacks: dict[str, list[str]] | None = None
         self._construct: dict[str, str | None] | None = None
         self._flow: Flow | None = None

@@ -13,7 +13,7 @@ def graph_of(a, b, trees=({}, {}), **options):
     """Return the dataflow of two dumps, given by their entries."""
     dumps = dump(a, trees[0]), dump(b, trees[1])
     pairs = JudgedPairs(*dumps, Options(**options))
-    return Graph(pairs.alignment, pairs.pairs, pairs.slots, (pairs.a, pairs.b))
+    return Graph(pairs)
 
 
 def named_nodes(graph, flags):

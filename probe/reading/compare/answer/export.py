@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import csv
+import functools
 import io
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from probe.reading.compare.distances.tolerance import of_dtype
@@ -40,8 +41,8 @@ def _heads(comparing: JudgedPairs) -> Iterator[tuple[tuple[Any, ...], list[Slot]
     for pair, slots in zip(comparing.pairs, comparing.slots):
         name_a = flow_a.names[pair.a] if pair.a != NONE else None
         name_b = flow_b.names[pair.b] if pair.b != NONE else None
-        flow, place = (flow_b, pair.b) if pair.b != NONE else (flow_a, pair.a)
-        around = flow.cells[place]
+        flow = flow_a if name_b is None else flow_b
+        around = flow.cells[pair.a if name_b is None else pair.b]
         if around not in labels:
             own = flow.position.get(around or "")
             labels[around] = entry_name.cell_label(around, flow.parts[own] if own is not None else None)
@@ -69,26 +70,15 @@ def _row(slot: Slot) -> tuple[Any, ...] | None:
     place, _, a, b, distance, verdict = slot
     if not is_tensor(a) and not is_tensor(b):
         return (place, verdict, *(None,) * 5, _plain(a), _plain(b), *(None,) * 8) if verdict else None
-    get_a = a.get if type(a) is dict else _NOTHING
-    get_b = b.get if type(b) is dict else _NOTHING
+    get_a, get_b = ((side if type(side) is dict else {}).get for side in (a, b))
     return (
-        place, verdict, *distance, get_a("dtype"), get_b("dtype"), *_shapes(get_a("shape"), get_b("shape")),
-        get_a("Max"), get_b("Max"), get_a("Min"), get_b("Min"),
-        get_a("Mean"), get_b("Mean"), get_a("Norm"), get_b("Norm"),
+        place, verdict, *distance, get_a("dtype"), get_b("dtype"), _shape(get_a("shape")), _shape(get_b("shape")),
+        *(get(key) for key in NUMBERS for get in (get_a, get_b)),
     )  # fmt: skip
-
-
-def _NOTHING(key: str) -> None:
-    return None
 
 
 def _plain(value: Any) -> str | None:
     return None if value is None else str(plain(value))
-
-
-def _shapes(a: Any, b: Any) -> tuple[str | None, str | None]:
-    left = _shape(a)
-    return left, left if a == b else _shape(b)
 
 
 def _shape(value: Any) -> str | None:
@@ -99,71 +89,46 @@ def write_unit(path: str, form: str, comparing: JudgedPairs) -> None:
     """Write the rows of one step and rank into a file of their own."""
     with create(path, "") as file:
         if form == "csv":
-            file.writelines(_csv_lines(comparing, _Cleaner()))
+            file.writelines(_csv_lines(comparing))
         elif form == "jsonl":
             for row in unit_rows(comparing):
                 file.write(json.dumps(dict(zip(COLUMNS, row))) + "\n")
         else:
-            csv.writer(file, lineterminator="\n").writerows(map(_Cleaner().row, rows(comparing)))
+            safe = functools.lru_cache(None)(csv_text)
+            csv.writer(file, lineterminator="\n").writerows(
+                [value if type(value) in _NUMBERS else safe(str(value)) for value in row] for row in rows(comparing)
+            )
 
 
-class _Cleaner:
-    """Makes texts safe for a spreadsheet, each once."""
+class _Quoted(dict[str, str]):
+    """Texts as csv has them: safe for a spreadsheet, in quotes where they need some. Each is made once."""
 
-    def __init__(self) -> None:
-        self._known: dict[str, str] = {}
-        self._quoted: dict[str, str] = {}
+    def __missing__(self, text: str) -> str:
+        safe = csv_text(text)
+        self[text] = quoted = '"' + safe.replace('"', '""') + '"' if "," in safe or '"' in safe else safe
+        return quoted
 
-    def cell(self, value: Any) -> Any:
-        """Return a safe cell."""
-        kind = type(value)
-        if kind is str:
-            safe = self._known.get(value)
-            if safe is None:
-                safe = self._known[value] = csv_text(value)
-            return safe
-        return value if value is None or kind in _NUMBERS else csv_text(str(value))
-
-    def row(self, row: tuple[Any, ...]) -> list[Any]:
-        """Return a row of safe cells."""
-        return [self.cell(value) for value in row]
-
-    def quoted(self, value: Any) -> Any:
-        """Return a safe cell that needs no quotes any more, as csv has them."""
-        if type(value) is not str:
-            return self.cell(value)
-        found = self._quoted.get(value)
-        if found is None:
-            found = csv_text(value)
-            if "," in found or '"' in found:
-                found = '"' + found.replace('"', '""') + '"'
-            self._quoted[value] = found
-        return found
-
-    def line(self, row: tuple[Any, ...]) -> str:
-        """Return the line of a row."""
-        known = self._quoted
-        return ",".join([known[cell] if type(cell) is str and cell in known else self.text(cell) for cell in row])
-
-    def text(self, value: Any) -> str:
+    def cell(self, value: Any) -> str:
         """Return the text of a cell."""
-        if type(value) is float:
-            return f"{value:.9g}"
-        quoted = self.quoted(value)
-        return "" if quoted is None else str(quoted)
+        if type(value) is str:
+            return self[value]
+        if type(value) in _NUMBERS:
+            return "" if value is None else f"{value:.9g}" if type(value) is float else str(value)
+        return csv_text(str(value))
+
+    def line(self, row: Iterable[Any]) -> str:
+        """Return the line of a row."""
+        return ",".join([self[value] if type(value) is str else self.cell(value) for value in row])
 
 
-def _csv_lines(comparing: JudgedPairs, cleaner: _Cleaner) -> Iterator[str]:
+def _csv_lines(comparing: JudgedPairs) -> Iterator[str]:
     """Yield the lines of the rows, several times faster than csv's writer: most rows are of two tensors of floats."""
     known: dict[tuple[Any, ...], str] = {}
-    places: dict[str, str] = {}
-    text = cleaner.text
+    quoted = _Quoted()
     for head, slots in _heads(comparing):
-        step, rank, cell, name_a, name_b, how = head
-        text_a = text(name_a)
-        start = f"{text(step)},{text(rank)},{text(cell)},{text_a},{text_a if name_b == name_a else text(name_b)},{how}"
+        start = quoted.line(head)
         if not slots and None in head[3:5]:
-            yield f"{start},{cleaner.line(_alone(head))}\n"
+            yield f"{start},{quoted.line(_alone(head))}\n"
         for slot in slots:
             place, _, a, b, (rel_l2, max_abs, exact), verdict = slot
             try:
@@ -172,16 +137,15 @@ def _csv_lines(comparing: JudgedPairs, cleaner: _Cleaner) -> Iterator[str]:
                 if texts is None:
                     if not _are_floats(slot):
                         raise TypeError
-                    texts = known[key] = cleaner.line(_row(slot)[4:9])  # type: ignore[index]
-                quoted = places.get(place) or places.setdefault(place, cleaner.quoted(place))
+                    texts = known[key] = quoted.line(_row(slot)[4:9])  # type: ignore[index]
                 yield _LINE % (
-                    start, quoted, verdict, rel_l2, max_abs, texts,
+                    start, quoted[place], verdict, rel_l2, max_abs, texts,
                     a["Max"], b["Max"], a["Min"], b["Min"], a["Mean"], b["Mean"], a["Norm"], b["Norm"],
                 )  # fmt: skip
             except (TypeError, KeyError):  # no two tensors of floats, or a number is unknown
                 row = _row(slot)
                 if row is not None:
-                    yield f"{start},{cleaner.line(row)}\n"
+                    yield f"{start},{quoted.line(row)}\n"
 
 
 def _are_floats(slot: Slot) -> bool:
@@ -234,14 +198,9 @@ def rows(comparing: JudgedPairs) -> Iterator[tuple[Any, ...]]:
 
 
 def _numbers(a: dict[str, Any], b: dict[str, Any]) -> list[Any]:
-    gaps: list[Any] = []
-    relative: list[Any] = []
-    for key in NUMBERS:
-        left, right = real(a.get(key)), real(b.get(key))
-        if left is None or right is None:
-            gaps.append(_NONE)
-            relative.append(_NONE)
-            continue
-        gaps.append(right - left)
-        relative.append(f"{abs(right - left) / abs(left) * 100:.6f}%" if left else _NONE)
+    pairs = [(real(a.get(key)), real(b.get(key))) for key in NUMBERS]
+    gaps = [_NONE if left is None or right is None else right - left for left, right in pairs]
+    relative = [
+        f"{abs(right - left) / abs(left) * 100:.6f}%" if left and right is not None else _NONE for left, right in pairs
+    ]
     return [*gaps, *relative, *(b.get(key) for key in NUMBERS), *(a.get(key) for key in NUMBERS)]

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any
 
 from probe.findings.sentence import say
-from probe.reading.compare.judging.verdicts import BITS, CLOSE, NUMBERS_EQUAL
+from probe.reading.compare.judging.verdicts import Verdict
 from probe.reading.compare.origins.across_ranks import first_origins, once
 from probe.reading.compare.origins.origin import Origin
 from probe.reading.compare.origins.unit_summary import UnitSummary
@@ -69,13 +69,15 @@ class ComparisonResult:
         """How all values before the first origin agree: "same" bits, "equal numbers" or "close"; "" for unknown."""
         first = self.first
         own = [unit for unit in self.units if first is not None and (unit.step, unit.rank) == (first.step, first.rank)]
-        if first is None or not own or own[0].origins.before in (CLOSE, ""):
+        if first is None or not own or own[0].origins.before in (Verdict.CLOSE, ""):
             return own[0].origins.before if own else ""
         earlier = [unit for unit in self.units if (unit.step or 0) < (first.step or 0)]
         if not all(unit.counts.is_exact for unit in earlier):
-            return CLOSE
+            return Verdict.CLOSE
         known = {verdict for unit in earlier for verdict in unit.counts.verdicts} | {own[0].origins.before}
-        return NUMBERS_EQUAL if NUMBERS_EQUAL in known else BITS if BITS in known else ""
+        return (
+            Verdict.NUMBERS_EQUAL if Verdict.NUMBERS_EQUAL in known else Verdict.BITS if Verdict.BITS in known else ""
+        )
 
     @property
     def unmapped(self) -> list[str]:

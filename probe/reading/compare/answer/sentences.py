@@ -4,47 +4,21 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Union
+from typing import Union
 
 from probe.findings.sentence import NOTHING, Sentence, clauses, say
 from probe.reading.compare.answer.update_sentences import update_sentence
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.judging.arrays import Arrays
-from probe.reading.compare.judging.verdicts import (
-    FAINT,
-    HARD,
-    NUMBERS_EQUAL,
-    OTHER_BITS,
-    TRANSPOSED,
-    Slot,
-    is_permuted,
-    is_state,
-    other_text,
-)
+from probe.reading.compare.judging.verdicts import FAINT, HARD, Slot, Verdict, is_permuted, is_state, other_text
 from probe.reading.compare.origins.finder import Finding
 from probe.reading.compare.origins.gradients import OWN, alone_names, operand_of, side_without
 from probe.reading.compare.origins.optimizer_facts import other_classes
-from probe.reading.compare.origins.origin import (
-    ARGUMENT,
-    CALLS,
-    COMMUNICATION,
-    DATA,
-    GRADIENT_KIND,
-    OPTIMIZER,
-    OUTSIDE,
-    PARAMETER,
-    RANDOM,
-    WIRING,
-    CodeLine,
-    Origin,
-    Site,
-)  # fmt: skip
+from probe.reading.compare.origins.origin import CodeLine, Kind, Origin, Site
 from probe.reading.compare.origins.step_links import given
 from probe.reading.compare.origins.table import OTHER_CLASS
 from probe.reading.compare.pairing.alignment import NONE
-from probe.reading.compare.pairing.normal_dump import NormalDump
 from probe.reading.dumps import entry_name, text
-from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import BACKWARD, CELL, GRADIENT
 from probe.reading.dumps.flow import is_constant
 from probe.reading.dumps.frames import user_frame
@@ -65,52 +39,41 @@ Name = Union[str, Sentence]
 class Describer:
     """Makes origins of findings; ``arrays`` is None where none may be read."""
 
-    def __init__(self, graph: Graph, a: NormalDump, b: NormalDump, arrays: Arrays | None) -> None:
-        self._graph = graph
-        self._dumps = a, b
-        self._arrays = arrays
+    def __init__(self, graph: Graph, arrays: Arrays | None) -> None:
+        self._graph, self._arrays = graph, arrays
         nodes = range(len(graph.pairs))
         self._first_backward = next((node for node in nodes if graph.parts(node).direction == BACKWARD), len(nodes))
 
     def origin(self, finding: Finding) -> Origin:
         """Return the origin with its Cell, lines of code and sentence."""
         graph, node = self._graph, finding.node
-        pair = graph.pairs[node]
-        dump = self._dumps[0] if pair.b == NONE else self._dumps[1]
-        name = graph.name(node)
-        place = self._on_disk(node, finding.place)
+        dump, name = graph.dump(node), graph.name(node)
+        place = dump.on_disk(name, finding.place)
         if finding.parameter is not None:
             name, place = finding.parameter[0], f"parameters.{finding.parameter[1]}"
-        call = dump.get(name)
+        call, parts = dump.get(name), entry_name.parse(name)
         cell = entry_name.cell_label(name) if graph.parts(node).kind in (CELL, GRADIENT) or finding.parameter else None
-        stack = (call.stack if call else []) or self._stack_of_forward(dump, name)
         cell = cell or (call.cell if call else None)
-        if finding.kind == OPTIMIZER and finding.source != NONE:
+        stack = call.stack if call else []
+        if not stack and parts.kind == GRADIENT:  # the first forward of the Cell
+            stack = dump.stacks.get(f"{parts.key}.forward.0", [])
+        if finding.kind == Kind.OPTIMIZER and finding.source != NONE:
             stack = self._stack(finding.source) or stack
         slot = graph.slot(node, finding.place)
+        told = [slot] if slot is not None else [slot for slot in graph.slots[node] if slot.verdict in HARD]
+        distances = [slot.distance.rel_l2 for slot in told]
         return Origin(
             kind=finding.kind,
             site=Site(name, place, cell, dump.step, dump.rank, node, node > self._first_backward),
             said=clauses(self._sentence(finding, slot), self._elements(slot)),
             code=CodeLine(stack, user_frame(stack)),
-            rel_l2=self._distance(node, slot),
+            rel_l2=max((apart for apart in distances if apart is not None), default=None),
             why=finding.why,
-            given=given(slot) if finding.kind == OUTSIDE else (),
+            given=given(slot) if finding.kind == Kind.OUTSIDE else (),
         )
 
-    def _on_disk(self, node: int, place: str) -> str:
-        """Return a place of a node as the file of the side has it whose name is told."""
-        return self._dumps[int(self._graph.pairs[node].b != NONE)].on_disk(self._graph.name(node), place)
-
-    def _stack_of_forward(self, dump: Dump, name: str) -> list[str]:
-        """Return the stack of the first forward of a Cell whose parameters' gradients these are."""
-        parts = entry_name.parse(name)
-        if parts.kind != GRADIENT:
-            return []
-        return dump.stacks.get(f"{parts.key}.forward.0", [])
-
     def _stack(self, node: int) -> list[str]:
-        return self._dumps[int(self._graph.pairs[node].b != NONE)].stacks.get(self._graph.name(node), [])
+        return self._graph.dump(node).stacks.get(self._graph.name(node), [])
 
     def _change(self, node: int) -> Sentence:
         """Return that only one side has a call between gradients and optimizer, with its line."""
@@ -118,45 +81,40 @@ class Describer:
             return NOTHING
         frame = user_frame(self._stack(node))
         line = say("compare.code", file=os.path.basename(frame.file), line=frame.line) if frame else NOTHING
-        side = "AB"[int(self._graph.pairs[node].b != NONE)]
-        return say("compare.only_call", side=side, name=self._graph.name(node), code=line)
-
-    def _distance(self, node: int, slot: Slot | None) -> float | None:
-        slots = [slot] if slot is not None else [slot for slot in self._graph.slots[node] if slot.verdict in HARD]
-        known = [slot.distance.rel_l2 for slot in slots if slot.distance.rel_l2 is not None]
-        return max(known, default=None)
+        return say("compare.only_call", side="AB"[self._graph.side(node)], name=self._graph.name(node), code=line)
 
     def _sentence(self, finding: Finding, slot: Slot | None) -> Sentence:  # noqa: PLR0911 (one line for each kind)
         name, numbers = self._graph.name(finding.node), _numbers(slot)
-        place = _place(self._on_disk(finding.node, finding.place))
-        if finding.kind == PARAMETER and finding.parameter:
+        place = _place(self._graph.dump(finding.node).on_disk(name, finding.place))
+        if finding.kind == Kind.PARAMETER and finding.parameter:
             return clauses(self._parameter(*finding.parameter, slot), self._order(slot))
-        if finding.kind == PARAMETER:
-            return self._own_parameters(name, finding.place)
-        if finding.kind == DATA:
+        if finding.kind == Kind.PARAMETER:
+            of_a, of_b = (names or say("compare.none") for names in alone_names(self._graph))
+            is_own, own_place = finding.place.startswith(OWN), _place(finding.place)
+            used = NOTHING if is_own else say("compare.own_used", name=name, place=own_place)
+            return say("compare.own_parameters", left=of_a, right=of_b, used=used)
+        if finding.kind == Kind.DATA:
             batch = say("compare.batch", name=name, place=place, numbers=numbers)
             return clauses(batch, self._order(slot, True))
-        if finding.kind == OUTSIDE:
-            where = self._where(finding.node)
-            return say("compare.outside", name=name, place=place, where=where, numbers=numbers)
+        if finding.kind == Kind.OUTSIDE:
+            return say("compare.outside", name=name, place=place, where=self._where(finding.node), numbers=numbers)
         if finding.why == OTHER_CLASS.why:
             left, right = other_classes(self._graph, finding.node)
             return say("compare.other_optimizer", left=left, right=right, name=name)
-        if finding.kind == OPTIMIZER and slot is not None:
+        if finding.kind == Kind.OPTIMIZER and slot is not None:
             change = self._change(finding.source)
-            return update_sentence(self._graph, finding.node, slot, change, self._dumps[1].step)
-        if finding.kind == ARGUMENT:
+            return update_sentence(self._graph, finding.node, slot, change, self._graph.dumps[1].step)
+        if finding.kind == Kind.ARGUMENT:
             return self._argument(name, place, slot)
-        if finding.kind == WIRING:
+        if finding.kind == Kind.WIRING:
             return self._wiring(finding, name, place)
-        if finding.kind == CALLS:
+        if finding.kind == Kind.CALLS:
             return self._calls(finding)
-        if finding.kind == GRADIENT_KIND:
+        if finding.kind == Kind.GRADIENT:
             return self._gradient(finding, name, slot)
-        if finding.kind == RANDOM:
-            drawn = say("compare.random", name=name, numbers=numbers)
-            return clauses(drawn, self._permutation_note(finding.node))
-        if finding.kind == COMMUNICATION:
+        if finding.kind == Kind.RANDOM:
+            return clauses(say("compare.random", name=name, numbers=numbers), self._permutation_note(finding.node))
+        if finding.kind == Kind.COMMUNICATION:
             return say("compare.communication", name=name, numbers=numbers)
         return self._computation(finding.node, name, slot)
 
@@ -164,14 +122,9 @@ class Describer:
     def _parameter(cell: str, parameter: str, slot: Slot | None) -> Sentence:
         is_of_cell = entry_name.parse(cell).kind in (CELL, GRADIENT)
         owner = entry_name.cell_label(cell) if is_of_cell else say("compare.model")
-        if slot is not None and slot.verdict == OTHER_BITS:
+        if slot is not None and slot.verdict == Verdict.OTHER_BITS:
             return say("compare.parameter_bits", parameter=parameter, owner=owner)
         return say("compare.parameter", parameter=parameter, owner=owner, numbers=_numbers(slot))
-
-    def _own_parameters(self, name: str, place: str) -> Sentence:
-        left, right = (names or say("compare.none") for names in alone_names(self._graph))
-        used = NOTHING if place.startswith(OWN) else say("compare.own_used", name=name, place=_place(place))
-        return say("compare.own_parameters", left=left, right=right, used=used)
 
     def _order(self, slot: Slot | None, is_batch: bool = False) -> Sentence:
         """Return the relation of one tensor to the other, such as the same rows in another order."""
@@ -203,12 +156,10 @@ class Describer:
     def _texts(self, name: str, slot: Slot) -> tuple[Name, Name]:
         """Return the values of an argument in A and in B; one that the call was not given has none."""
         word, _, key = slot.place.partition(".")
-        part = "input_kwargs" if word == "kwargs" else word
         shown: list[Name] = list(other_text(slot))
         node = next((node for node in range(len(self._graph.pairs)) if self._graph.name(node) == name), NONE)
         for side, place in enumerate(self._graph.pairs[node][:2] if word == "kwargs" and "." not in key else ()):
-            names = self._graph.alignment.flows[side].names
-            given = self._dumps[side].data[names[place]].get(part) if place != NONE else None
+            given = self._graph.alignment.entry(side, place).get("input_kwargs") if place != NONE else None
             if isinstance(given, dict) and key not in given:
                 shown[side] = say("compare.not_given")
         return shown[0], shown[1]
@@ -219,7 +170,7 @@ class Describer:
         if nodes[0] == nodes[1]:
             if graph.uses_other_output(finding.node, finding.place):
                 return say("compare.other_output", name=name, place=place, maker=self._own_name(nodes[0], 1))
-            nodes = graph.root_nodes(finding.node, finding.place)
+            nodes = graph.producer_nodes(finding.node, finding.place, first=True)
         names = [self._own_name(node, side) for side, node in enumerate(nodes)]
         for _ in range(_ROAD):  # of calls with one name that are no partners the Cells tell more, or the calls before
             if names[0] != names[1]:
@@ -248,18 +199,15 @@ class Describer:
     def _own_name(self, node: int, side: int) -> Name:
         if node == NONE:
             return say("compare.not_recorded")
-        pair = self._graph.pairs[node]
-        place = pair.b if side else pair.a
+        place = self._graph.pairs[node][:2][side]
         return self._graph.name(node) if place == NONE else self._graph.alignment.flows[side].names[place]
 
     def _calls(self, finding: Finding) -> Sentence:
         graph, node, where = self._graph, finding.node, self._where(finding.node)
-        pair, lack = graph.pairs[node], self._without_gradient(finding)
-        lacks = say("compare.because", reason=lack) if lack else NOTHING
-        if NONE not in (pair.a, pair.b):
+        side, lacks = graph.side(node), self._without_gradient(finding)
+        if not graph.is_alone(node):
             left, right = self._own_name(node, 0), self._own_name(node, 1)
             return say("compare.other_call", left=left, right=right, where=where, lacks=lacks)
-        side = 0 if pair.b == NONE else 1
         flow, place = graph.flow(node)
         partner = (graph.alignment.b_of, graph.alignment.a_of)[side]
         near = range(place + 1, min(place + 4, len(flow.names)))
@@ -280,23 +228,21 @@ class Describer:
         operand: Name = graph.name(own if own != NONE else node)
         if len(inputs) == 1:
             operand = say("compare.place_of", place=_place(inputs[0]), name=operand)
-        return say("compare.without_gradient", operand=operand, side="AB"[side], other="BA"[side])
+        lack = say("compare.without_gradient", operand=operand, side="AB"[side], other="BA"[side])
+        return say("compare.because", reason=lack)
 
     def _gradient(self, finding: Finding, name: str, slot: Slot | None) -> Sentence:
-        pair, numbers = self._graph.pairs[finding.node], _numbers(slot)
-        frozen = self._frozen(finding)
-        if frozen:
+        if frozen := self._frozen(finding):
             return frozen
-        if NONE in (pair.a, pair.b):
-            return say("compare.gradient_only", name=name, side="A" if pair.b == NONE else "B")
+        if self._graph.is_alone(finding.node):
+            return say("compare.gradient_only", name=name, side="AB"[self._graph.side(finding.node)])
         if slot is not None and not (is_tensor(slot.a) and is_tensor(slot.b)):
-            lack = self._without_gradient(finding._replace(source=finding.node))
-            lacks = say("compare.because", reason=lack) if lack else NOTHING
+            lacks = self._without_gradient(finding._replace(source=finding.node))
             side = "B" if is_tensor(slot.a) else "A"
             return say("compare.no_gradient", name=name, place=_place(slot.place), side=side, lacks=lacks)
         if slot is not None and slot.is_input:
             return self._arrives(finding.node, name, slot)
-        return say("compare.gradient", name=name, numbers=numbers)
+        return say("compare.gradient", name=name, numbers=_numbers(slot))
 
     def _arrives(self, node: int, name: str, slot: Slot) -> Sentence:
         """Return how the gradient that arrives at a call differs from those that the recorded calls give."""
@@ -325,26 +271,27 @@ class Describer:
         return say("compare.frozen", parameter=parameter, owner=label, side="AB"[side], other="BA"[side])
 
     def _computation(self, node: int, name: str, slot: Slot | None) -> Sentence:
-        pair, numbers = self._graph.pairs[node], _numbers(slot)
-        for side, place in enumerate((pair.a, pair.b)):
-            entry = self._dumps[side].data[self._graph.alignment.flows[side].names[place]] if place != NONE else None
+        numbers = _numbers(slot)
+        for side, place in enumerate(self._graph.pairs[node][:2]):
+            entry = self._graph.alignment.entry(side, place) if place != NONE else None
             if isinstance(entry, dict) and entry.get("raised"):
                 return say("compare.raised", name=name, side="AB"[side], error=text.safe(entry["raised"]))
         if slot is not None and is_state(slot.place):
             return say("compare.state", name=name, state=slot.place.rpartition(".")[2], numbers=numbers)
         note = self._permutation_note(node)
-        if any(other.verdict == TRANSPOSED for other in self._graph.slots[node]):
+        if any(other.verdict == Verdict.TRANSPOSED for other in self._graph.slots[node]):
             note = say("compare.transposed_weight")
         given = [other.verdict for other in self._graph.slots[node] if other.is_input and is_tensor(other.a)]
-        if FAINT.intersection(given):
-            return clauses(say("compare.computation_close", name=name, numbers=numbers), note)
-        return clauses(say("compare.computation", name=name, numbers=numbers), note)
+        key = "compare.computation_close" if FAINT.intersection(given) else "compare.computation"
+        return clauses(say(key, name=name, numbers=numbers), note)
 
     def _permutation_note(self, node: int) -> Sentence:
         """Return what statistics cannot tell about the inputs of a call."""
         for slot in self._graph.slots[node]:
-            sizes = [size for size in (slot.a.get("shape") or ()) if size != 1] if is_tensor(slot.a) else []
-            if _may_be_permuted(slot) and slot.is_input and sizes and not is_constant(slot.a):
+            if not slot.is_input or not is_tensor(slot.a) or all(size == 1 for size in slot.a.get("shape") or ()):
+                continue
+            is_summed = slot.verdict in FAINT and not slot.a.get("md5")  # their sums may be rounded in other ways
+            if (is_summed or slot.verdict == Verdict.NUMBERS_EQUAL) and not is_constant(slot.a):
                 return say("compare.perhaps_permuted")
         return NOTHING
 
@@ -359,17 +306,11 @@ def _place(place: str) -> Name:
     return say(_PLACES[word], place=rest) if word in _PLACES else place
 
 
-def _may_be_permuted(slot: Slot) -> bool:
-    """Return whether two tensors may be permutations: their sums may be rounded in other ways."""
-    return slot.verdict == NUMBERS_EQUAL or (slot.verdict in FAINT and not slot.a.get("md5"))
-
-
 def _numbers(slot: Slot | None) -> Sentence:
     """Return the numbers that differ most."""
     if slot is None or not is_tensor(slot.a) or not is_tensor(slot.b):
         return NOTHING
-    a: dict[str, Any] = slot.a
-    b: dict[str, Any] = slot.b
+    a, b = slot.a, slot.b
     parts = [
         say("compare.number", name=key, left=text.fact(a.get(key)), right=text.fact(b.get(key)))
         for key in NUMBERS if a.get(key) != b.get(key)

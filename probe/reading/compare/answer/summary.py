@@ -7,14 +7,18 @@ from collections.abc import Mapping
 
 from probe.findings.sentence import ENGLISH, NOTHING, Sentence, say
 from probe.reading.compare.answer.result import ComparisonResult
-from probe.reading.compare.judging.verdicts import BITS, CLOSE, NUMBERS_EQUAL
+from probe.reading.compare.judging.verdicts import Verdict
 from probe.reading.compare.origins.origin import Origin
 from probe.reading.dumps import text
 
 _ORIGINS, _CELLS, _NOTES, _SIDES, _RANKS, _LONG = 5, 5, 3, 4, 4, 230
 
 #: how values agree -> the line about all values before the first origin
-_BEFORE = {BITS: "compare.bits_before", NUMBERS_EQUAL: "compare.numbers_before", CLOSE: "compare.close_before"}
+_BEFORE = {
+    Verdict.BITS: "compare.bits_before",
+    Verdict.NUMBERS_EQUAL: "compare.numbers_before",
+    Verdict.CLOSE: "compare.close_before",
+}
 
 
 def one_line(comparison: ComparisonResult, language: str = ENGLISH) -> str:
@@ -69,7 +73,7 @@ def _matched(comparison: ComparisonResult) -> list[Sentence]:
         )
     ]  # fmt: skip
     verdicts = comparison.verdicts
-    verdicts.pop("argument", None)
+    verdicts.pop(Verdict.ARGUMENT, None)
     lines.append(say("compare.tensors", verdicts=_counted(verdicts)))
     for side, names in zip("AB", comparison.alone):
         if names:

@@ -12,21 +12,11 @@ from probe.findings.sentence import Sentence, say
 from probe.reading.compare.answer.sentences import Describer
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
-from probe.reading.compare.judging.verdicts import BITS, CLOSE, FAINT, HARD, NUMBERS_EQUAL, UNKNOWN_VALUE, sharpened
+from probe.reading.compare.judging.verdicts import FAINT, HARD, Verdict, sharpened
 from probe.reading.compare.origins.finder import Finding, OriginFinder
-from probe.reading.compare.origins.origin import (
-    ARGUMENT,
-    CALLS,
-    DATA,
-    OPTIMIZER,
-    OUTSIDE,
-    PARAMETER,
-    WIRING,
-    Origin,
-    is_collective,
-)
+from probe.reading.compare.origins.origin import Kind, Origin, is_collective
 from probe.reading.compare.origins.unit_summary import Collective, UnitCounts, UnitOrigins, UnitSummary
-from probe.reading.compare.pairing.alignment import NONE
+from probe.reading.compare.pairing.alignment import EXACT, NONE
 from probe.reading.dumps import entry_name
 from probe.reading.dumps.document import paused_gc
 from probe.reading.dumps.dump import Dump
@@ -37,7 +27,10 @@ from probe.store import file_names
 
 _MOST_ORIGINS, _MOST_NAMES, _MOST_CELLS = 50, 50, 200
 #: so few roots within the tolerance explain a difference that has grown, if they are of these kinds: the rest is equal
-_FEW, _ROOTS = 3, frozenset((PARAMETER, DATA, OUTSIDE, ARGUMENT, CALLS, OPTIMIZER, WIRING))
+_FEW, _ROOTS = (
+    3,
+    frozenset((Kind.PARAMETER, Kind.DATA, Kind.OUTSIDE, Kind.ARGUMENT, Kind.CALLS, Kind.OPTIMIZER, Kind.WIRING)),
+)
 
 
 def compare_unit(
@@ -139,11 +132,11 @@ def _count(comparing: JudgedPairs) -> UnitCounts:
 
 
 def _find_origins(counts: UnitCounts, judged: JudgedPairs) -> UnitOrigins:
-    changed = any(how not in ("exact",) for how in counts.pairs) or counts.verdicts.keys() & {"argument", *FAINT}
+    changed = set(counts.pairs) - {EXACT} or counts.verdicts.keys() & {Verdict.ARGUMENT, *FAINT}
     if not counts.differs and (judged.divides or not changed):
         return UnitOrigins(updates=bool(judged.updates), settled=_is_settled(judged))
-    graph = Graph(judged.alignment, judged.pairs, judged.slots, (judged.a, judged.b))
-    finder, describer = OriginFinder(graph), Describer(graph, judged.a, judged.b, judged.arrays)
+    graph = Graph(judged)
+    finder, describer = OriginFinder(graph), Describer(graph, judged.arrays)
     findings = finder.origins()
     exact: tuple[Origin, ...] = ()
     grew = finder.has_grown(findings)
@@ -152,7 +145,7 @@ def _find_origins(counts: UnitCounts, judged: JudgedPairs) -> UnitOrigins:
         exact = _exact_origins(judged)
     blamed = {finding.node for finding in findings}
     rest = [finding for finding in finder.soft() if finding.node not in blamed]
-    first = tuple(_grouped([describer.origin(finding) for finding in findings[: 4 * _MOST_ORIGINS]]))
+    first = _origins(describer, findings)
     if (
         exact
         and grew
@@ -160,8 +153,7 @@ def _find_origins(counts: UnitCounts, judged: JudgedPairs) -> UnitOrigins:
     ):
         first = exact
     elif may_agree_in_bits and (proven := finder.exact()):
-        known = {finding.node for finding in findings}
-        more = [describer.origin(finding) for finding in proven if finding.node not in known]
+        more = [describer.origin(finding) for finding in proven if finding.node not in blamed]
         first = tuple(sorted([*first, *more[:_MOST_ORIGINS]], key=lambda origin: origin.site.order))
     if not first and counts.differs:
         first = tuple(describer.origin(finding) for finding in finder.first_of_all())
@@ -180,12 +172,8 @@ def _find_origins(counts: UnitCounts, judged: JudgedPairs) -> UnitOrigins:
 
 def _exact_origins(judged: JudgedPairs) -> tuple[Origin, ...]:
     """Return the places where differences begin if every other bit is one."""
-    slots = [sharpened(found) for found in judged.slots]
-    graph = Graph(judged.alignment, judged.pairs, slots, (judged.a, judged.b))
-    describer = Describer(graph, judged.a, judged.b, judged.arrays)
-    return tuple(
-        _grouped([describer.origin(finding) for finding in OriginFinder(graph).origins()[: 4 * _MOST_ORIGINS]])
-    )
+    graph = Graph(judged, [sharpened(found) for found in judged.slots])
+    return _origins(Describer(graph, judged.arrays), OriginFinder(graph).origins())
 
 
 def _before(judged: JudgedPairs, order: int) -> str:
@@ -194,15 +182,15 @@ def _before(judged: JudgedPairs, order: int) -> str:
     if not HARD.isdisjoint(found):
         return ""
     if not FAINT.isdisjoint(found):
-        return CLOSE
-    return NUMBERS_EQUAL if NUMBERS_EQUAL in found else BITS if BITS in found else ""
+        return Verdict.CLOSE
+    return Verdict.NUMBERS_EQUAL if Verdict.NUMBERS_EQUAL in found else Verdict.BITS if Verdict.BITS in found else ""
 
 
 def _is_settled(judged: JudgedPairs) -> bool:
     """Return whether the results of all updates are recorded, and agree."""
     updates = [slots for pair, slots in zip(judged.pairs, judged.slots) if pair.a in judged.updates]
     made = [[slot.verdict for slot in slots if not slot.is_input and is_tensor(slot.a)] for slots in updates]
-    return bool(made) and all(found and HARD.isdisjoint(found) and UNKNOWN_VALUE not in found for found in made)
+    return bool(made) and all(found and HARD.isdisjoint(found) and Verdict.UNKNOWN not in found for found in made)
 
 
 def _parameters(judged: JudgedPairs) -> tuple[int, int]:
@@ -212,15 +200,16 @@ def _parameters(judged: JudgedPairs) -> tuple[int, int]:
     return len(found), sum(slot.verdict in HARD or slot.verdict in FAINT for slot in found)
 
 
-def _grouped(origins: list[Origin]) -> list[Origin]:
-    """Sum up parameters that differ: one origin stands for all of them where they are many."""
-    parameters = [origin for origin in origins if origin.kind == "parameter"]
+def _origins(describer: Describer, findings: list[Finding]) -> tuple[Origin, ...]:
+    """Return the origins of findings. Of many parameters that differ one stands for all of them."""
+    origins = [describer.origin(finding) for finding in findings[: 4 * _MOST_ORIGINS]]
+    parameters = [origin for origin in origins if origin.kind == Kind.PARAMETER]
     if len(parameters) > 3:
         first = parameters[0]
         first.more = [f"{origin.name}.{origin.place}" for origin in parameters[1:_MOST_NAMES]]
         first.said = say("compare.parameters", count=len(parameters), finding=first.said)
-        origins = [origin for origin in origins if origin.kind != "parameter" or origin is first]
-    return origins[:_MOST_ORIGINS]
+        origins = [origin for origin in origins if origin.kind != Kind.PARAMETER or origin is first]
+    return tuple(origins[:_MOST_ORIGINS])
 
 
 def _collectives(graph: Graph, findings: list[Finding]) -> list[Collective]:
@@ -231,20 +220,14 @@ def _collectives(graph: Graph, findings: list[Finding]) -> list[Collective]:
         parts = graph.parts(node)
         if parts.direction == BACKWARD or not is_collective(parts) or graph.is_container(node):
             continue
-        group = _group(graph, node)
+        entry = graph.entry(node)
+        ranks = entry.get("group_ranks") if isinstance(entry, dict) else None
+        group = ",".join(map(str, ranks)) if isinstance(ranks, list) else "world"  # where the entry does not say
         counts[group, parts.key] += 1
         inputs_off = any(slot.verdict in HARD for slot in graph.slots[node] if slot.is_input)
-        soft = graph.soft[node] != NONE
-        sent = inputs_off or graph.tainted[node] or soft
+        sent = inputs_off or graph.tainted[node] or graph.soft[node] != NONE
         found.append(Collective((group, parts.key, counts[group, parts.key]), sent, node in blamed and not inputs_off))
     return found
-
-
-def _group(graph: Graph, node: int) -> str:
-    """Return the members of a collective's group as a text; "world" where the entry does not say."""
-    entry = graph.entry(node)
-    ranks = entry.get("group_ranks") if isinstance(entry, dict) else None
-    return ",".join(map(str, ranks)) if isinstance(ranks, list) else "world"
 
 
 #: keys of the header's "run" that name the place of a run, not its kind

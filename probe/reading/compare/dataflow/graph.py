@@ -14,17 +14,9 @@ import re
 from collections.abc import Iterable, Sequence
 
 from probe.reading.compare.dataflow.nodes import Nodes
-from probe.reading.compare.judging.verdicts import (
-    BITS,
-    HARD,
-    NOT_COMBINED,
-    NUMBERS_EQUAL,
-    OTHER_BITS,
-    Slot,
-    is_permuted,
-)
-from probe.reading.compare.pairing.alignment import NONE, REPLACED, Alignment, Pair
-from probe.reading.dumps.dump import Dump
+from probe.reading.compare.judging.judged_pairs import JudgedPairs
+from probe.reading.compare.judging.verdicts import HARD, Slot, Verdict, is_permuted
+from probe.reading.compare.pairing.alignment import NONE, REPLACED, Pair
 from probe.reading.dumps.entry_name import API, BACKWARD, CELL, FORWARD, GRADIENT
 from probe.reading.dumps.flow import is_constant
 from probe.reading.dumps.updates import NUMBERS
@@ -32,29 +24,41 @@ from probe.reading.dumps.updates import NUMBERS
 _PASSES = 12
 #: a possible cause: a node, and the input through which it acts ("" for no single input)
 Cause = tuple[int, str]
+#: calls whose output has the elements of an input in other places; those that may; those that work on each alone
+_PERMUTES = re.compile(r"[._](transpose|permute|swapaxes|swapdims|roll|flip|movedim|moveaxis|rot90|t|T)_?$", re.I)
+_MOVES = re.compile(
+    r"[._](transpose|permute|swapaxes|swapdims|roll|flip|movedim|moveaxis|rot90|t|reshape|view|flatten|squeeze|unsqueeze|"
+    r"expanddims|expand_dims|contiguous|cast|to|astype|unstack|split|chunk|concat|cat|stack|tile|repeat|"
+    r"repeat_interleave|repeat_elements|broadcast_to|expand|expand_as|gather|gather_elements|index_select|take|"
+    r"__getitem__|select|stridedslice|slice|sort|topk|unfold|fold|pixel_shuffle|pixel_unshuffle|channel_shuffle|pad)_?$",
+    re.IGNORECASE,
+)
+_ALONE = re.compile(
+    r"[._](_*[ri]?(add|sub|mul|truediv|div|neg|pow|eq|ne|lt|le|gt|ge|and|or|xor|invert)_*|add_ext|sub_ext|multiply|"
+    r"divide|realdiv|equal|not_equal|less|greater|where|masked_fill|clamp|clip|abs|exp|log|sqrt|rsqrt|square|reciprocal|"
+    r"relu|gelu|silu|sigmoid|tanh|softplus|elu|leaky_relu|erf|sin|cos|maximum|minimum|logical_\w+|bool|float|half|"
+    r"tensoradd|cast|stop_gradient|identity)_?$",
+    re.IGNORECASE,
+)
 
 
 class Graph(Nodes):
     """The nodes and their causes, and for each node whether it is off, and whether it is tainted."""
 
-    def __init__(
-        self, alignment: Alignment, pairs: list[Pair], slots: list[list[Slot]], dumps: tuple[Dump, Dump]
-    ) -> None:
-        super().__init__(alignment, pairs, slots, dumps)
-        self.off = [not HARD.isdisjoint([slot.verdict for slot in found]) for found in slots]
-        for node, pair in enumerate(pairs):
-            self.off[node] = self.off[node] or self._lost_backward(pair)
+    def __init__(self, judged: JudgedPairs, slots: list[list[Slot]] | None = None) -> None:
+        super().__init__(judged, judged.slots if slots is None else slots)
+        self.off = [
+            not HARD.isdisjoint([slot.verdict for slot in found]) or self._lost_backward(pair)
+            for pair, found in zip(self.pairs, self.slots)
+        ]
+        a, b = self.alignment.flows
+        self._mixed = not self.alignment.vocabulary.is_foreign and len(a.dtypes | b.dtypes) > 1
         self._inside = self._find_inside()
-        whole: list[Cause] = [(node, "") for node in range(len(pairs))]
-        self.causes = [self._causes(node, whole) for node in range(len(pairs))]
-        self.tainted = self._taint()
-        #: for each node the first one with a structural difference that it may follow from
-        self.soft = self.structure.spread(self.causes)
-
-    @property
-    def structure(self) -> Structure:
-        """The structural differences."""
-        return Structure(self)
+        whole: list[Cause] = [(node, "") for node in range(len(self.pairs))]
+        causes = [self._causes(node, whole) for node in range(len(self.pairs))]
+        self.tainted = self._taint(causes)
+        #: for each node the first one with a structural difference that it may follow from; -1 for none
+        self.soft = self._spread(causes)
 
     def _lost_backward(self, pair: Pair) -> bool:
         """Return whether this is a backward that the other side's paired forward does not have."""
@@ -68,10 +72,8 @@ class Graph(Nodes):
             return own is None or own in (self.alignment.b_of, self.alignment.a_of)[side]
         if parts.direction != BACKWARD or parts.kind not in (API, CELL):
             return False
-        if (
-            self.alignment.vocabulary.is_foreign and parts.kind == API
-        ):  # frameworks differentiate other parts of a call by themselves
-            return False
+        if self.alignment.vocabulary.is_foreign and parts.kind == API:
+            return False  # frameworks differentiate other parts of a call by themselves
         forward = flow.forward_of(place)
         return forward is not None and forward in (self.alignment.b_of, self.alignment.a_of)[side]
 
@@ -115,7 +117,7 @@ class Graph(Nodes):
             found += [whole[nodes[cause]] for cause in flow.backward_causes(place)]
         return found
 
-    def _taint(self) -> list[bool]:
+    def _taint(self, all_causes: Sequence[Sequence[Cause]]) -> list[bool]:
         first = next((node for node, off in enumerate(self.off) if off), len(self.pairs))
         last = len(self.pairs)
         update = next((node for node, off in enumerate(self.off) if off and self.is_update(node)), last)
@@ -125,7 +127,7 @@ class Graph(Nodes):
         ]
         for _ in range(_PASSES):
             changed = False
-            for node, causes in enumerate(self.causes):
+            for node, causes in enumerate(all_causes):
                 if tainted[node]:
                     continue
                 for cause, place in causes:
@@ -143,7 +145,7 @@ class Graph(Nodes):
         slots = self.slots[node]
         if self.is_update(node):  # its gradients and states may follow from anything before; its numbers do not
             return any(slot.verdict in HARD and not slot.place.startswith(NUMBERS) for slot in slots)
-        if NOT_COMBINED in [slot.verdict for slot in slots if slot.is_input]:
+        if Verdict.NOT_COMBINED in [slot.verdict for slot in slots if slot.is_input]:
             return True
         hard = [slot.place for slot in slots if slot.is_input and slot.verdict in HARD]
         if self.parts(node).direction == BACKWARD:  # a gradient that arrives is a sum; its terms may come from anywhere
@@ -183,42 +185,14 @@ class Graph(Nodes):
     def _ends(self, node: int, place: str) -> bool:
         """Return whether taint ends at an input: its bits agree, or it is an equal integer or constant."""
         slot = self.slot(node, place) if place else None
-        if slot is None or slot.verdict == BITS:
+        if slot is None or slot.verdict == Verdict.BITS:
             return slot is not None
-        if slot.verdict != NUMBERS_EQUAL:
+        if slot.verdict != Verdict.NUMBERS_EQUAL:
             return False
         return str(slot.a.get("dtype")).startswith(("Int", "UInt", "Bool")) or is_constant(slot.a)
 
-
-#: calls whose output has the elements of an input in other places; those that may; those that work on each alone
-_PERMUTES = re.compile(r"[._](transpose|permute|swapaxes|swapdims|roll|flip|movedim|moveaxis|rot90|t|T)_?$", re.I)
-_MOVES = re.compile(
-    r"[._](transpose|permute|swapaxes|swapdims|roll|flip|movedim|moveaxis|rot90|t|reshape|view|flatten|squeeze|unsqueeze|"
-    r"expanddims|expand_dims|contiguous|cast|to|astype|unstack|split|chunk|concat|cat|stack|tile|repeat|"
-    r"repeat_interleave|repeat_elements|broadcast_to|expand|expand_as|gather|gather_elements|index_select|take|"
-    r"__getitem__|select|stridedslice|slice|sort|topk|unfold|fold|pixel_shuffle|pixel_unshuffle|channel_shuffle|pad)_?$",
-    re.IGNORECASE,
-)
-_ALONE = re.compile(
-    r"[._](_*[ri]?(add|sub|mul|truediv|div|neg|pow|eq|ne|lt|le|gt|ge|and|or|xor|invert)_*|add_ext|sub_ext|multiply|"
-    r"divide|realdiv|equal|not_equal|less|greater|where|masked_fill|clamp|clip|abs|exp|log|sqrt|rsqrt|square|reciprocal|"
-    r"relu|gelu|silu|sigmoid|tanh|softplus|elu|leaky_relu|erf|sin|cos|maximum|minimum|logical_\w+|bool|float|half|"
-    r"tensoradd|cast|stop_gradient|identity)_?$",
-    re.IGNORECASE,
-)
-
-
-class Structure:
-    """The structural differences of two dumps."""
-
-    def __init__(self, nodes: Nodes) -> None:
-        self._nodes = nodes
-        a, b = nodes.alignment.flows
-        self._mixed = not nodes.alignment.vocabulary.is_foreign and len(a.dtypes | b.dtypes) > 1
-
-    def spread(self, causes: Sequence[Sequence[tuple[int, str]]]) -> list[int]:
-        """Return for each node the first node with a structural difference that it may follow from; -1 for none."""
-        soft = [node if self.is_soft(node) else NONE for node in range(len(self._nodes.pairs))]
+    def _spread(self, causes: Sequence[Sequence[Cause]]) -> list[int]:
+        soft = [node if self._is_soft(node) else NONE for node in range(len(self.pairs))]
         for _ in range(_PASSES if max(soft, default=NONE) != NONE else 0):
             changed = False
             for node, own in enumerate(causes):
@@ -237,72 +211,68 @@ class Structure:
 
         Equal numbers are no proof after a call that puts elements in other places, as ``transpose`` does.
         """
-        slot = self._nodes.slot(node, place) if place else None
-        if slot is None or slot.verdict not in (BITS, NUMBERS_EQUAL) or _form_differs(slot, self._mixed):
+        slot = self.slot(node, place) if place else None
+        if (
+            slot is None
+            or slot.verdict not in (Verdict.BITS, Verdict.NUMBERS_EQUAL)
+            or _form_differs(slot, self._mixed)
+        ):
             return False
-        if slot.verdict == BITS or is_constant(slot.a):
+        if slot.verdict == Verdict.BITS or is_constant(slot.a):
             return True
-        is_alone = NONE in self._nodes.pairs[source][:2]
-        if _PERMUTES.search(self._nodes.parts(source).key) and not is_alone:
+        is_alone = self.is_alone(source)
+        if _PERMUTES.search(self.parts(source).key) and not is_alone:
             return False  # permuted heads stay permuted through all that works on each of them alone
-        key = self._nodes.parts(cause).key
-        may_move = _MOVES.search(self._nodes.parts(source).key) if is_alone else self._is_other_call(source)
+        key = self.parts(cause).key
+        is_other_call = self.pairs[source].how == REPLACED or self._has_soft_slot(source)  # inputs from others are none
+        may_move = _MOVES.search(self.parts(source).key) if is_alone else is_other_call
         return not (may_move and (cause == source or _MOVES.search(key) or _ALONE.search(key)))
 
-    def _is_other_call(self, node: int) -> bool:
-        """Return whether a pair is of two calls, or of one with other arguments; not one with inputs from others."""
-        return self._nodes.pairs[node].how == REPLACED or self._has_soft_slot(node)
-
-    def is_soft(self, node: int) -> bool:
+    def _is_soft(self, node: int) -> bool:
         """Return whether a node has a difference that may be harmless: an argument, a dtype, an added call."""
-        pair, direction = self._nodes.pairs[node], self._nodes.parts(node).direction
-        if (
-            self._nodes.alignment.vocabulary.is_foreign
-        ):  # two frameworks have other calls and dtypes everywhere; numbers alone tell
+        pair, direction = self.pairs[node], self.parts(node).direction
+        if self.alignment.vocabulary.is_foreign:  # two frameworks have other calls and dtypes; numbers alone tell
             return direction == FORWARD and self._has_soft_slot(node)
-        if NONE in (pair.a, pair.b):
-            return direction == FORWARD and not self._nodes.is_container(node)
+        if self.is_alone(node):
+            return direction == FORWARD and not self.is_container(node)
         if direction == BACKWARD:
             return False
-        if pair.how == REPLACED:
-            return True
-        return self._has_soft_slot(node) or bool(self.wirings(node))
+        return pair.how == REPLACED or self._has_soft_slot(node) or bool(self.wirings(node))
 
     def _has_soft_slot(self, node: int) -> bool:
         # a loop, as this is asked for every call
-        for slot in self._nodes.slots[node]:  # noqa: SIM110
+        for slot in self.slots[node]:  # noqa: SIM110
             if self._is_soft_slot(node, slot):
                 return True
         return False
 
     def _is_soft_slot(self, node: int, slot: Slot) -> bool:
-        if slot.verdict == "argument":
+        if slot.verdict == Verdict.ARGUMENT:
             return slot.is_input
-        if slot.is_input and slot.verdict == OTHER_BITS and is_permuted(slot):
-            return max(self._nodes.producer_nodes(node, slot.place)) == NONE
-        if self._nodes.alignment.vocabulary.is_foreign or not _form_differs(slot, self._mixed):
+        if slot.is_input and slot.verdict == Verdict.OTHER_BITS and is_permuted(slot):
+            return max(self.producer_nodes(node, slot.place)) == NONE
+        if self.alignment.vocabulary.is_foreign or not _form_differs(slot, self._mixed):
             return False
         if slot.is_input:  # a recorded call that made it has the difference
-            return max(self._nodes.producer_nodes(node, slot.place)) == NONE
-        return not any(_form_differs(other, self._mixed) for other in self._nodes.slots[node] if other.is_input)
+            return max(self.producer_nodes(node, slot.place)) == NONE
+        return not any(_form_differs(other, self._mixed) for other in self.slots[node] if other.is_input)
 
     def wirings(self, node: int) -> list[str]:
         """Return the inputs whose content comes from calls that are no partners."""
-        pair = self._nodes.pairs[node]
-        if NONE in (pair.a, pair.b):
+        if self.is_alone(node):
             return []
-        links_a, links_b = self._nodes.alignment.flows[0].links[pair.a], self._nodes.alignment.flows[1].links[pair.b]
+        links_a, links_b = (flow.links[own] for flow, own in zip(self.alignment.flows, self.pairs[node][:2]))
         if len(links_a) != len(links_b):
             of_a = {link.place: link for link in links_a}
             links_b = tuple(link for link in links_b if link.place in of_a)
             links_a = tuple(of_a[link.place] for link in links_b)
-        b_of = self._nodes.alignment.b_of
+        b_of = self.alignment.b_of
         return [
             left.place
             for left, right in zip(links_a, links_b)
             if left.root >= 0 and right.root >= 0 and b_of.get(left.root) != right.root
             if b_of.get(left.producer, NONE) != right.producer  # else the change is before that call
-            if not self._nodes.alignment.is_one_loosely(left, right)
+            if not self.alignment.is_one_loosely(left, right)
         ]
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from probe.reading.compare.judging.judged_pairs import JudgedPairs
 from probe.reading.compare.judging.verdicts import Slot, is_state
-from probe.reading.compare.pairing.alignment import NONE, Alignment, Pair
-from probe.reading.dumps.dump import Dump
+from probe.reading.compare.pairing.alignment import NONE
+from probe.reading.compare.pairing.normal_dump import NormalDump
 from probe.reading.dumps.entry_name import CELL, EntryName
 from probe.reading.dumps.flow import Flow, Link, content_key
 from probe.reading.dumps.updates import is_update
@@ -17,11 +18,10 @@ from probe.reading.dumps.values import is_tensor, leaves
 class Nodes:
     """Nodes are pairs, or calls without a partner, in order; each has the places with their verdicts."""
 
-    def __init__(
-        self, alignment: Alignment, pairs: list[Pair], slots: list[list[Slot]], dumps: tuple[Dump, Dump]
-    ) -> None:
-        self.alignment, self.pairs, self.slots = alignment, pairs, slots
-        self._dumps = dumps
+    def __init__(self, judged: JudgedPairs, slots: list[list[Slot]]) -> None:
+        self.alignment, self.pairs, self.slots = judged.alignment, judged.pairs, slots
+        alignment, pairs = self.alignment, self.pairs
+        self.dumps = judged.a, judged.b
         self._nodes = [[NONE] * len(flow.names) for flow in alignment.flows]
         for node, pair in enumerate(pairs):
             for nodes, place in zip(self._nodes, pair[:2]):
@@ -32,14 +32,22 @@ class Nodes:
         cells = [node for node, parts in enumerate(self._parts) if parts.kind == CELL]
         self._updates = {node for node in cells if is_update(self._parts[node], self.entry(node))}
 
+    def side(self, node: int) -> int:
+        """Return the side whose name a node has: 1 for B where it is there, else 0 for A."""
+        return int(self.pairs[node].b != NONE)
+
     def flow(self, node: int) -> tuple[Flow, int]:
         """Return the flow and the place of a node, on the side of B where it is there."""
-        pair = self.pairs[node]
-        return (self.alignment.flows[1], pair.b) if pair.b != NONE else (self.alignment.flows[0], pair.a)
+        side = self.side(node)
+        return self.alignment.flows[side], self.pairs[node][:2][side]
+
+    def dump(self, node: int) -> NormalDump:
+        """Return the dump of a node, B where it is there."""
+        return self.dumps[self.side(node)]
 
     def entry(self, node: int) -> Any:
         """Return the entry of a node."""
-        return self._dumps[int(self.pairs[node].b != NONE)].data[self.name(node)]
+        return self.dump(node).data[self.name(node)]
 
     def name(self, node: int) -> str:
         """Return the name of a node, that in B where it is there."""
@@ -59,29 +67,25 @@ class Nodes:
         """Return whether this is the update of an optimizer."""
         return node in self._updates
 
-    def links(self, node: int, place: str) -> tuple[Link | None, Link | None]:
+    def links(self, node: int, place: str) -> tuple[Link | None, ...]:
         """Return the links of an input, in A and in B."""
-        pair = self.pairs[node]
-        found: list[Link | None] = []
-        for flow, own in zip(self.alignment.flows, (pair.a, pair.b)):
-            links = flow.links[own] if own != NONE else ()
-            found.append(next((link for link in links if link.place == place), None))
-        return found[0], found[1]
+        return tuple(
+            next((link for link in (flow.links[own] if own != NONE else ()) if link.place == place), None)
+            for flow, own in zip(self.alignment.flows, self.pairs[node][:2])
+        )
 
-    def producer_nodes(self, node: int, place: str) -> tuple[int, int]:
-        """Return the nodes that made an input, in A and in B; -1 for outside."""
-        links = self.links(node, place)
-        found = [
-            NONE if link is None or link.producer < 0 else nodes[link.producer]
-            for link, nodes in zip(links, self._nodes)
-        ]
-        return found[0], found[1]
+    def producer_nodes(self, node: int, place: str, first: bool = False) -> tuple[int, ...]:
+        """Return the nodes that made an input, or that ``first`` made its content, in A and in B; -1 for outside."""
+        makers = [NONE if link is None else link.root if first else link.producer for link in self.links(node, place)]
+        return tuple(NONE if maker < 0 else nodes[maker] for maker, nodes in zip(makers, self._nodes))
 
-    def root_nodes(self, node: int, place: str) -> tuple[int, int]:
-        """Return the nodes that first made the content of an input, in A and in B; -1 for outside."""
-        links = self.links(node, place)
-        found = [NONE if link is None or link.root < 0 else nodes[link.root] for link, nodes in zip(links, self._nodes)]
-        return found[0], found[1]
+    def alone_producers(self, node: int, place: str) -> list[int]:
+        """Return the nodes that made an input, and that only one side has."""
+        return [maker for maker in self.producer_nodes(node, place) if maker != NONE and self.is_alone(maker)]
+
+    def is_alone(self, node: int) -> bool:
+        """Return whether only one side has a node."""
+        return NONE in self.pairs[node][:2]
 
     def node_of(self, flow: Flow, place: int) -> int:
         """Return the node of an entry of one side."""
@@ -90,7 +94,7 @@ class Nodes:
     def uses_other_output(self, node: int, place: str) -> bool:
         """Return whether the two sides take an input from two different outputs of the calls that made it."""
         found = []
-        for link, flow, dump in zip(self.links(node, place), self.alignment.flows, self._dumps):
+        for link, flow, dump in zip(self.links(node, place), self.alignment.flows, self.dumps):
             if link is None or link.producer < 0:
                 return False
             key = content_key(link.record)
@@ -101,7 +105,7 @@ class Nodes:
 
     def state_of(self, node: int, cell: str) -> list[str]:
         """Return the parameters of a Cell that its forward changes, in order."""
-        entry = self._dumps[int(self.pairs[node].b != NONE)].data.get(cell)
+        entry = self.dump(node).data.get(cell)
         names = entry.get("parameters") if isinstance(entry, dict) else None
         return [name for name in names if is_state(name)] if isinstance(names, dict) else []
 
@@ -113,35 +117,23 @@ class Nodes:
         cell = flow.cells[own]
         while cell is not None and None not in wanted:
             around = self.node_of(flow, flow.position[cell]) if cell in flow.position else NONE
-            if around == NONE or NONE in self.pairs[around][:2]:
+            if around == NONE or self.is_alone(around):
                 break
-            sides = zip(self._inputs(around), wanted)
-            places = [next((name for name, own in link.items() if own == key), "") for link, key in sides]
+            places = [
+                next((link.place for link in side.links[own] if content_key(link.record) == key), "")
+                for side, own, key in zip(self.alignment.flows, self.pairs[around][:2], wanted)
+            ]
             if not places[0] or places[0] != places[1]:
                 break
             found = around, places[0]
             cell = flow.cells[flow.position[cell]]
         return found
 
-    def _inputs(self, node: int) -> list[dict[str, Any]]:
-        """Return place -> content of the inputs of a pair, in A and in B."""
-        return [
-            {link.place: content_key(link.record) for link in flow.links[own]}
-            for flow, own in zip(self.alignment.flows, self.pairs[node][:2])
-        ]
-
     def is_outside(self, node: int, place: str) -> bool:
         """Return whether an input has no producer on either side and is no parameter."""
-        if place.startswith("parameters"):
-            return False
-        pair = self.pairs[node]
-        for flow, own in zip(self.alignment.flows, (pair.a, pair.b)):
-            for link in flow.links[own] if own != NONE else ():
-                if link.place == place:
-                    if link.producer >= 0 or link.parameter is not None:
-                        return False
-                    break
-        return True
+        known = [link for link in self.links(node, place) if link is not None]
+        is_made = any(link.producer >= 0 or link.parameter is not None for link in known)
+        return not is_made and not place.startswith("parameters")
 
     def slot(self, node: int, place: str) -> Slot | None:
         """Return the verdict on a place; None where there is none."""

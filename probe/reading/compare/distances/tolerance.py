@@ -14,20 +14,15 @@ from probe.errors import UsageError
 from probe.reading.compare.distances.bounds import Distance
 
 #: on rel_l2. Those of the half kinds are torch.testing's; that of float32 is of a whole net, not of one call
-BY_DTYPE = {
-    "float64": 1e-12,
-    "double": 1e-12,
-    "complex128": 1e-12,
-    "float32": 1e-5,
-    "float": 1e-5,
-    "complex64": 1e-5,
-    "float16": 2e-3,
-    "half": 2e-3,
-    "bfloat16": 1.6e-2,
-    "hifloat8": 0.13,
-    "float8_e4m3fn": 0.13,
-    "float8_e5m2": 0.25,
+_TOLERANCES = {
+    1e-12: "float64 double complex128",
+    1e-5: "float32 float complex64",
+    2e-3: "float16 half",
+    1.6e-2: "bfloat16",
+    0.13: "hifloat8 float8_e4m3fn",
+    0.25: "float8_e5m2",
 }
+BY_DTYPE = {dtype: tolerance for tolerance, dtypes in _TOLERANCES.items() for dtype in dtypes.split()}
 #: how many times its own noise a tensor may differ
 NOISE_FACTOR = 3.0
 _NAMES = ("rel_l2", "max_abs")

@@ -14,37 +14,13 @@ from probe.naming import written_outputs
 from probe.reading.compare.distances.bounds import APART, SAME, UNKNOWN, Distance, distance
 from probe.reading.compare.distances.tolerance import Tolerances, of_dtype
 from probe.reading.compare.judging.rounding import Rounding
-from probe.reading.compare.judging.verdicts import (
-    BITS,
-    CLOSE,
-    DIFFERS,
-    HARD,
-    NOT_COMBINED,
-    NUMBERS_EQUAL,
-    ONE_SIDE,
-    OTHER_BITS,
-    SHAPE,
-    TRANSPOSED,
-    UNKNOWN_VALUE,
-    Slot,
-    is_state,
-)
+from probe.reading.compare.judging.verdicts import HARD, Slot, Verdict, is_state
 from probe.reading.dumps.entry_name import API, BACKWARD, CELL, FORWARD, GRADIENT, EntryName
-from probe.reading.dumps.values import Leaf, element_count, is_tensor, leaves, plain
+from probe.reading.dumps.entry_view import OUTPUTS, WORDS
+from probe.reading.dumps.values import element_count, is_tensor, leaves, plain
 
-#: key of an entry -> how places in it begin, and whether the call was given it
-_PARTS = {
-    "input_args": ("input.", True),
-    "input_kwargs": ("kwargs.", True),
-    "input": ("input.", True),
-    "grad_output": ("input.", True),
-    "parameters": ("parameters.", True),
-    "model_parameters": ("model_parameters.", True),
-    "attributes": ("attributes.", True),
-    "output": ("output.", False),
-    "output_kwargs": ("output_kwargs.", False),
-    "grad_input": ("output.", False),
-}
+#: key of an entry -> how places in it begin
+_PARTS = {**WORDS, "model_parameters": "model_parameters", "attributes": "attributes"}
 #: keys that other recorders, older dumps and merged shards lack: where one entry has none, nothing is known
 _OPTIONAL = frozenset(("attributes", "model_parameters"))
 NO_FLOOR = (0.0, 0.0)
@@ -82,9 +58,9 @@ class Judge:
         unfinished = "pending" in a or "pending" in b or "error" in a or "error" in b
         for key in a if a.keys() == b.keys() else {**a, **b}:
             if key in _PARTS and not (key in _OPTIONAL and (key in a) != (key in b)):
-                word, is_input = _PARTS[key]
+                is_input = key not in OUTPUTS
                 if is_input or not unfinished:
-                    found += self._part(name, word, parts, is_input, a.get(key), b.get(key), floor)
+                    found += self._part(name, f"{_PARTS[key]}.", parts, is_input, a.get(key), b.get(key), floor)
         if type(a.get("parameters")) is dict and any(map(is_state, a["parameters"])):
             found = [slot._replace(is_input=False) if is_state(slot.place) else slot for slot in found]
         if parts.direction == FORWARD:
@@ -96,8 +72,8 @@ class Judge:
         if self._turned is None or parts.direction == FORWARD or self._tolerances.has_noise:
             return slots
         return [
-            slot._replace(verdict=CLOSE)
-            if slot.verdict == DIFFERS and is_noise(slot.a, slot.b, slot.distance, self._tolerances.factor)
+            slot._replace(verdict=Verdict.CLOSE)
+            if slot.verdict == Verdict.DIFFERS and is_noise(slot.a, slot.b, slot.distance, self._tolerances.factor)
             else slot
             for slot in slots
         ]
@@ -108,19 +84,15 @@ class Judge:
         A tensor that a rule of the user is for has the verdict of that rule; the others are judged as without it. It is
         asked for the calls in the order in which they ran.
         """
-        if not self._tolerances.is_plain:
-            self._tolerances.note([f"{name}.{slot.place}" for slot in slots if is_tensor(slot.a)])
-        if self._tolerances.is_plain or DIFFERS not in [slot.verdict for slot in slots]:
-            return self._follow(parts, slots)
-        return [
-            before if self._tolerances.is_ruled(f"{name}.{before.place}") else after
-            for before, after in zip(slots, self._follow(parts, slots))
-        ]
-
-    def _follow(self, parts: EntryName, slots: list[Slot]) -> list[Slot]:
-        if self._tolerances.has_noise or DIFFERS not in [slot.verdict for slot in slots]:
+        tolerances = self._tolerances
+        if not tolerances.is_plain:
+            tolerances.note([f"{name}.{slot.place}" for slot in slots if is_tensor(slot.a)])
+        if tolerances.has_noise or Verdict.DIFFERS not in [slot.verdict for slot in slots]:
             return slots
-        return self._rounding.follow(parts, slots)
+        after = self._rounding.follow(parts, slots)
+        if tolerances.is_plain:
+            return after
+        return [old if tolerances.is_ruled(f"{name}.{old.place}") else new for old, new in zip(slots, after)]
 
     def _part(self, name: str, word: str, parts: EntryName, is_input: bool, a: Any, b: Any, floor: Any) -> list[Slot]:
         if a == b and self._refine is None:
@@ -131,47 +103,44 @@ class Judge:
                 self._tensors(name, sys.intern(word + key), parts, is_input, left, right, floor)
                 for key, left, right in zip(_PLACES, a, b)
             ]
+        rest = dict(leaves(b))
+        found: list[tuple[str, Any, Any]] = [(key, leaf, rest.pop(key, None)) for key, leaf in leaves(a)]
+        found += [(key, None, leaf) for key, leaf in rest.items()]  # None for one that is missing
         return [
-            self._slot(name, sys.intern(word + key), parts, is_input, left, right, floor)
-            for key, left, right in _together(leaves(a), leaves(b))
+            self._slot(name, sys.intern(word + key), parts, is_input, left, right, floor) for key, left, right in found
         ]
 
     def _slot(self, name: str, place: str, parts: EntryName, is_input: bool, a: Any, b: Any, floor: Any) -> Slot:
         tensor_a, tensor_b = is_tensor(a), is_tensor(b)
         if not tensor_a or not tensor_b:
             if self._turned is not None and not is_told(parts, place, plain(a), plain(b)):
-                return Slot(place, is_input, a, b, UNKNOWN, UNKNOWN_VALUE if tensor_a or tensor_b else "")
+                return Slot(place, is_input, a, b, UNKNOWN, Verdict.UNKNOWN if tensor_a or tensor_b else "")
             if tensor_a or tensor_b:
                 if "not_combined" in (a if tensor_a else b):
-                    return Slot(place, is_input, a, b, UNKNOWN, NOT_COMBINED)
-                return Slot(place, is_input, a, b, APART, ONE_SIDE)
-            return Slot(place, is_input, a, b, UNKNOWN, "" if plain(a) == plain(b) else "argument")
+                    return Slot(place, is_input, a, b, UNKNOWN, Verdict.NOT_COMBINED)
+                return Slot(place, is_input, a, b, APART, Verdict.ONE_SIDE)
+            return Slot(place, is_input, a, b, UNKNOWN, "" if plain(a) == plain(b) else Verdict.ARGUMENT)
         return self._tensors(name, place, parts, is_input, a, b, floor)
 
     def _tensors(self, name: str, place: str, parts: EntryName, is_input: bool, a: Any, b: Any, floor: Any) -> Slot:
         if "unwritten" in a or "unwritten" in b or (not is_input and is_unwritten(parts, place)):
-            return Slot(place, is_input, a, b, UNKNOWN, UNKNOWN_VALUE)
+            return Slot(place, is_input, a, b, UNKNOWN, Verdict.UNKNOWN)
         if "not_combined" in a or "not_combined" in b:
-            return Slot(place, is_input, a, b, UNKNOWN, NOT_COMBINED)
+            return Slot(place, is_input, a, b, UNKNOWN, Verdict.NOT_COMBINED)
         if self._turned is not None and may_be_transposed(parts, place, a, b):
             return self._weights(self._turned, name, place, is_input, a, b, floor)
         shape_a, shape_b = a.get("shape"), b.get("shape")
         if self._turned is not None and parts.kind == API and parts.direction == BACKWARD and not is_input:
             return self._gradients(name, place, a, b, floor)
         if shape_a != shape_b and element_count(shape_a) != element_count(shape_b):
-            return Slot(place, is_input, a, b, APART, SHAPE)
-        found = self._distance(a, b)
-        if self._refine is not None and found is not SAME_BITS:
-            found = self._refine(a, b, found)
-        return _new(Slot, (place, is_input, a, b, found, self._verdict(name, place, a, b, found, floor)))
-
-    def _distance(self, a: Any, b: Any) -> Distance:
-        """Return the distance that two records tell; equal records of a dump are one object, which the dump keeps."""
-        key = id(a), id(b)
+            return Slot(place, is_input, a, b, APART, Verdict.SHAPE)
+        key = id(a), id(b)  # equal records of a dump are one object, which the dump keeps
         found = self._distances.get(key)
         if found is None:
             found = self._distances[key] = (_from_crc(a, b) if "md5" in a else None) or distance(a, b)
-        return found
+        if self._refine is not None and found is not SAME_BITS:
+            found = self._refine(a, b, found)
+        return _new(Slot, (place, is_input, a, b, found, self._verdict(name, place, a, b, found, floor)))
 
     def _weights(self, turned: Refine, name: str, place: str, is_input: bool, a: Any, b: Any, floor: Any) -> Slot:
         """Return the verdict on two weights of which one may be the other's transpose."""
@@ -184,8 +153,8 @@ class Judge:
                 return Slot(place, is_input, a, b, straight, verdict)
         found = turned(a, b, straight)
         verdict = self._verdict(name, place, a, b, found, floor)
-        is_turned = verdict not in HARD and verdict != UNKNOWN_VALUE and is_certain(a, found)
-        return Slot(place, is_input, a, b, found, TRANSPOSED if is_turned else verdict)
+        is_turned = verdict not in HARD and verdict != Verdict.UNKNOWN and is_certain(a, found)
+        return Slot(place, is_input, a, b, found, Verdict.TRANSPOSED if is_turned else verdict)
 
     def _gradients(self, name: str, place: str, a: Any, b: Any, floor: Any) -> Slot:
         """Return the verdict on two gradients of inputs of an API.
@@ -193,19 +162,19 @@ class Judge:
         msprobe for PyTorch records those of the last node that the API leaves in the graph, perhaps of a part of it.
         """
         if a.get("shape") != b.get("shape"):
-            return Slot(place, False, a, b, UNKNOWN, UNKNOWN_VALUE)
+            return Slot(place, False, a, b, UNKNOWN, Verdict.UNKNOWN)
         found = distance(a, b)
         verdict = self._verdict(name, place, a, b, found, floor)
         known = verdict not in HARD
-        return Slot(place, False, a, b, found if known else UNKNOWN, verdict if known else UNKNOWN_VALUE)
+        return Slot(place, False, a, b, found if known else UNKNOWN, verdict if known else Verdict.UNKNOWN)
 
     def _verdict(self, name: str, place: str, a: Any, b: Any, found: Distance, floor: Any) -> str:
         if found.rel_l2 is None:
-            return UNKNOWN_VALUE
+            return Verdict.UNKNOWN
         dtype_a, dtype_b = a.get("dtype"), b.get("dtype")
         other_bits = not found.exact and dtype_a == dtype_b and bool(a.get("md5") and b.get("md5"))
         if found.rel_l2 == 0.0:
-            return BITS if found.exact else OTHER_BITS if other_bits else NUMBERS_EQUAL
+            return Verdict.BITS if found.exact else Verdict.OTHER_BITS if other_bits else Verdict.NUMBERS_EQUAL
         tolerance = of_dtype(dtype_a)
         if dtype_a != dtype_b or floor is not NO_FLOOR:
             tolerance = max(tolerance, of_dtype(dtype_b), min(floor))
@@ -213,7 +182,7 @@ class Judge:
             agrees = found.rel_l2 <= tolerance * self._tolerances.factor
         else:
             agrees = self._tolerances.agrees(f"{name}.{place}", found, tolerance)
-        return DIFFERS if not agrees else OTHER_BITS if other_bits else CLOSE
+        return Verdict.DIFFERS if not agrees else Verdict.OTHER_BITS if other_bits else Verdict.CLOSE
 
 
 #: makes a Slot in half of the time
@@ -226,10 +195,10 @@ def _equal(place: str, is_input: bool, leaf: Any) -> Slot:
     if not is_tensor(leaf):
         return Slot(place, is_input, leaf, leaf, UNKNOWN, "")
     if leaf.get("md5"):
-        return Slot(place, is_input, leaf, leaf, SAME_BITS, BITS)
+        return Slot(place, is_input, leaf, leaf, SAME_BITS, Verdict.BITS)
     if leaf.get("Norm") is None and leaf.get("Max") is None:
-        return Slot(place, is_input, leaf, leaf, UNKNOWN, UNKNOWN_VALUE)
-    return Slot(place, is_input, leaf, leaf, SAME, NUMBERS_EQUAL)
+        return Slot(place, is_input, leaf, leaf, UNKNOWN, Verdict.UNKNOWN)
+    return Slot(place, is_input, leaf, leaf, SAME, Verdict.NUMBERS_EQUAL)
 
 
 def _from_crc(a: Any, b: Any) -> Distance | None:
@@ -239,25 +208,20 @@ def _from_crc(a: Any, b: Any) -> Distance | None:
     return None
 
 
-def _together(a: list[Leaf], b: list[Leaf]) -> list[tuple[str, Any, Any]]:
-    """Return the values of two parts of entries by their keys, None for one that is missing."""
-    right = dict(b)
-    found = [(key, leaf, right.pop(key, None)) for key, leaf in a]
-    return found + [(key, None, leaf) for key, leaf in right.items()]
-
-
 def _same_forms(slots: list[Slot]) -> list[Slot]:
     """Return the places of a forward call; an input that is a tensor on one side only is harmless if no output differs.
 
     ``x / 2.0`` and ``x / ops.full([], 2.0)`` are one thing, and so are no weight and a weight of ones.
     """
-    if ONE_SIDE not in [slot.verdict for slot in slots if slot.is_input]:
+    if Verdict.ONE_SIDE not in [slot.verdict for slot in slots if slot.is_input]:
         return slots
     outputs = [slot.verdict for slot in slots if not slot.is_input]
-    if not outputs or any(verdict in HARD or verdict == UNKNOWN_VALUE for verdict in outputs):
+    if not outputs or any(verdict in HARD or verdict == Verdict.UNKNOWN for verdict in outputs):
         return slots
     return [
-        slot._replace(verdict="argument", distance=UNKNOWN) if slot.is_input and slot.verdict == ONE_SIDE else slot
+        slot._replace(verdict=Verdict.ARGUMENT, distance=UNKNOWN)
+        if slot.is_input and slot.verdict == Verdict.ONE_SIDE
+        else slot
         for slot in slots
     ]
 

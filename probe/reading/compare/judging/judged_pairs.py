@@ -18,16 +18,7 @@ from probe.reading.compare.distances.bounds import Distance
 from probe.reading.compare.distances.tolerance import Tolerances, of_dtype
 from probe.reading.compare.judging.arrays import Arrays
 from probe.reading.compare.judging.judge import NO_FLOOR, Judge
-from probe.reading.compare.judging.verdicts import (
-    DIFFERS,
-    HARD,
-    ONE_SIDE,
-    OTHER_BATCH,
-    SHAPE,
-    UNKNOWN_VALUE,
-    Slot,
-    is_state,
-)
+from probe.reading.compare.judging.verdicts import HARD, Slot, Verdict, is_state
 from probe.reading.compare.pairing.alignment import NONE, REPLACED, Alignment, Pair
 from probe.reading.compare.pairing.normal_form import normalised
 from probe.reading.dumps.dump import Dump
@@ -63,7 +54,7 @@ class JudgedPairs:
         self.pairs = self.alignment.pairs()
         self.arrays = None if options.arrays == "none" else Arrays(a.path, b.path, options.arrays)
         arrays = self.arrays if a.header.get("dump_data_dir") or b.header.get("dump_data_dir") else None
-        turned = arrays.turned if arrays else _unknown_arrays
+        turned = arrays.turned if arrays else lambda a, b, found: found  # statistics of a transpose are the same
         self._judge = Judge(self.tolerances, arrays.refine if arrays else None, turned if is_foreign else None)
         found = floors((self.a, self.b), self.alignment.flows)
         entries = self.a.data, self.b.data
@@ -102,11 +93,6 @@ class JudgedPairs:
         return ((pair, slot) for pair, slots in zip(self.pairs, self.slots) for slot in slots)
 
 
-def _unknown_arrays(a: Any, b: Any, found: Distance) -> Distance:
-    """Return the distance that statistics tell: those of a transpose are the same."""
-    return found
-
-
 #: the tolerance of each call in A and in B
 Floors = tuple[list[float], list[float]]
 
@@ -120,14 +106,9 @@ def floors(dumps: tuple[Dump, Dump], flows: tuple[Flow, Flow]) -> Floors | None:
 
 def _inexact(entry: Any) -> float:
     """Return the tolerance of the least exact dtype in an entry."""
-    if not isinstance(entry, dict):
-        return 0.0
-    most = 0.0
-    for part in entry.values():
-        for item in part if type(part) is list else part.values() if type(part) is dict else ():
-            if is_tensor(item):
-                most = max(most, of_dtype(item.get("dtype")))
-    return most
+    parts = entry.values() if isinstance(entry, dict) else ()
+    lists = (part if type(part) is list else part.values() if type(part) is dict else () for part in parts)
+    return max((of_dtype(item.get("dtype")) for items in lists for item in items if is_tensor(item)), default=0.0)
 
 
 def _tolerances(dump: Dump, flow: Flow) -> list[float]:
@@ -204,7 +185,9 @@ class Substitutes:
         if parts.kind != API or parts.direction != FORWARD:
             return False
         given = [slot.verdict for slot in slots if slot.is_input]
-        return SHAPE in given or ONE_SIDE in given or (pair.how == REPLACED and not HARD.isdisjoint(given))
+        return (
+            Verdict.SHAPE in given or Verdict.ONE_SIDE in given or (pair.how == REPLACED and not HARD.isdisjoint(given))
+        )
 
     def _is_dead(self, side: int, place: int) -> bool:
         """Return whether all that is made of a value on one side comes to values that both sides have."""
@@ -244,23 +227,22 @@ def judge_numbers(slots: list[Slot]) -> list[Slot]:
 
 def _judged(slot: Slot) -> Slot:
     left, right = number(slot.a), number(slot.b)
-    if left is None or right is None or left == right:
-        return slot._replace(verdict="")
-    relative = abs(left - right) / (max(abs(left), abs(right)) or 1.0)  # 0 beside NaN
-    if relative <= _NEAR:
-        return slot._replace(verdict="")
-    return slot._replace(verdict=DIFFERS, distance=Distance(relative, abs(left - right), True))
+    if left is not None and right is not None and left != right:
+        relative = abs(left - right) / (max(abs(left), abs(right)) or 1.0)  # 0 beside NaN
+        if not relative <= _NEAR:
+            return slot._replace(verdict=Verdict.DIFFERS, distance=Distance(relative, abs(left - right), True))
+    return slot._replace(verdict="")
 
 
 def enters_equal(slots: list[Slot]) -> bool:
     """Return whether the gradients that enter an update are known to agree."""
     given = [slot.verdict for slot in slots if slot.place.startswith(GRADIENTS)]
-    return bool(given) and HARD.isdisjoint(given) and UNKNOWN_VALUE not in given
+    return bool(given) and HARD.isdisjoint(given) and Verdict.UNKNOWN not in given
 
 
 def batches(slots: Sequence[list[Slot]]) -> tuple[int, int]:
     """Return the rows of a batch in A and B, if one side divides it; (0, 0) if not."""
-    for slot in (slot for found in slots for slot in found if slot.is_input and slot.verdict == SHAPE):
+    for slot in (slot for found in slots for slot in found if slot.is_input and slot.verdict == Verdict.SHAPE):
         a, b = (record.get("shape") if is_tensor(record) else None for record in (slot.a, slot.b))
         if not (type(a) is type(b) is list and a and b and type(a[0]) is type(b[0]) is int):
             break  # the file holds anything
@@ -273,7 +255,8 @@ def batches(slots: Sequence[list[Slot]]) -> tuple[int, int]:
 def of_other_batch(slots: list[Slot]) -> list[Slot]:
     """Return the places of a call that was given another part of the batch: only a parameter that differs counts."""
     return [
-        slot._replace(verdict=OTHER_BATCH) if slot.verdict in HARD and not _is_fixed(slot) else slot for slot in slots
+        slot._replace(verdict=Verdict.OTHER_BATCH) if slot.verdict in HARD and not _is_fixed(slot) else slot
+        for slot in slots
     ]
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from probe.reading.compare.distances.bounds import Distance
 from probe.reading.compare.distances.tolerance import of_dtype
-from probe.reading.compare.judging.verdicts import DIFFERS, HARD, NEAR_ZERO, Slot
+from probe.reading.compare.judging.verdicts import HARD, Slot, Verdict
 from probe.reading.dumps.entry_name import API, BACKWARD, EntryName
 from probe.reading.dumps.flow import content_key
 from probe.reading.dumps.values import element_count, is_tensor, real
@@ -54,15 +54,17 @@ class Rounding:
         """
         made = []
         for slot in slots:
-            known = self._known.get(content_key(slot.a)) if slot.verdict == DIFFERS else None
-            made.append(slot._replace(verdict=NEAR_ZERO, distance=known.bounded) if known else slot)
-        given = [self._known.get(content_key(slot.a)) for slot in made if slot.is_input and slot.verdict == NEAR_ZERO]
+            known = self._known.get(content_key(slot.a)) if slot.verdict == Verdict.DIFFERS else None
+            made.append(slot._replace(verdict=Verdict.NEAR_ZERO, distance=known.bounded) if known else slot)
+        given = [
+            self._known.get(content_key(slot.a)) for slot in made if slot.is_input and slot.verdict == Verdict.NEAR_ZERO
+        ]
         worst = max(filter(None, given), key=lambda item: item.relative, default=None)
         if worst is None or any(slot.verdict in HARD for slot in made if slot.is_input):
             return made
         return [
             self._rounded(slot, worst.bounded)
-            if slot.verdict == DIFFERS and (slot.distance.rel_l2 or 0.0) <= _GROWN * worst.relative
+            if slot.verdict == Verdict.DIFFERS and (slot.distance.rel_l2 or 0.0) <= _GROWN * worst.relative
             else slot
             for slot in made
         ]
@@ -70,12 +72,15 @@ class Rounding:
     def _rounded(self, slot: Slot, bounded: Distance) -> Slot:
         """Return a place that holds rounding, with its distance by the size of the terms that were added."""
         self._known[content_key(slot.a)] = _Rounding(bounded, slot.distance.rel_l2 or 0.0)
-        return slot._replace(verdict=NEAR_ZERO, distance=bounded)
+        return slot._replace(verdict=Verdict.NEAR_ZERO, distance=bounded)
+
+    def _of_terms(self, slot: Slot, size: float) -> Slot:
+        return self._rounded(slot, slot.distance._replace(rel_l2=_gap(slot) / size))
 
     def _without_carried(self, slots: list[Slot]) -> list[Slot]:
         """Return the places of a sum whose inputs agree but for noise: outputs that cancel hold the inputs' noise."""
         inputs = [slot for slot in slots if slot.is_input]
-        if [slot for slot in inputs if slot.verdict in HARD]:
+        if any(slot.verdict in HARD for slot in inputs):
             return slots
         tensors = [slot for slot in inputs if is_tensor(slot.a) and is_tensor(slot.b)]
         given = [(_gap(slot), element_count(slot.a.get("shape"))) for slot in tensors]
@@ -83,8 +88,10 @@ class Rounding:
         if not any(gap for gap, _ in given) or not most < _HUGE:
             return slots
         return [
-            self._rounded(slot, Distance(_gap(slot) / most, slot.distance.max_abs, slot.distance.exact))
-            if slot.verdict == DIFFERS and _is_carried(slot, given) and _gap(slot) <= _GROWN * _tolerance(slot) * most
+            self._of_terms(slot, most)
+            if slot.verdict == Verdict.DIFFERS
+            and _is_carried(slot, given)
+            and _gap(slot) <= _GROWN * _tolerance(slot) * most
             else slot
             for slot in slots
         ]
@@ -92,21 +99,15 @@ class Rounding:
     def _without_rounding(self, slots: list[Slot]) -> list[Slot]:
         found = [(slot.a.get("Norm"), slot) for slot in slots if type(slot.a) is dict]
         known = [(norm, slot) for norm, slot in found if type(norm) is float and norm < _HUGE]
-        norms = [norm for norm, _ in known]
-        most = max(norms, default=0.0)
-        if min(norms, default=0.0) >= _SMALL * most:
+        most = max((norm for norm, _ in known), default=0.0)
+        if all(norm >= _SMALL * most for norm, _ in known):
             return slots
         small = {
             slot.place
             for norm, slot in known
-            if slot.verdict == DIFFERS and norm < _SMALL * most and _is_rounding(slot, known)
+            if slot.verdict == Verdict.DIFFERS and norm < _SMALL * most and _is_rounding(slot, known)
         }
-        return [
-            self._rounded(slot, Distance(_gap(slot) / most, slot.distance.max_abs, slot.distance.exact))
-            if slot.place in small
-            else slot
-            for slot in slots
-        ]
+        return [self._of_terms(slot, most) if slot.place in small else slot for slot in slots]
 
 
 def _is_rounding(slot: Slot, known: list[tuple[float, Slot]]) -> bool:

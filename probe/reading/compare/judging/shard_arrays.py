@@ -8,7 +8,7 @@ that of the blocks. It is found by the numbers: the order that comes nearest.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     import numpy as np
@@ -55,15 +55,25 @@ def joined_grid(arrays: Mapping[tuple[int, ...], Array], dims: Sequence[int | No
     """
     import numpy as np
 
-    left = dict(arrays)
+    def join(row: list[Array], dim: int | None) -> Array:
+        return np.sum([part.astype(np.float64) for part in row], axis=0) if dim is None else np.concatenate(row, dim)
+
+    return fold_grid(arrays, dims, join)
+
+
+Part = TypeVar("Part")
+
+
+def fold_grid(
+    parts: Mapping[tuple[int, ...], Part], dims: Sequence[int | None], join: Callable[[list[Part], int | None], Part]
+) -> Part:
+    """Return the one that parts make by their places in a grid, the last axis first; ``join`` puts a row together."""
+    left = dict(parts)
     for dim in reversed(dims):
-        rows: dict[tuple[int, ...], list[Array]] = {}
+        rows: dict[tuple[int, ...], list[Part]] = {}
         for key in sorted(left):
             rows.setdefault(key[:-1], []).append(left[key])
-        left = {
-            key: np.sum([part.astype(np.float64) for part in row], axis=0) if dim is None else np.concatenate(row, dim)
-            for key, row in rows.items()
-        }
+        left = {key: join(row, dim) for key, row in rows.items()}
     return left[()]
 
 

@@ -10,18 +10,28 @@ from typing import Any, NamedTuple
 from probe.reading.compare.distances.bounds import Distance
 from probe.reading.dumps.values import is_tensor, plain
 
-#: verdicts on a tensor
-BITS, NUMBERS_EQUAL, CLOSE, DIFFERS, UNKNOWN_VALUE, ONE_SIDE, SHAPE, OTHER_BITS, NEAR_ZERO, NOT_COMBINED = (
-    "same", "equal numbers", "close", "differs", "unknown", "one side", "shape", "other bits", "near zero",
-    "not combined",
-)  # fmt: skip
-#: the verdict where one side divides the batch, and the gradients that enter the optimizer agree
-OTHER_BATCH = "other batch"
-HARD = frozenset((DIFFERS, ONE_SIDE, SHAPE))
+
+class Verdict:
+    """The verdicts on a tensor. Plain values that are equal have none: ""."""
+
+    BITS = "same"
+    NUMBERS_EQUAL = "equal numbers"
+    OTHER_BITS = "other bits"  # equal numbers or within the tolerance, another CRC-32
+    CLOSE = "close"
+    NEAR_ZERO = "near zero"  # both are the rounding of a sum that is zero
+    DIFFERS = "differs"
+    SHAPE = "shape"
+    ONE_SIDE = "one side"
+    UNKNOWN = "unknown"
+    NOT_COMBINED = "not combined"  # the ranks of a layout do not tell the whole
+    OTHER_BATCH = "other batch"  # one side divides the batch, and the gradients that enter the optimizer agree
+    TRANSPOSED = "transposed"  # a weight is the transpose of the other framework's
+    ARGUMENT = "argument"  # two plain values are not equal
+
+
+HARD = frozenset((Verdict.DIFFERS, Verdict.ONE_SIDE, Verdict.SHAPE))
 #: differences within the tolerance
-FAINT = frozenset((CLOSE, OTHER_BITS, NEAR_ZERO))
-#: the verdict on a weight that is the transpose of the other framework's
-TRANSPOSED = "transposed"
+FAINT = frozenset((Verdict.CLOSE, Verdict.OTHER_BITS, Verdict.NEAR_ZERO))
 #: parameters that the forward changes: they are recorded after it, as outputs are
 _STATE = re.compile(r"(^|\.)(moving|running)_(mean|var(iance)?)$")
 
@@ -34,21 +44,17 @@ class Slot(NamedTuple):
     a: Any  # the value in A: a record, a plain value, or None
     b: Any  # the value in B
     distance: Distance
-    #: "same" (bits), "equal numbers", "other bits" (equal numbers, another CRC-32), "close", "near zero" (both are the
-    #: rounding of a sum that is zero), "differs", "shape", "one side", "unknown", "not combined" (the ranks of a layout
-    #: do not tell the whole) or "other batch"; "" for plain values that are equal, "argument" for others. Of two
-    #: frameworks also "transposed"
-    verdict: str
+    verdict: str  # a ``Verdict``
 
 
 def sharpened(slots: list[Slot]) -> list[Slot]:
     """Return the places of a call as they are judged if every difference counts."""
-    return [slot._replace(verdict=DIFFERS) if slot.verdict in FAINT else slot for slot in slots]
+    return [slot._replace(verdict=Verdict.DIFFERS) if slot.verdict in FAINT else slot for slot in slots]
 
 
 def is_permuted(slot: Slot) -> bool:
     """Return whether two tensors have other bits, but the same greatest and least element: perhaps other places."""
-    return slot.verdict == OTHER_BITS and all(slot.a.get(key) == slot.b.get(key) for key in ("Max", "Min"))
+    return slot.verdict == Verdict.OTHER_BITS and all(slot.a.get(key) == slot.b.get(key) for key in ("Max", "Min"))
 
 
 @functools.lru_cache(4096)

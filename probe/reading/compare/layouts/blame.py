@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from probe.errors import UsageError
@@ -16,9 +16,9 @@ from probe.reading.compare.judging.verdicts import HARD, Slot
 from probe.reading.compare.layouts.entries import values
 from probe.reading.compare.layouts.layout_pair import LayoutPair, LayoutSource
 from probe.reading.compare.layouts.placements import array_of, has_placements, piece, placements_of
-from probe.reading.compare.layouts.shards import WHOLE, Shards, agree, axis_between
+from probe.reading.compare.layouts.shards import WHOLE, agree, axis_between, together
 from probe.reading.compare.layouts.side import Place
-from probe.reading.compare.origins.origin import COMMUNICATION, GRADIENT_KIND, OPTIMIZER, Origin
+from probe.reading.compare.origins.origin import Kind, Origin
 from probe.reading.compare.pairing.alignment import NONE
 from probe.reading.dumps import entry_name
 from probe.reading.dumps.entry_name import CELL
@@ -60,7 +60,11 @@ def _name_ranks(origins: Sequence[Origin], comparing: JudgedPairs, pair: LayoutP
     records: list[dict[Place, list[tuple[Any, Record]]]] = []
     for side in (0, 1):
         wanted = {_place(site, side, pair) for site in sites[:_MOST] if site.slot is not None and site.names[side]}
-        records.append(_records(pair, side, wanted))
+        shares = pair.groups[0].tp > 1 or pair.groups[1].tp > 1
+        try:
+            records.append(pair.records(side, wanted) if shares else {})
+        except UsageError:  # the dump has gone since it was compared
+            records.append({})
     for origin, site in zip(origins, sites):
         found = [_blame(site, side, records, pair, comparing) for side in (0, 1)]
         known = [*filter(None, (*(blame.said for blame in found), _named(origin, site, pair)))]
@@ -96,29 +100,17 @@ def _named(origin: Origin, site: _Site, pair: LayoutPair) -> Sentence:
     return fault(origin.kind, name, (site.slot.a, site.slot.b), entries, others[0] if others else {}, pair.counts)
 
 
-def _records(pair: LayoutPair, side: int, wanted: Iterable[Place]) -> dict[Place, list[tuple[Any, Record]]]:
-    if pair.groups[side].tp == 1 and pair.groups[1 - side].tp == 1:
-        return {}
-    try:
-        return pair.records(side, wanted)
-    except UsageError:  # the dump has gone since it was compared
-        return {}
-
-
 def _site(origin: Origin, comparing: JudgedPairs) -> _Site:
     flow_a, flow_b = comparing.alignment.flows
     place_b = flow_b.position.get(origin.name, NONE)
     place_a = comparing.alignment.a_of.get(place_b, NONE) if place_b != NONE else flow_a.position.get(origin.name, NONE)
-    names = (
-        flow_a.names[place_a] if place_a != NONE else None,
-        flow_b.names[place_b] if place_b != NONE else None,
-    )
-    if None in names:
-        return _Site(names, None)
-    node = next((node for node, pair in enumerate(comparing.pairs) if pair.b == place_b), NONE)
-    slots = comparing.slots[node] if node != NONE else []
-    hard = [slot for slot in slots if slot.verdict in HARD]
-    return _Site(names, next((slot for slot in slots if slot.place == origin.place), hard[0] if hard else None))
+    name_a = flow_a.names[place_a] if place_a != NONE else None
+    name_b = flow_b.names[place_b] if place_b != NONE else None
+    if name_a is None or name_b is None:
+        return _Site((name_a, name_b), None)
+    slots = next((found for pair, found in zip(comparing.pairs, comparing.slots) if pair.b == place_b), [])
+    hard = next((slot for slot in slots if slot.verdict in HARD), None)
+    return _Site((name_a, name_b), next((slot for slot in slots if slot.place == origin.place), hard))
 
 
 def _blame(site: _Site, side: int, records: Any, pair: LayoutPair, comparing: JudgedPairs) -> Blame:
@@ -142,7 +134,7 @@ def _blame(site: _Site, side: int, records: Any, pair: LayoutPair, comparing: Ju
         found = _apart(site.slot, side, [record for _, record in own], [record for _, record in other], comparing)
     if found is None:
         return Blame(ranks, say("compare.on_which_rank", ranks=ranks, side=letter))
-    is_whole = axis_between(own[0][1].get("shape"), _own(site.slot, side).get("shape")) == WHOLE
+    is_whole = axis_between(own[0][1].get("shape"), (site.slot.a, site.slot.b)[side].get("shape")) == WHOLE
     placements = placements_of(own[0][1])
     placed = say("compare.placed", placements=placements) if placements else NOTHING
     guilty = [ranks[place] for place in found]
@@ -171,14 +163,10 @@ def _by_layout(own: list[tuple[Any, Record]], other: list[tuple[Any, Record]]) -
     return found or None
 
 
-def _own(slot: Slot, side: int) -> Any:
-    return slot.b if side else slot.a
-
-
 def _apart(slot: Slot, side: int, own: list[Record], other: list[Record], comparing: JudgedPairs) -> list[int] | None:
     """Return the places of the ranks whose records make a tensor differ; None where that is not known."""
-    axis = axis_between(own[0].get("shape"), _own(slot, side).get("shape"))
-    whole = _own(slot, 1 - side)
+    sides = slot.a, slot.b
+    axis, whole = axis_between(own[0].get("shape"), sides[side].get("shape")), sides[1 - side]
     if axis == WHOLE:
         found = [place for place, record in enumerate(own) if not agree(record, whole)]
         return found if len(found) < len(own) or all(agree(own[0], record) for record in own[1:]) else None
@@ -210,16 +198,12 @@ def _by_blocks(own: list[Record], other: list[Record], axis: int) -> list[int]:
         return []
     found: list[int] = []
     for block in range(count):
-        wholes = []
-        for records in (own, other):
-            size = len(records) // count
-            shards = Shards(records[block * size], axis)
-            for record in records[block * size + 1 : (block + 1) * size]:
-                shards.add(record, 1)
-            wholes.append(shards.whole(()))
-        if not agree(wholes[0], wholes[1]):
-            size = len(own) // count
-            found += range(block * size, (block + 1) * size)
+        parts = [
+            range(block * size, (block + 1) * size) for size in (len(records) // count for records in (own, other))
+        ]
+        wholes = [together([records[place] for place in part], axis) for records, part in zip((own, other), parts)]
+        if not agree(*wholes):
+            found += parts[0]
     return found
 
 
@@ -245,7 +229,7 @@ def _by_bounds(own: list[Record], whole: Record) -> list[int]:
 #: how exactly a factor is that of a number of ranks
 _EXACT = 2e-3
 #: kinds of origins of which a factor tells something
-_SCALED = (GRADIENT_KIND, OPTIMIZER, COMMUNICATION)
+_SCALED = (Kind.GRADIENT, Kind.OPTIMIZER, Kind.COMMUNICATION)
 _ADDS = ("add", "sub")
 
 
@@ -261,21 +245,18 @@ def fault(
         axis = _partial_and_replicated(entries[0])
         if axis:
             return say("compare.partial_and_replicate", axis=axis)
-    if kind == OPTIMIZER and len(entries) > 1 and _same_norms(entries, other):
+    if kind == Kind.OPTIMIZER and len(entries) > 1 and _same_norms(entries, other):
         return say("compare.clipped_by_shard")
     factor = _factor(*pair) if kind in _SCALED else None
+    if factor is None:
+        return NOTHING
     axes = {int(size) for entry in entries for _, leaf in values(entry) if _has_layout(leaf)
             for size in leaf["layout"]["mesh"].values() if type(size) is int}  # fmt: skip
-    for count in sorted({*counts, *axes} - {1}) if factor is not None else ():
-        if _is(factor, count):
-            return say("compare.not_divided", count=count)
-        if _is(factor, 1 / count):
-            return say("compare.averaged_twice", count=count)
+    for count in sorted({*counts, *axes} - {1}):
+        for wanted, key in ((count, "compare.not_divided"), (1 / count, "compare.averaged_twice")):
+            if abs(factor - wanted) <= _EXACT * wanted:
+                return say(key, count=count)
     return NOTHING
-
-
-def _is(factor: float | None, wanted: float) -> bool:
-    return factor is not None and abs(factor - wanted) <= _EXACT * wanted
 
 
 def _factor(a: Any, b: Any) -> float | None:
@@ -313,14 +294,11 @@ def _has_layout(leaf: Any) -> bool:
 
 def _same_norms(entries: Sequence[Any], other: Any) -> bool:
     """Return whether the gradients of each rank together have the norm that all have together on the other side."""
-    total = _norm(_gradients(other))
-    norms = [_norm(_gradients(entry)) for entry in entries]
-    return bool(total) and all(abs(norm - total) <= _EXACT * total for norm in norms)
+    total = _norm(other)
+    return bool(total) and all(abs(_norm(entry) - total) <= _EXACT * total for entry in entries)
 
 
-def _gradients(entry: Any) -> Iterator[Mapping[str, Any]]:
-    return (leaf for place, leaf in values(entry) if place.startswith("input.") and is_tensor(leaf))
-
-
-def _norm(records: Iterator[Mapping[str, Any]]) -> float:
-    return math.hypot(*(real(record.get("Norm")) or 0.0 for record in records))
+def _norm(entry: Any) -> float:
+    """Return the norm of all gradients that an update was given."""
+    given = (leaf for place, leaf in values(entry) if place.startswith("input.") and is_tensor(leaf))
+    return math.hypot(*(real(record.get("Norm")) or 0.0 for record in given))

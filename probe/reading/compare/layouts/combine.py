@@ -30,17 +30,6 @@ from probe.reading.dumps.values import is_tensor, plain
 _REGION = re.compile(r"(Copy|Reduce|Gather|Scatter)\w*(To|From)\w*Region|^All(Reduce|Gather)|^ReduceScatter")
 
 
-class _Given:
-    """A source that has the document already."""
-
-    def __init__(self, document: Document) -> None:
-        self._document = document
-
-    def read(self, folder: str) -> Document:
-        """Return the document, whatever the folder."""
-        return self._document
-
-
 class Combining:
     """Puts the ranks of both sides together."""
 
@@ -84,7 +73,7 @@ class Combining:
     def _pair(self, mapping: Mapping[str, str] | None) -> None:
         """Pair the entries by the records of the first ranks, and decide how each tensor is put together."""
         sides = self.sides
-        dumps = [Dump(side.group.stages[0][0]._replace(source=_Given(side.document))) for side in sides]
+        dumps = [Dump(side.group.stages[0][0], side.document) for side in sides]
         alignment = Alignment(dumps[0], dumps[1], mapping, by_lines=False)
         flows = alignment.flows
         for a, b in alignment.b_of.items():

@@ -95,11 +95,17 @@ class _Pairing:
     def pairs(self, step: str) -> Pairs:
         """Return the pairs and those steps that only one run has."""
         one_step = all(len({folder.step for folder in run.folders}) == 1 for run in self._runs)
-        steps = [self._by_step(run, step, one_step) for run in self._runs]
+        steps: list[dict[Any, dict[Rank, DumpFolder]]] = [{}, {}]
+        for run, found in zip(self._runs, steps):
+            for folder in folders(run, step, ""):
+                found.setdefault((folder.tree, None if one_step else folder.step), {})[folder.rank] = folder
         pairs: list[tuple[DumpFolder, DumpFolder]] = []
         alone: tuple[list[Any], list[Any]] = ([], [])
         for key in dict.fromkeys([*steps[0], *steps[1]]):
-            missing = [self._missing(side, steps[side].get(key, {})) for side in (0, 1)]
+            missing = [
+                [number for number, rank in self._numbers[side].items() if rank not in steps[side].get(key, {})]
+                for side in (0, 1)
+            ]
             if not any(missing):
                 pairs += self._of_step(steps[0][key], steps[1][key])
                 continue
@@ -116,23 +122,10 @@ class _Pairing:
             )
         return pairs, alone
 
-    @staticmethod
-    def _by_step(run: Run, step: str, one_step: bool) -> dict[Any, dict[Rank, DumpFolder]]:
-        found: dict[Any, dict[Rank, DumpFolder]] = {}
-        for folder in folders(run, step, ""):
-            found.setdefault((folder.tree, None if one_step else folder.step), {})[folder.rank] = folder
-        return found
-
-    def _missing(self, side: int, ranks: Mapping[Rank, DumpFolder]) -> list[int]:
-        return [number for number, rank in self._numbers[side].items() if rank not in ranks]
-
     def _of_step(self, a: dict[Rank, DumpFolder], b: dict[Rank, DumpFolder]) -> list[tuple[DumpFolder, DumpFolder]]:
         layout = self._layouts[0]
-        axes = (
-            range(layout.tp if self._tp_equal else 1),
-            range(layout.pp if self._pp_equal else 1),
-            range(layout.dp if layout.dp == self._layouts[1].dp else 1),
-        )
+        are_equal = self._tp_equal, self._pp_equal, layout.dp == self._layouts[1].dp
+        axes = (range(size if is_equal else 1) for size, is_equal in zip(layout[:3], are_equal))
         return [self._unit((a, b), tp, pp, dp) for tp, pp, dp in itertools.product(*axes)]
 
     def _unit(self, ranks: tuple[dict[Rank, DumpFolder], ...], tp: int, pp: int, dp: int) -> Any:
@@ -207,13 +200,10 @@ def parse_layout(given: str | Mapping[str, Any], option: str) -> Layout:
     >>> str(parse_layout("tp=8, pp=2", "--layout-a"))
     'tp=8, pp=2, dp=0'
     """
-    pairs: list[tuple[str, str]] = []
     if isinstance(given, Mapping):
         pairs = [(str(key), str(value)) for key, value in given.items()]
     else:
-        for part in str(given).replace(",", " ").split():
-            key, _, value = part.partition("=")
-            pairs.append((key, value))
+        pairs = [part.partition("=")[::2] for part in str(given).replace(",", " ").split()]
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:

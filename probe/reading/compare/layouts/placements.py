@@ -12,8 +12,8 @@ from typing import Any
 from probe.door import open_text
 from probe.errors import UsageError
 from probe.findings.sentence import Sentence, say
-from probe.reading.compare.judging.shard_arrays import Stored, joined_grid
-from probe.reading.compare.layouts.shards import ODD, WHOLE, Shards, agree
+from probe.reading.compare.judging.shard_arrays import Stored, fold_grid, joined_grid
+from probe.reading.compare.layouts.shards import ODD, WHOLE, Shards, agree, together
 from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.values import Record, array_name
 from probe.store import file_names as files
@@ -109,7 +109,9 @@ class Placed(Shards):
             stored = Stored(tuple(folders[place] for place, _ in parts.values()), 0, tuple(parts), dims)
             made.update(data_name=name, stored=stored)
         if None not in dims:
-            return {**_of_records({key: record for key, (_, record) in parts.items()}, dims), **made}
+            records = {key: record for key, (_, record) in parts.items()}
+            whole = fold_grid(records, dims, lambda row, dim: together(row, dim or 0))
+            return {**whole, **made}
         try:
             arrays = {key: array_of(folders[place], record) for key, (place, record) in parts.items()}
             return {**made, **_numbers(joined_grid(arrays, dims))}
@@ -157,20 +159,6 @@ def piece(whole: Any, record: Record) -> Any:
             return None
         whole = np.split(whole, count, dim)[index]
     return whole
-
-
-def _of_records(records: Mapping[tuple[int, ...], Record], dims: Sequence[int | None]) -> Record:
-    """Return the numbers of the tensor that parts make, the last axis of the grid first."""
-    left = dict(records)
-    for dim in reversed(dims):
-        rows: dict[tuple[int, ...], Shards] = {}
-        for key in sorted(left):
-            if key[:-1] in rows:
-                rows[key[:-1]].add(left[key], key[-1])
-            else:
-                rows[key[:-1]] = Shards(left[key], dim or 0)
-        left = {key: row.whole(()) for key, row in rows.items()}
-    return left[()]
 
 
 def _numbers(array: Any) -> Record:

@@ -111,6 +111,14 @@ class Shards:
         return made
 
 
+def together(records: Sequence[Record], axis: int) -> Record:
+    """Return the record of the tensor that parts make along an axis."""
+    shards = Shards(records[0], axis)
+    for rank, record in enumerate(records[1:], 1):
+        shards.add(record, rank)
+    return shards.whole(())
+
+
 def _extreme(so_far: Any, value: Any, choose: Any) -> Any:
     """Return the greater or the lesser of two values; NaN where one is NaN."""
     if so_far is None or value is None:

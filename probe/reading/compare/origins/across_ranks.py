@@ -9,20 +9,12 @@ from typing import Any
 
 from probe.findings.sentence import clauses, say
 from probe.reading.compare.judging.verdicts import is_state
-from probe.reading.compare.origins.origin import (
-    ARGUMENT,
-    CALLS,
-    COMMUNICATION,
-    COMPUTATION,
-    OPTIMIZER,
-    PARAMETER,
-    Origin,
-    is_collective,
-)  # fmt: skip
+from probe.reading.compare.origins.origin import Kind, Origin, is_collective
 from probe.reading.compare.origins.unit_summary import UnitSummary
 from probe.reading.dumps.entry_name import parse
 
 _MOST, _FEW = 100, 3
+_LATE = (Kind.CALLS, Kind.ARGUMENT, Kind.COMMUNICATION)
 #: the cause of parameters that differ in the next step, as far as it is known: without and with the entry of the update
 _LEFT = "compare.optimizer", "compare.optimizer_state"
 
@@ -49,7 +41,7 @@ def first_origins(units: Sequence[UnitSummary]) -> tuple[list[Origin], list[Orig
 
 def _since(origin: Origin, units: Sequence[UnitSummary]) -> Origin:
     """Return the same change in the first step that has it: a factor of zeros changes no value there."""
-    if origin.kind not in (ARGUMENT, CALLS):
+    if origin.kind not in (Kind.ARGUMENT, Kind.CALLS):
         return origin
     wanted = origin.kind, origin.name, origin.place, origin.rank
     earlier = (
@@ -80,28 +72,20 @@ def _of_ranks(units: Sequence[UnitSummary], is_quiet: bool) -> tuple[list[Origin
     follows: list[Origin] = []
     for unit in units:
         others = [other for other in units if other is not unit]
-        sent = [other for other in others if any(item.sent_off for item in other.origins.collectives)]
         for origin in (unit.origins.exact if is_quiet else ()) or unit.origins.first:
-            came = origin.kind in (COMMUNICATION, COMPUTATION) and is_collective(parse(origin.name))
-            (follows if came and _was_sent(unit, origin, sent) else own).append(origin)
+            came = origin.kind in (Kind.COMMUNICATION, Kind.COMPUTATION) and is_collective(parse(origin.name))
+            (follows if came and _was_sent(unit, origin, others) else own).append(origin)
         follows += unit.origins.later
     return sorted(own, key=lambda origin: origin.site.order), follows
 
 
 def _was_sent(unit: UnitSummary, origin: Origin, others: Sequence[UnitSummary]) -> bool:
     """Return whether another member has put something different into this collective."""
-    own = [item for item in unit.origins.collectives if item.origin]
-    keys = {item.key for item in own}
+    keys = {item.key for item in unit.origins.collectives if item.origin}
     key = parse(origin.name).key
-    for other in others:
-        for item in other.origins.collectives:
-            if not item.sent_off:
-                continue
-            if item.key in keys and item.key[1] == key:
-                return True
-            if "recv" in key.lower() and "send" in item.key[1].lower():
-                return True
-    return False
+    sent = [item.key for other in others for item in other.origins.collectives if item.sent_off]
+    is_received = "recv" in key.lower()
+    return any((it in keys and it[1] == key) or (is_received and "send" in it[1].lower()) for it in sent)
 
 
 def _from_step_before(
@@ -115,30 +99,24 @@ def _from_step_before(
     updated = all(unit.origins.updates for unit in before)
     settled = all(unit.origins.settled for unit in before)
     is_single = 0 < differing <= _FEW * len(units) and count > 2 * differing  # the optimizer would change all
+    soft = [found for unit in before for found in unit.origins.soft]
+    #: harmless-looking differences that may change gradients after they were recorded
+    late = [found for found in soft if found.site.after_backward and found.kind in _LATE]
+    step = before[0].step
     for origin in origins:
-        if origin.kind != PARAMETER:
+        if origin.kind != Kind.PARAMETER:
             made.append(origin)
             continue
-        soft = [found for unit in before for found in unit.origins.soft if _after_backward(found)]
-        if soft:
+        if late:
             follows = say("compare.parameters_follow", step=origin.step, finding=origin.said)
-            soft[0].said = clauses(soft[0].said, follows)
-            made.append(soft[0])
-            continue
-        step = before[0].step
-        if settled or is_single or is_state(origin.place):
+            late[0].said = clauses(late[0].said, follows)
+        elif settled or is_single or is_state(origin.place):
             origin.said = say("compare.changed_after_update", step=step, finding=origin.said)
-            made.append(origin)
-            continue
-        origin.kind = OPTIMIZER
-        origin.said = clauses(say(_LEFT[updated], step=step, next=origin.step), origin.said)
-        made.append(origin)
+        else:
+            origin.kind = Kind.OPTIMIZER
+            origin.said = clauses(say(_LEFT[updated], step=step, next=origin.step), origin.said)
+        made.append(late[0] if late else origin)
     return made
-
-
-def _after_backward(found: Origin) -> bool:
-    """Return whether a harmless-looking difference may change gradients after they were recorded."""
-    return found.site.after_backward and found.kind in (CALLS, ARGUMENT, COMMUNICATION)
 
 
 def _merged(origins: list[Origin]) -> list[Origin]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.distances.tolerance import of_dtype
-from probe.reading.compare.judging.verdicts import BITS, FAINT, NUMBERS_EQUAL, Slot
+from probe.reading.compare.judging.verdicts import FAINT, Slot, Verdict
 from probe.reading.compare.pairing.alignment import NONE, REPLACED
 from probe.reading.dumps.entry_name import FORWARD
 from probe.reading.dumps.flow import content_key
@@ -22,33 +22,31 @@ _CHAIN, _PART = 16, 400
 _SUMMED = 5e-7
 #: two calls for one thing, as einsum and matmul, differ by less than this part of the tolerance
 _ROUNDED = 0.2
+_EQUAL = frozenset((Verdict.BITS, Verdict.NUMBERS_EQUAL))
 
 
 def changed_calls(graph: Graph) -> Iterator[int]:
     """Yield the nodes that are another call, or have another argument or form, with equal inputs and other bits."""
     for node, pair in enumerate(graph.pairs):
-        if NONE in pair[:2] or graph.soft[node] != node or graph.tainted[node]:
+        if graph.is_alone(node) or graph.soft[node] != node or graph.tainted[node]:
             continue
-        if graph.parts(node).direction != FORWARD or graph.off[node] or graph.structure.wirings(node):
+        if graph.parts(node).direction != FORWARD or graph.off[node] or graph.wirings(node):
             continue
         slots = [slot for slot in graph.slots[node] if is_tensor(slot.a) and is_tensor(slot.b)]
-        given = [slot.verdict for slot in slots if slot.is_input]
-        made = [slot.verdict for slot in slots if not slot.is_input]
-        if pair.how == REPLACED and not any(_is_above_rounding(slot) for slot in slots if not slot.is_input):
+        given = {slot.verdict for slot in slots if slot.is_input}
+        made = [slot for slot in slots if not slot.is_input]
+        above = any((slot.distance.rel_l2 or 0.0) > _ROUNDED * of_dtype(slot.a.get("dtype")) for slot in made)
+        if pair.how == REPLACED and not above:
             continue
-        if given and all(verdict in (BITS, NUMBERS_EQUAL) for verdict in given) and not FAINT.isdisjoint(made):
+        if given and given <= _EQUAL and not FAINT.isdisjoint(slot.verdict for slot in made):
             yield node
-
-
-def _is_above_rounding(slot: Slot) -> bool:
-    return (slot.distance.rel_l2 or 0.0) > _ROUNDED * of_dtype(slot.a.get("dtype"))
 
 
 def inserted_calls(graph: Graph) -> Iterator[int]:
     """Yield the first of the calls that only one side has on the way of a value, and that give it other bits."""
     found: set[int] = set()
-    for node, pair in enumerate(graph.pairs):
-        if NONE in pair[:2] or graph.parts(node).direction != FORWARD or graph.is_container(node):
+    for node in range(len(graph.pairs)):
+        if graph.is_alone(node) or graph.parts(node).direction != FORWARD or graph.is_container(node):
             continue
         for slot in graph.slots[node]:
             if slot.is_input and slot.verdict in FAINT and not _may_be_equal(slot):
@@ -66,18 +64,17 @@ def _may_be_equal(slot: Slot) -> bool:
 def _inserted(graph: Graph, node: int, slot: Slot) -> int:
     """Return the first of the calls of one side alone that make of the other side's value this one; -1 for none."""
     producers = graph.producer_nodes(node, slot.place)
-    alone = [side for side, producer in enumerate(producers) if producer != NONE and NONE in graph.pairs[producer][:2]]
+    alone = graph.alone_producers(node, slot.place)
     if len(alone) != 1 or graph.tainted[node]:
         return NONE
-    side = alone[0]
-    wanted = content_key((slot.b, slot.a)[side])
-    place = producers[side]
+    place = alone[0]
+    wanted = content_key(slot.b if place == producers[0] else slot.a)
     for _ in range(_CHAIN if wanted is not None else 0):
         flow, own = graph.flow(place)
         if any(content_key(link.record) == wanted for link in flow.links[own]):
             return place
         makers = [graph.node_of(flow, link.producer) for link in flow.links[own] if link.producer >= 0]
-        if len(makers) != 1 or NONE not in graph.pairs[makers[0]][:2]:
+        if len(makers) != 1 or not graph.is_alone(makers[0]):
             break
         place = makers[0]
     return NONE
@@ -85,14 +82,14 @@ def _inserted(graph: Graph, node: int, slot: Slot) -> int:
 
 def alone_after(graph: Graph, node: int) -> set[int]:
     """Return the calls that only one side has, and that follow from one such call; {} where it has a partner."""
-    if NONE not in graph.pairs[node][:2]:
+    if not graph.is_alone(node):
         return set()
     flow, place = graph.flow(node)
     found, waiting = {node}, [place]
     while waiting and len(found) < _PART:
         for user in flow.used_by.get(waiting.pop(), ()):
             after = graph.node_of(flow, user)
-            if NONE in graph.pairs[after][:2] and after not in found:
+            if graph.is_alone(after) and after not in found:
                 found.add(after)
                 waiting.append(user)
     return found - {node}

@@ -8,41 +8,12 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from probe.reading.compare.dataflow.graph import Graph
-from probe.reading.compare.judging.verdicts import FAINT, HARD, Slot, is_permuted
+from probe.reading.compare.judging.verdicts import FAINT, HARD, Slot, Verdict, is_permuted
+from probe.reading.compare.origins import table
 from probe.reading.compare.origins.exact import alone_after, changed_calls, inserted_calls
 from probe.reading.compare.origins.gradients import WHY as OWN_PARAMETER, end_of, is_own_alone, side_without, use_of
 from probe.reading.compare.origins.optimizer_facts import call_between, first_of_kinds, lacking_update, update_facts
-from probe.reading.compare.origins.origin import (
-    ARGUMENT,
-    CALLS,
-    COMPUTATION,
-    DATA,
-    GRADIENT_KIND,
-    OPTIMIZER,
-    OUTSIDE,
-    PARAMETER,
-    WIRING,
-    is_collective,
-    is_random,
-)
-from probe.reading.compare.origins.table import (
-    CALL_RULES,
-    EARLIER,
-    EARLIER_CHANGE,
-    FROZEN,
-    GRADIENT_RULES,
-    INPUT_RULES,
-    LACKING,
-    MADE_ALONE,
-    MISSING,
-    NOTHING,
-    UPDATE_RULES,
-    CallFacts,
-    GradientFacts,
-    InputFacts,
-    OriginRow,
-    first_rule,
-)
+from probe.reading.compare.origins.origin import Kind, is_collective, is_random
 from probe.reading.compare.pairing.alignment import NONE, REPLACED
 from probe.reading.dumps.entry_name import BACKWARD
 from probe.reading.dumps.flow import content_key
@@ -52,10 +23,10 @@ from probe.reading.dumps.values import is_tensor
 #: an output may differ by this many times the greatest difference of the inputs
 _GROWN = 10.0
 #: the names of changes of the call itself
-_OWN = {CALLS: "another call stands at its place", WIRING: "its input comes from another call"}
+_OWN = {Kind.CALLS: "another call stands at its place", Kind.WIRING: "its input comes from another call"}
 _CHANGED = "all before it agrees in bits, the call or its argument is another one, its result has other bits"
 _INSERTED = "all before it agrees in bits, one side lacks it, its result has other bits"
-_LACKS = frozenset((LACKING.why, MISSING.why))
+_LACKS = frozenset((table.LACKING.why, table.MISSING.why))
 PARAMETERS = ("parameters.", "model_parameters.")
 #: the inputs of BatchNorm that it changes -> which of the Cell's moving statistics they are
 _MOVING_PLACES = {"input.3": 0, "input.4": 1}
@@ -65,7 +36,7 @@ _NORMAL = re.compile(r"batch_?norm", re.IGNORECASE)
 class Finding(NamedTuple):
     """One thing that differs at one place of a node."""
 
-    kind: str  # one of ``KINDS``
+    kind: str  # a ``Kind``
     node: int
     place: str = ""  # the place of the call: "input.0"; "" for the call as a whole
     parameter: tuple[str, str] | None = None  # (Cell entry, parameter) of a parameter, else None
@@ -79,12 +50,12 @@ def without_followers(graph: Graph, findings: list[Finding]) -> list[Finding]:
     Of calls that one side lacks the last is named, which gives the value, and not the first. A parameter that the
     optimizer lacks moves the other gradients in a list, as ``clip_by_global_norm`` is given it.
     """
-    ends = {item.node for item in findings if item.why == MADE_ALONE}
+    ends = {item.node for item in findings if item.why == table.MADE_ALONE}
     lacking = max((item.node for item in findings if item.why in _LACKS), default=NONE)
     return [
         item for item in findings
-        if not (item.why == EARLIER_CHANGE and ends & alone_after(graph, item.node))
-        and not (item.kind == WIRING and item.node < lacking and item.place.count(".") > 1)
+        if not (item.why == table.EARLIER_CHANGE and ends & alone_after(graph, item.node))
+        and not (item.kind == Kind.WIRING and item.node < lacking and item.place.count(".") > 1)
     ]  # fmt: skip
 
 
@@ -102,7 +73,7 @@ class OriginFinder:
     def exact(self) -> list[Finding]:
         """Return changes whose effect is within the tolerance, and that exact evidence proves; see ``exact``."""
         changed = [self._soft_finding(node)._replace(why=_CHANGED) for node in changed_calls(self._graph)]
-        return changed + [Finding(CALLS, node, why=_INSERTED) for node in inserted_calls(self._graph)]
+        return changed + [Finding(Kind.CALLS, node, why=_INSERTED) for node in inserted_calls(self._graph)]
 
     def first_of_all(self) -> list[Finding]:
         """Return the first call that differs, where all follow from one another; [] where none differs."""
@@ -115,7 +86,7 @@ class OriginFinder:
     def has_grown(self, findings: list[Finding]) -> bool:
         """Return whether all these may be small differences of inputs that a call has made large."""
         return all(
-            finding.kind in (COMPUTATION, GRADIENT_KIND)
+            finding.kind in (Kind.COMPUTATION, Kind.GRADIENT)
             and any(slot.verdict in FAINT for slot in self._graph.slots[finding.node] if slot.is_input)
             for finding in findings
         )
@@ -130,9 +101,9 @@ class OriginFinder:
     def _plainly(self, node: int) -> Finding:
         """Return the finding of a node that no rule names: the first that differs."""
         graph = self._graph
-        places = [slot.place for slot in graph.slots[node] if slot.verdict in HARD]
-        kind = GRADIENT_KIND if graph.parts(node).direction == BACKWARD else COMPUTATION
-        return Finding(kind, node, places[-1] if places else "", why="the first difference; no rule tells its cause")
+        places = ["", *(slot.place for slot in graph.slots[node] if slot.verdict in HARD)]
+        kind = Kind.GRADIENT if graph.parts(node).direction == BACKWARD else Kind.COMPUTATION
+        return Finding(kind, node, places[-1], why="the first difference; no rule tells its cause")
 
     def later(self, most: int = 20) -> list[Finding]:
         """Return calls that follow from an origin by the dataflow, but give another output for inputs that agree."""
@@ -143,15 +114,16 @@ class OriginFinder:
                 break
             if not graph.off[node] or not graph.tainted[node] or graph.is_container(node):
                 continue
-            parts = graph.parts(node)
             hard = [slot for slot in graph.slots[node] if slot.verdict in HARD]
+            inputs = [slot.place for slot in hard if slot.is_input]
+            outside = next((place for place in inputs if graph.is_outside(node, place)), None)
             if graph.is_update(node):
                 found += self._update(node, [slot for slot in hard if slot.place.startswith(NUMBERS)])
+            elif graph.parts(node).direction == BACKWARD:
                 continue
-            outside = [slot for slot in hard if slot.is_input and graph.is_outside(node, slot.place)]
-            if parts.direction != BACKWARD and outside:
-                found.append(Finding(OUTSIDE, node, outside[0].place))
-            elif parts.direction != BACKWARD and hard and not any(slot.is_input for slot in hard):
+            elif outside is not None:
+                found.append(Finding(Kind.OUTSIDE, node, outside))
+            elif hard and not inputs:
                 found += self._call(node, hard)
         return found
 
@@ -171,7 +143,7 @@ class OriginFinder:
             return
         inputs = [slot for slot in hard if slot.is_input]
         if not inputs:
-            yield from self._call(node, [slot for slot in hard if not slot.is_input])
+            yield from self._call(node, hard)
         for slot in inputs:
             yield from self._input(node, slot)
 
@@ -180,24 +152,24 @@ class OriginFinder:
         graph = self._graph
         for slot in first_of_kinds(hard):
             between = call_between(graph, node, slot)
-            rule = first_rule(UPDATE_RULES, update_facts(graph, node, slot, between))
-            if rule.kind == EARLIER:
+            rule = table.first_rule(table.UPDATE_RULES, update_facts(graph, node, slot, between))
+            if rule.kind == table.EARLIER:
                 yield self._soft_finding(between)._replace(why=rule.why, source=node)
             else:
-                yield Finding(OPTIMIZER, node, slot.place, why=rule.why, source=between)
+                yield Finding(Kind.OPTIMIZER, node, slot.place, why=rule.why, source=between)
 
     def _call(self, node: int, outputs: list[Slot]) -> Iterator[Finding]:
         """Yield the origin of outputs that differ though the inputs agree."""
         graph, parts = self._graph, self._graph.parts(node)
-        facts = CallFacts(
+        facts = table.CallFacts(
             carried=bool(outputs) and self._is_carried(node, outputs),
-            argument=any(slot.verdict == "argument" and slot.is_input for slot in graph.slots[node]),
+            argument=any(slot.verdict == Verdict.ARGUMENT and slot.is_input for slot in graph.slots[node]),
             follows=graph.soft[node] != NONE,
             is_random=is_random(parts),
             is_collective=is_collective(parts),
         )
         told = next((slot for slot in outputs if not self._is_carried(node, [slot])), outputs[0] if outputs else None)
-        yield from self._by_rule(first_rule(CALL_RULES, facts), node, told.place if told else "")
+        yield from self._by_rule(table.first_rule(table.CALL_RULES, facts), node, told.place if told else "")
 
     def _gradient(self, node: int, hard: list[Slot]) -> Iterator[Finding]:
         """Yield the origin of gradients that differ though no gradient before them does."""
@@ -205,27 +177,31 @@ class OriginFinder:
         slot = next((item for item in hard if side_without(graph, node, item) is not None), hard[0] if hard else None)
         missing = side_without(graph, node, slot) is not None
         end, leaf = end_of(graph, node, slot) if missing else (NONE, "")
-        carried = bool(hard) and self._is_carried(node, hard)
         update, lacking = lacking_update(graph, node, slot, (end, leaf), self._updates) if missing else (NONE, "")
-        facts = GradientFacts(
-            missing, end != NONE and not leaf, bool(leaf), graph.soft[node] != NONE, carried, update != NONE
+        facts = table.GradientFacts(
+            missing=missing,
+            ended_alone=end != NONE and not leaf,
+            at_parameter=bool(leaf),
+            follows=graph.soft[node] != NONE,
+            carried=bool(hard) and self._is_carried(node, hard),
+            not_updated=update != NONE,
         )
-        rule = first_rule(GRADIENT_RULES, facts)
-        if rule is LACKING:
-            yield Finding(OPTIMIZER, update, lacking, why=rule.why, source=NONE)
-        elif rule.kind == CALLS:
-            yield Finding(CALLS, end, slot.place if slot else "", why=rule.why, source=node)
-        elif rule is FROZEN:
-            yield Finding(GRADIENT_KIND, end, leaf, why=rule.why, source=node)
+        rule = table.first_rule(table.GRADIENT_RULES, facts)
+        if rule is table.LACKING:
+            yield Finding(Kind.OPTIMIZER, update, lacking, why=rule.why, source=NONE)
+        elif rule.kind == Kind.CALLS:
+            yield Finding(Kind.CALLS, end, slot.place if slot else "", why=rule.why, source=node)
+        elif rule is table.FROZEN:
+            yield Finding(Kind.GRADIENT, end, leaf, why=rule.why, source=node)
         else:
             yield from self._by_rule(rule, node, slot.place if slot else "")
 
-    def _by_rule(self, rule: OriginRow, node: int, place: str) -> Iterator[Finding]:
-        if rule.kind == EARLIER:
+    def _by_rule(self, rule: table.OriginRow, node: int, place: str) -> Iterator[Finding]:
+        if rule.kind == table.EARLIER:
             change = self._soft_finding(self._graph.soft[node])
             why = rule.why if change.node != node else _OWN.get(change.kind, f"its own {change.kind} differs")
             yield change._replace(why=why, source=node)
-        elif rule.kind != NOTHING:
+        elif rule.kind != table.NOTHING:
             yield Finding(rule.kind, node, place, why=rule.why)
 
     def _is_carried(self, node: int, outputs: list[Slot]) -> bool:
@@ -241,12 +217,11 @@ class OriginFinder:
         if is_own_alone(slot):
             yield self._own_parameter(node, slot)
             return
-        producers = graph.producer_nodes(node, slot.place)
-        alone = [producer for producer in producers if producer != NONE and NONE in graph.pairs[producer][:2]]
+        producers, alone = graph.producer_nodes(node, slot.place), graph.alone_producers(node, slot.place)
         same = producers[0] == producers[1] and producers[0] != NONE
         moving = self._moving(node, slot.place) if max(producers) == NONE else None
         parameter = moving or self._parameter(node, slot)
-        facts = InputFacts(
+        facts = table.InputFacts(
             of_container=slot.place.startswith(PARAMETERS) and graph.is_container(node),
             is_parameter=parameter is not None and max(producers) == NONE,
             is_state=moving is not None,
@@ -257,13 +232,13 @@ class OriginFinder:
             follows=graph.soft[node] != NONE,
             is_data=self._is_data(node, slot),
         )
-        rule = first_rule(INPUT_RULES, facts)
-        if rule.kind == CALLS:
-            yield Finding(CALLS, alone[0], why=rule.why, source=node)
-        elif rule.kind == PARAMETER:
-            yield Finding(PARAMETER, node, slot.place, parameter, why=rule.why)
-        elif rule.kind == WIRING:
-            yield Finding(WIRING, *graph.outermost(node, slot.place), why=rule.why)
+        rule = table.first_rule(table.INPUT_RULES, facts)
+        if rule.kind == Kind.CALLS:
+            yield Finding(Kind.CALLS, alone[0], why=rule.why, source=node)
+        elif rule.kind == Kind.PARAMETER:
+            yield Finding(Kind.PARAMETER, node, slot.place, parameter, why=rule.why)
+        elif rule.kind == Kind.WIRING:
+            yield Finding(Kind.WIRING, *graph.outermost(node, slot.place), why=rule.why)
         else:
             yield from self._by_rule(rule, node, slot.place)
 
@@ -288,15 +263,15 @@ class OriginFinder:
         """Return the kind of a value that no recorded call made, whose bits differ and whose numbers do not."""
         parameter = self._parameter(node, slot)
         if parameter is not None:
-            return Finding(PARAMETER, node, slot.place, parameter)
-        return Finding(DATA if self._is_data(node, slot) else OUTSIDE, node, slot.place)
+            return Finding(Kind.PARAMETER, node, slot.place, parameter)
+        return Finding(Kind.DATA if self._is_data(node, slot) else Kind.OUTSIDE, node, slot.place)
 
     def _is_data(self, node: int, slot: Slot) -> bool:
         """Return whether a value from outside is the batch: integers, or the tensor that the first call is given."""
         record = slot.b if is_tensor(slot.b) else slot.a
         if not is_tensor(record):
             return False
-        if str(record.get("dtype") if is_tensor(record) else "").startswith(("Int", "UInt")):
+        if str(record.get("dtype")).startswith(("Int", "UInt")):
             return True
         for other in range(node + 1):
             flow, place = self._graph.flow(other)
@@ -308,34 +283,31 @@ class OriginFinder:
 
     def _soft_finding(self, node: int) -> Finding:
         graph = self._graph
-        pair = graph.pairs[node]
-        if NONE in (pair.a, pair.b) or pair.how == REPLACED:
-            return Finding(CALLS, node)
+        if graph.is_alone(node) or graph.pairs[node].how == REPLACED:
+            return Finding(Kind.CALLS, node)
         inputs = [slot for slot in graph.slots[node] if slot.is_input]
         for slot in inputs:
             if is_permuted(slot) and max(graph.producer_nodes(node, slot.place)) == NONE:
                 return self._from_outside(node, slot)
-        if argument := next((slot for slot in inputs if slot.verdict == "argument"), None):
+        if argument := next((slot for slot in inputs if slot.verdict == Verdict.ARGUMENT), None):
             if is_own_alone(argument):
                 return self._own_parameter(node, argument)
-            return Finding(ARGUMENT, node, argument.place)
-        wirings = graph.structure.wirings(node)
+            return Finding(Kind.ARGUMENT, node, argument.place)
+        wirings = graph.wirings(node)
         if wirings:
-            producers = graph.producer_nodes(node, wirings[0])
-            alone = [producer for producer in producers if producer != NONE and NONE in graph.pairs[producer][:2]]
-            return Finding(CALLS, alone[0]) if alone else Finding(WIRING, node, wirings[0])
-        place = next((slot.place for slot in graph.slots[node] if is_tensor(slot.a)), "")
-        return Finding(ARGUMENT, node, place)
+            alone = graph.alone_producers(node, wirings[0])
+            return Finding(Kind.CALLS, alone[0]) if alone else Finding(Kind.WIRING, node, wirings[0])
+        return Finding(Kind.ARGUMENT, node, next((slot.place for slot in graph.slots[node] if is_tensor(slot.a)), ""))
 
     def _own_parameter(self, node: int, slot: Slot) -> Finding:
         user, place = use_of(self._graph, node, slot)
-        return Finding(PARAMETER, user, place, why=OWN_PARAMETER)
+        return Finding(Kind.PARAMETER, user, place, why=OWN_PARAMETER)
 
     def _identity(self, finding: Finding) -> tuple[Any, ...]:
         """Return a key that findings of one cause share: a parameter, or a value that two calls are given."""
         if finding.parameter is not None:
             return finding.kind, finding.parameter
-        slot = self._graph.slot(finding.node, finding.place) if finding.kind in (DATA, OUTSIDE) else None
+        slot = self._graph.slot(finding.node, finding.place) if finding.kind in (Kind.DATA, Kind.OUTSIDE) else None
         if slot is not None and is_tensor(slot.a) and is_tensor(slot.b):
             return finding.kind, content_key(slot.a), content_key(slot.b)
         return finding.kind, finding.node, finding.place

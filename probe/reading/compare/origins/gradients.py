@@ -7,7 +7,7 @@ Parameters that only one side has are those that the model itself holds, in none
 from __future__ import annotations
 
 from probe.reading.compare.dataflow.graph import Graph
-from probe.reading.compare.judging.verdicts import ONE_SIDE, Slot
+from probe.reading.compare.judging.verdicts import Slot, Verdict
 from probe.reading.compare.pairing.alignment import NONE
 from probe.reading.dumps.entry_name import BACKWARD
 from probe.reading.dumps.flow import content_key
@@ -21,7 +21,7 @@ def side_without(graph: Graph, node: int, slot: Slot | None) -> int | None:
     pair = graph.pairs[node]
     if NONE in (pair.a, pair.b):
         return int(pair.b == NONE)
-    if slot is None or slot.verdict != ONE_SIDE:
+    if slot is None or slot.verdict != Verdict.ONE_SIDE:
         return None
     return int(is_tensor(slot.a))
 
@@ -53,26 +53,22 @@ def end_of(graph: Graph, node: int, slot: Slot | None) -> tuple[int, str]:
     while waiting and len(seen) < _MOST:
         user, place = waiting.pop(0)
         producers = graph.producer_nodes(user, place)
-        for producer in producers:
-            if producer != NONE and NONE in graph.pairs[producer][:2]:
-                return producer, ""
+        alone = graph.alone_producers(user, place)
+        if alone:
+            return alone[0], ""
         for link in graph.links(user, place):
             if link is not None and link.producer < 0 and link.parameter is not None:
                 leaves.setdefault(link.parameter, (user, place))
-        if producers[0] != producers[1] or producers[0] == NONE or not _lacks_backward(graph, producers[0]):
+        if producers[0] != producers[1] or producers[0] == NONE:
+            continue
+        sides = zip(graph.alignment.flows, graph.pairs[producers[0]][:2])
+        if len({side.backward_of(own) is None for side, own in sides}) == 1:  # one side alone lacks its backward
             continue
         flow, made = graph.flow(producers[0])
         more = [(producers[0], link.place) for link in flow.links[made]]
         waiting += [item for item in more if item not in seen]
         seen.update(more)
     return next(iter(leaves.values())) if len(leaves) == 1 else (NONE, "")
-
-
-def _lacks_backward(graph: Graph, node: int) -> bool:
-    """Return whether only one side has the backward of a pair."""
-    pair = graph.pairs[node]
-    found = [flow.backward_of(place) for flow, place in zip(graph.alignment.flows, pair[:2])]
-    return (found[0] is None) != (found[1] is None)
 
 
 OWN = "model_parameters."

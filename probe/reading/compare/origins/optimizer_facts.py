@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from probe.reading.compare.dataflow.graph import Graph
-from probe.reading.compare.judging.verdicts import ONE_SIDE, Slot
+from probe.reading.compare.judging.verdicts import Slot, Verdict
 from probe.reading.compare.origins.table import UpdateFacts
 from probe.reading.compare.pairing.alignment import NONE
 from probe.reading.dumps.entry_name import BACKWARD, GRADIENT, parse
@@ -33,21 +33,20 @@ def number_name(place: str) -> str:
 
 def is_missing(slot: Slot) -> bool:
     """Return whether only one side has the gradient of a parameter."""
-    return slot.place.startswith(GRADIENTS) and slot.verdict == ONE_SIDE
+    return slot.place.startswith(GRADIENTS) and slot.verdict == Verdict.ONE_SIDE
 
 
 def other_classes(graph: Graph, node: int) -> tuple[str, ...]:
     """Return the classes of an optimizer in A and in B; () where they are one."""
-    pair = graph.pairs[node]
-    if NONE in pair[:2]:
+    if graph.is_alone(node):
         return ()
-    names = tuple(flow.parts[place].api for flow, place in zip(graph.alignment.flows, pair[:2]))
+    names = tuple(flow.parts[place].api for flow, place in zip(graph.alignment.flows, graph.pairs[node][:2]))
     return names if names[0] != names[1] else ()
 
 
 def update_facts(graph: Graph, node: int, slot: Slot, between: int) -> UpdateFacts:
     """Return the facts about a place of an update that differs; ``between`` is the call that ``call_between`` found."""
-    is_alone = between != NONE and NONE in graph.pairs[between][:2]
+    is_alone = between != NONE and graph.is_alone(between)
     return UpdateFacts(
         is_number=slot.place.startswith(NUMBERS),
         other_class=bool(other_classes(graph, node)),
@@ -67,8 +66,8 @@ def call_between(graph: Graph, node: int, slot: Slot) -> int:
     """
     if not slot.place.startswith(GRADIENTS):
         return NONE
-    for producer in graph.producer_nodes(node, slot.place):
-        if producer != NONE and NONE in graph.pairs[producer][:2] and graph.parts(producer).direction != BACKWARD:
+    for producer in graph.alone_producers(node, slot.place):
+        if graph.parts(producer).direction != BACKWARD:
             return producer
     found = NONE
     for other in range(node - 1, -1, -1):

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from probe.findings.finding import Finding
@@ -15,13 +16,22 @@ from probe.reading.dumps.entry_name import EntryName
 from probe.reading.dumps.frames import Frame
 from probe.store.file_names import Rank
 
-OUTSIDE, DATA, PARAMETER, OPTIMIZER, ARGUMENT, WIRING, CALLS, COMPUTATION, GRADIENT_KIND, COMMUNICATION, RANDOM = (
-    "outside value", "data", "parameter", "optimizer", "argument", "wiring", "calls", "computation", "gradient",
-    "communication", "random",
-)  # fmt: skip
-KINDS = (
-    OUTSIDE, DATA, PARAMETER, OPTIMIZER, ARGUMENT, WIRING, CALLS, COMPUTATION, GRADIENT_KIND, COMMUNICATION, RANDOM
-)  # fmt: skip
+
+class Kind:
+    """The kinds of origins."""
+
+    OUTSIDE = "outside value"
+    DATA = "data"
+    PARAMETER = "parameter"
+    OPTIMIZER = "optimizer"
+    ARGUMENT = "argument"
+    WIRING = "wiring"
+    CALLS = "calls"
+    COMPUTATION = "computation"
+    GRADIENT = "gradient"
+    COMMUNICATION = "communication"
+    RANDOM = "random"
+
 
 _RANDOM = re.compile(
     r"^(alpha_)?(feature_)?dropout\d?d?(_ext)?$|^(standard_)?(rand|normal|uniform|bernoulli|multinomial|poisson|gamma|"
@@ -64,7 +74,7 @@ class Origin(Finding):
     """A place where a difference begins.
 
     Attributes:
-        kind: one of ``KINDS``.
+        kind: a ``Kind``.
         site: the place.
         said: one sentence about it.
         code: the code that made the call.
@@ -85,50 +95,17 @@ class Origin(Finding):
     why: str = ""
     given: tuple[Hashable, ...] = ()
 
-    @property
-    def name(self) -> str:
-        """The entry in B (in A if it is only there)."""
-        return self.site.name
-
-    @property
-    def place(self) -> str:
-        """The place in the call: "input.0"."""
-        return self.site.place
-
-    @property
-    def cell(self) -> str | None:
-        """Path and class of the Cell around it."""
-        return self.site.cell
-
-    @property
-    def step(self) -> int | None:
-        """The step."""
-        return self.site.step
-
-    @property
-    def rank(self) -> Any:
-        """The rank."""
-        return self.site.rank
-
-    @property
-    def stack(self) -> list[str]:
-        """The frames of the call, innermost first."""
-        return self.code.stack
-
-    @property
-    def file(self) -> str | None:
-        """The file of the innermost frame of the user's code."""
-        return self.code.frame.file if self.code.frame else None
-
-    @property
-    def line(self) -> int | None:
-        """Its line number."""
-        return self.code.frame.line if self.code.frame else None
-
-    @property
-    def source(self) -> str | None:
-        """The text of that line."""
-        return self.code.frame.source if self.code.frame else None
+    name = property(attrgetter("site.name"), doc="The entry in B (in A if it is only there).")
+    place = property(attrgetter("site.place"), doc='The place in the call: "input.0".')
+    cell = property(attrgetter("site.cell"), doc="Path and class of the Cell around it.")
+    step = property(attrgetter("site.step"), doc="The step.")
+    rank = property(attrgetter("site.rank"), doc="The rank.")
+    stack = property(attrgetter("code.stack"), doc="The frames of the code that made the call, innermost first.")
+    file = property(
+        lambda self: self.code.frame and self.code.frame.file, doc="The file of the innermost frame of the user's code."
+    )
+    line = property(lambda self: self.code.frame and self.code.frame.line, doc="The number of its line.")
+    source = property(lambda self: self.code.frame and self.code.frame.source, doc="The text of the line.")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields for JSON."""

@@ -10,7 +10,7 @@ from probe.errors import UsageError
 from probe.findings.sentence import Sentence, clauses, say
 from probe.reading.check.snapshot import read_snapshots
 from probe.reading.compare.judging.verdicts import Slot
-from probe.reading.compare.origins.origin import OUTSIDE, PARAMETER, WIRING, Origin
+from probe.reading.compare.origins.origin import Kind, Origin
 from probe.reading.compare.origins.unit_summary import UnitSummary
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import FORWARD, parse
@@ -39,12 +39,12 @@ def link_steps(units: Sequence[UnitSummary], pairs: Sequence[tuple[DumpFolder, D
     differing: set[Any] = set()
     for place, (unit, (_, folder)) in enumerate(zip(units, pairs)):
         key = folder.tree, folder.rank
-        outside = [origin for origin in unit.origins.first if origin.kind == OUTSIDE and any(origin.given)]
+        outside = [origin for origin in unit.origins.first if origin.kind == Kind.OUTSIDE and any(origin.given)]
         if key in before and key not in differing:
             if outside:
                 _name_makers(outside, pairs[before[key]])
             last = units[before[key]]
-            is_parameter = any(origin.kind == PARAMETER for origin in unit.origins.first)
+            is_parameter = any(origin.kind == Kind.PARAMETER for origin in unit.origins.first)
             if is_parameter and not last.origins.settled and _are_one_after_update(pairs[before[key]]):
                 last.origins = last.origins._replace(settled=True)
         if unit.origins.first or unit.counts.differs:
@@ -73,7 +73,7 @@ def _name_makers(origins: Sequence[Origin], pair: tuple[DumpFolder, DumpFolder])
         left, right = (_maker(given, names, pair[1].step) for given, names in zip(origin.given, makers))
         parts = [origin.said] if origin.said.key == "compare.outside" else origin.said.facts["parts"]
         facts = {key: parts[0].facts[key] for key in ("name", "place", "numbers")}
-        origin.kind, origin.why = WIRING, WHY
+        origin.kind, origin.why = Kind.WIRING, WHY
         origin.said = clauses(say("compare.step_link", **facts, left=left, right=right), *parts[1:])
 
 

@@ -11,19 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from probe.reading.compare.origins.origin import (
-    ARGUMENT,
-    CALLS,
-    COMMUNICATION,
-    COMPUTATION,
-    DATA,
-    GRADIENT_KIND,
-    OPTIMIZER,
-    OUTSIDE,
-    PARAMETER,
-    RANDOM,
-    WIRING,
-)
+from probe.reading.compare.origins.origin import Kind
 
 #: the kinds of rows that name nothing, or the change that the call follows from
 NOTHING, EARLIER = "", "earlier"
@@ -88,49 +76,53 @@ EARLIER_CHANGE = "an earlier change that alone changes no value"
 MADE_ALONE = "the input comes from a call that one side lacks"
 INPUT_RULES = (
     OriginRow("a Cell's parameter is named by the calls in it", NOTHING, lambda f: f.of_container),
-    OriginRow("a moving statistic differs before its use", PARAMETER, lambda f: f.is_state),
-    OriginRow("a parameter differs before its first use", PARAMETER, lambda f: f.is_parameter),
-    OriginRow(MADE_ALONE, CALLS, lambda f: f.made_alone),
-    OriginRow("the input comes from two calls that are no partners", WIRING, lambda f: f.made_by_others),
-    OriginRow("the input is another output of the same call", WIRING, lambda f: f.made_by_partners and f.other_output),
+    OriginRow("a moving statistic differs before its use", Kind.PARAMETER, lambda f: f.is_state),
+    OriginRow("a parameter differs before its first use", Kind.PARAMETER, lambda f: f.is_parameter),
+    OriginRow(MADE_ALONE, Kind.CALLS, lambda f: f.made_alone),
+    OriginRow("the input comes from two calls that are no partners", Kind.WIRING, lambda f: f.made_by_others),
+    OriginRow(
+        "the input is another output of the same call", Kind.WIRING, lambda f: f.made_by_partners and f.other_output
+    ),
     OriginRow("an earlier change reaches this input", EARLIER, lambda f: f.made_by_partners and f.follows),
     OriginRow(
-        "the call that made the input agrees, a view between them does not", WIRING, lambda f: f.made_by_partners
+        "the call that made the input agrees, a view between them does not", Kind.WIRING, lambda f: f.made_by_partners
     ),
-    OriginRow("the batch differs", DATA, lambda f: f.is_data),
-    OriginRow("no recorded call made the input", OUTSIDE, lambda f: True),
+    OriginRow("the batch differs", Kind.DATA, lambda f: f.is_data),
+    OriginRow("no recorded call made the input", Kind.OUTSIDE, lambda f: True),
 )
 CALL_RULES = (
     OriginRow(EARLIER_CHANGE, EARLIER, lambda f: f.follows),
     OriginRow("the outputs differ by no more than the inputs do", NOTHING, lambda f: f.carried),
-    OriginRow("an argument differs", ARGUMENT, lambda f: f.argument),
-    OriginRow("a random call", RANDOM, lambda f: f.is_random),
-    OriginRow("a collective gives another result", COMMUNICATION, lambda f: f.is_collective),
-    OriginRow("the inputs agree, the output does not", COMPUTATION, lambda f: True),
+    OriginRow("an argument differs", Kind.ARGUMENT, lambda f: f.argument),
+    OriginRow("a random call", Kind.RANDOM, lambda f: f.is_random),
+    OriginRow("a collective gives another result", Kind.COMMUNICATION, lambda f: f.is_collective),
+    OriginRow("the inputs agree, the output does not", Kind.COMPUTATION, lambda f: True),
 )
-FROZEN = OriginRow("a parameter has no gradient on one side", GRADIENT_KIND, lambda f: f.missing and f.at_parameter)
-LACKING = OriginRow("the optimizer lacks the parameter", OPTIMIZER, lambda f: f.missing and f.not_updated)
+FROZEN = OriginRow("a parameter has no gradient on one side", Kind.GRADIENT, lambda f: f.missing and f.at_parameter)
+LACKING = OriginRow("the optimizer lacks the parameter", Kind.OPTIMIZER, lambda f: f.missing and f.not_updated)
 GRADIENT_RULES = (
     LACKING,
-    OriginRow("the gradient ends at a call that one side lacks", CALLS, lambda f: f.missing and f.ended_alone),
+    OriginRow("the gradient ends at a call that one side lacks", Kind.CALLS, lambda f: f.missing and f.ended_alone),
     FROZEN,
     OriginRow(EARLIER_CHANGE, EARLIER, lambda f: f.follows),
-    OriginRow("one side has no gradient", GRADIENT_KIND, lambda f: f.missing),
+    OriginRow("one side has no gradient", Kind.GRADIENT, lambda f: f.missing),
     OriginRow("the gradient differs by no more than those that arrive", NOTHING, lambda f: f.carried),
-    OriginRow("the forward agrees, the gradient does not", GRADIENT_KIND, lambda f: True),
+    OriginRow("the forward agrees, the gradient does not", Kind.GRADIENT, lambda f: True),
 )
-BETWEEN = OriginRow("a call between gradients and optimizer that one side lacks", OPTIMIZER, lambda f: f.made_alone)
-OTHER_CLASS = OriginRow("the optimizers are of two classes", OPTIMIZER, lambda f: f.other_class)
-MISSING = OriginRow("a parameter is missing in the optimizer", OPTIMIZER, lambda f: f.missing)
+BETWEEN = OriginRow(
+    "a call between gradients and optimizer that one side lacks", Kind.OPTIMIZER, lambda f: f.made_alone
+)
+OTHER_CLASS = OriginRow("the optimizers are of two classes", Kind.OPTIMIZER, lambda f: f.other_class)
+MISSING = OriginRow("a parameter is missing in the optimizer", Kind.OPTIMIZER, lambda f: f.missing)
 UPDATE_RULES = (
-    OriginRow("a number of the update differs", OPTIMIZER, lambda f: f.is_number),
+    OriginRow("a number of the update differs", Kind.OPTIMIZER, lambda f: f.is_number),
     OTHER_CLASS,
     MISSING,
     BETWEEN,
     OriginRow(EARLIER_CHANGE, EARLIER, lambda f: f.follows),
-    OriginRow("the gradients agree, those that enter do not", OPTIMIZER, lambda f: f.is_gradient),
-    OriginRow("a state differs before the update", OPTIMIZER, lambda f: f.is_state),
-    OriginRow("all that enters agrees, the results do not", OPTIMIZER, lambda f: True),
+    OriginRow("the gradients agree, those that enter do not", Kind.OPTIMIZER, lambda f: f.is_gradient),
+    OriginRow("a state differs before the update", Kind.OPTIMIZER, lambda f: f.is_state),
+    OriginRow("all that enters agrees, the results do not", Kind.OPTIMIZER, lambda f: True),
 )
 
 

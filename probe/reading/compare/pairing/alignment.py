@@ -33,6 +33,8 @@ NONE = -1
 #: the keys by which the calls of a Cell are paired, one after another
 CONTENT, LINE = -2, -1
 _LEVELS = (CONTENT, LINE, 0, 1, 2, 3)
+#: the ways in which Cells are paired: by attribute and class, by class, by place alone, by attribute alone
+_WAYS, _BY_PLACE = 4, 2
 
 
 class Pair(NamedTuple):
@@ -65,13 +67,17 @@ class Alignment:
         self._positions = self.vocabulary.positions(self.flows[1])
         crossed = [] if self.vocabulary.is_foreign else crossed_cells(self.flows, (a, b))
         if self.flows[0].names == self.flows[1].names and not mapping and not crossed:
-            self._pair_all()
+            every = range(len(self.flows[0].names))
+            self.b_of, self.a_of = dict(zip(every, every)), dict(zip(every, every))
+            self.how = dict.fromkeys(every, EXACT)
         else:
             for pair in crossed:
                 self.pair(*pair, MOVED)
             self._pair_cells()
             self._homes = self._find_homes(0), self._find_homes(1)
-            self._pair_calls()
+            calls_a, calls_b = self.calls_by_home(0), self.calls_by_home(1)
+            for home, places in calls_a.items():
+                self.pair_sequences(places, calls_b.get(home, []))
             self._pair_rest()
 
     def pair(self, a: int, b: int, how: str) -> bool:
@@ -111,12 +117,6 @@ class Alignment:
             found.append(Pair(a, b, self.how.get(a, "")))
         found += [Pair(place, NONE, "") for place in waiting if place not in self.b_of]
         return found
-
-    def _pair_all(self) -> None:
-        places = range(len(self.flows[0].names))
-        self.b_of = dict(zip(places, places))
-        self.a_of = dict(self.b_of)
-        self.how = dict.fromkeys(places, EXACT)
 
     def _pair_cells(self) -> None:
         """Pair the Cells' forwards: by name, then below paired Cells by attribute and class, class, and place."""
@@ -168,14 +168,14 @@ class Alignment:
 
     def _pair_children(self, cells_a: list[int], cells_b: list[int]) -> int:
         count, keys = 0, [{part.key for part in flow.parts if part.kind == CELL} for flow in self.flows]
-        for make_key in (_attribute_and_class, _class_only, _place_only, _attribute_only):
+        for way in range(_WAYS):
             # a Cell that the other side has too is none that was renamed: it is called once more
             left_a = [p for p in cells_a if p not in self.b_of and self.flows[0].parts[p].key not in keys[1]]
             left_b = [p for p in cells_b if p not in self.a_of and self.flows[1].parts[p].key not in keys[0]]
-            if make_key is _place_only and len(left_a) != len(left_b):
+            if way == _BY_PLACE and len(left_a) != len(left_b):
                 continue
-            keys_a = [make_key(self, 0, place) for place in left_a]
-            keys_b = [make_key(self, 1, place) for place in left_b]
+            keys_a = [self._cell_key(0, place, way) for place in left_a]
+            keys_b = [self._cell_key(1, place, way) for place in left_b]
             count += sum(self.pair(left_a[i], left_b[j], RENAMED) for i, j in match(keys_a, keys_b))
         return count
 
@@ -202,11 +202,6 @@ class Alignment:
         """Return the APIs' forwards by the Cell they are in; Cells of B are named by their partners in A."""
         return self._by_home(side, self._forwards(side, API), self._homes[side] or self.flows[side].cells)
 
-    def _pair_calls(self) -> None:
-        calls_a, calls_b = self.calls_by_home(0), self.calls_by_home(1)
-        for home, places in calls_a.items():
-            self.pair_sequences(places, calls_b.get(home, []))
-
     def pair_sequences(self, places_a: list[int], places_b: list[int]) -> None:
         """Pair the calls of one Cell in their order: by their full keys first, then by shorter keys."""
         flow_a, flow_b = self.flows
@@ -214,7 +209,9 @@ class Alignment:
             if level < 0 and (self.vocabulary.is_foreign or not self._by_lines):
                 continue
             if level == 2 and self.vocabulary.is_foreign:
-                self._pair_leftovers(places_a, places_b)
+                between = match_between(places_a, places_b, self.b_of, self._name_and_size, self._misfit)
+                for a, b in list(between):  # calls whose outputs differ, between those whose outputs agree
+                    self.pair(a, b, self._how(a, b, 2 if self.is_one_call(a, b) else 3))
                 return
             left_a = [place for place in places_a if place not in self.b_of]
             left_b = [place for place in places_b if place not in self.a_of]
@@ -227,7 +224,8 @@ class Alignment:
             elif names_a == names_b:
                 found = ((i, i) for i in range(len(left_a)))
             elif level == 3:
-                found = self._replaced(left_a, left_b)
+                shapes = [self.shapes(0, place, "output") for place in left_a]  # other APIs may give the same shapes
+                found = match(shapes, [self.shapes(1, place, "output") for place in left_b])
             else:
                 keys_a = [self._call_key(0, place, names_a[i], level) for i, place in enumerate(left_a)]
                 keys_b = [self._call_key(1, place, names_b[i], level) for i, place in enumerate(left_b)]
@@ -255,11 +253,6 @@ class Alignment:
         vocabulary, (flow_a, flow_b) = self.vocabulary, self.flows
         return vocabulary.call(0, flow_a.parts[a]) == vocabulary.call(1, flow_b.parts[b])
 
-    def _pair_leftovers(self, places_a: list[int], places_b: list[int]) -> None:
-        """Pair the calls of two frameworks whose outputs differ, between those whose outputs agree."""
-        for a, b in list(match_between(places_a, places_b, self.b_of, self._name_and_size, self._misfit)):
-            self.pair(a, b, self._how(a, b, 2 if self.is_one_call(a, b) else 3))
-
     def _name_and_size(self, side: int, place: int) -> Hashable:
         return self.vocabulary.call(side, self.flows[side].parts[place]), self.shapes(side, place, "output")
 
@@ -269,12 +262,6 @@ class Alignment:
         if None in records or self.shapes(0, a, "output") != self.shapes(1, b, "output"):
             return math.inf
         return min(distance(*records).rel_l2 or 0.0, 1.0) + (not self.is_one_call(a, b))
-
-    def _replaced(self, left_a: list[int], left_b: list[int]) -> list[tuple[int, int]]:
-        """Return calls of other APIs that stand between the same pairs and give the same shapes."""
-        shapes_a = [self.shapes(0, place, "output") for place in left_a]
-        shapes_b = [self.shapes(1, place, "output") for place in left_b]
-        return match(shapes_a, shapes_b)
 
     def _between(self, a: int, b: int, places_a: list[int], places_b: list[int]) -> bool:
         """Return whether the calls before these two in their Cells are partners."""
@@ -295,7 +282,8 @@ class Alignment:
             if parts.kind == GRADIENT and parts.key in cells:
                 name = f"{cells[parts.key]}{name[len(parts.key) :]}"
             other = self._positions.get(self.vocabulary.name(0, name))
-            if other is not None and (parts.kind not in (API, CELL) or self._are_orphans(place, other)):
+            is_orphan = other is not None and flow_a.forward_of(place) is None and flow_b.forward_of(other) is None
+            if other is not None and (parts.kind not in (API, CELL) or is_orphan):  # the forwards were not recorded
                 changed = MAPPED if self.vocabulary.is_foreign else RENAMED
                 self.pair(place, other, EXACT if name == flow_a.names[place] else changed)
         self._pair_gradients(cells)
@@ -313,10 +301,6 @@ class Alignment:
             if len(places) == len(others):
                 for a, b in zip(places, others):
                     self.pair(a, b, COUNTED)
-
-    def _are_orphans(self, a: int, b: int) -> bool:
-        """Return whether these are backwards whose forwards were not recorded."""
-        return self.flows[0].forward_of(a) is None and self.flows[1].forward_of(b) is None
 
     def pair_backwards(self) -> None:
         """Pair the backwards of paired forwards."""
@@ -361,22 +345,10 @@ class Alignment:
         shapes = tuple(map(shape_of, tensors_in(entry, "input_args")))
         return (name, shapes) if level == 1 else (name, shapes, plain_arguments(entry))
 
-
-def _attribute_and_class(alignment: Alignment, side: int, place: int) -> Hashable:
-    parts = alignment.flows[side].parts[place]
-    shapes = alignment.shapes(side, place, "parameters")
-    return parts.path.rpartition(".")[2], alignment.vocabulary.class_name(parts), parts.number, shapes
-
-
-def _class_only(alignment: Alignment, side: int, place: int) -> Hashable:
-    parts = alignment.flows[side].parts[place]
-    return alignment.vocabulary.class_name(parts), alignment.shapes(side, place, "parameters")
-
-
-def _place_only(alignment: Alignment, side: int, place: int) -> Hashable:
-    return alignment.shapes(side, place, "parameters"), alignment.shapes(side, place, "output")
-
-
-def _attribute_only(alignment: Alignment, side: int, place: int) -> Hashable:
-    parts = alignment.flows[side].parts[place]
-    return parts.path.rpartition(".")[2], parts.number
+    def _cell_key(self, side: int, place: int, way: int) -> Hashable:
+        """Return the key of a Cell for one of the ways in which Cells are paired."""
+        parts, shapes = self.flows[side].parts[place], self.shapes(side, place, "parameters")
+        attribute, word = parts.path.rpartition(".")[2], self.vocabulary.class_name(parts)
+        if way == _BY_PLACE:
+            return shapes, self.shapes(side, place, "output")
+        return ((attribute, word, parts.number, shapes), (word, shapes), (), (attribute, parts.number))[way]

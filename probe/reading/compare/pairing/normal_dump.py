@@ -14,8 +14,7 @@ class NormalDump(Dump):
     """A dump with entries of its own; the opened dump that it is made of is never changed."""
 
     def __init__(self, dump: Dump) -> None:
-        super().__init__(dump.folder)
-        self._document = dump.document._replace(data=dict(dump.data))
+        super().__init__(dump.folder, dump.document._replace(data=dict(dump.data)))
         self._original = dump
         self._copied: set[str] = set()
         self.moved: dict[tuple[str, str], str] = {}  # (entry, place) -> its place on disk, if that is another one

@@ -49,7 +49,7 @@ def normalised(a: Dump, b: Dump, mapping: Mapping[str, str], by_lines: bool) -> 
         fit(alignment, *normal)
     else:
         pair_reductions(alignment, *normal)
-        Rewiring(alignment, *normal).run()
+        Rewiring(alignment).run()
     order_operands(alignment, normal[1], normal[0])
     updates = frozenset(fit_updates(alignment, *normal))
     return NormalPair(*normal, alignment, levels, updates, is_foreign)

@@ -4,20 +4,20 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any
 
 from probe.reading.compare.pairing.alignment import MOVED, Alignment
 from probe.reading.compare.pairing.between import plain_arguments
-from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.flow import Link
+
+#: the source of a call whose input comes from a call without a partner
+_NO_PARTNER = -2
 
 
 class Rewiring:
     """Looks for Cells in which partners take their inputs from calls that are none, and pairs their calls anew."""
 
-    def __init__(self, alignment: Alignment, a: Dump, b: Dump) -> None:
+    def __init__(self, alignment: Alignment) -> None:
         self._alignment = alignment
-        self._dumps = a, b
 
     def run(self) -> int:
         """Pair anew where that makes more inputs come from partners; return in how many Cells that was done."""
@@ -68,13 +68,10 @@ class Rewiring:
             signatures_b.setdefault(signature, []).append(place)
         signatures_a = self._signatures(0, places_a)
         alignment.separate_calls(before)
-        after: dict[int, int] = {}
-        for place, signature in signatures_a.items():
-            partners = signatures_b.get(signature)
-            if partners:
-                after[place] = partners.pop(0)
-        for a, b in after.items():
-            alignment.pair(a, b, how[a] if before.get(a) == b else MOVED)
+        for a, signature in signatures_a.items():
+            if partners := signatures_b.get(signature):
+                b = partners.pop(0)
+                alignment.pair(a, b, how[a] if before.get(a) == b else MOVED)
         rest_a = [place for place in places_a if place not in alignment.b_of]
         rest_b = [place for place in places_b if place not in alignment.a_of]
         alignment.pair_sequences(rest_a, rest_b)
@@ -89,7 +86,8 @@ class Rewiring:
 
     def _unlike(self, pairs: dict[int, int]) -> int:
         """Return how many pairs have other plain arguments."""
-        return sum(self._arguments(0, a) != self._arguments(1, b) for a, b in pairs.items())
+        entry = self._alignment.entry
+        return sum(plain_arguments(entry(0, a)) != plain_arguments(entry(1, b)) for a, b in pairs.items())
 
     def _signatures(self, side: int, places: list[int]) -> dict[int, Hashable]:
         """Return a key for each call of a Cell: the API, the plain arguments and the producers of the inputs."""
@@ -102,20 +100,12 @@ class Rewiring:
                 if link.root in inner and link.root in found:
                     sources.append(found[link.root])
                 elif link.root >= 0:
-                    sources.append(
-                        ("call", link.root if side == 0 else self._alignment.a_of.get(link.root, NOT_PAIRED))
-                    )
+                    own = link.root if side == 0 else self._alignment.a_of.get(link.root, _NO_PARTNER)
+                    sources.append(("call", own))
                 elif link.parameter:
                     sources.append(("parameter", self._parameter(side, link)))
                 else:
                     sources.append(("outside", str(link.record.get("shape"))))
-            name = flow.parts[place].api.strip("_").lower()
-            found[place] = hash((name, self._arguments(side, place), tuple(sources)))
+            name, entry = flow.parts[place].api.strip("_").lower(), self._alignment.entry(side, place)
+            found[place] = hash((name, plain_arguments(entry), tuple(sources)))
         return found
-
-    def _arguments(self, side: int, place: int) -> tuple[Any, ...]:
-        return plain_arguments(self._alignment.entry(side, place))
-
-
-#: the source of a call whose input comes from a call without a partner
-NOT_PAIRED = -2

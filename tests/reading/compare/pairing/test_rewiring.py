@@ -21,7 +21,7 @@ def rewired(a, b, change=lambda data: None):
     change(datas[1])
     dumps = [dump(data) for data in datas]
     alignment = Alignment(*dumps)
-    return Rewiring(alignment, *dumps).run(), alignment
+    return Rewiring(alignment).run(), alignment
 
 
 def test_equal_wiring_is_left_as_it_is():
