@@ -55,13 +55,8 @@ def open_series(path: str) -> list[RankSeries]:
     return [(CsvSeries if os.path.isdir(place) else RankSeries)(place, rank) for place, rank in found]
 
 
-def alarms_of(rank: RankSeries, thresholds: Mapping[str, float] | None = None) -> list[Alarm]:
-    """Return the alarms of the rules, with these thresholds instead of the defaults."""
-    return Follower(thresholds).begin(rank)
-
-
 class Follower:
-    """Lets the rules look at a file that grows. Each row is read and judged once."""
+    """Lets the rules look at a file that grows. Each row is read and judged once, with these thresholds if given."""
 
     def __init__(self, thresholds: Mapping[str, float] | None = None) -> None:
         from probe.series.rules import OnlineRules

@@ -178,7 +178,7 @@ def run_trend(given: argparse.Namespace) -> int:
     choice = given.like, given.stat
     if not has_series:
         return show_trend(samples, given, choice, thresholds)
-    from probe.reading.one_run.series_views import trend_of
+    from probe.reading.one_run.trend import trend_of
     from probe.series.series import open_series
 
     return show_trend(samples, given, choice, thresholds, trend_of(open_series(given.path), *choice, thresholds))

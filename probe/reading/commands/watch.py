@@ -151,7 +151,7 @@ def _follow(given: argparse.Namespace, followers: dict[str, Follower], threshold
 
 
 def _export(ranks: list[RankSeries], given: argparse.Namespace) -> int:
-    from probe.reading.one_run.series_views import write_tensorboard
+    from probe.reading.one_run.trend import write_tensorboard
     from probe.series.msprobe_csv import write_msprobe_csv
 
     if given.msprobe_csv:

@@ -24,8 +24,7 @@ from probe.reading.dumps.text import safe, shorten
 from probe.reading.one_run.health.finding import FAULT, HealthFinding
 from probe.reading.one_run.nan import in_order
 from probe.reading.one_run.rank_checks import RankFinding, check_digests
-from probe.reading.one_run.series_views import findings_of, lines_of
-from probe.reading.one_run.trend import TrendFinding, findings
+from probe.reading.one_run.trend import TrendFinding, findings, findings_of, lines_of
 from probe.reading.report import part as kinds
 from probe.reading.report.merge import Merged
 from probe.reading.report.part import Part
