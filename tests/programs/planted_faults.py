@@ -111,7 +111,7 @@ FAULTS = tuple(Fault(*row) for row in (
     ("process/rank.py", "sibling_count() > 1", "sibling_count() > 2", "process/test_rank.py"),
     ("process/signals.py", "== self._on_signal:", "!= self._on_signal:", "process/test_signals.py"),
     ("pytree.py", "[(str(place), item)", "[(str(place + 1), item)", "test_pytree.py"),
-    ("reading/check/data.py", "Counter(places[key] - step for", "Counter(step - places[key] for", "reading/check"),
+    ("reading/check/check.py", "Counter(places[key] - step for", "Counter(step - places[key] for", "reading/check"),
     ("reading/check/names.py", '("content", "shape")', '("shape", "content")', "reading/check"),
     ("reading/check/parameters.py", "len(names) >= len(total)", "len(names) > len(total)", "reading/check"),
     ("reading/check/weights/check.py", "narrow = min((x.dtype", "narrow = max((x.dtype", "reading/check"),
