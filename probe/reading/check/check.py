@@ -239,7 +239,7 @@ def differences(a: RunSnapshot, b: RunSnapshot) -> list[Difference]:
     data = list(check_data(a, b))
     rest = [
         *circumstances.check_cell_values(a, b),
-        *circumstances.check_optimizers(a, b, parameters.renamed),
+        *circumstances.check_optimizers(a, b, parameters.matched.renamed),
         *circumstances.check_notes(a, b),
         *circumstances.check_seeds(a, b),
         *circumstances.check_circumstances(a, b),

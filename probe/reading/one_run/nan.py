@@ -72,11 +72,6 @@ def look_at_all(run: Run, workers: Workers = HERE) -> list[Found]:
     return list(run_units(look_at, [(folder,) for folder in run.folders], workers, "looking for NaN/Inf"))
 
 
-def remarks(units: Sequence[Found]) -> list[Sentence]:
-    """Return remarks on tensors close to overflow."""
-    return [say("nan.close", near=tensor) for unit in units for tensor in unit.near][:3]
-
-
 def in_order(units: Sequence[Found]) -> list[Origin]:
     """Return the calls that make NaN or Inf, of all steps and ranks, the earliest step first."""
     origins: list[Origin] = []
