@@ -77,7 +77,7 @@ def add_recover(commands: Any) -> None:
 
 def run_recover(given: argparse.Namespace) -> int:
     """Run ``probe recover``."""
-    from probe.reading.dumps.recover import recover
+    from probe.reading.dumps.journal_reader import recover
 
     outcomes = recover(given.path)
     for outcome in outcomes:

@@ -270,7 +270,7 @@ class Dump:
     @property
     def tree(self) -> Cell[Call]:
         """The Cells: the root, whose children are the outermost ones."""
-        return build(self)
+        return build(self, self.get)
 
     def __getitem__(self, name: str) -> Call:
         try:
