@@ -14,7 +14,7 @@ import pytest
 from mindspore import Tensor, jit, nn
 
 from probe import PrecisionDebugger, TrainerMon
-from probe.series.series import alarms_of, open_series
+from probe.series.series import Follower, open_series
 from tests.support import processes
 from tests.support.paths import ROOT, program
 
@@ -132,7 +132,7 @@ def test_a_healthy_run_has_no_alarm_of_the_run_that_it_replaces(debug):
     earlier(debug, "monitor")
     train(debug, "monitor", overwrite=True)
     (rank,) = open_series(str(debug.dump_path))
-    assert (rank.steps, alarms_of(rank)) == ([0, 1, 2], [])
+    assert (rank.steps, Follower().begin(rank)) == ([0, 1, 2], [])
     assert not list(debug.dump_path.rglob("alarms.jsonl"))
 
 

@@ -49,31 +49,22 @@ class Section(NamedTuple):
         return self.start + 4 * len(self.names) * self.rows
 
 
-def sections(content: bytes | memoryview) -> Iterator[Section]:
+def sections(content: bytes) -> Iterator[Section]:
     """Yield the sections of a file; raise ValueError when the content is no such file."""
     place = 0
     while place < len(content):
-        line = bytes(content[place : place + 65536]).partition(b"\n")[0]
-        if len(line) == 65536:
-            line = bytes(content[place:]).partition(b"\n")[0]
-        if place + len(line) >= len(content):
+        start = content.find(b"\n", place) + 1
+        if not start:
             return  # its line is cut
-        if not line.startswith(MARK):
+        if not content.startswith(MARK, place):
             raise ValueError(f"no section begins at byte {place}")
-        names = _names(line)
-        start = place + len(line) + 1
+        names = _names(content[place : start - 1])
         size = 4 * len(names)
-        first = np.frombuffer(content, np.uint8, offset=start)
-        count = len(first) // size
-        marks = np.flatnonzero(_words(content, start, count, size) == np.frombuffer(MARK[:4], "<u4")[0])
-        rows = next((int(row) for row in marks if _is_mark(content, start + int(row) * size)), None)
-        section = Section(names, start, count if rows is None else rows)
-        yield section
-        if rows is None:
-            tail = start + count * size
-            place = tail if _is_mark(content, tail) else len(content)
-        else:
-            place = section.end
+        end = content.find(MARK, start)
+        while end >= 0 and (end - start) % size:  # these bytes stand in numbers of a row
+            end = content.find(MARK, end + 1)
+        place = end if end >= 0 else len(content)
+        yield Section(names, start, (place - start) // size)
 
 
 def _line(names: Iterable[str]) -> bytes:
@@ -93,16 +84,6 @@ def _names(line: bytes) -> tuple[str, ...]:
     if type(names) is not list or not names or any(type(name) is not str for name in names):
         raise ValueError("a section does not name its columns")
     return tuple(names)
-
-
-def _words(content: bytes | memoryview, start: int, count: int, size: int) -> Any:
-    if not count:
-        return np.empty(0, np.uint32)
-    return np.frombuffer(content, "<u4", count * size // 4, start)[:: size // 4]
-
-
-def _is_mark(content: bytes | memoryview, place: int) -> bool:
-    return bytes(content[place : place + len(MARK)]) == MARK
 
 
 class SeriesFile:

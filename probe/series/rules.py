@@ -70,12 +70,8 @@ class OnlineRules:
         limits = {**{name: rule.threshold for name, rule in ONLINE.items()}, **(thresholds or {})}
         self._limits = {name: limit for name, limit in limits.items() if limit is not None}
         self._series: dict[str, History] = {}
-        self._by_kind: dict[str | frozenset[str], dict[str, History]] = {
-            "grad": {},
-            "grad_in": {},
-            "state": {},
-            "update": {},
-        }
+        kinds = ("grad", "grad_in", "state", "update")
+        self._by_kind: dict[str | frozenset[str], dict[str, History]] = {kind: {} for kind in kinds}
         self._of_kind: dict[str | frozenset[str], list[_Chosen]] = {}
         for name, rule in ONLINE.items():
             for kind in rule.kinds if name in self._limits else ():

@@ -46,23 +46,17 @@ def _find_csv(path: str) -> list[tuple[str, Rank]]:
 
 def open_series(path: str) -> list[RankSeries]:
     """Return the series of all ranks below a folder; raise UsageError when there are none, or one cannot be read."""
-    from probe.series.file import RankSeries
-
     found = find_series(path)
     if not found:
         raise UsageError(f'{path} has no file of the monitor: record with "task": "monitor"')
-    from probe.series.csv_series import CsvSeries
+    from probe.series.file import RankSeries
+    from probe.series.msprobe_csv import CsvSeries
 
     return [(CsvSeries if os.path.isdir(place) else RankSeries)(place, rank) for place, rank in found]
 
 
-def alarms_of(rank: RankSeries, thresholds: Mapping[str, float] | None = None) -> list[Alarm]:
-    """Return the alarms of the rules, with these thresholds instead of the defaults."""
-    return Follower(thresholds).begin(rank)
-
-
 class Follower:
-    """Lets the rules look at a file that grows. Each row is read and judged once."""
+    """Lets the rules look at a file that grows. Each row is read and judged once, with these thresholds if given."""
 
     def __init__(self, thresholds: Mapping[str, float] | None = None) -> None:
         from probe.series.rules import OnlineRules

@@ -22,7 +22,7 @@ import mindspore as ms
 import numpy as np
 
 from probe import PrecisionDebugger
-from probe.reading.dumps.recover import recover
+from probe.reading.dumps.journal_reader import recover
 
 COUNTS = (10, 100, 1000, 5000)
 

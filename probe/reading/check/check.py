@@ -4,32 +4,109 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Union
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-from probe.findings.sentence import ENGLISH, Sentence, say
-from probe.reading.check.circumstances import (
-    check_cell_values,
-    check_cells,
-    check_circumstances,
-    check_notes,
-    check_optimizers,
-    check_seeds,
-)
-from probe.reading.check.data import check_data
-from probe.reading.check.difference import Difference, Importance, only
-from probe.reading.check.parameters import ParameterCheck
-from probe.reading.check.snapshot import RunSnapshot, read_snapshots
+from probe.errors import UsageError
+from probe.findings.sentence import ENGLISH, NOTHING, Sentence, clauses, say
+from probe.reading.check import circumstances
+from probe.reading.check.difference import Difference, Importance, are_equal, listed, only, pair
+from probe.reading.check.parameters import ParameterCheck, is_tensor, values_differ
+from probe.reading.check.snapshot import Described, RunSnapshot, read_snapshots
 from probe.reading.dumps import text
-
-if TYPE_CHECKING:
-    Path = Union[str, "os.PathLike[str]"]
+from probe.reading.dumps.text import shape
+from probe.store import file_names
 
 #: the most lines of the answer
 _LINES = 25
 #: above this part of other values, a change of the structure is taken for their cause
 _MANY = 0.5
+
+
+def check_data(a: RunSnapshot, b: RunSnapshot) -> Iterator[Difference]:
+    """Yield how the batches of two runs differ."""
+    steps = sorted({*a.inputs} & {*b.inputs})
+    differ = [step for step in steps if _first(a.inputs[step], b.inputs[step])]
+    if not differ:
+        if not steps and a.inputs and b.inputs:
+            said = say("check.no_common_step", a_first=min(a.inputs), a_last=max(a.inputs),
+                       b_first=min(b.inputs), b_last=max(b.inputs))  # fmt: skip
+            yield _difference(said)
+        return
+    order = _order(a, b, steps)
+    if order:
+        yield _difference(say("check.batches_moved", steps=order))
+        return
+    first = differ[0]
+    if len(steps) == 1:
+        many = say("check.only_step_recorded")
+    elif len(differ) == 1:
+        many = say("check.only_step", step=first)
+    else:
+        many = say("check.steps_differ", count=len(differ), all=len(steps))
+    batch = say("check.batch", step=first, said=_first(a.inputs[first], b.inputs[first]))
+    yield _difference(clauses(batch, many, _parts(a, b, first)))
+
+
+def _difference(said: Sentence) -> Difference:
+    return Difference(Importance.DATA, say("check.data"), said)
+
+
+def _first(a: Described, b: Described) -> Sentence:
+    """Return how the first value of two batches differs, if one does."""
+    for place in {**a, **b}:
+        if place not in a or place not in b:
+            return say("check.input_only", place=place, side="A" if place in a else "B")
+        x, y = a[place], b[place]
+        if is_tensor(x) and is_tensor(y):
+            if x["shape"] != y["shape"]:
+                return say("check.input_shape", place=place, values=pair(shape(x["shape"]), shape(y["shape"])))
+            if x.get("dtype") != y.get("dtype"):
+                return say("check.input_dtype", place=place, values=pair(x.get("dtype"), y.get("dtype")))
+            if values_differ(x, y):
+                same = x.get("sum") is not None and x["sum"] == y.get("sum")
+                order = say("check.input_order") if same else NOTHING
+                return say("check.input", place=place, dtype=str(x.get("dtype")), shape=shape(x["shape"]), order=order)
+        elif not are_equal(x, y):
+            return say("check.input_value", place=place, values=pair(x, y))
+    return NOTHING
+
+
+def _parts(a: RunSnapshot, b: RunSnapshot, step: int) -> Sentence:
+    """Return which inputs of a step agree, if some do."""
+    places = [place for place in a.inputs[step] if place in b.inputs[step]]
+    equal = [place for place in places if not _first({place: a.inputs[step][place]}, {place: b.inputs[step][place]})]
+    return say("check.input_agrees", places=listed(equal)) if equal and len(places) > 1 else NOTHING
+
+
+def _order(a: RunSnapshot, b: RunSnapshot, steps: list[int]) -> Any:
+    """Return where the batches of A are in B, if both have the same ones in another order."""
+    keys = [{step: _key(run.inputs[step]) for step in steps} for run in (a, b)]
+    if Counter(keys[0].values()) != Counter(keys[1].values()):
+        overlap = sum(
+            (Counter(_key(x) for x in a.inputs.values()) & Counter(_key(x) for x in b.inputs.values())).values()
+        )
+        shift = _shift(a, b)
+        if overlap < 2 or not shift:
+            return NOTHING
+        return say("check.step_shift", shift=shift)
+    places = {key: step for step, key in keys[1].items()}
+    moved = [(step, places[key]) for step, key in keys[0].items() if places[key] != step]
+    return listed(say("check.step_moved", step=step, other=other) for step, other in moved)
+
+
+def _shift(a: RunSnapshot, b: RunSnapshot) -> int:
+    """Return by how many steps the batches of B come later, where it is one number for all; else 0."""
+    places = {_key(value): step for step, value in b.inputs.items()}
+    shifts = Counter(places[key] - step for step, key in ((s, _key(v)) for s, v in a.inputs.items()) if key in places)
+    return next(iter(shifts)) if len(shifts) == 1 else 0
+
+
+def _key(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
 
 
 class Check:
@@ -87,7 +164,7 @@ class Check:
         return f"<Check: {len(self.differences)} differences{first}>"
 
 
-def check(a: Path, b: Path) -> Check:
+def check(a: str | os.PathLike[str], b: str | os.PathLike[str]) -> Check:
     """Compare the circumstances of two runs, or two checkpoints: what differs, the most important first.
 
     Args:
@@ -158,14 +235,14 @@ def differences(a: RunSnapshot, b: RunSnapshot) -> list[Difference]:
     """
     parameters = ParameterCheck(a, b)
     values = list(parameters.values())
-    structure = [*check_cells(a, b), *parameters.structure()]
+    structure = [*circumstances.check_cells(a, b), *parameters.structure()]
     data = list(check_data(a, b))
     rest = [
-        *check_cell_values(a, b),
-        *check_optimizers(a, b, parameters.renamed),
-        *check_notes(a, b),
-        *check_seeds(a, b),
-        *check_circumstances(a, b),
+        *circumstances.check_cell_values(a, b),
+        *circumstances.check_optimizers(a, b, parameters.matched.renamed),
+        *circumstances.check_notes(a, b),
+        *circumstances.check_seeds(a, b),
+        *circumstances.check_circumstances(a, b),
     ]
     if structure and parameters.share_of_other_values > _MANY:
         return [*structure, *values, *data, *rest]
@@ -174,12 +251,9 @@ def differences(a: RunSnapshot, b: RunSnapshot) -> list[Difference]:
 
 def first_lines(a: str, b: str, most: int = 2) -> list[Sentence]:
     """Return the first differences of two rank folders that have a snapshot; nothing where one cannot be read."""
-    from probe.errors import UsageError
-    from probe.store import file_names
-
-    files = [os.path.join(folder, file_names.RUN) for folder in (a, b)]
     try:
-        found = check_snapshots((a, b), read_snapshots(files[0]), read_snapshots(files[1])).differences
+        sides = [read_snapshots(os.path.join(folder, file_names.RUN)) for folder in (a, b)]
+        found = check_snapshots((a, b), sides[0], sides[1]).differences
     except UsageError:
         return []
     return [item.line for item in found[:most]]

@@ -55,8 +55,8 @@ class ParameterCheck:
     def __init__(self, a: RunSnapshot, b: RunSnapshot) -> None:
         self._run_a, self._run_b = a, b
         self._a, self._b = a.parameters, b.parameters
-        self._matched = match_names(_keys(self._a), _keys(self._b))
-        self._pairs = [(name, self._a[name], self._b[other]) for name, other in self._matched.pairs.items()]
+        self.matched = match_names(_keys(self._a), _keys(self._b))  # the partners of all parameters
+        self._pairs = [(name, self._a[name], self._b[other]) for name, other in self.matched.pairs.items()]
 
     def values(self) -> Iterator[Difference]:
         """Yield how values, dtypes and orders differ."""
@@ -74,7 +74,7 @@ class ParameterCheck:
             name for name, x, y in self._pairs
             if x.get("dtype") == y.get("dtype") and x.get("shape") == y.get("shape") and values_differ(x, y)
         ]  # fmt: skip
-        exchanged = self._matched.exchanged(differ)
+        exchanged = self.matched.exchanged(differ)
         if exchanged:
             yield _values(say("check.exchanged", names=exchange(exchanged)))
         rest = [name for name in differ if name not in exchanged]
@@ -83,7 +83,7 @@ class ParameterCheck:
 
     def _which(self, names: list[str]) -> Sentence:
         shuffled = [name for name in names if self._a[name].get("sum") is not None
-                    and self._a[name]["sum"] == self._b[self._matched.pairs[name]].get("sum")]  # fmt: skip
+                    and self._a[name]["sum"] == self._b[self.matched.pairs[name]].get("sum")]  # fmt: skip
         if shuffled == names:
             return say("check.parameters_other_order", names=listed(names))
         total = [name for name, x, _ in self._pairs if not _is_constant(x)]
@@ -103,7 +103,7 @@ class ParameterCheck:
 
     def structure(self) -> Iterator[Difference]:
         """Yield how names, shapes and trainable differ."""
-        matched = self._matched
+        matched = self.matched
         if matched.renamed:
             yield Difference(Importance.STRUCTURE, say("check.names_of_parameters"), renaming(matched.renamed))
         for side, names in zip("AB", matched.only):
@@ -119,11 +119,6 @@ class ParameterCheck:
             names = [name for name, x, y in self._pairs if (x.get("trainable"), y.get("trainable")) == (before, after)]
             if names:
                 yield Difference(Importance.STRUCTURE, say("check.trainable"), only(names, word))
-
-    @property
-    def renamed(self) -> dict[str, str]:
-        """The names in A of parameters that have another one in B -> that one."""
-        return self._matched.renamed
 
     @property
     def share_of_other_values(self) -> float:

@@ -85,7 +85,7 @@ def run_nan(given: argparse.Namespace) -> int:
 def show_nan(units: list[Found], given: argparse.Namespace) -> int:
     """Print the calls that make NaN or Inf in all steps and ranks, and findings of guards; return the exit status."""
     from probe.reading.one_run.health.finding import guarded
-    from probe.reading.one_run.nan import in_order, remarks
+    from probe.reading.one_run.nan import in_order
 
     origins, guards = in_order(units), [guarded(said, unit.step, unit.rank) for unit in units for said in unit.told]
     if given.json:
@@ -107,8 +107,8 @@ def show_nan(units: list[Found], given: argparse.Namespace) -> int:
     if len(guards) > ROWS and not given.json:
         print(say("trend.more", count=len(guards) - ROWS).text(given.lang))
     is_unread = _show_errors(units)
-    for remark in remarks(units):
-        print(f"probe: {text.safe(remark.text(given.lang))}", file=sys.stderr)
+    for near in [near for unit in units for near in unit.near][:3]:
+        print(f"probe: {text.safe(say('nan.close', near=near).text(given.lang))}", file=sys.stderr)
     return 1 if origins or guards else 2 * is_unread
 
 
@@ -178,7 +178,7 @@ def run_trend(given: argparse.Namespace) -> int:
     choice = given.like, given.stat
     if not has_series:
         return show_trend(samples, given, choice, thresholds)
-    from probe.reading.one_run.series_views import trend_of
+    from probe.reading.one_run.trend import trend_of
     from probe.series.series import open_series
 
     return show_trend(samples, given, choice, thresholds, trend_of(open_series(given.path), *choice, thresholds))

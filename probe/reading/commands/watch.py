@@ -103,7 +103,6 @@ def _show(rank: RankSeries, alarms: list[Alarm], given: argparse.Namespace) -> N
 
 def _show_health(given: argparse.Namespace) -> bool:
     """Print what the dumps in the folder show by themselves, without notes; return whether there is a fault."""
-    from probe.errors import UsageError
     from probe.reading.dumps.run import open
     from probe.reading.one_run.health.finding import FAULT, NOTE
     from probe.reading.one_run.health.look import look_at_run
@@ -151,7 +150,7 @@ def _follow(given: argparse.Namespace, followers: dict[str, Follower], threshold
 
 
 def _export(ranks: list[RankSeries], given: argparse.Namespace) -> int:
-    from probe.reading.one_run.series_views import write_tensorboard
+    from probe.reading.one_run.trend import write_tensorboard
     from probe.series.msprobe_csv import write_msprobe_csv
 
     if given.msprobe_csv:

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from probe.errors import UsageError
 from probe.reading.dumps import entry_name, text, values
-from probe.reading.dumps.document import Document
+from probe.reading.dumps.document import Document, paused_gc
 from probe.reading.dumps.entry_view import INPUTS, OUTPUTS, WORDS, EntryView, TensorNumbers
 from probe.reading.dumps.flow import Flow
 from probe.reading.dumps.folders import DumpFolder
@@ -21,6 +21,9 @@ from probe.store import file_names
 
 if TYPE_CHECKING:
     import numpy as np
+
+Result = TypeVar("Result")
+Failed = TypeVar("Failed")
 
 
 class Call(EntryView):
@@ -187,6 +190,12 @@ class Tensor(TensorNumbers):
 class Dump:
     """One step of one rank, read when it is touched.
 
+    Attributes:
+        folder: the folder that was found.
+        path: its path: the rank folder.
+        step: the step; None where the folders do not say.
+        rank: the rank; None where communication was not initialised.
+
     Example::
 
         dump = probe.open("dump_path")[0]
@@ -195,25 +204,11 @@ class Dump:
 
     def __init__(self, folder: DumpFolder, document: Document | None = None) -> None:
         self.folder = folder
+        self.path, self.step, self.rank = folder.path, folder.step, folder.rank
         self._document = document
         self._stacks: dict[str, list[str]] | None = None
         self._construct: dict[str, str | None] | None = None
         self._flow: Flow | None = None
-
-    @property
-    def path(self) -> str:
-        """The rank folder."""
-        return self.folder.path
-
-    @property
-    def step(self) -> int | None:
-        """The step; None where the folders do not say."""
-        return self.folder.step
-
-    @property
-    def rank(self) -> int | str | None:
-        """The rank; None where communication was not initialised."""
-        return self.folder.rank
 
     @property
     def document(self) -> Document:
@@ -275,7 +270,7 @@ class Dump:
     @property
     def tree(self) -> Cell[Call]:
         """The Cells: the root, whose children are the outermost ones."""
-        return build(self)
+        return build(self, self.get)
 
     def __getitem__(self, name: str) -> Call:
         try:
@@ -344,3 +339,20 @@ class Dump:
 
     def _repr_html_(self) -> str:
         return text.html_table((call.name, call.cell or "") for call in self)
+
+
+def look_into_dump(
+    folder: DumpFolder, look: Callable[[Dump], Result], failed: Callable[[str], Failed]
+) -> Result | Failed:
+    """Return what a function finds in a dump, which is released then.
+
+    For a dump that cannot be read, return what the other function makes of the reason.
+    """
+    dump = Dump(folder)
+    try:
+        with paused_gc():
+            return look(dump)
+    except UsageError as error:
+        return failed(str(error))
+    finally:
+        dump.release()

@@ -27,7 +27,8 @@ def estimate(folder: str, exact_dtypes: bool = False, link_equal: bool = True) -
         UsageError: when the dump cannot be read.
     """
     sizes = {**_SIZES, "BFloat16": 2} if exact_dtypes else _SIZES
-    total = documents(folder)
+    documents = (os.path.join(folder, name) for name in (file_names.DUMP, file_names.STACK, file_names.CONSTRUCT))
+    total = sum(os.path.getsize(path) for path in documents if os.path.exists(path))
     counted = set()
     for place, record in open_run(folder).dump().tensors():
         name = str(record.get("dtype"))
@@ -46,9 +47,3 @@ def _tells_content(record: Record) -> bool:
     numbers = {str(record.get(key)).lower() for key in ("Mean", "Norm")}  # a document may hold anything
     is_real = not str(record.get("dtype")).startswith("Complex")  # those numbers are of the magnitudes
     return bool(record.get("md5")) or (is_real and numbers.isdisjoint(("none", "nan")))
-
-
-def documents(folder: str) -> int:
-    """Return how many bytes the documents of a rank folder have."""
-    paths = (os.path.join(folder, name) for name in (file_names.DUMP, file_names.STACK, file_names.CONSTRUCT))
-    return sum(os.path.getsize(path) for path in paths if os.path.exists(path))

@@ -1,19 +1,26 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""Reads the journal that a dead process left; ``probe.store.journal`` has the format."""
+"""Reads the journal that a dead process left, and turns it into the documents that the process would have written.
+
+``probe.store.journal`` has the format.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from probe.door import open_file
+from probe.door import open_file, open_text
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Sentence, clauses, say
 from probe.process.progress import progress
+from probe.reading.dumps.kernels.step import unmeasured
 from probe.reading.dumps.shapes import JOURNAL_ENTRY, JOURNAL_HEAD, wrong_fields
+from probe.store import file_names
+from probe.store.documents import JsonDocuments
 from probe.store.journal import FRAME, MAGIC, lock
 
 
@@ -91,3 +98,114 @@ def _records(data: bytes) -> Iterator[tuple[Mapping[str, Any], int]]:
         if not isinstance(record, dict):
             raise ValueError
         yield record, end
+
+
+class RecoveryResult(NamedTuple):
+    """The result of one folder: a sentence about it, and whether all is well."""
+
+    text: str
+    well: bool
+
+
+def recover(path: str) -> list[RecoveryResult]:
+    """Write the documents of every journal in a dump_path, or in a step or rank folder of it.
+
+    Older content of the documents is kept. The recovery may be interrupted, and may run again. A journal stays if it
+    cannot be read, or if a living process still writes it. The other journals are recovered all the same.
+
+    Raise UsageError when there is no such folder.
+    """
+    if not os.path.isdir(path):
+        raise UsageError(f"{path}: no such folder")
+    found = sorted(folder for folder, _, files in os.walk(path) if file_names.JOURNAL in files)
+    outcomes = [_outcome(folder) for folder in found]
+    outcomes += [
+        RecoveryResult(f"{folder}: {count} arrays were not measured; they are measured when they are read", True)
+        for folder, count in unmeasured(path)
+    ]
+    return outcomes or [RecoveryResult(f"{path}: no journal, nothing to recover", True)]
+
+
+def _outcome(folder: str) -> RecoveryResult:
+    try:
+        return RecoveryResult(_recover(folder), True)
+    except UsageError as error:
+        return RecoveryResult(str(error), False)
+
+
+def _recover(folder: str) -> str:
+    source = os.path.join(folder, file_names.JOURNAL)
+    records, damage = read(source, strict=True)
+    notes = [str(damage)] if damage else []
+    entries = settled(records[1:])
+    try:
+        if records:
+            merged = _MergedDocuments(folder, records[0], notes)
+            for record in progress(entries, "recovering"):
+                merged.add(record)
+            merged.documents.write()
+        elif damage:
+            raise UsageError(f"{source}: nothing in it can be read: {damage}")
+        os.remove(source)
+        for name in os.listdir(folder):  # files that were not yet in place when the process died
+            if name.endswith(file_names.TEMP_SUFFIX):
+                os.remove(os.path.join(folder, name))
+    except (OSError, RecursionError, TypeError, ValueError, KeyError, AttributeError) as error:
+        raise UsageError(f"{source} cannot be recovered, it is kept: {type(error).__name__}: {error}") from error
+    count = len({record["name"] for record in entries})  # an entry may have several records
+    return "; ".join([f"{folder}: {count} entries recovered", *notes])
+
+
+class _MergedDocuments:
+    """The documents of one folder: their older content and the entries of the journal."""
+
+    def __init__(self, folder: str, first: Mapping[str, Any], notes: list[str]) -> None:
+        self._folder, self._notes = folder, notes
+        self._with_stack: set[str] = set()
+        self._lines: list[list[str]] = []
+        self._numbers: dict[tuple[str, ...], int] = {}
+        self._known: dict[int, int] = {}
+        header = dict(first["header"])
+        self._debug = header.get("level") == "debug"
+        self.documents = JsonDocuments(folder, header, self._lines, bool(first["extra_info"]), False)
+        for name, entry in self._standing(file_names.DEBUG if self._debug else file_names.DUMP).get("data", {}).items():
+            self.documents.entry(name, entry)
+        for names, lines in self._standing(file_names.STACK).values():
+            for name in names:
+                self._stack(name, self._number(lines))
+        self.documents.construct(self._standing(file_names.CONSTRUCT).items())
+
+    def add(self, record: Mapping[str, Any]) -> None:
+        """Add one record of the journal."""
+        name = str(record["name"])
+        if "entry" in record:
+            self.documents.entry(name, record["entry"] if self._debug else dict(record["entry"]))
+        if "stack" in record:
+            number = int(record["stack"])
+            if "lines" in record:
+                self._known[number] = self._number(record["lines"])
+            if number in self._known:
+                self._stack(name, self._known[number])
+        self.documents.construct(dict(record.get("construct", {})).items())
+
+    def _stack(self, name: str, number: int) -> None:
+        if name not in self._with_stack:
+            self._with_stack.add(name)
+            self.documents.stack(name, number)
+
+    def _number(self, lines: list[str]) -> int:
+        number = self._numbers.setdefault(tuple(lines), len(self._lines))
+        if number == len(self._lines):
+            self._lines.append([str(line) for line in lines])
+        return number
+
+    def _standing(self, name: str) -> dict[str, Any]:
+        try:
+            with open_text(os.path.join(self._folder, name)) as file:
+                return dict(json.load(file))
+        except FileNotFoundError:
+            return {}
+        except (ValueError, TypeError):
+            os.replace(os.path.join(self._folder, name), os.path.join(self._folder, f"{name}.damaged"))
+            self._notes.append(f"{name} was damaged and is now {name}.damaged")
+            return {}

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from probe.errors import UsageError
-from probe.reading.dumps.dump import Dump
+from probe.reading.dumps.dump import Dump, look_into_dump
 from probe.reading.dumps.entry_name import GRADIENT, parse
 from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.updates import is_update, series as series_of
@@ -37,10 +37,10 @@ class Samples(NamedTuple):
 
 def read_samples(folder: DumpFolder, like: str, key: str) -> Samples:
     """Return a statistic of the tensors of a dump whose names contain ``like``."""
-    values: dict[str, float] = {}
-    points: dict[str, Point] = {}
-    dump = Dump(folder)
-    try:
+
+    def found(dump: Dump) -> Samples:
+        values: dict[str, float] = {}
+        points: dict[str, Point] = {}
         gradients = _in_step(dump)
         for name, record in dump.tensors() if folder.step is not None else ():
             value = real(record.get(key)) if like in name else None
@@ -49,12 +49,9 @@ def read_samples(folder: DumpFolder, like: str, key: str) -> Samples:
                 values[shown], points[shown] = value, point(record)
         if folder.step is not None and key == "Norm":
             values.update(_of_updates(dump, like))
-        lost = dump.document.lost
-    except UsageError as error:
-        return Samples(folder.step, folder.rank, {}, {}, str(error))
-    finally:
-        dump.release()
-    return Samples(folder.step, folder.rank, values, points, "", lost)
+        return Samples(folder.step, folder.rank, values, points, "", dump.document.lost)
+
+    return look_into_dump(folder, found, lambda reason: Samples(folder.step, folder.rank, {}, {}, reason))
 
 
 def point(record: Record) -> Point:

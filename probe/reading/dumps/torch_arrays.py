@@ -28,12 +28,7 @@ _LOCAL_HEADER, _LOCAL_MAGIC = 30, b"PK\x03\x04"
 _MOST_DESCRIPTION, _MOST_MEMBERS, _MOST_DIMENSIONS = 1 << 16, 1 << 12, 32
 #: a tensor may repeat its stored numbers (stride 0) up to so many elements
 _MOST_REPEATED = 1 << 20
-#: torch's dtype -> numpy's without the order of bytes; those of ml_dtypes by their name
-_DTYPES = {
-    "float64": "f8", "float32": "f4", "float16": "f2", "complex64": "c8", "complex128": "c16", "bool": "b1",
-    "int64": "i8", "int32": "i4", "int16": "i2", "int8": "i1",
-    "uint64": "u8", "uint32": "u4", "uint16": "u2", "uint8": "u1",
-}  # fmt: skip
+#: torch's dtypes that ml_dtypes has -> the one of numpy that their bytes are read in; numpy has all others by name
 _NAMED = {
     "bfloat16": "u2", "float8_e4m3fn": "u1", "float8_e5m2": "u1", "float8_e4m3fnuz": "u1", "float8_e5m2fnuz": "u1",
 }  # fmt: skip
@@ -104,7 +99,8 @@ def open_archive(file: BinaryIO, most_members: int = _MOST_MEMBERS, most: int = 
 
 def tensor_of(file: BinaryIO, layout: MemoryOrder, archive: Archive, mapped: bool = False) -> np.ndarray[Any, Any]:
     """Return a tensor of an archive; raise NotATensor when it is not there, or does not fit its storage."""
-    member, base = storage_of(layout, archive), np.dtype(archive.order + _base(layout.dtype))
+    base = np.dtype(archive.order + np.dtype(_NAMED.get(layout.dtype, layout.dtype)).str[1:])
+    member = storage_of(layout, archive)
     stored = _stored(layout.storage, member, base.itemsize)
     _check(layout, stored)
     if not math.prod(layout.shape):
@@ -174,13 +170,6 @@ def _order(file: BinaryIO, member: Member | None) -> str:
     if text not in _ORDERS:
         raise NotATensor(f"its order of bytes is {text[:20]!r}. Known: little, big")
     return _ORDERS[text]
-
-
-def _base(dtype: str) -> str:
-    base = _DTYPES.get(dtype) or _NAMED.get(dtype)
-    if base is None:
-        raise NotATensor(f"its dtype is {_short(dtype)}, which is not read")
-    return base
 
 
 def _named(array: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:

@@ -3,25 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Callable, Iterator
+from typing import Generic, TypeVar
 
 from probe.reading.dumps import entry_name
 from probe.reading.dumps.entry_name import CELL, GRADIENT
 from probe.reading.dumps.folders import Contents
 
 CallT = TypeVar("CallT")
-CallT_co = TypeVar("CallT_co", covariant=True)
-
-
-class CallsByName(Contents, Protocol[CallT_co]):
-    """A dump whose entries can be looked up by name."""
-
-    def __getitem__(self, name: str) -> CallT_co:
-        """Return the call of this name."""
-
-    def __contains__(self, name: object) -> bool:
-        """Return whether there is a call of this name."""
 
 
 class Cell(Generic[CallT]):
@@ -33,10 +22,10 @@ class Cell(Generic[CallT]):
         names: the entries of the calls in it, its own among them.
     """
 
-    __slots__ = ("dump", "path", "children", "names")
+    __slots__ = ("_find", "path", "children", "names")
 
-    def __init__(self, dump: CallsByName[CallT], path: str) -> None:
-        self.dump = dump
+    def __init__(self, find: Callable[[str], CallT | None], path: str) -> None:
+        self._find = find  # returns the call of a name
         self.path = path
         self.children: dict[str, Cell[CallT]] = {}
         self.names: list[str] = []
@@ -44,7 +33,7 @@ class Cell(Generic[CallT]):
     @property
     def calls(self) -> list[CallT]:
         """The calls in it, in the order of the file; those in its children are theirs."""
-        return [self.dump[name] for name in self.names if name in self.dump]
+        return [call for call in map(self._find, self.names) if call is not None]
 
     def walk(self, depth: int = 0) -> Iterator[tuple[int, Cell[CallT]]]:
         """Yield (depth, Cell) of this Cell and all below it."""
@@ -58,9 +47,9 @@ class Cell(Generic[CallT]):
         return f"<Cell {self.path or '(root)'}: {len(self.names)} entries, {len(self.children)} children>"
 
 
-def build(dump: CallsByName[CallT]) -> Cell[CallT]:
-    """Return the root of the Cells of a dump."""
-    root: Cell[CallT] = Cell(dump, "")
+def build(dump: Contents, find: Callable[[str], CallT | None]) -> Cell[CallT]:
+    """Return the root of the Cells of a dump, whose calls a function finds by name."""
+    root: Cell[CallT] = Cell(find, "")
     cells: dict[str, Cell[CallT]] = {"": root}
     construct = dump.construct
 
@@ -70,7 +59,7 @@ def build(dump: CallsByName[CallT]) -> Cell[CallT]:
             return root
         label = entry_name.cell_label(entry) or ""
         if label not in cells:
-            cells[label] = made = Cell(dump, label)
+            cells[label] = made = Cell(find, label)
             place(construct.get(entry), depth + 1).children[label] = made
         return cells[label]
 

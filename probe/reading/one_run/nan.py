@@ -11,8 +11,7 @@ from probe.findings.sentence import NOTHING, Sentence, clauses, say
 from probe.reading.compare.judging.judge import is_unwritten
 from probe.reading.compare.origins.origin import CodeLine, Origin, Site, is_collective
 from probe.reading.dumps import entry_name
-from probe.reading.dumps.document import paused_gc
-from probe.reading.dumps.dump import Dump
+from probe.reading.dumps.dump import Dump, look_into_dump
 from probe.reading.dumps.entry_name import API, BACKWARD, GRADIENT
 from probe.reading.dumps.flow import Flow
 from probe.reading.dumps.folders import DumpFolder
@@ -73,11 +72,6 @@ def look_at_all(run: Run, workers: Workers = HERE) -> list[Found]:
     return list(run_units(look_at, [(folder,) for folder in run.folders], workers, "looking for NaN/Inf"))
 
 
-def remarks(units: Sequence[Found]) -> list[Sentence]:
-    """Return remarks on tensors close to overflow."""
-    return [say("nan.close", near=tensor) for unit in units for tensor in unit.near][:3]
-
-
 def in_order(units: Sequence[Found]) -> list[Origin]:
     """Return the calls that make NaN or Inf, of all steps and ranks, the earliest step first."""
     origins: list[Origin] = []
@@ -90,16 +84,9 @@ def in_order(units: Sequence[Found]) -> list[Origin]:
 
 def look_at(folder: DumpFolder) -> Found:
     """Return the calls that make NaN or Inf in one step of one rank."""
-    from probe.errors import UsageError
-
-    dump = Dump(folder)
-    try:
-        with paused_gc():
-            return look_into(dump)
-    except UsageError as error:
-        return Found(folder.step, folder.rank, [], [], str(error), told=folder.told())
-    finally:
-        dump.release()
+    return look_into_dump(
+        folder, look_into, lambda reason: Found(folder.step, folder.rank, [], [], reason, told=folder.told())
+    )
 
 
 def look_into(dump: Dump) -> Found:
@@ -204,16 +191,12 @@ class Finder:
             if min(others, default=place) < place or not backwards <= {GRADIENT}:
                 return None
             return GRADIENT_MADE, self._strange[name][0], say("nan.gradient", name=name)
+        key = "nan.backward"
         if any(has_nonfinite(record) for _, record in _inputs(entry)) or parts.forward in self._strange:
-            return self._arrived(flow, place)
-        return GRADIENT_MADE, self._strange[name][0], say("nan.backward", name=name)
-
-    def _arrived(self, flow: Flow, place: int) -> _Judged | None:
-        """Return a finding where NaN/Inf arrives though everything before is finite: an operation was not recorded."""
-        if any(flow.position[name] < place for name in self._strange):
-            return None
-        name = flow.names[place]
-        return GRADIENT_MADE, self._strange[name][0], say("nan.arrived", name=name)
+            key = "nan.arrived"  # though everything before is finite: an operation was not recorded
+            if any(flow.position[other] < place for other in self._strange):
+                return None
+        return GRADIENT_MADE, self._strange[name][0], say(key, name=name)
 
     def _origin(self, flow: Flow, place: int, kind: str, where: str, said: Sentence) -> Origin:
         call = self._dump[flow.names[place]]

@@ -16,8 +16,7 @@ from probe.findings.finding import Finding
 from probe.findings.sentence import NOTHING, Sentence, say
 from probe.reading.compare.origins.origin import is_collective
 from probe.reading.dumps import entry_name
-from probe.reading.dumps.document import paused_gc
-from probe.reading.dumps.dump import Dump
+from probe.reading.dumps.dump import Dump, look_into_dump
 from probe.reading.dumps.entry_name import FORWARD, GRADIENT
 from probe.reading.dumps.flow import content_key
 from probe.reading.dumps.folders import DumpFolder
@@ -111,14 +110,7 @@ def check_digests(digests: Sequence[Digest]) -> list[RankFinding]:
 
 def digest(folder: DumpFolder) -> Digest:
     """Return the part of a dump that is compared with other ranks."""
-    dump = Dump(folder)
-    try:
-        with paused_gc():
-            return digest_of(dump)
-    except UsageError as error:
-        return Digest(folder.step, folder.rank, str(error))
-    finally:
-        dump.release()
+    return look_into_dump(folder, digest_of, lambda reason: Digest(folder.step, folder.rank, reason))
 
 
 def digest_of(dump: Dump) -> Digest:

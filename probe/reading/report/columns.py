@@ -37,9 +37,6 @@ class Texts:
     def __iter__(self) -> Any:
         return iter(self._numbers)
 
-    def __len__(self) -> int:
-        return len(self._numbers)
-
 
 def single(values: Iterable[float | None]) -> array[float]:
     """Return numbers with half the digits, where that is enough for the page; else with all.

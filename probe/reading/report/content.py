@@ -24,8 +24,7 @@ from probe.reading.dumps.text import safe, shorten
 from probe.reading.one_run.health.finding import FAULT, HealthFinding
 from probe.reading.one_run.nan import in_order
 from probe.reading.one_run.rank_checks import RankFinding, check_digests
-from probe.reading.one_run.series_views import findings_of, lines_of
-from probe.reading.one_run.trend import TrendFinding, findings
+from probe.reading.one_run.trend import TrendFinding, findings, findings_of, lines_of
 from probe.reading.report import part as kinds
 from probe.reading.report.merge import Merged
 from probe.reading.report.part import Part
@@ -144,30 +143,22 @@ class ContentMaker:
 
     def _series(self) -> dict[str, Any]:
         """Return loss, norm of the gradients, and the numbers of updates: side -> rank -> [[step, number], ...]."""
-        loss: dict[str, dict[str, list[Any]]] = {"a": {}, "b": {}}
-        norm: dict[str, dict[str, list[Any]]] = {"a": {}, "b": {}}
-        updates: dict[str, dict[str, dict[str, list[Any]]]] = {
-            key: {"a": {}, "b": {}} for key in ("learning_rate", "global_norm")
-        }
+        shown: dict[str, dict[str, dict[str, list[Any]]]] = {key: {"a": {}, "b": {}} for key in _LINES}
         name = ""
         for part in self._parts:
-            rank = str(part.rank)
-            for side, (call, value) in part.series.losses.items():
-                name = name or call
-                loss[side].setdefault(rank, []).append([part.step, _number(value)])
-            for side, values in part.series.norms.items():
-                if values:
-                    whole = math.sqrt(sum(value * value for value in values.values()))
-                    norm[side].setdefault(rank, []).append([part.step, _number(whole)])
-            for side, numbers in part.series.updates.items():
-                for key, value in numbers.items():
-                    updates[key][side].setdefault(rank, []).append([part.step, _number(value)])
-        shown = {"loss": loss, "norm": norm, **updates}
+            series = part.series
+            name = name or next((call for call, _ in series.losses.values()), "")
+            found = [("loss", side, value) for side, (_, value) in series.losses.items()]
+            for side, norms in series.norms.items():
+                found += [("norm", side, math.sqrt(sum(norm * norm for norm in norms.values())))] if norms else []
+            found += [(key, side, value) for side, numbers in series.updates.items() for key, value in numbers.items()]
+            for key, side, value in found:
+                shown[key][side].setdefault(str(part.rank), []).append([part.step, _number(value)])
         for side, path in zip("ab", self._paths):
             for of_rank in _monitored(path):
-                for key, series in _LINES.items():
-                    if found := lines_of(of_rank, series):
-                        shown[key][side][str(of_rank.rank)] = found[:: -(-len(found) // _MOST_POINTS)]
+                for key, line in _LINES.items():
+                    if points := lines_of(of_rank, line):
+                        shown[key][side][str(of_rank.rank)] = points[:: -(-len(points) // _MOST_POINTS)]
         return {"loss_name": safe(name), **shown}
 
     def _trends(self) -> list[dict[str, Any]]:

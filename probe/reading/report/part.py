@@ -23,7 +23,7 @@ from probe.reading.dumps.entry_name import BACKWARD, DEBUG, GRADIENT
 from probe.reading.dumps.flow import Flow
 from probe.reading.dumps.text import safe, shape, shorten
 from probe.reading.dumps.updates import is_update, series
-from probe.reading.dumps.values import element_count, is_tensor, leaves, plain, real
+from probe.reading.dumps.values import NUMBERS, element_count, is_tensor, leaves, plain, real, tensors
 from probe.reading.one_run.health.look import Looked
 from probe.reading.one_run.nan import Found
 from probe.reading.one_run.rank_checks import Digest
@@ -41,7 +41,6 @@ _CODES = {verdict: code for code, verdict in enumerate(VERDICTS)}
 _VALUE = 300
 #: key of an entry -> the sentence about it
 _NOTES = {"raised": "report.raised", "pending": "report.pending", "error": "report.error"}
-NUMBERS = ("Max", "Min", "Mean", "Norm")
 CALL_COLUMNS = {"name": "i", "name_a": "i", "cell": "i", "how": "B", "state": "B", "stack": "i", "rows": "i"}
 ROW_COLUMNS = {
     "place": "i", "verdict": "B", "type_a": "i", "type_b": "i", "value_a": "i", "value_b": "i", "producer": "i",
@@ -247,17 +246,12 @@ def type_text(value: Any) -> str | None:
 
 def numbers(a: Any, b: Any) -> list[float | None]:
     """Return the four numbers of two records, alternately."""
-    get_a = a.get if is_tensor(a) else _nothing
-    get_b = b.get if is_tensor(b) else _nothing
+    get_a, get_b = (value.get if is_tensor(value) else {}.get for value in (a, b))
     return [
         value if type(value) is float else real(value)
         for key in NUMBERS
         for value in (get_a(key), get_b(key))
     ]  # fmt: skip
-
-
-def _nothing(key: str) -> None:
-    return None
 
 
 def add_numbers(numbers: StepNumbers, side: str, dump: Dump) -> None:
@@ -291,7 +285,7 @@ def loss(dump: Dump) -> tuple[str, float] | None:
 
 
 def _scalar(part: Any) -> float | None:
-    given = [part] if is_tensor(part) else [leaf for _, leaf in leaves(part) if is_tensor(leaf)]
+    given = [record for _, record in tensors("", part)]
     if len(given) == 1 and element_count(given[0].get("shape")) == 1 and "Float" in str(given[0].get("dtype")):
         return real(given[0].get("Mean", given[0].get("Max")))
     return None

@@ -24,9 +24,8 @@ from probe.reading.dumps.work import Workers, run_units
 from probe.reading.one_run.health.look import findings_of
 from probe.reading.report.columns import packed, packed_text
 from probe.reading.report.content import Content, ContentMaker
-from probe.reading.report.pair_part import pair_part
 from probe.reading.report.part import CALL_COLUMNS, ROW_COLUMNS, ROW_NUMBERS
-from probe.reading.report.run_part import run_part
+from probe.reading.report.readers import pair_part, run_part
 from probe.series.series import find_series
 
 #: above this size a page is slow to open, and mails refuse it

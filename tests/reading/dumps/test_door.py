@@ -15,8 +15,8 @@ import probe
 from probe import UsageError
 from probe.door import open_file
 from probe.reading.dumps import document, journal_reader
+from probe.reading.dumps.journal_reader import recover
 from probe.reading.dumps.load import load_array
-from probe.reading.dumps.recover import recover
 from probe.reading.dumps.shapes import RECORD, wrong_fields
 from probe.reading.dumps.values import record_sharer
 from probe.series.file import SeriesFile, SeriesTail, sections, table

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from probe.__main__ import main
-from probe.reading.dumps.recover import recover
+from probe.reading.dumps.journal_reader import recover
 from probe.store.documents import JsonDocuments
 from probe.store.journal import Journal
 from tests.support import processes

@@ -22,10 +22,9 @@ from probe.reading.report import merge, part as kinds
 from probe.reading.report.columns import MISSING_DOUBLE, MISSING_SINGLE, doubled, joined, packed, single
 from probe.reading.report.content import ContentMaker
 from probe.reading.report.merge import Merged
-from probe.reading.report.pair_part import PairReader, _state, pair_part
 from probe.reading.report.part import Part
+from probe.reading.report.readers import _pair_state, pair_part, read_pairs, run_part
 from probe.reading.report.report import write
-from probe.reading.report.run_part import run_part
 from tests.reading.builders import calls, dump, forward, tensor, value
 
 
@@ -76,7 +75,7 @@ def test_a_column_comes_back_from_its_letters(own, other):
 def pair_state(a, b):
     """Return the state of the only call of two dumps."""
     part = Part(0, 0)
-    PairReader(part, JudgedPairs(dump(a), dump(b), Options())).read()
+    read_pairs(part, JudgedPairs(dump(a), dump(b), Options()))
     (state,) = part.calls["state"]
     return kinds.STATES[state]
 
@@ -104,7 +103,7 @@ def test_the_state_of_a_pair(b, state):
 @pytest.mark.parametrize(("rel_l2", "state"), [(0.9e-6, "carried"), (1.1e-6, "grown")])
 def test_an_output_has_not_grown_where_no_digit_of_float32_could_tell(rel_l2, state):
     slot = Slot("output.0", False, tensor(), tensor(), Distance(rel_l2, rel_l2), "differs")
-    assert kinds.STATES[_state(Pair(0, 0, "exact"), [slot])] == state
+    assert kinds.STATES[_pair_state(Pair(0, 0, "exact"), [slot])] == state
 
 
 @pytest.mark.parametrize(

@@ -15,19 +15,14 @@ import numpy as np
 
 from probe.door import open_file
 from probe.errors import UsageError
-from probe.reading.check.weights.weight import Array, Weight, in_file, numpy_dtype
+from probe.reading.check.weights.weight import DTYPES, NAMED, Array, Weight, in_file, numpy_dtype
 from probe.reading.dumps import torch_pickle
 from probe.reading.dumps.torch_arrays import _BROKEN, Archive, archive_file, open_archive, storage_of, tensor_of
 from probe.reading.dumps.torch_pickle import MemoryOrder, NotATensor
 
 _MOST_MEMBERS, _MOST_DESCRIPTION, _MOST_DEPTH = 1 << 20, 1 << 28, 100
 #: dtype of torch -> MindSpore's word
-_WORDS = {
-    "float64": "Float64", "float32": "Float32", "float16": "Float16", "bfloat16": "BFloat16", "int64": "Int64",
-    "int32": "Int32", "int16": "Int16", "int8": "Int8", "uint8": "UInt8", "uint16": "UInt16", "uint32": "UInt32",
-    "uint64": "UInt64", "bool": "Bool", "complex64": "Complex64", "complex128": "Complex128",
-    "float8_e4m3fn": "Float8E4M3FN", "float8_e5m2": "Float8E5M2",
-}  # fmt: skip
+_WORDS = {**{word.lower(): word for word in DTYPES}, **{name: word for word, name in NAMED.items()}}
 
 
 class _Other:

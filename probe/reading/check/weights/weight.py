@@ -20,12 +20,12 @@ PIECE = 1 << 22
 #: most dimensions of a parameter; more is a broken file
 _MOST_DIMENSIONS = 32
 #: dtype in words -> numpy's; those of ml_dtypes by their name
-_DTYPES = {
+DTYPES = {
     "Float64": "<f8", "Float32": "<f4", "Float16": "<f2", "Int64": "<i8", "Int32": "<i4", "Int16": "<i2", "Int8": "<i1",
     "UInt64": "<u8", "UInt32": "<u4", "UInt16": "<u2", "UInt8": "<u1", "Bool": "?", "Complex64": "<c8",
     "Complex128": "<c16",
 }  # fmt: skip
-_NAMED = {"BFloat16": "bfloat16", "Float8E4M3FN": "float8_e4m3fn", "Float8E5M2": "float8_e5m2"}
+NAMED = {"BFloat16": "bfloat16", "Float8E4M3FN": "float8_e4m3fn", "Float8E5M2": "float8_e5m2"}
 
 
 class Weight(NamedTuple):
@@ -67,13 +67,13 @@ class Weight(NamedTuple):
 
 def numpy_dtype(word: str) -> np.dtype[Any]:
     """Return numpy's dtype; raise UsageError for one that is not known."""
-    if word in _NAMED:
+    if word in NAMED:
         import ml_dtypes
 
-        return np.dtype(getattr(ml_dtypes, _NAMED[word]))
-    if word not in _DTYPES:
+        return np.dtype(getattr(ml_dtypes, NAMED[word]))
+    if word not in DTYPES:
         raise UsageError(f"its dtype {word[:40]!r} is not read")
-    return np.dtype(_DTYPES[word])
+    return np.dtype(DTYPES[word])
 
 
 def word_of(dtype: np.dtype[Any]) -> str:
@@ -82,10 +82,10 @@ def word_of(dtype: np.dtype[Any]) -> str:
     >>> word_of(np.dtype("f4"))
     'Float32'
     """
-    for word, name in _DTYPES.items():
+    for word, name in DTYPES.items():
         if np.dtype(name) == dtype.newbyteorder("<"):
             return word
-    found = next((word for word, name in _NAMED.items() if name == dtype.name), "")
+    found = next((word for word, name in NAMED.items() if name == dtype.name), "")
     if not found:
         raise UsageError(f"its dtype {str(dtype)[:40]} is not read")
     return found

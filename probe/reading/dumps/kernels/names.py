@@ -9,7 +9,7 @@ from typing import NamedTuple
 from probe.store import file_names
 
 STATISTICS, MAPPING = "statistic.csv", "mapping.csv"
-CONSTANTS, ORDER, METADATA = "constants", "execution_order", ".dump_metadata"
+CONSTANTS, ORDER = "constants", "execution_order"
 #: the file of ours beside a rank's dump: the settings, and the Cells of the model
 RUN = file_names.KERNEL_RUN
 PARAMETER = "Parameter"

@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from probe.findings.finding import Finding
 from probe.findings.sentence import NOTHING, Sentence, say
@@ -56,9 +54,3 @@ class HealthFinding(Finding):
 def guarded(said: Sentence, step: int | None, rank: Rank) -> HealthFinding:
     """Return what a guard has told while the training ran."""
     return HealthFinding(SUSPICIOUS if said.key == "guard.shared" else FAULT, "guard", said, step=step, rank=rank)
-
-
-def some(names: Iterable[str], most: int = 3) -> Any:
-    """Return the first names, and how many more there are, as a fact."""
-    found = list(dict.fromkeys(names))
-    return found if len(found) <= most else say("check.more", items=found[:most], count=len(found) - most)

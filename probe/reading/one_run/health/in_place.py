@@ -8,9 +8,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from probe.findings.sentence import say
+from probe.reading.check.difference import listed
 from probe.reading.dumps.flow import content_key
 from probe.reading.dumps.values import Record, element_count, is_tensor, leaves
-from probe.reading.one_run.health.finding import FAULT, NOTE, SUSPICIOUS, HealthFinding, some
+from probe.reading.one_run.health.finding import FAULT, NOTE, SUSPICIOUS, HealthFinding
 from probe.reading.one_run.health.numbers import bound
 from probe.reading.one_run.health.step import Step, norm
 
@@ -71,11 +72,11 @@ def over_steps(steps: Sequence[Kept]) -> Iterator[HealthFinding]:
                 found.setdefault(name, a.step)
     if found:
         first = next(iter(found))
-        said = say("health.changed_beyond", names=some(found), step=found[first])
+        said = say("health.changed_beyond", names=listed(found), step=found[first])
         yield HealthFinding(SUSPICIOUS, "in place", said, first, found[first])
     if buffers:
         first = next(iter(buffers))
-        said = say("health.buffer", names=some(buffers), step=buffers[first])
+        said = say("health.buffer", names=listed(buffers), step=buffers[first])
         yield HealthFinding(SUSPICIOUS if len(buffers) <= _FEW else NOTE, "in place", said, first, buffers[first])
 
 

@@ -7,10 +7,8 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from probe.errors import UsageError
 from probe.reading.check.snapshot import RunSnapshot, Snapshots
-from probe.reading.dumps.document import paused_gc
-from probe.reading.dumps.dump import Dump
+from probe.reading.dumps.dump import Dump, look_into_dump
 from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.run import Run
 from probe.reading.dumps.work import HERE, Workers, run_units
@@ -57,14 +55,7 @@ def findings_of(steps: Sequence[Looked], snapshots: Snapshots, folders: Sequence
 
 def look(folder: DumpFolder, snapshots: Snapshots) -> Looked | str:
     """Return the facts of one step of one rank, or the reason why it cannot be read."""
-    dump = Dump(folder)
-    try:
-        with paused_gc():
-            return look_into(dump, snapshots.of_rank(folder.rank))
-    except UsageError as error:
-        return str(error)
-    finally:
-        dump.release()
+    return look_into_dump(folder, lambda dump: look_into(dump, snapshots.of_rank(folder.rank)), str)
 
 
 def look_into(dump: Dump, snapshot: RunSnapshot | None) -> Looked:

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from probe.findings.sentence import say
+from probe.reading.check.difference import listed
 from probe.reading.dumps.entry_name import EntryName
 from probe.reading.dumps.values import Record, element_count, is_tensor, leaves, plain, real
-from probe.reading.one_run.health.finding import FAULT, NOTE, SUSPICIOUS, HealthFinding, some
+from probe.reading.one_run.health.finding import FAULT, NOTE, SUSPICIOUS, HealthFinding
 from probe.reading.one_run.health.step import Step, Update, is_zero, norm
 
 #: dtype -> the largest number, and half of the smallest one above zero: smaller ones are rounded to zero
@@ -131,7 +132,7 @@ def _decay(step: Step) -> Iterator[HealthFinding]:
     for update in step.updates:
         names = [name for name in update.entered if _is_plain(step, name) and update.number("weight_decay", name)]
         if names:
-            facts = {"names": some(names), "decay": update.number("weight_decay", names[0])}
+            facts = {"names": listed(names), "decay": update.number("weight_decay", names[0])}
             yield HealthFinding(NOTE, "decay", say("health.decay", **facts), names[0], rank=step.dump.rank)
 
 

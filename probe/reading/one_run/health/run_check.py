@@ -3,22 +3,21 @@
 
 from __future__ import annotations
 
+import math
 import os
-from typing import TYPE_CHECKING, Any, Union
+from collections.abc import Iterator
+from typing import Any
 
 from probe.errors import UsageError
-from probe.findings.sentence import ENGLISH, say
+from probe.findings.sentence import ENGLISH, NOTHING, Sentence, say
 from probe.reading.check.check import Check, check as check_two
-from probe.reading.check.describe import describe, to_dict
-from probe.reading.check.snapshot import RunSnapshot, read_snapshots
+from probe.reading.check.difference import listed, named
+from probe.reading.check.snapshot import RunSnapshot, mapping, read_snapshots
 from probe.reading.dumps import text
 from probe.reading.dumps.run import Run, open as open_run
 from probe.reading.dumps.work import HERE, Workers
-from probe.reading.one_run.health.finding import FAULT, HealthFinding
+from probe.reading.one_run.health.finding import FAULT
 from probe.reading.one_run.health.look import look_at_run
-
-if TYPE_CHECKING:
-    Path = Union[str, "os.PathLike[str]"]
 
 #: how many findings are shown where nothing is said
 ROWS = 12
@@ -44,8 +43,6 @@ class RunCheck:
 
     def __init__(self, run: Run, snapshots: list[RunSnapshot], workers: Workers = HERE) -> None:
         self._run, self._snapshots = run, snapshots
-        self.findings: list[HealthFinding]
-        self.errors: list[str]
         self.findings, self.errors = look_at_run(run, workers)
 
     @property
@@ -69,7 +66,8 @@ class RunCheck:
         """Return the result as values of JSON."""
         return {
             "ok": self.ok, "findings": [item.to_dict() for item in self.findings], "errors": self.errors,
-            "runs": to_dict(self._snapshots),
+            "runs": [{"run": item.run, "notes": item.notes, "optimizers": item.optimizers, "inputs": item.inputs,
+                      "damage": str(item.damage)} for item in self._snapshots],
         }  # fmt: skip
 
     def __str__(self) -> str:
@@ -79,7 +77,7 @@ class RunCheck:
         return f"<RunCheck: {len(self.findings)} findings>"
 
 
-def check_run(path: Path, workers: Workers = HERE) -> RunCheck:
+def check_run(path: str | os.PathLike[str], workers: Workers = HERE) -> RunCheck:
     """Look at one run alone.
 
     Args:
@@ -103,7 +101,7 @@ def check_run(path: Path, workers: Workers = HERE) -> RunCheck:
     return RunCheck(run, snapshots, workers)
 
 
-def check(a: Path, b: Path | None = None) -> Check | RunCheck:
+def check(a: str | os.PathLike[str], b: str | os.PathLike[str] | None = None) -> Check | RunCheck:
     """Look at one run, or compare the circumstances of two runs, or two checkpoints.
 
     Args:
@@ -120,3 +118,47 @@ def check(a: Path, b: Path | None = None) -> Check | RunCheck:
         print(probe.check("mine"))
     """
     return check_run(a) if b is None else check_two(a, b)
+
+
+def describe(snapshots: list[RunSnapshot], language: str) -> str:
+    """Return the description of a run: that of its first rank."""
+    first, more = snapshots[0], len(snapshots) - 1
+    ranks = say("check.more_ranks", count=more) if more else NOTHING
+    lines = [say("check.run", path=first.path, ranks=ranks), *_surroundings(first.run), *_model(first)]
+    lines += [say("check.note", note=first.damage)] if first.damage else []
+    return "\n".join(text.shorten(text.safe(line.text(language)), 400) for line in lines)
+
+
+def _surroundings(run: dict[str, Any]) -> Iterator[Sentence]:
+    """Yield the command, the place, the code, the versions and the device of a run."""
+    facts = {
+        key: str(run.get(key))
+        for key in ("folder", "host", "process", "python", "device", "world_size", "seed", "deterministic")
+    }
+    words, code = run.get("command"), mapping(run.get("code"))
+    commit = say("check.commit", commit=str(code["commit"])) if code.get("commit") else say("check.no_commit")
+    versions = [named(name, str(version)) for name, version in mapping(run.get("versions")).items()]
+    is_graph = mapping(run.get("context")).get("mode") == 0
+    yield say("check.whole_command", words=" ".join(words or ()))
+    yield say("check.folder", **facts)
+    yield say("check.files_of_code", count=len(mapping(code.get("files"))), commit=commit)
+    yield say("check.versions", **facts, versions=versions, count=len(mapping(run.get("packages"))))
+    yield say("check.device", **facts, mode="GRAPH_MODE" if is_graph else say("check.pynative"))
+    yield say("check.seed", **facts)
+
+
+def _model(snapshot: RunSnapshot) -> Iterator[Sentence]:
+    """Yield the numbers of the model, the steps, the optimizers and the user's own values."""
+    parameters = snapshot.parameters
+    sizes = [math.prod(item["shape"]) for item in parameters.values() if item.get("shape") is not None]
+    yield say(
+        "check.the_model", cells=len(snapshot.cells), count=len(parameters), elements=sum(sizes),
+        trainable=sum(item.get("trainable") is True for item in parameters.values()),
+    )  # fmt: skip
+    yield say("check.steps", first=str(snapshot.run.get("first_step")), count=len(snapshot.inputs))
+    for name, numbers in snapshot.optimizers.items():
+        shown = (named(*item) for item in numbers.items() if isinstance(item[1], (int, float)))
+        yield say("check.optimizer_numbers", kind=name.rpartition(".")[2], numbers=listed(shown, 12))
+    if snapshot.notes:
+        shown = (named(key, str(value)) for key, value in snapshot.notes.items())
+        yield say("check.notes", notes=listed(shown, 12))

@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from probe.findings.sentence import say
+from probe.reading.check.difference import listed
 from probe.reading.check.snapshot import RunSnapshot
 from probe.reading.dumps.flow import content_key
 from probe.reading.dumps.values import is_tensor, real
-from probe.reading.one_run.health.finding import FAULT, NOTE, SUSPICIOUS, HealthFinding, some
+from probe.reading.one_run.health.finding import FAULT, NOTE, SUSPICIOUS, HealthFinding
 from probe.reading.one_run.health.gradient_ends import End, EndFinder
 from probe.reading.one_run.health.step import Step, Update, is_zero
 
@@ -118,7 +119,7 @@ class TrainingRules:
             yield HealthFinding(FAULT, "zero gradient", say("health.all_gradients_zero", count=count))
         unused = [name for name in zero if name not in self._used and not every]
         if unused:
-            names = {"names": some(unused), "optimizer": self._held[unused[0]]}
+            names = {"names": listed(unused), "optimizer": self._held[unused[0]]}
             yield HealthFinding(SUSPICIOUS, "unused", say("health.unused", **names), unused[0])
         last = self._with_update[-1]
         causes: dict[int, list[str]] = {}
@@ -131,10 +132,10 @@ class TrainingRules:
                 unknown.append(name)
         for names_of_cause in sorted(causes.values(), key=len, reverse=True)[:3]:
             end, finding = last.ends[names_of_cause[0]]
-            said = say("health.gradient_ends", end=end.said, names=some(names_of_cause))
+            said = say("health.gradient_ends", end=end.said, names=listed(names_of_cause))
             yield dataclasses.replace(finding, said=said)
         if unknown:
-            yield HealthFinding(FAULT, "zero gradient", say("health.zero_gradient", names=some(unknown)), unknown[0])
+            yield HealthFinding(FAULT, "zero gradient", say("health.zero_gradient", names=listed(unknown)), unknown[0])
 
     def _in_each_update(self, named: Callable[[Trained], frozenset[str]]) -> list[str]:
         """Return the held parameters that each step with an update of them names."""
@@ -154,7 +155,7 @@ class TrainingRules:
         asked = [name for name in loose if any(name in step.asked for step in self._steps)]
         cells = {self._trainable[name] for name in self._held if name in self._trainable}
         if asked:
-            yield HealthFinding(FAULT, "not held", say("health.asked_not_held", names=some(asked)), asked[0])
+            yield HealthFinding(FAULT, "not held", say("health.asked_not_held", names=listed(asked)), asked[0])
         rest = [name for name in loose if name not in asked]
         if not rest:
             return
@@ -163,7 +164,7 @@ class TrainingRules:
         is_beside = any(self._trainable[name] in cells for name in rest)
         is_few = len(rest) < _HALF * len(self._trainable)
         weight = SUSPICIOUS if is_few and (is_late or is_beside) else NOTE
-        yield HealthFinding(weight, "not held", say("health.not_held", names=some(rest)), rest[0])
+        yield HealthFinding(weight, "not held", say("health.not_held", names=listed(rest)), rest[0])
 
     def _left_as_it_is(self) -> Iterator[HealthFinding]:
         """Yield parameters that an update leaves as they are."""
@@ -181,18 +182,18 @@ class TrainingRules:
         ]
         kept = (a.contents.get(name) == b.contents.get(name) is not None for a, b in pairs_of_all for name in a.held)
         if not moving and pairs_of_all and all(kept):
-            said = say("health.all_as_they_are", names=some(self._held))
+            said = say("health.all_as_they_are", names=listed(self._held))
             yield HealthFinding(SUSPICIOUS, "not updated", said, next(iter(self._held)))
         if same:
             every = len(same) == len(moving)
-            said = say("health.all_as_they_are" if every else "health.as_it_is", names=some(same))
+            said = say("health.all_as_they_are" if every else "health.as_it_is", names=listed(same))
             yield HealthFinding(FAULT, "not updated", said, same[0])
         lost = self._in_each_update(lambda step: step.lost)
         if lost:
-            yield HealthFinding(SUSPICIOUS, "not updated", say("health.lost_update", names=some(lost)), lost[0])
+            yield HealthFinding(SUSPICIOUS, "not updated", say("health.lost_update", names=listed(lost)), lost[0])
         still = self._in_each_update(lambda step: step.still)
         if (still and moving) or (still and len(self._with_update) > 2):
-            yield HealthFinding(SUSPICIOUS, "not updated", say("health.rate_of_zero", names=some(still)), still[0])
+            yield HealthFinding(SUSPICIOUS, "not updated", say("health.rate_of_zero", names=listed(still)), still[0])
 
 
 def trainable_cells(parameters: dict[str, dict[str, Any]]) -> dict[str, str]:
@@ -220,7 +221,7 @@ def modes(snapshot: RunSnapshot, steps: list[int], held: set[str]) -> Iterator[H
     for top, (where, changed) in found.items():
         first = where[0]
         kind = cells[top]
-        facts = {"cell": f"{top} ({kind})" if top else kind, "names": some(changed), "step": first}
+        facts = {"cell": f"{top} ({kind})" if top else kind, "names": listed(dict.fromkeys(changed)), "step": first}
         if not any(_is_below(path, top) for path in trained):
             continue  # frozen on purpose: nothing in it is trained
         if top in roots and first > steps[0]:
