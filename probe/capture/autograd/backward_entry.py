@@ -12,8 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from probe.capture.autograd.call_graph import CallGraph, GraphInputs
-from probe.capture.autograd.compiled_nodes import CompiledNodes, ReadEdges
+from probe.capture.autograd.call_graph import CallGraph, CompiledNodes, GraphInputs, ReadEdges
 from probe.capture.autograd.nodes import LEAF, Key
 from probe.measure.gradient_sum import GradientSum
 from probe.pytree import TensorTree

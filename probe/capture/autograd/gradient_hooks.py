@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from probe.capture.autograd.backward_entry import BackwardEntry, OpenBackwardEntries
-from probe.capture.autograd.call_graph import CallGraph, GraphInputs
-from probe.capture.autograd.compiled_nodes import CompiledNodes, Places, is_compiled
+from probe.capture.autograd.call_graph import CallGraph, CompiledNodes, GraphInputs, Places, is_compiled
 from probe.capture.autograd.nodes import LEAF, AutogradNodes, Key, Node
 from probe.pytree import TensorTree, as_outputs
 from probe.recording.call import Call
