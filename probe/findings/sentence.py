@@ -132,9 +132,7 @@ _FORMS = _Forms()
 def _shown(fact: Any, language: str) -> Any:
     if isinstance(fact, Sentence):
         return fact.text(language)
-    if isinstance(fact, (list, tuple)):
-        return say("list", parts=fact).text(language)
-    return fact
+    return say("list", parts=fact).text(language) if isinstance(fact, (list, tuple)) else fact
 
 
 def _plain(fact: Any) -> Any:

@@ -21,9 +21,8 @@ from probe.reading.dumps.query import folders
 from probe.reading.dumps.run import open
 from probe.reading.dumps.text import safe
 from probe.replaying.described import CallDescription, CannotReplayError, Made, Program, ReplayResult, not_replayed
-from probe.replaying.describing import describe
+from probe.replaying.describing import describe, program_of
 from probe.replaying.judging import DIFFERS, EQUAL, KINK, LABEL, NOT_REPLAYED, OK, WORSE, WRONG, Judged
-from probe.replaying.programs import program_of
 
 #: the seconds that a call may take
 LIMIT = 60.0

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from mindspore import nn, ops
 
-from probe.capture.autograd.backward_entry import BackwardEntry
+from probe.capture.autograd.gradient_hooks import BackwardEntry
 from probe.capture.pynative.thread_state import OpenCall
 from probe.recording.call import Call
 from probe.recording.step_recorder import StepRecorder

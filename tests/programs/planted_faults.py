@@ -59,7 +59,7 @@ class Fault(NamedTuple):
 FAULTS = tuple(Fault(*row) for row in (
     ("callbacks.py", "counter is not None)", "counter is None)", "test_callbacks.py"),
     ("capture/autograd/call_graph.py", "if key in inputs.keys:", "if key not in inputs.keys:", "capture"),
-    ("capture/autograd/debug_values.py", "== LEAF", "!= LEAF", "tasks/test_debug.py"),
+    ("capture/autograd/parameter_hooks.py", "== LEAF", "!= LEAF", "tasks/test_debug.py"),
     ("capture/autograd/gradient_hooks.py", "node._sequence_nr() == LEAF", "node._sequence_nr() != LEAF", "capture"),
     ("capture/autograd/parameter_hooks.py", 'if getattr(parameter, "requires_grad", False):',
      'if not getattr(parameter, "requires_grad", False):', "capture"),

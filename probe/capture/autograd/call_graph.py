@@ -1,13 +1,21 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""The places of a call's inputs in the graph, and the part of the graph that the call has made."""
+"""The places of a call's inputs in the graph, and the part of the graph that the call has made.
+
+The node of a compiled function has an edge for each tensor of the arguments, in the order of the signature, and then
+one for each Parameter that the function uses. A tuple, list or dict without gradients has none: it is compiled as a
+constant. MindSpore removes edges that need no gradient while it computes the gradients. A hook receives only the
+gradients of the other edges. So the edges are read in the hook: there they match the gradients.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+import itertools
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Optional
 
 from probe.capture.autograd.nodes import LEAF, AutogradNodes, Key, Node
-from probe.pytree import TensorTree
+from probe.pytree import TensorTree, leaves as leaves_of
 
 
 class GraphInputs:
@@ -94,3 +102,127 @@ class CallGraph:
             keys = nodes.keys(edges)
             self.inner.append(InnerNode(node, number, keys))
             todo += [source for (source, _), key in zip(edges, keys) if key is not None and key not in inputs.keys]
+
+
+#: part of the name of every such node, and of no other node's
+_NAME = "bprop_builder"
+
+#: (place of the gradient in a hook's ``gi``, input leaf); None where the mapping cannot be proven
+Places = Optional[Sequence[tuple[int, int]]]
+
+#: reads the places in the graph that the edges of a node lead to
+ReadEdges = Callable[[], list[Optional[Key]]]
+
+#: pairs of (edge, input leaf) in order, and whether edges follow on those of a container with several tensors
+_Way = tuple[tuple[tuple[int, int], ...], bool]
+
+
+def is_compiled(node: Node) -> bool:
+    """Return whether this is the node of a compiled function."""
+    return _NAME in node.name()
+
+
+class CompiledNodes:
+    """Reads the edges of compiled functions' nodes.
+
+    A hook that held its own node would keep it alive for ever, so the nodes are held here until their hooks run.
+    """
+
+    def __init__(self, nodes: AutogradNodes) -> None:
+        import mindspore
+
+        self._nodes = nodes
+        self._parameter: type = mindspore.Parameter
+        self._held: dict[int, Node] = {}
+        self._numbers = itertools.count()
+
+    def release(self) -> None:
+        """Release all nodes: no gradient is recorded from now on."""
+        self._held.clear()
+
+    def edges(self, node: Node) -> ReadEdges | None:
+        """Return a function that reads the edges of the gradients. It is called once, in the node's hook.
+
+        None for a node that is not compiled: its edges stay the same.
+        """
+        return self._reader(node) if is_compiled(node) else None
+
+    def _reader(self, node: Node) -> ReadEdges:
+        number, held = next(self._numbers), self._held
+        held[number] = node
+
+        def read() -> list[Key | None]:
+            node = held.pop(number, None)
+            return [] if node is None else self._nodes.keys(node.next_functions)
+
+        return read
+
+    def places(self, node: Node, inputs: GraphInputs) -> Callable[[int], Places]:
+        """Return a function that maps a number of gradients to the input leaves of the call, in the node's hook."""
+        before = self._nodes.keys(node.next_functions)
+        read = self._reader(node)
+        leaves, packed = self._align(node, before, inputs)
+        wanted = {leaf for known in inputs.keys.values() for leaf in known} - inputs.non_differentiable
+
+        def places(count: int) -> Places:
+            after = read()
+            if not wanted:
+                return ()
+            if leaves is None or count != len(after) or (packed and after != before):
+                return None
+            return _follow(before, after, {place: leaf for place, leaf in leaves.items() if leaf in wanted})
+
+        return places
+
+    def _align(self, node: Node, edges: list[Key | None], inputs: GraphInputs) -> tuple[dict[int, int] | None, bool]:
+        """Return edge -> input leaf, or None where there is no way or more than one.
+
+        The second value tells whether edges may follow on those of a container with several tensors. There MindSpore
+        confuses the places of arguments when it removes edges.
+        """
+        keys: list[Key | None] = [None] * len(inputs.tree.tensors)
+        for key, known in inputs.keys.items():
+            for leaf in known:
+                keys[leaf] = key
+        ways: dict[int, set[_Way]] = {0: {((), False)}}  # number of edges that are accounted for -> the ways to do so
+        for slot in (*inputs.tree.slot_layout.layout, *inputs.tree.slot_layout.keywords.values()):
+            leaves = list(leaves_of(slot))
+            expected = [keys[leaf] for leaf in leaves]
+            may_be_constant = not isinstance(slot, int) or keys[slot] is None
+            longer: defaultdict[int, set[_Way]] = defaultdict(set)
+            for place, found in ways.items():
+                end = place + len(leaves)
+                if edges[place:end] == expected:
+                    pairs = tuple((place + i, leaf) for i, leaf in enumerate(leaves) if keys[leaf] is not None)
+                    packed = len(leaves) > 1 and end < len(edges)
+                    longer[end] |= {(way + pairs, was_packed or packed) for way, was_packed in found}
+                if may_be_constant:
+                    longer[place] |= found
+            ways = longer
+        rest = self._first_of_parameters(node, edges, inputs)
+        fits = [way for place, found in ways.items() if place >= rest for way in found]
+        if len({pairs for pairs, _ in fits}) != 1:
+            return None, False
+        return dict(fits[0][0]), any(packed for _, packed in fits)
+
+    def _first_of_parameters(self, node: Node, edges: list[Key | None], inputs: GraphInputs) -> int:
+        """Return the first place from which on all edges may be those of Parameters that the function uses."""
+        first = 0
+        for place, ((source, _), key) in enumerate(zip(node.next_functions, edges)):
+            known = () if key is None else inputs.keys.get(key, ())
+            is_parameter = all(isinstance(inputs.tree.tensors[leaf], self._parameter) for leaf in known)
+            if source is not None and (source._sequence_nr() != LEAF or not is_parameter):
+                first = place + 1
+        return first
+
+
+def _follow(before: list[Key | None], after: list[Key | None], leaves: dict[int, int]) -> Places:
+    """Return the new places of the leaves' edges; None if only some of the edges of one tensor are left."""
+    found = []
+    for key in {before[place] for place in leaves}:
+        old = [place for place, known in enumerate(before) if known == key]
+        new = [place for place, known in enumerate(after) if known == key]
+        if new and len(new) != len(old):
+            return None
+        found += [(place, leaves[origin]) for origin, place in zip(old, new) if origin in leaves]
+    return found

@@ -1,19 +1,24 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Each call's own gradients, read by hooks on graph nodes: nothing is inserted into the graph, so nothing changes.
 
-A call that made one node is watched by one hook on it; any other call (a composite API, a Cell) by a ``BackwardEntry``.
+A call that made one node is watched by one hook on it; any other call (a composite API, a Cell) by a ``BackwardEntry``:
+its gradients are read where they cross the boundary of the call.
 """
 
 from __future__ import annotations
 
+import bisect
+import enum
 import functools
+import itertools
+import threading
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from probe.capture.autograd.backward_entry import BackwardEntry, OpenBackwardEntries
-from probe.capture.autograd.call_graph import CallGraph, GraphInputs
-from probe.capture.autograd.compiled_nodes import CompiledNodes, Places, is_compiled
+from probe.capture.autograd.call_graph import CallGraph, CompiledNodes, GraphInputs, Places, ReadEdges, is_compiled
 from probe.capture.autograd.nodes import LEAF, AutogradNodes, Key, Node
+from probe.measure.gradient_sum import GradientSum
 from probe.pytree import TensorTree, as_outputs
 from probe.recording.call import Call
 from probe.recording.step_recorder import StepRecorder
@@ -166,3 +171,178 @@ def _one_node(
             recorder.end_backward(call, in_layout, arrived, out_layout, contributions)
 
     return hook
+
+
+#: two lists of (place of a gradient in a hook's ``gi``, leaf): gradients of inputs, gradients of results
+_Found = tuple[list[tuple[int, int]], list[tuple[int, int]]]
+
+#: last sequence number, order, the function that closes the entry
+_Open = tuple[int, int, Callable[[], None]]
+
+
+class OpenBackwardEntries:
+    """Closes backward entries when they can receive nothing more."""
+
+    def __init__(self) -> None:
+        self.orders = itertools.count()  # numbers the entries in the order of attaching
+        self._all: list[list[_Open]] = []
+        self._thread = _ThreadEntries(self._all)
+
+    def add(self, last_sequence_nr: int, order: int, close: Callable[[], None]) -> None:
+        """Add an entry of this thread; ``close`` ends it. Of two at one node, the inner call came and ends first."""
+        bisect.insort(self._thread.entries, (last_sequence_nr, -order, close))
+
+    def advance(self, sequence_nr: int) -> None:
+        """Close the entries of this thread that end before this node: the engine runs nodes in falling order."""
+        entries = self._thread.entries
+        while entries and entries[-1][0] > sequence_nr:
+            entries.pop()[2]()
+
+    def flush(self) -> None:
+        """Close every entry, on any thread."""
+        for entries in self._all:
+            while entries:
+                entries.pop()[2]()
+
+
+class _ThreadEntries(threading.local):
+    def __init__(self, every: list[list[_Open]]) -> None:
+        self.entries: list[_Open] = []
+        every.append(self.entries)
+
+
+class _State(enum.Enum):
+    WAITING = "no gradient has arrived"
+    OPEN = "gradients arrive and are recorded"
+    SKIPPED = "gradients arrive; the entry is not recorded"
+    CLOSED = "nothing more can arrive in this pass"
+
+
+class BackwardEntry:
+    """Opens with the first gradient that reaches the call and closes with the last that leaves it.
+
+    * A contribution that has several edges is summed.
+    * An output that the call also uses itself: the contributions from inside are subtracted.
+    * An output that is an input has null in both places: its users cannot be told from the users of the input.
+    * ``opened`` closes the entry when nothing more can arrive.
+    """
+
+    def __init__(
+        self, recorder: StepRecorder, call: Call, inputs: GraphInputs, outputs: TensorTree, opened: OpenBackwardEntries
+    ) -> None:
+        self._recorder, self._call = recorder, call
+        self._in_layout, self._out_layout = outputs.slot_layout, inputs.tree.slot_layout
+        self._inputs: list[Any] = [None] * len(self._in_layout.slots)
+        self._outputs: list[Any] = [None] * len(self._out_layout.slots)
+        self._inner_sums: dict[int, GradientSum] = {}
+        self._input_sums: dict[int, GradientSum] = {}
+        self._open_entries, self._position = opened, (LEAF, next(opened.orders))
+        self._state, self._passes = _State.WAITING, 0
+
+    def attach(self, graph: CallGraph, compiled: CompiledNodes) -> None:
+        """Hook the call's part of the graph. The hooks live as long as the graph, and do not hold it."""
+        last = min(graph.inner, key=lambda inner: inner.sequence_nr, default=None)
+        self._position = (LEAF if last is None else last.sequence_nr), self._position[1]
+        met: Counter[int] = Counter()
+        find = functools.partial(_crossings, inputs=graph.inputs, results=graph.results)
+        for place, (node, wanted) in enumerate(graph.arrivals):
+            node.register_prehook(self._on_arrival(node._sequence_nr(), wanted, place == 0, last is None))
+        for inner in graph.inner:
+            inputs, results = crossings = find(inner.keys)
+            if inputs or results or inner is last:
+                met.update(leaf for _, leaf in inputs)
+                self._inner_sums.update((leaf, self._recorder.queue.new_sum()) for _, leaf in results)
+                edges = compiled.edges(inner.node)
+                inner.node.register_hook(self._on_node(inner.sequence_nr, crossings, edges, find, inner is last))
+        self._input_sums = {leaf: self._recorder.queue.new_sum() for leaf, count in met.items() if count > 1}
+
+    def _on_arrival(
+        self, sequence_nr: int, wanted: list[tuple[int, int]], is_first: bool, is_last: bool
+    ) -> Callable[[Any], None]:
+        def hook(go: Any) -> None:
+            if not self._begin(sequence_nr, is_first):
+                return
+            with self._recorder.guard("reading a gradient", self._call, backward=True):
+                for index, leaf in wanted:
+                    self._take_input(leaf, go[index])
+                if is_last:
+                    self.close()
+
+        return hook
+
+    def _on_node(
+        self, number: int, crossings: _Found, edges: ReadEdges | None, find: Callable[..., _Found], is_last: bool
+    ) -> Callable[[Any, Any], None]:
+        def hook(gi: Any, go: Any) -> None:
+            is_wanted = self._begin(number)
+            with self._recorder.guard("reading a gradient", self._call, backward=True):
+                inputs, results = crossings if edges is None else find(edges())
+                if not is_wanted:
+                    return
+                for place, leaf in results:
+                    if gi[place] is not None:
+                        self._inner_sums[leaf].add(gi[place])
+                for place, leaf in inputs:
+                    self._take_output(leaf, gi[place])
+                if is_last:
+                    self.close()
+
+        return hook
+
+    def _begin(self, sequence_nr: int, is_first: bool = False) -> bool:
+        """Open the entry with its first event; return whether the gradients of this event are recorded."""
+        recorder = self._recorder
+        if recorder.closed:
+            return False
+        recorder.synchronize()
+        with recorder.guard("opening a backward entry", self._call, backward=True):
+            self._open_entries.advance(sequence_nr)
+            if self._state is _State.CLOSED and is_first:
+                self._passes += 1
+                recorder.note_later_pass(self._call, self._passes)
+            if self._state is _State.WAITING:
+                self._state = _State.OPEN if recorder.begin_backward(self._call) else _State.SKIPPED
+                self._open_entries.add(*self._position, self.close)
+        return self._state is _State.OPEN
+
+    def _take_input(self, leaf: int, gradient: Any) -> None:
+        if gradient is None:
+            return
+        inner, slot = self._inner_sums.get(leaf), self._in_layout.slots[leaf]
+        if inner is None:
+            self._inputs[leaf] = self._recorder.task.gradient(self._call, slot, gradient)
+        elif inner.subtract_from(gradient):
+            self._inputs[leaf] = self._recorder.task.gradient_sum(self._call, slot, inner)
+
+    def _take_output(self, leaf: int, gradient: Any) -> None:
+        if gradient is None:
+            return
+        total = self._input_sums.get(leaf)
+        if total is None:
+            self._outputs[leaf] = self._recorder.task.gradient(self._call, self._out_layout.slots[leaf], gradient)
+        else:
+            total.add(gradient)
+
+    def close(self) -> None:
+        """End the entry. A second call has no effect."""
+        state, self._state = self._state, _State.CLOSED
+        if state is not _State.OPEN:
+            return
+        recorder, call = self._recorder, self._call
+        with recorder.guard("finishing a backward entry", call, backward=True):
+            for leaf, total in self._input_sums.items():
+                if total:
+                    self._outputs[leaf] = recorder.task.gradient_sum(call, self._out_layout.slots[leaf], total)
+            recorder.end_backward(call, self._in_layout, self._inputs, self._out_layout, self._outputs)
+        self._input_sums, self._inner_sums, self._inputs, self._outputs = {}, {}, [], []
+
+
+def _crossings(keys: Sequence[Key | None], inputs: dict[Key, int], results: dict[Key, int]) -> _Found:
+    """Return the edges into inputs of the call, and those into its results, among the edges that lead to these keys."""
+    return _edges_to(keys, inputs), _edges_to(keys, results)
+
+
+def _edges_to(keys: Sequence[Key | None], leaves: dict[Key, int]) -> list[tuple[int, int]]:
+    if leaves.keys().isdisjoint(keys):  # as nearly always
+        return []
+    return [(edge, leaves[key]) for edge, key in enumerate(keys) if key in leaves]

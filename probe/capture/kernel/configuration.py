@@ -342,6 +342,5 @@ def iteration(steps: Iterable[int] | StepSelection) -> str:
     >>> iteration([0, 5, 6, 7, 8, 100])
     '0|5-8|100'
     """
-    if isinstance(steps, StepSelection):
-        return _EVERY_STEP  # the steps are chosen by the counter of iterations instead
-    return "|".join(ranges(steps))
+    # each N-th step is chosen by the counter of iterations instead
+    return _EVERY_STEP if isinstance(steps, StepSelection) else "|".join(ranges(steps))

@@ -9,17 +9,15 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from probe.capture.autograd.debug_values import DebugValueHooks
 from probe.capture.autograd.gradient_hooks import GradientHooks
 from probe.capture.autograd.nodes import AutogradNodes
-from probe.capture.autograd.parameter_hooks import ParameterHooks
+from probe.capture.autograd.parameter_hooks import DebugValueHooks, ParameterHooks
 from probe.capture.patches import HookGroup, Hooks, Patch, around, holding
-from probe.capture.pynative.cells import CellHooks, iter_cells
+from probe.capture.pynative.cells import CellHooks, OptimizerHooks, iter_cells
 from probe.capture.pynative.context import CaptureContext
 from probe.capture.pynative.jit import jit_patches, recompute_patches
 from probe.capture.pynative.listed import ListedFunctions
 from probe.capture.pynative.operations import OperationHooks, PrimitiveHooks, find_primitives
-from probe.capture.pynative.optimizers import OptimizerHooks
 from probe.capture.pynative.saved_tensors import SavedTensors
 from probe.capture.pynative.thread_state import ThreadState
 from probe.capture.support_ops import SupportedApi, load_supported_apis

@@ -69,7 +69,7 @@ def test_dynamic_shapes(debug):
 
 
 def test_an_error_of_ours_before_a_compilation(debug, monkeypatch, caplog):
-    from probe.capture.graph.constructs import Constructs
+    from probe.capture.graph.compiled_graphs import Constructs
 
     net = nn.SequentialCell(compiled_nets.Inner(), compiled_nets.Inner())
     whole = Constructs._cell
