@@ -9,7 +9,7 @@ from typing import Union
 from probe.findings.sentence import NOTHING, Sentence, clauses, say
 from probe.reading.compare.answer.update_sentences import update_sentence
 from probe.reading.compare.dataflow.graph import Graph
-from probe.reading.compare.judging.arrays import Arrays
+from probe.reading.compare.judging.arrays import Arrays, elements, relation
 from probe.reading.compare.judging.verdicts import FAINT, HARD, Slot, Verdict, is_permuted, is_state, other_text
 from probe.reading.compare.origins.finder import Finding
 from probe.reading.compare.origins.gradients import OWN, alone_names, operand_of, side_without
@@ -130,7 +130,7 @@ class Describer:
         """Return the relation of one tensor to the other, such as the same rows in another order."""
         if slot is None or not is_tensor(slot.a) or not is_tensor(slot.b):
             return NOTHING
-        found = self._arrays.relation(slot.a, slot.b) if self._arrays else NOTHING
+        found = self._arrays.told(relation, slot.a, slot.b) if self._arrays else NOTHING
         if found or not is_permuted(slot):
             return found
         return say("compare.perhaps_rows") if is_batch else say("compare.perhaps_places")
@@ -139,7 +139,7 @@ class Describer:
         """Return which elements differ, where arrays were written."""
         if self._arrays is None or slot is None or slot.verdict not in HARD:
             return NOTHING
-        return self._arrays.elements(slot.a, slot.b) if is_tensor(slot.a) and is_tensor(slot.b) else NOTHING
+        return self._arrays.told(elements, slot.a, slot.b) if is_tensor(slot.a) and is_tensor(slot.b) else NOTHING
 
     def _where(self, node: int) -> Name:
         flow, place = self._graph.flow(node)

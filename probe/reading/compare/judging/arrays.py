@@ -34,8 +34,7 @@ class Arrays:
     """Looks at the arrays in two rank folders: at "all", or for "differs" at those whose statistics are not equal."""
 
     def __init__(self, folder_a: str, folder_b: str, which: str = "all") -> None:
-        self._folders = os.path.join(folder_a, file_names.ARRAYS), os.path.join(folder_b, file_names.ARRAYS)
-        self._which = which
+        self._folders, self._which = (folder_a, folder_b), which
 
     def refine(self, a: Any, b: Any, found: Distance) -> Distance:
         """Return the exact distance of two tensors; the given one where an array is missing or cannot be read."""
@@ -63,15 +62,8 @@ class Arrays:
         except UNREADABLE:
             return found
 
-    def relation(self, a: Any, b: Any) -> Sentence:
-        """Return the relation of B's array to A's, such as its transpose; nothing where it is not simple."""
-        return self._told(relation, a, b)
-
-    def elements(self, a: Any, b: Any) -> Sentence:
-        """Return which elements of B's array differ from A's; nothing where all do, or an array is missing."""
-        return self._told(elements, a, b)
-
-    def _told(self, look: Callable[[Array, Array], Sentence], a: Any, b: Any) -> Sentence:
+    def told(self, look: Callable[[Array, Array], Sentence], a: Any, b: Any) -> Sentence:
+        """Return what ``relation`` or ``elements`` tells of two arrays; nothing where one is missing."""
         try:
             left, right = self.parts(a, b)
             return look(left[0], right[0]) if len(left) == len(right) == 1 else NOTHING
@@ -92,12 +84,13 @@ class Arrays:
         found = [
             [load_array(path, str(record.get("dtype")), True) for path in files] for record, files in zip((a, b), paths)
         ]
-        grids = [record["stored"] if _is_stored(record.get("stored")) else Stored(()) for record in (a, b)]
-        found = [
-            [joined_grid(dict(zip(grid.parts, arrays)), grid.dims)] if grid.dims else arrays
-            for grid, arrays in zip(grids, found)
-        ]
-        return found[0], found[1]
+        left, right = (
+            [joined_grid(dict(zip(stored.parts, arrays)), stored.dims)]
+            if isinstance(stored := record.get("stored"), Stored) and stored.dims
+            else arrays
+            for record, arrays in zip((a, b), found)
+        )
+        return left, right
 
     def _paths(self, a: Any, b: Any) -> tuple[list[str], list[str]] | None:
         found = []
@@ -105,13 +98,9 @@ class Arrays:
             name, stored = array_name(record), record.get("stored")
             if not name:
                 return None
-            several = [os.path.join(above, file_names.ARRAYS) for above in stored.folders] if _is_stored(stored) else []
-            found.append([os.path.join(above, name) for above in several or [folder]])
+            several = stored.folders if isinstance(stored, Stored) else ()  # a document may hold anything
+            found.append([os.path.join(above, file_names.ARRAYS, name) for above in several or [folder]])
         return found[0], found[1]
-
-
-def _is_stored(value: Any) -> bool:
-    return isinstance(value, Stored)  # a document may hold anything under this key
 
 
 def _of_shards(a: list[Array], b: list[Array], record_a: Any, record_b: Any, found: Distance) -> Distance:
