@@ -13,7 +13,7 @@ from typing import Any
 
 from probe.errors import UsageError
 from probe.findings.sentence import Sentence, say
-from probe.reading.compare.judging.shard_arrays import Stored
+from probe.reading.compare.judging.arrays import Stored
 from probe.reading.compare.layouts.entries import values, with_values
 from probe.reading.compare.layouts.settle import Settling, passed_on
 from probe.reading.compare.layouts.side import Group, Side

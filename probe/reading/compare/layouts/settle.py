@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from probe.reading.compare.judging.shard_arrays import Stored
+from probe.reading.compare.judging.arrays import Stored
 from probe.reading.compare.layouts.entries import GIVEN, values
 from probe.reading.compare.layouts.placements import GRID, Placed
 from probe.reading.compare.layouts.shards import ALONE, ODD, WHOLE, Shards, agree, not_combined

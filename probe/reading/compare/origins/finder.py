@@ -11,8 +11,17 @@ from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.judging.verdicts import FAINT, HARD, Slot, Verdict, is_permuted
 from probe.reading.compare.origins import table
 from probe.reading.compare.origins.exact import alone_after, changed_calls, inserted_calls
-from probe.reading.compare.origins.gradients import WHY as OWN_PARAMETER, end_of, is_own_alone, side_without, use_of
-from probe.reading.compare.origins.optimizer_facts import call_between, first_of_kinds, lacking_update, update_facts
+from probe.reading.compare.origins.gradients import (
+    WHY as OWN_PARAMETER,
+    call_between,
+    end_of,
+    first_of_kinds,
+    is_own_alone,
+    lacking_update,
+    side_without,
+    update_facts,
+    use_of,
+)
 from probe.reading.compare.origins.origin import Kind, is_collective, is_random
 from probe.reading.compare.pairing.alignment import NONE, REPLACED
 from probe.reading.dumps.entry_name import BACKWARD
