@@ -165,7 +165,10 @@ def compare_runs(a: Side, b: Side, request: Request) -> Comparison:
     """
     run_a, run_b = _run(a), _run(b)
     options, noise, choice = request.options, request.noise, (request.step, request.rank)
-    _check(options.rules, options.arrays)
+    for rule in options.rules:
+        ToleranceRule(*rule)  # raises, if it cannot be read
+    if options.arrays not in ("all", "differs", "none"):
+        raise UsageError(f"--arrays: {options.arrays!r} is not allowed. Allowed: all, differs, none.")
     layouts = layout_pairs(run_a, run_b, options.layouts, *choice, options.mapping, noise is not None)
     pairs, alone = layouts or pair_folders(run_a, run_b, *choice)
     if noise is not None:
@@ -173,14 +176,6 @@ def compare_runs(a: Side, b: Side, request: Request) -> Comparison:
     units = _run_units(pairs, options, request)
     link_steps(units, pairs)
     return Comparison((run_a.path, run_b.path), units, alone, pairs, options)
-
-
-def _check(rules: Sequence[tuple[str, str]], arrays: str) -> None:
-    """Raise UsageError when a rule cannot be read, or there is no such choice of arrays."""
-    for rule in rules:
-        ToleranceRule(*rule)
-    if arrays not in ("all", "differs", "none"):
-        raise UsageError(f"--arrays: {arrays!r} is not allowed. Allowed: all, differs, none.")
 
 
 def check_rules(rules: Sequence[tuple[str, str]], units: Sequence[UnitSummary]) -> None:
@@ -206,19 +201,14 @@ def _run_units(pairs: list[tuple[DumpFolder, DumpFolder]], options: Options, req
         found = list(run_units(compare_unit, units, workers))
         for form, path in rows.items():
             files = [part_path(bases[form], number) for number in range(len(pairs))]
-            _check_rows(files, found)
+            for file, unit in zip(files, found):
+                if not unit.error and not os.path.exists(file):  # a worker wrote into a folder that only it sees
+                    raise UsageError(
+                        f"the rows of step {unit.step}, rank {unit.rank} did not arrive in {os.path.dirname(file)}: "
+                        "its worker has another folder of this name"
+                    )
             join_parts(files, form, path)
     return found
-
-
-def _check_rows(files: list[str], units: list[UnitSummary]) -> None:
-    """Raise UsageError when a worker wrote its rows into a folder that only it sees."""
-    for file, unit in zip(files, units):
-        if not unit.error and not os.path.exists(file):
-            raise UsageError(
-                f"the rows of step {unit.step}, rank {unit.rank} did not arrive in {os.path.dirname(file)}: "
-                "its worker has another folder of this name"
-            )
 
 
 def _scratch(stack: contextlib.ExitStack, path: str | os.PathLike[str], workers: Workers) -> str:
@@ -254,12 +244,13 @@ def pair_folders(
         UsageError: when nothing can be paired.
     """
     left, right = folders(run_a, step, rank), folders(run_b, step, rank)
-    one_step = all(len({folder.step for folder in run.folders}) == 1 for run in (run_a, run_b))
-    one_rank = all(len({folder.rank for folder in run.folders}) == 1 for run in (run_a, run_b))
-    one_tree = all(len({folder.tree for folder in run.folders}) == 1 for run in (run_a, run_b))
+    several = [
+        word for word in ("tree", "step", "rank")
+        if any(len({getattr(folder, word) for folder in run.folders}) != 1 for run in (run_a, run_b))
+    ]  # fmt: skip
 
     def key(folder: DumpFolder) -> tuple[Any, ...]:
-        return None if one_tree else folder.tree, None if one_step else folder.step, None if one_rank else folder.rank
+        return tuple(getattr(folder, word) for word in several)
 
     partners = {key(folder): folder for folder in right}
     pairs = [(folder, partners.pop(key(folder))) for folder in left if key(folder) in partners]

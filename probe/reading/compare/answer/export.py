@@ -135,7 +135,7 @@ def _csv_lines(comparing: JudgedPairs) -> Iterator[str]:
                 key = exact, a["dtype"], b["dtype"], id(a["shape"]), id(b["shape"])  # equal shapes are one object
                 texts = known.get(key)
                 if texts is None:
-                    if not _are_floats(slot):
+                    if not all(is_tensor(side) and of_dtype(side["dtype"]) > 0.0 for side in (a, b)):
                         raise TypeError
                     texts = known[key] = quoted.line(_row(slot)[4:9])  # type: ignore[index]
                 yield _LINE % (
@@ -146,10 +146,6 @@ def _csv_lines(comparing: JudgedPairs) -> Iterator[str]:
                 row = _row(slot)
                 if row is not None:
                     yield f"{start},{quoted.line(row)}\n"
-
-
-def _are_floats(slot: Slot) -> bool:
-    return all(is_tensor(side) and of_dtype(side["dtype"]) > 0.0 for side in (slot.a, slot.b))
 
 
 def join_parts(parts: list[str], form: str, path: str | os.PathLike[str]) -> None:

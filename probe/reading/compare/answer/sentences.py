@@ -1,32 +1,40 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""One plain sentence for each origin."""
+"""One plain sentence for each origin, also for those in the update of an optimizer."""
 
 from __future__ import annotations
 
+import math
 import os
 from typing import Union
 
 from probe.findings.sentence import NOTHING, Sentence, clauses, say
-from probe.reading.compare.answer.update_sentences import update_sentence
 from probe.reading.compare.dataflow.graph import Graph
-from probe.reading.compare.judging.arrays import Arrays
+from probe.reading.compare.judging.arrays import Arrays, elements, relation
 from probe.reading.compare.judging.verdicts import FAINT, HARD, Slot, Verdict, is_permuted, is_state, other_text
 from probe.reading.compare.origins.finder import Finding
-from probe.reading.compare.origins.gradients import OWN, alone_names, operand_of, side_without
-from probe.reading.compare.origins.optimizer_facts import other_classes
+from probe.reading.compare.origins.gradients import (
+    OWN,
+    alone_names,
+    is_missing,
+    number_name,
+    operand_of,
+    other_classes,
+    side_without,
+)
 from probe.reading.compare.origins.origin import CodeLine, Kind, Origin, Site
 from probe.reading.compare.origins.step_links import given
 from probe.reading.compare.origins.table import OTHER_CLASS
 from probe.reading.compare.pairing.alignment import NONE
 from probe.reading.dumps import entry_name, text
-from probe.reading.dumps.entry_name import BACKWARD, CELL, GRADIENT
+from probe.reading.dumps.entry_name import API, BACKWARD, CELL, GRADIENT
 from probe.reading.dumps.flow import is_constant
 from probe.reading.dumps.frames import user_frame
+from probe.reading.dumps.updates import GRADIENTS, NUMBERS as UPDATE_NUMBERS, STATES, number
 from probe.reading.dumps.values import NUMBERS, is_tensor, real
 
 #: how exactly one number is added to all elements
 _EXACT = 1e-4
-_CONTEXT, _ROAD = 2, 8
+_CONTEXT, _ROAD, _SHOWN = 2, 8, 3
 #: the first word of a place -> its sentence
 _PLACES = {
     "input": "compare.input", "output": "compare.output", "kwargs": "compare.argument",
@@ -62,10 +70,12 @@ class Describer:
         slot = graph.slot(node, finding.place)
         told = [slot] if slot is not None else [slot for slot in graph.slots[node] if slot.verdict in HARD]
         distances = [slot.distance.rel_l2 for slot in told]
+        has_arrays = slot is not None and slot.verdict in HARD and is_tensor(slot.a) and is_tensor(slot.b)
+        which = self._arrays.told(elements, slot.a, slot.b) if slot and has_arrays and self._arrays else NOTHING
         return Origin(
             kind=finding.kind,
             site=Site(name, place, cell, dump.step, dump.rank, node, node > self._first_backward),
-            said=clauses(self._sentence(finding, slot), self._elements(slot)),
+            said=clauses(self._sentence(finding, slot), which),
             code=CodeLine(stack, user_frame(stack)),
             rel_l2=max((apart for apart in distances if apart is not None), default=None),
             why=finding.why,
@@ -130,39 +140,29 @@ class Describer:
         """Return the relation of one tensor to the other, such as the same rows in another order."""
         if slot is None or not is_tensor(slot.a) or not is_tensor(slot.b):
             return NOTHING
-        found = self._arrays.relation(slot.a, slot.b) if self._arrays else NOTHING
+        found = self._arrays.told(relation, slot.a, slot.b) if self._arrays else NOTHING
         if found or not is_permuted(slot):
             return found
         return say("compare.perhaps_rows") if is_batch else say("compare.perhaps_places")
-
-    def _elements(self, slot: Slot | None) -> Sentence:
-        """Return which elements differ, where arrays were written."""
-        if self._arrays is None or slot is None or slot.verdict not in HARD:
-            return NOTHING
-        return self._arrays.elements(slot.a, slot.b) if is_tensor(slot.a) and is_tensor(slot.b) else NOTHING
 
     def _where(self, node: int) -> Name:
         flow, place = self._graph.flow(node)
         return entry_name.cell_label(flow.cells[place]) or say("compare.model_or_script")
 
     def _argument(self, name: str, place: Name, slot: Slot | None) -> Sentence:
+        """Return the values of an argument in A and in B; one that the call was not given has none."""
         if slot is None:
             return say("compare.arguments", name=name)
-        left, right = self._texts(name, slot)
-        if is_tensor(slot.a) and is_tensor(slot.b):
-            left, right = (f"{side.get('dtype')} {text.shape(side.get('shape'))}" for side in (slot.a, slot.b))
-        return say("compare.other_argument", name=name, place=place, left=left, right=right)
-
-    def _texts(self, name: str, slot: Slot) -> tuple[Name, Name]:
-        """Return the values of an argument in A and in B; one that the call was not given has none."""
         word, _, key = slot.place.partition(".")
         shown: list[Name] = list(other_text(slot))
         node = next((node for node in range(len(self._graph.pairs)) if self._graph.name(node) == name), NONE)
-        for side, place in enumerate(self._graph.pairs[node][:2] if word == "kwargs" and "." not in key else ()):
-            given = self._graph.alignment.entry(side, place).get("input_kwargs") if place != NONE else None
+        for side, own in enumerate(self._graph.pairs[node][:2] if word == "kwargs" and "." not in key else ()):
+            given = self._graph.alignment.entry(side, own).get("input_kwargs") if own != NONE else None
             if isinstance(given, dict) and key not in given:
                 shown[side] = say("compare.not_given")
-        return shown[0], shown[1]
+        if is_tensor(slot.a) and is_tensor(slot.b):
+            shown = [f"{side.get('dtype')} {text.shape(side.get('shape'))}" for side in (slot.a, slot.b)]
+        return say("compare.other_argument", name=name, place=place, left=shown[0], right=shown[1])
 
     def _wiring(self, finding: Finding, name: str, place: Name) -> Sentence:
         graph = self._graph
@@ -325,3 +325,73 @@ def _numbers(slot: Slot | None) -> Sentence:
         known = say("compare.bits")
     shown = [*filter(None, (shape, known)), *parts[:_CONTEXT]]
     return say("compare.numbers", numbers=shown, dtype=a.get("dtype")) if shown else NOTHING
+
+
+def update_sentence(graph: Graph, node: int, slot: Slot, change: Sentence, step: int | None) -> Sentence:
+    """Return the sentence about a place of an update that differs.
+
+    ``change`` tells the call that changes the gradients on one side; it is nothing where none is known.
+    """
+    slots, name = graph.slots[node], graph.name(node)
+    when = NOTHING if step is None else say("compare.in_step", step=step)
+    if slot.place.startswith(UPDATE_NUMBERS):
+        return _update_number(slots, slot, when, name)
+    if is_missing(slot):
+        return _missing_parameters(slots, slot, when, name)
+    if slot.place.startswith(GRADIENTS):
+        return _entering(graph, node, change, when)
+    if slot.place.startswith(STATES):
+        return _states(slots, slot, when, name)
+    place = slot.place.partition(".")[2].partition(".")[2] or slot.place
+    return say("compare.after_update", place=place, when=when, name=name)
+
+
+def _states(slots: list[Slot], slot: Slot, when: Sentence, name: str) -> Sentence:
+    """Return that states differ before an update."""
+    state = slot.place[len(STATES) :]
+    left, right = (text.fact(side.get("Norm")) if is_tensor(side) else say("compare.none") for side in (slot.a, slot.b))
+    more = sum(item.verdict in HARD and item.place.startswith(STATES) for item in slots) - 1
+    if more:
+        return say("compare.states", state=state, more=more, left=left, right=right, when=when, name=name)
+    return say("compare.state_before", state=state, left=left, right=right, when=when, name=name)
+
+
+def _update_number(slots: list[Slot], slot: Slot, when: Sentence, name: str) -> Sentence:
+    """Return a number of the update in A and in B, and whose it is where the parameters have others."""
+    key = number_name(slot.place)
+    left, right = (text.fact(number(side)) for side in (slot.a, slot.b))
+    own = [item for item in slots if item.place.startswith(f"{UPDATE_NUMBERS}{key}.")]
+    off = [item for item in own if item.verdict in HARD]
+    parameter = slot.place[len(UPDATE_NUMBERS) + len(key) + 1 :]
+    whose = say("compare.whose", parameter=parameter) if own else NOTHING
+    if len(off) > 1:
+        whose = say("compare.whose_more", parameter=parameter, more=len(off) - 1, all=len(own))
+    return say("compare.update_number", number=key, whose=whose, left=left, right=right, when=when, name=name)
+
+
+def _missing_parameters(slots: list[Slot], slot: Slot, when: Sentence, name: str) -> Sentence:
+    """Return the parameters that one optimizer lacks."""
+    missing = [item for item in slots if is_missing(item) and is_tensor(item.a) == is_tensor(slot.a)]
+    side, names = "AB"[int(is_tensor(slot.a))], [item.place[len(GRADIENTS) :] for item in missing]
+    if len(names) == 1:
+        return say("compare.missing", parameter=names[0], side=side, when=when, name=name)
+    more = say("compare.more", more=len(names) - _SHOWN) if len(names) > _SHOWN else NOTHING
+    return say("compare.missing_many", parameters=names[:_SHOWN], more=more, side=side, when=when, name=name)
+
+
+def _entering(graph: Graph, node: int, change: Sentence, when: Sentence) -> Sentence:
+    """Return that other gradients enter, though the backward made the same ones."""
+    left, right = (text.fact(_norm_of_all(graph.slots[node], side)) for side in (0, 1))
+    if not change:
+        has_calls = any(graph.parts(other).kind == API for other in range(node))
+        change = say("compare.unseen") if has_calls else clauses(say("compare.unseen"), say("compare.level_mix"))
+    has_gradients = any(graph.parts(other).kind == GRADIENT for other in range(node))
+    agree = say("compare.gradients_agree") if has_gradients else say("compare.backward_agrees")
+    return say("compare.entered", left=left, right=right, when=when, agree=agree, cause=change, name=graph.name(node))
+
+
+def _norm_of_all(slots: list[Slot], side: int) -> float | None:
+    """Return the norm of all gradients that entered on one side."""
+    records = [(slot.a, slot.b)[side] for slot in slots if slot.place.startswith(GRADIENTS)]
+    norms = [real(record.get("Norm")) for record in records if is_tensor(record)]
+    return None if None in norms else math.sqrt(sum(norm * norm for norm in norms if norm is not None))

@@ -53,7 +53,10 @@ def summary_text(comparison: ComparisonResult, language: str = ENGLISH) -> str:
     elif not comparison.is_comparable:
         lines.append(one_line(comparison, language))
     else:
-        lines += [*_origins(comparison, language), *_also(comparison, language), *_cells(comparison, language)]
+        # changes that alone change no value may be what was meant, beside the origin
+        also = [text.shorten(origin.said.text(language), 200) for origin in harmless(comparison)[:1]]
+        lines += [*_origins(comparison, language), *(say("compare.also_other", finding=found) for found in also)]
+        lines += _cells(comparison, language)
     return "\n".join(text.safe(said(line, language)) for line in lines[:25])
 
 
@@ -65,16 +68,10 @@ def said(line: Sentence | str, language: str) -> str:
 def _matched(comparison: ComparisonResult) -> list[Sentence]:
     pairs = comparison.pairs
     counts = [sum(unit.counts.only[side] for unit in comparison.units) for side in (0, 1)]
-    lines = [
-        say(
-            "compare.matched", dumps=len(comparison.units), pairs=sum(pairs.values()),
-            how=_counted(dict(sorted(pairs.items(), key=lambda item: -item[1]))),
-            only_a=counts[0], only_b=counts[1],
-        )
-    ]  # fmt: skip
-    verdicts = comparison.verdicts
-    verdicts.pop(Verdict.ARGUMENT, None)
-    lines.append(say("compare.tensors", verdicts=_counted(verdicts)))
+    how = _counted(dict(sorted(pairs.items(), key=lambda item: -item[1])))
+    facts = {"dumps": len(comparison.units), "pairs": sum(pairs.values()), "only_a": counts[0], "only_b": counts[1]}
+    verdicts = {verdict: count for verdict, count in comparison.verdicts.items() if verdict != Verdict.ARGUMENT}
+    lines = [say("compare.matched", how=how, **facts), say("compare.tensors", verdicts=_counted(verdicts))]
     for side, names in zip("AB", comparison.alone):
         if names:
             more = say("compare.cut") if len(names) > _SIDES else NOTHING
@@ -151,12 +148,6 @@ def _cells(comparison: ComparisonResult, language: str) -> list[Sentence | str]:
     more = len(shown) - _CELLS
     lines: list[Sentence | str] = [*text.columns([head, *shown[:_CELLS]]).split("\n")]
     return [*lines, say("compare.more_cells", count=more)] if more > 0 else lines
-
-
-def _also(comparison: ComparisonResult, language: str) -> list[Sentence]:
-    """Return changes that alone change no value: they may be what was meant, beside the origin."""
-    soft = harmless(comparison)
-    return [say("compare.also_other", finding=text.shorten(soft[0].said.text(language), 200))] if soft else []
 
 
 def _harmless(comparison: ComparisonResult, language: str) -> list[Sentence]:

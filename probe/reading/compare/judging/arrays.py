@@ -1,20 +1,23 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""Exact distances of tensors whose arrays were written, and the relation of one to the other."""
+"""Exact distances of tensors whose arrays were written, and the relation of one to the other.
+
+Shards of a fused weight (query, key and value; gate and up) hold a part of each block of the whole. The order is then
+that of the blocks. It is found by the numbers: the order that comes nearest.
+"""
 
 from __future__ import annotations
 
 import filecmp
 import math
 import os
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Sentence, say
 from probe.reading.compare.distances.bounds import APART, Distance
 from probe.reading.compare.distances.tolerance import of_dtype
 from probe.reading.compare.judging.judge import SAME_BITS
-from probe.reading.compare.judging.shard_arrays import Stored, best_order, joined, joined_grid
 from probe.reading.dumps.values import array_name
 from probe.store import file_names
 
@@ -34,8 +37,7 @@ class Arrays:
     """Looks at the arrays in two rank folders: at "all", or for "differs" at those whose statistics are not equal."""
 
     def __init__(self, folder_a: str, folder_b: str, which: str = "all") -> None:
-        self._folders = os.path.join(folder_a, file_names.ARRAYS), os.path.join(folder_b, file_names.ARRAYS)
-        self._which = which
+        self._folders, self._which = (folder_a, folder_b), which
 
     def refine(self, a: Any, b: Any, found: Distance) -> Distance:
         """Return the exact distance of two tensors; the given one where an array is missing or cannot be read."""
@@ -63,15 +65,8 @@ class Arrays:
         except UNREADABLE:
             return found
 
-    def relation(self, a: Any, b: Any) -> Sentence:
-        """Return the relation of B's array to A's, such as its transpose; nothing where it is not simple."""
-        return self._told(relation, a, b)
-
-    def elements(self, a: Any, b: Any) -> Sentence:
-        """Return which elements of B's array differ from A's; nothing where all do, or an array is missing."""
-        return self._told(elements, a, b)
-
-    def _told(self, look: Callable[[Array, Array], Sentence], a: Any, b: Any) -> Sentence:
+    def told(self, look: Callable[[Array, Array], Sentence], a: Any, b: Any) -> Sentence:
+        """Return what ``relation`` or ``elements`` tells of two arrays; nothing where one is missing."""
         try:
             left, right = self.parts(a, b)
             return look(left[0], right[0]) if len(left) == len(right) == 1 else NOTHING
@@ -92,12 +87,13 @@ class Arrays:
         found = [
             [load_array(path, str(record.get("dtype")), True) for path in files] for record, files in zip((a, b), paths)
         ]
-        grids = [record["stored"] if _is_stored(record.get("stored")) else Stored(()) for record in (a, b)]
-        found = [
-            [joined_grid(dict(zip(grid.parts, arrays)), grid.dims)] if grid.dims else arrays
-            for grid, arrays in zip(grids, found)
-        ]
-        return found[0], found[1]
+        left, right = (
+            [joined_grid(dict(zip(stored.parts, arrays)), stored.dims)]
+            if isinstance(stored := record.get("stored"), Stored) and stored.dims
+            else arrays
+            for record, arrays in zip((a, b), found)
+        )
+        return left, right
 
     def _paths(self, a: Any, b: Any) -> tuple[list[str], list[str]] | None:
         found = []
@@ -105,13 +101,9 @@ class Arrays:
             name, stored = array_name(record), record.get("stored")
             if not name:
                 return None
-            several = [os.path.join(above, file_names.ARRAYS) for above in stored.folders] if _is_stored(stored) else []
-            found.append([os.path.join(above, name) for above in several or [folder]])
+            several = stored.folders if isinstance(stored, Stored) else ()  # a document may hold anything
+            found.append([os.path.join(above, file_names.ARRAYS, name) for above in several or [folder]])
         return found[0], found[1]
-
-
-def _is_stored(value: Any) -> bool:
-    return isinstance(value, Stored)  # a document may hold anything under this key
 
 
 def _of_shards(a: list[Array], b: list[Array], record_a: Any, record_b: Any, found: Distance) -> Distance:
@@ -228,3 +220,98 @@ def relation(a: Array, b: Array) -> Sentence:  # noqa: PLR0911 (one line for eac
     if factor and abs(factor - 1) > 1e-4 and rest <= 1e-5 * abs(factor) * math.sqrt(scale):
         return say("compare.factor", factor=factor)
     return NOTHING
+
+
+_MOST_ELEMENTS, _MOST_ORDERS = 1 << 24, 64
+
+
+class Stored(NamedTuple):
+    """The places of the arrays of a record that was put together; its "data_name" is their name."""
+
+    folders: tuple[str, ...]  # the rank folders
+    axis: int = 0  # the axis along which the arrays are put together
+    #: the place of each array in a grid of parts, where the dump tells it; the axis is not used then
+    parts: tuple[tuple[int, ...], ...] = ()
+    #: for each axis of the grid the dimension of the array, or None where arrays are added
+    dims: tuple[int | None, ...] = ()
+
+
+def joined(parts: Sequence[Array], axis: int, blocks: int = 1) -> Array:
+    """Return the shards, in the order of their ranks, as one array; of each of its blocks every shard holds a part.
+
+    >>> import numpy as np
+    >>> parts = [np.array([0, 1, 4, 5]), np.array([2, 3, 6, 7])]
+    >>> joined(parts, 0).tolist(), joined(parts, 0, 2).tolist()
+    ([0, 1, 4, 5, 2, 3, 6, 7], [0, 1, 2, 3, 4, 5, 6, 7])
+    """
+    import numpy as np
+
+    if len(parts) == 1:
+        return parts[0]
+    cut = [np.split(part, blocks, axis) for part in parts] if blocks > 1 else [[part] for part in parts]
+    return np.concatenate([pieces[block] for block in range(blocks) for pieces in cut], axis)
+
+
+def joined_grid(arrays: Mapping[tuple[int, ...], Array], dims: Sequence[int | None]) -> Array:
+    """Return the array that parts make, by their places in a grid; for ``dims`` see ``Stored``.
+
+    >>> import numpy as np
+    >>> parts = {(0, 0): np.array([1]), (0, 1): np.array([2]), (1, 0): np.array([3]), (1, 1): np.array([4])}
+    >>> joined_grid(parts, (0, 0)).tolist(), joined_grid(parts, (0, None)).tolist()
+    ([1, 2, 3, 4], [3.0, 7.0])
+    """
+    import numpy as np
+
+    def join(row: list[Array], dim: int | None) -> Array:
+        return np.sum([part.astype(np.float64) for part in row], axis=0) if dim is None else np.concatenate(row, dim)
+
+    return fold_grid(arrays, dims, join)
+
+
+Part = TypeVar("Part")
+
+
+def fold_grid(
+    parts: Mapping[tuple[int, ...], Part], dims: Sequence[int | None], join: Callable[[list[Part], int | None], Part]
+) -> Part:
+    """Return the one that parts make by their places in a grid, the last axis first; ``join`` puts a row together."""
+    left = dict(parts)
+    for dim in reversed(dims):
+        rows: dict[tuple[int, ...], list[Part]] = {}
+        for key in sorted(left):
+            rows.setdefault(key[:-1], []).append(left[key])
+        left = {key: join(row, dim) for key, row in rows.items()}
+    return left[()]
+
+
+def best_order(
+    a: Sequence[Array], b: Sequence[Array], axis: int, apart: Callable[[Array, Array], float], enough: float
+) -> int:
+    """Return the number of blocks with which the shards of two sides come nearest to one another, or near enough."""
+    best, least = 1, apart(joined(a, axis), joined(b, axis))
+    lengths = [part.shape[axis] for part in (*a, *b)]
+    if sum(part.size for part in a) > _MOST_ELEMENTS:
+        return best
+    orders = [count for count in range(2, min(lengths) + 1) if not any(length % count for length in lengths)]
+    for blocks in orders[:_MOST_ORDERS]:
+        if least <= enough:
+            break
+        found = apart(joined(a, axis, blocks), joined(b, axis, blocks))
+        if found < least:
+            best, least = blocks, found
+    return best
+
+
+def like_parts(whole: Array, parts: Sequence[Array], axis: int, blocks: int = 1) -> list[Array]:
+    """Return the pieces of a whole array that stand where each shard belongs.
+
+    >>> import numpy as np
+    >>> parts = [np.zeros(4), np.zeros(4)]
+    >>> [piece.tolist() for piece in like_parts(np.arange(8), parts, 0, 2)]
+    [[0, 1, 4, 5], [2, 3, 6, 7]]
+    """
+    import numpy as np
+
+    ends = np.cumsum([part.shape[axis] // blocks for part in parts])
+    pieces = [np.split(block, ends[:-1], axis) for block in np.split(whole, blocks, axis)]
+    return [np.concatenate([block[place] for block in pieces], axis) for place in range(len(parts))]

@@ -199,16 +199,14 @@ class Substitutes:
             if not users and tensors_in(self._alignment.entry(side, place), "output"):
                 return False  # a result
             for user in users:
-                if not self._is_candidate_at(side, user) and user in self._partners[side]:
+                is_candidate = (user if side == 0 else self._partners[1].get(user)) in self._candidates
+                if not is_candidate and user in self._partners[side]:
                     if any(slot.verdict in HARD for slot in self._given(side, user, place)):
                         return False
                 elif user not in own:
                     own.add(user)
                     waiting.append(user)
         return not waiting
-
-    def _is_candidate_at(self, side: int, place: int) -> bool:
-        return (place if side == 0 else self._partners[1].get(place)) in self._candidates
 
     def _given(self, side: int, user: int, producer: int) -> list[Slot]:
         """Return the verdicts on what a call takes from a producer."""

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Sentence, clauses, say
 from probe.reading.compare.distances.tolerance import of_dtype
-from probe.reading.compare.judging.arrays import UNREADABLE, rel_l2
-from probe.reading.compare.judging.shard_arrays import best_order, joined, like_parts
+from probe.reading.compare.judging.arrays import UNREADABLE, best_order, joined, like_parts, rel_l2
 from probe.reading.compare.judging.verdicts import HARD, Slot
 from probe.reading.compare.layouts.entries import values
 from probe.reading.compare.layouts.layout_pair import LayoutPair, LayoutSource

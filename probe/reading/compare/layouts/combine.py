@@ -13,7 +13,7 @@ from typing import Any
 
 from probe.errors import UsageError
 from probe.findings.sentence import Sentence, say
-from probe.reading.compare.judging.shard_arrays import Stored
+from probe.reading.compare.judging.arrays import Stored
 from probe.reading.compare.layouts.entries import values, with_values
 from probe.reading.compare.layouts.settle import Settling, passed_on
 from probe.reading.compare.layouts.side import Group, Side
@@ -51,7 +51,7 @@ class Combining:
     def _check_order(self) -> None:
         """Raise UsageError when only Cells could tell which calls of several micro-batches belong together."""
         for side, letter in zip(self.sides, "AB"):
-            if not side.construct and has_micro_batches(side.stages.first_names):
+            if not side.construct and has_micro_batches(side.stages.documents[0].data):
                 raise UsageError(
                     f"{letter} has several micro-batches and no Cells, so that its stages cannot be put together. "
                     "Record it at level mix or L0"

@@ -12,7 +12,7 @@ from typing import Any
 from probe.door import open_text
 from probe.errors import UsageError
 from probe.findings.sentence import Sentence, say
-from probe.reading.compare.judging.shard_arrays import Stored, fold_grid, joined_grid
+from probe.reading.compare.judging.arrays import Stored, fold_grid, joined_grid
 from probe.reading.compare.layouts.shards import ODD, WHOLE, Shards, agree, together
 from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.values import Record, array_name

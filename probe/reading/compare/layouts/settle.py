@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from probe.reading.compare.judging.shard_arrays import Stored
+from probe.reading.compare.judging.arrays import Stored
 from probe.reading.compare.layouts.entries import GIVEN, values
 from probe.reading.compare.layouts.placements import GRID, Placed
 from probe.reading.compare.layouts.shards import ALONE, ODD, WHOLE, Shards, agree, not_combined
@@ -85,7 +85,9 @@ class Settling:
             made = shards.gathered(self._folders[self._side.stages.stage_of[at.name]])
             if made is None:
                 return self._unknown(at, shards, "the ranks have terms of a sum, and no arrays")
-            return made if self._has_shape_of(at, made) else self._unknown(at, shards, "the parts do not fit")
+            theirs = self._their_values(self._side.partners[at.name]).get(at.place, {})
+            fits = self._other.group.tp > 1 or theirs.get("shape") == made["shape"]  # as far as that is one tensor
+            return made if fits else self._unknown(at, shards, "the parts do not fit")
         if shards.axis == ALONE:
             return self._unknown(at, shards, "one side has more tensors in a list")
         if shards.axis != ODD and self._fits_length(at, shards):
@@ -96,11 +98,6 @@ class Settling:
         if shards.same:
             return shards.record
         return self._unknown(at, shards, "the parts do not make the other side's shape")
-
-    def _has_shape_of(self, at: Place, made: Record) -> bool:
-        """Return whether a tensor has the shape of the other side's, as far as that is one tensor."""
-        partner = self._side.partners[at.name]
-        return self._other.group.tp > 1 or self._their_values(partner)[at.place].get("shape") == made["shape"]
 
     def _fits_length(self, at: Place, shards: Shards) -> bool:
         """Return whether the parts are as long as the other side's."""
@@ -124,8 +121,7 @@ class Settling:
         if self._other.group.tp > 1:
             theirs = self._other.shards.get(partner, {}).get(at.place)
             return theirs.record if theirs is not None and theirs.agrees else None
-        found: Record | None = self._their_values(partner).get(at.place)
-        return found
+        return self._their_values(partner).get(at.place)
 
     def _of_variants(self, at: Place, shards: Shards, reference: Record | None) -> Record:
         """Return the record of a tensor that every rank has in full, but not the same."""
@@ -133,9 +129,8 @@ class Settling:
         total = self._side.sums.get(content_key(shards.record))
         if total is not None and total.name != at.name:
             return self._sum(total, at, shards, reference)
-        parameter = at in self._side.given_parameters or (
-            at.place.startswith("parameters.") and not MOVING.search(at.place)
-        )
+        is_fixed = at.place.startswith("parameters.") and not MOVING.search(at.place)
+        parameter = is_fixed or at in self._side.given_parameters
         must = isinstance(shards, Placed) or (not at.place.startswith(GIVEN) and self._side.must_agree(at.name))
         if parameter or must or (at in self._side.outside and _some_agree(variants, reference)):
             return self._deviating(at, variants, reference)

@@ -76,14 +76,11 @@ class Side:
         for place, leaf in values(self.data[name]):
             if not is_tensor(leaf):
                 rest[place] = leaf
-            elif is_tensor(other.get(place)) and has_placements(leaf):
-                planned[place] = Placed(leaf)
             elif is_tensor(other.get(place)):
-                planned[place] = Shards(leaf, axis_between(leaf.get("shape"), other[place].get("shape")))
-            elif (
-                place not in other and place.count(".") > 1
-            ):  # of a list that the other side has with fewer tensors: one for each rank
-                planned[place] = Shards(leaf, ALONE)
+                axis = axis_between(leaf.get("shape"), other[place].get("shape"))
+                planned[place] = Placed(leaf) if has_placements(leaf) else Shards(leaf, axis)
+            elif place not in other and place.count(".") > 1:
+                planned[place] = Shards(leaf, ALONE)  # of a list that has fewer tensors there: one for each rank
         self.shards[name], self._plain[name] = planned, rest
 
     def find_outside(self, flow: Flow) -> None:
@@ -186,8 +183,5 @@ class Side:
 
 def _adds(entry: Any) -> bool:
     """Return whether a collective adds up: its operation is a sum, or the one that it has by default."""
-    for place, leaf in values(entry):
-        value = plain(leaf) if place.startswith(GIVEN) and not is_tensor(leaf) else None
-        if isinstance(value, str) and value.lower() in ("max", "min", "prod", "avg", "mean"):
-            return False
-    return True
+    given = (plain(leaf) for place, leaf in values(entry) if place.startswith(GIVEN) and not is_tensor(leaf))
+    return not any(isinstance(value, str) and value.lower() in ("max", "min", "prod", "avg", "mean") for value in given)

@@ -68,7 +68,7 @@ class Stages:
     """The documents of the stages, one for each in their order, put together."""
 
     def __init__(self, documents: Sequence[Document]) -> None:
-        self._documents = documents
+        self.documents = documents
         self._constructs = [document.construct() for document in documents]
         self.renamings = _renamings(documents)  # the names of each stage in the whole
         self.stage_of: dict[str, int] = {}  # entry name -> the number of its stage
@@ -87,21 +87,16 @@ class Stages:
                         self.data[whole] = documents[stage].data[name]
                         self.stage_of[whole] = stage
 
-    @property
-    def first_names(self) -> list[str]:
-        """The entries of the first stage, in the order of their file."""
-        return list(self._documents[0].data)
-
     def document(self) -> Document:
         """Return the whole as one document."""
-        first = self._documents[0]
-        notes = [note for document in self._documents for note in document.notes]
+        first = self.documents[0]
+        notes = [note for document in self.documents for note in document.notes]
         return Document(dict(first.header), self.data, self._stacks, self.construct, notes)
 
     def _stacks(self) -> dict[str, list[str]]:
         return {
             self.renamings[stage](name): frames
-            for stage, document in enumerate(self._documents)
+            for stage, document in enumerate(self.documents)
             for name, frames in document.stacks().items()
         }
 

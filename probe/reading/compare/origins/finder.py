@@ -11,8 +11,17 @@ from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.judging.verdicts import FAINT, HARD, Slot, Verdict, is_permuted
 from probe.reading.compare.origins import table
 from probe.reading.compare.origins.exact import alone_after, changed_calls, inserted_calls
-from probe.reading.compare.origins.gradients import WHY as OWN_PARAMETER, end_of, is_own_alone, side_without, use_of
-from probe.reading.compare.origins.optimizer_facts import call_between, first_of_kinds, lacking_update, update_facts
+from probe.reading.compare.origins.gradients import (
+    WHY as OWN_PARAMETER,
+    call_between,
+    end_of,
+    first_of_kinds,
+    is_own_alone,
+    lacking_update,
+    side_without,
+    update_facts,
+    use_of,
+)
 from probe.reading.compare.origins.origin import Kind, is_collective, is_random
 from probe.reading.compare.pairing.alignment import NONE, REPLACED
 from probe.reading.dumps.entry_name import BACKWARD
@@ -27,6 +36,7 @@ _OWN = {Kind.CALLS: "another call stands at its place", Kind.WIRING: "its input 
 _CHANGED = "all before it agrees in bits, the call or its argument is another one, its result has other bits"
 _INSERTED = "all before it agrees in bits, one side lacks it, its result has other bits"
 _LACKS = frozenset((table.LACKING.why, table.MISSING.why))
+_PLAINLY = "the first difference; no rule tells its cause"
 PARAMETERS = ("parameters.", "model_parameters.")
 #: the inputs of BatchNorm that it changes -> which of the Cell's moving statistics they are
 _MOVING_PLACES = {"input.3": 0, "input.4": 1}
@@ -80,7 +90,9 @@ class OriginFinder:
         nodes = [node for node, off in enumerate(self._graph.off) if off]
         for node in nodes:
             if not self._graph.is_container(node) or node == nodes[-1]:
-                return self._found([node]) or [self._plainly(node)]
+                places = ["", *(slot.place for slot in self._graph.slots[node] if slot.verdict in HARD)]
+                kind = Kind.GRADIENT if self._graph.parts(node).direction == BACKWARD else Kind.COMPUTATION
+                return self._found([node]) or [Finding(kind, node, places[-1], why=_PLAINLY)]
         return []
 
     def has_grown(self, findings: list[Finding]) -> bool:
@@ -97,13 +109,6 @@ class OriginFinder:
             for finding in self._classified(node):
                 found.setdefault(self._identity(finding), finding)
         return sorted(without_followers(self._graph, [*found.values()]), key=lambda item: item.node)
-
-    def _plainly(self, node: int) -> Finding:
-        """Return the finding of a node that no rule names: the first that differs."""
-        graph = self._graph
-        places = ["", *(slot.place for slot in graph.slots[node] if slot.verdict in HARD)]
-        kind = Kind.GRADIENT if graph.parts(node).direction == BACKWARD else Kind.COMPUTATION
-        return Finding(kind, node, places[-1], why="the first difference; no rule tells its cause")
 
     def later(self, most: int = 20) -> list[Finding]:
         """Return calls that follow from an origin by the dataflow, but give another output for inputs that agree."""
@@ -259,13 +264,6 @@ class OriginFinder:
         names = self._graph.state_of(node, cell)
         return (cell, names[number]) if number < len(names) else None
 
-    def _from_outside(self, node: int, slot: Slot) -> Finding:
-        """Return the kind of a value that no recorded call made, whose bits differ and whose numbers do not."""
-        parameter = self._parameter(node, slot)
-        if parameter is not None:
-            return Finding(Kind.PARAMETER, node, slot.place, parameter)
-        return Finding(Kind.DATA if self._is_data(node, slot) else Kind.OUTSIDE, node, slot.place)
-
     def _is_data(self, node: int, slot: Slot) -> bool:
         """Return whether a value from outside is the batch: integers, or the tensor that the first call is given."""
         record = slot.b if is_tensor(slot.b) else slot.a
@@ -288,11 +286,13 @@ class OriginFinder:
         inputs = [slot for slot in graph.slots[node] if slot.is_input]
         for slot in inputs:
             if is_permuted(slot) and max(graph.producer_nodes(node, slot.place)) == NONE:
-                return self._from_outside(node, slot)
+                # a value that no recorded call made, whose bits differ and whose numbers do not
+                if parameter := self._parameter(node, slot):
+                    return Finding(Kind.PARAMETER, node, slot.place, parameter)
+                return Finding(Kind.DATA if self._is_data(node, slot) else Kind.OUTSIDE, node, slot.place)
         if argument := next((slot for slot in inputs if slot.verdict == Verdict.ARGUMENT), None):
-            if is_own_alone(argument):
-                return self._own_parameter(node, argument)
-            return Finding(Kind.ARGUMENT, node, argument.place)
+            is_own = is_own_alone(argument)
+            return self._own_parameter(node, argument) if is_own else Finding(Kind.ARGUMENT, node, argument.place)
         wirings = graph.wirings(node)
         if wirings:
             alone = graph.alone_producers(node, wirings[0])

@@ -10,8 +10,15 @@ import pytest
 
 from probe.reading.compare.distances.bounds import UNKNOWN
 from probe.reading.compare.judging import arrays
-from probe.reading.compare.judging.arrays import Arrays, exact_distance
-from probe.reading.compare.judging.shard_arrays import Stored, best_order, joined, joined_grid, like_parts
+from probe.reading.compare.judging.arrays import (
+    Arrays,
+    Stored,
+    best_order,
+    exact_distance,
+    joined,
+    joined_grid,
+    like_parts,
+)
 from tests.reading.builders import tensor
 
 
