@@ -192,7 +192,5 @@ def _add(path: str, kind: str, rows: dict[int, dict[str, float]]) -> None:
                     continue
                 if 0 <= step < MOST_STEP:
                     rows.setdefault(step, {}).update(numbers)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
-    except csv.Error as error:
-        raise UsageError(f"{path} cannot be read: {error}") from None
+    except (OSError, csv.Error) as error:
+        raise UsageError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None

@@ -167,17 +167,8 @@ class Check:
 def check(a: str | os.PathLike[str], b: str | os.PathLike[str]) -> Check:
     """Compare the circumstances of two runs, or two checkpoints: what differs, the most important first.
 
-    Args:
-        a: A, the golden one: a dump_path, a step or rank folder in it, a run.json, or a checkpoint (.ckpt,
-            .safetensors, .npz, .pt, .bin).
-        b: B, yours.
-
-    Raises:
-        UsageError: when there is no snapshot, or a file cannot be read.
-
-    Example::
-
-        assert probe.check("golden", "mine").ok
+    A, the golden one, and B are paths as ``probe.check`` takes them. Raise UsageError when there is no snapshot, or a
+    file cannot be read.
     """
     from probe.reading.check.weights.check import WeightCheck, read_weights
     from probe.reading.check.weights.kinds import is_checkpoint

@@ -46,17 +46,16 @@ def run_show(given: argparse.Namespace) -> int:
     from probe.reading.dumps.show import overview
 
     width = text.terminal_width()
+    default = ROWS if width and given.format == "text" else 0
     query = Query(
         given.name, given.regex, given.cell, given.step, given.rank, given.nonfinite, given.raised, given.sort,
-        0, given.stack,
+        default if given.rows < 0 else given.rows, given.stack,
     )  # fmt: skip
     run = open(given.path)
     if query.is_empty and given.format == "text":
         described, broken = overview(run, 16 if given.rows < 0 else given.rows or sys.maxsize, width, given.lang)
         print(described)
         return int(broken > 0)
-    default = ROWS if width and given.format == "text" else 0
-    query = Query(**{**vars(query), "rows": default if given.rows < 0 else given.rows})
     notes, broken = answer_to(run, query, given.format, width, given.lang)
     for note in notes:
         print(f"probe: {text.safe(note.text(given.lang))}", file=sys.stderr)

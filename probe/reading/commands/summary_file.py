@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import ast
 import base64
-import dataclasses
 import functools
 import json
 import sys
@@ -235,12 +234,8 @@ def encode(value: Any) -> Any:
     """
     kind = type(value)
     if kind.__name__ in _KINDS and kind is _KINDS[kind.__name__]:
-        parts = (
-            [getattr(value, field.name) for field in dataclasses.fields(value)]
-            if hasattr(kind, "__dataclass_fields__")
-            else value
-        )
-        return {kind.__name__: [encode(part) for part in parts]}
+        names = getattr(kind, "__dataclass_fields__", getattr(kind, "_fields", ()))
+        return {kind.__name__: [encode(getattr(value, name)) for name in names]}
     if kind is tuple:
         return {_TUPLE: [encode(item) for item in value]}
     if kind is bytes:

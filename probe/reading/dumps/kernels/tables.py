@@ -6,7 +6,8 @@ from __future__ import annotations
 import csv
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from probe.door import open_text, table_lines
 from probe.findings.sentence import Sentence, say
@@ -22,15 +23,7 @@ _LARGEST = 1 << 1023
 
 def read_mapping(folder: str, notes: list[Sentence]) -> dict[str, str]:
     """Return the names that were too long for a file, by the file's name; ``notes`` gets a remark if it is broken."""
-    path = os.path.join(folder, MAPPING)
-    rows: list[list[str]] = []
-    try:
-        with open_text(path, "replace", "") as file:
-            rows.extend(row for row in csv.reader(table_lines(file)) if len(row) == 2)
-    except FileNotFoundError:
-        return {}
-    except (OSError, csv.Error) as error:
-        notes.append(say("dump.unreadable", path=path, error=_reason(error)))
+    rows = [row for row in _rows(os.path.join(folder, MAPPING), csv.reader, notes) if len(row) == 2]
     # MindSpore writes the file's name first; other writers of this layout write it last
     return {**{last: first for first, last in rows if parse(first)}, **dict(rows)}
 
@@ -39,21 +32,23 @@ def read_statistics(folder: str, notes: list[Sentence]) -> Iterator[tuple[ArrayN
     """Yield the rows of statistic.csv, if the folder has one; notes get a remark for each line that is cut or wrong."""
     path = os.path.join(folder, STATISTICS)
     keys = {column: key for column, key in COLUMNS.values() if key}
+    for number, row in enumerate(_rows(path, csv.DictReader, notes), 2):
+        try:
+            yield _row(row, keys)
+        except (KeyError, TypeError, ValueError, AttributeError):  # noqa: PERF203 - one broken item does not hide the others
+            notes.append(say("dump.line_cut", path=path, line=number))
+
+
+def _rows(path: str, reader: Callable[[Iterator[str]], Iterable[Any]], notes: list[Sentence]) -> Iterator[Any]:
+    """Yield the rows of a table, if it is there; ``notes`` gets a remark where it cannot be read."""
     try:
         with open_text(path, "replace", "") as file:
-            for number, row in enumerate(csv.DictReader(table_lines(file)), 2):
-                try:
-                    yield _row(row, keys)
-                except (KeyError, TypeError, ValueError, AttributeError):  # noqa: PERF203 - one broken item does not hide the others
-                    notes.append(say("dump.line_cut", path=path, line=number))
+            yield from reader(table_lines(file))
     except FileNotFoundError:
         return
     except (OSError, csv.Error) as error:
-        notes.append(say("dump.unreadable", path=path, error=_reason(error)))
-
-
-def _reason(error: Exception) -> str:
-    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        notes.append(say("dump.unreadable", path=path, error=reason))
 
 
 def _row(row: dict[str, str], keys: dict[str, str]) -> tuple[ArrayName, Record]:
