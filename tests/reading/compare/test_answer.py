@@ -127,7 +127,7 @@ def test_the_noise_is_measured_by_the_processes_that_compare(golden_runs, monkey
 def test_the_dumps_of_the_noise_are_released(golden_runs, monkeypatch):
     opened, released = [], []
     opening, release = Dump.__init__, Dump.release
-    monkeypatch.setattr(Dump, "__init__", lambda dump, folder: opened.append(dump) or opening(dump, folder))
+    monkeypatch.setattr(Dump, "__init__", lambda dump, *given: opened.append(dump) or opening(dump, *given))
     monkeypatch.setattr(Dump, "release", lambda dump: released.append(dump) or release(dump))
     golden, again, mine = golden_runs
     assert probe.compare(golden, mine, noise=again).ok

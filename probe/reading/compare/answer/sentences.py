@@ -317,8 +317,8 @@ def _numbers(slot: Slot | None) -> Sentence:
     ]  # fmt: skip
     distance, known = slot.distance, NOTHING
     if distance.rel_l2 is not None and distance.rel_l2 < 1e300:
-        key = "compare.rel_l2" if distance.exact else "compare.rel_l2_least"
-        known = say(key, distance=float(distance.rel_l2))
+        wording = "compare.rel_l2" if distance.exact else "compare.rel_l2_least"
+        known = say(wording, distance=float(distance.rel_l2))
     shapes = [text.shape(side.get("shape")) for side in (a, b)]
     shape = say("compare.shape", left=shapes[0], right=shapes[1]) if shapes[0] != shapes[1] else NOTHING
     if not parts and not shape and not distance.rel_l2 and a.get("md5") != b.get("md5"):
