@@ -1,0 +1,80 @@
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
+"""One step of the training beside one of the golden run: each entry is compared when it is finished."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from probe.entry import Entry
+from probe.golden.agreement import Agreement
+from probe.golden.golden_entries import GoldenEntries
+from probe.golden.kept_tensors import KeepingQueue, KeptTensors
+from probe.store.dump_writer import DumpWriter
+
+
+class WatchedStep:
+    """Takes the entries of a step before their writer, which keeps them in memory until one may be a difference.
+
+    From then on each is in the journal too. ``probe compare`` decides at the end of the step.
+
+    Attributes:
+        writer: collects the entries.
+        golden: the entries of the golden run.
+        kept: the tensors of the last entries.
+        is_suspect: an entry may be a difference, or a change of the calls.
+    """
+
+    def __init__(self, writer: DumpWriter, golden: GoldenEntries, kept: KeptTensors) -> None:
+        self.writer, self.golden, self.kept, self.is_suspect = writer, golden, kept, False
+        self._agreement, self._queue = Agreement(), None
+        self._seen: set[str] = set()
+        self._again: set[str] = set()  # entries that go on: those of communications in flight
+
+    def new_queue(self, measurer: Any, copier: Any, wait: Any, accept: Any, *others: Any) -> KeepingQueue:
+        """Return the queue of the step, which passes entries on to this object; see ``MeasurementQueue``."""
+        self._queue = KeepingQueue(self.kept, measurer, copier, wait, self.accept, *others)
+        return self._queue
+
+    def accept(self, entry: Entry) -> None:
+        """Take a finished entry, or further keys of one."""
+        self.writer.accept(entry)
+        with self.writer.errors.guard("comparing with the golden run", entry.name):
+            if entry.name in self._seen:
+                self._again.add(entry.name)
+                return
+            self._seen.add(entry.name)
+            own = self.writer.documents.text(entry.name)
+            try:
+                golden = self.golden.find(entry.name, own)
+            except (OSError, ValueError):  # the comparison at the end of the step tells it
+                golden = None
+            if golden is not own:
+                self._compare(entry, golden, own)
+            self.kept.end(entry)
+
+    def _compare(self, entry: Entry, golden: str | None, own: str) -> None:
+        if golden is not None and self._agreement.holds(entry.name, golden, own):
+            return
+        if golden is not None and '"output": ' in golden and '"output": ' not in own:
+            self._again.add(entry.name)
+            return
+        self._suspect()
+        if self._queue is not None and self._queue.may_read:
+            self.kept.hold(entry, self._queue.measurer)
+
+    def _suspect(self) -> None:
+        if not self.is_suspect:
+            self.is_suspect = True
+            with self.writer.errors.guard("writing the journal"):
+                self.writer.documents.begin_journal()
+
+    def end(self) -> None:
+        """End the step: look again at entries that went on, and for entries that only the golden run has."""
+        with self.writer.errors.guard("comparing with the golden run"):
+            for name in self._again:
+                golden = self.golden.again(name)
+                if golden is None or not self._agreement.holds(name, golden, self.writer.documents.text(name)):
+                    self.is_suspect = True
+            if not self.golden.in_order or not self.golden.is_over():
+                self.is_suspect = True
+        self.golden.close()
