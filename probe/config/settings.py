@@ -333,7 +333,7 @@ def _combined(settings: Settings) -> Settings:
         refuse("task", settings.task, f'"statistics" and "tensor" at level "{settings.level}"')
     settings = replace(settings, golden=settings.golden or settings.bench_path)
     if settings.golden and (settings.task not in TASKS[:2] or settings.level in ("debug", "L2")):
-        refuse("golden", settings.golden, f'only with task "statistics" or "tensor" at levels L0, L1 and mix')
+        refuse("golden", settings.golden, 'only with task "statistics" or "tensor" at levels L0, L1 and mix')
     if settings.level != "L2" and settings.task in KERNEL_TASKS:
         refuse("level", settings.level, f'"L2" where the task is "{settings.task}"')
     return settings

@@ -46,14 +46,15 @@ class GoldenRecording(Recording):
 
     def _chosen(self) -> Settings:
         """Return how this step is recorded: into memory, or on disk after a difference."""
-        return replace(self.settings, task="statistics", keep_steps=0 if self._further else 1)
+        is_kept = self.settings.golden is not None and not self._further
+        return replace(self.settings, task="statistics" if is_kept else self.settings.task, keep_steps=int(is_kept))
 
     def with_settings(self, settings: Settings) -> GoldenRecording:
         """Return what goes on under other settings; see ``Recording``."""
         found = copy.copy(self)
         found.settings = settings
         if settings.golden != self.settings.golden:
-            found._golden, found._before, found._is_over = None, None, False
+            found._further, found._golden, found._before, found._is_over = 0, None, None, False
         found._dump = self._dump.with_settings(found._chosen())
         found._dump.queues = found._queues
         return found
@@ -61,6 +62,9 @@ class GoldenRecording(Recording):
     def start(self, token_range: Any) -> None:
         """Begin to watch, if the golden run has this step; see ``Recording``."""
         parts, step = self.parts, self.parts.window.step
+        if self.settings.golden is None:  # an edit of the settings has taken it away
+            self._dump.start(token_range)
+            return
         if not parts.window.wants(self.settings, parts.ranks.rank()):
             return
         parts.report.is_reached = True
@@ -86,8 +90,8 @@ class GoldenRecording(Recording):
 
     def _queues(self, writer: DumpWriter) -> Callable[..., MeasurementQueue]:
         """Return how the queue of a step is made: it passes its entries on to the watched step."""
-        golden = self._golden.folder(self.parts.window.step) if self._golden is not None else None
-        entries = None if golden is None or self._further else self._unless_refused(lambda: GoldenEntries(golden))
+        golden = None if self._golden is None or self._further else self._golden.folder(self.parts.window.step)
+        entries = golden and self._unless_refused(lambda: GoldenEntries(golden))
         if entries is None:
             return MeasurementQueue
         kept = KeptTensors(self.settings.golden_arrays, self.settings.exact_dtypes)
@@ -154,6 +158,8 @@ class GoldenRecording(Recording):
     def close(self) -> None:
         """Say how many steps agree."""
         report, settings = self.parts.report, self.settings
+        if settings.golden is None:
+            return
         if not report.said and report.is_reached and not settings.quiet and not self.parts.ranks.rank():
             _log.info("%s", say("golden.end", agreed=self._agreed, differ=self._found, golden=str(settings.golden)))
         report.said = True

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from probe.entry import Entry
-from probe.golden.agreement import Agreement
+from probe.golden.agreement import Agreement, is_part
 from probe.golden.golden_entries import GoldenEntries
 from probe.golden.kept_tensors import KeepingQueue, KeptTensors
 from probe.store.dump_writer import DumpWriter
@@ -28,7 +28,8 @@ class WatchedStep:
         self.writer, self.golden, self.kept, self.is_suspect = writer, golden, kept, False
         self._agreement, self._queue = Agreement(), None
         self._seen: set[str] = set()
-        self._again: set[str] = set()  # entries that go on: those of communications in flight
+        self._open: dict[str, str] = {}  # entries that lack keys of the golden run's, whose text this is: they go on
+        self._again: set[str] = set()  # entries that went on after they had agreed
 
     def new_queue(self, measurer: Any, copier: Any, wait: Any, accept: Any, *others: Any) -> KeepingQueue:
         """Return the queue of the step, which passes entries on to this object; see ``MeasurementQueue``."""
@@ -39,24 +40,26 @@ class WatchedStep:
         """Take a finished entry, or further keys of one."""
         self.writer.accept(entry)
         with self.writer.errors.guard("comparing with the golden run", entry.name):
-            if entry.name in self._seen:
-                self._again.add(entry.name)
-                return
-            self._seen.add(entry.name)
             own = self.writer.documents.text(entry.name)
-            try:
-                golden = self.golden.find(entry.name, own)
-            except (OSError, ValueError):  # the comparison at the end of the step tells it
-                golden = None
-            if golden is not own:
-                self._compare(entry, golden, own)
+            if entry.name in self._open:
+                self._compare(entry, self._open.pop(entry.name), own)
+            elif entry.name in self._seen:
+                self._again.add(entry.name)
+            else:
+                self._seen.add(entry.name)
+                try:
+                    golden = self.golden.find(entry.name, own)
+                except (OSError, ValueError):  # the comparison at the end of the step tells it
+                    golden = None
+                if golden is not own:
+                    self._compare(entry, golden, own)
             self.kept.end(entry)
 
     def _compare(self, entry: Entry, golden: str | None, own: str) -> None:
         if golden is not None and self._agreement.holds(entry.name, golden, own):
             return
-        if golden is not None and '"output": ' in golden and '"output": ' not in own:
-            self._again.add(entry.name)
+        if golden is not None and is_part(own, golden):
+            self._open[entry.name] = golden
             return
         self._suspect()
         if self._queue is not None and self._queue.may_read:
@@ -75,6 +78,6 @@ class WatchedStep:
                 golden = self.golden.again(name)
                 if golden is None or not self._agreement.holds(name, golden, self.writer.documents.text(name)):
                     self.is_suspect = True
-            if not self.golden.in_order or not self.golden.is_over():
+            if self._open or not self.golden.in_order or not self.golden.is_over():
                 self.is_suspect = True
         self.golden.close()

@@ -4,7 +4,8 @@
     python -m tests.programs.origins.planted [--mode statistics] [--noise 1e-6] [--only scale,mask] [--keep DIR]
         [--live] [--peer PYTHON]
 
-With ``--live`` each change is also trained beside the golden run, which must name the same first difference. Exit status 1 when a fault that must be named is not, or a harmless change is blamed.
+With ``--live`` each change is also trained beside the golden run, which must name the same first difference.
+Exit status 1 when a fault that must be named is not, or a harmless change is blamed.
 """
 
 from __future__ import annotations

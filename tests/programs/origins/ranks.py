@@ -1,5 +1,5 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""The digits on two ranks with every planted change in turn: ``ranks.py OUT MODE NOISE CHANGES [live]``; a dump of each."""
+"""The digits on two ranks with each planted change in turn: ``ranks.py OUT MODE NOISE CHANGES [live]``; a dump each."""
 
 from __future__ import annotations
 
