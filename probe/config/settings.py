@@ -41,11 +41,6 @@ def _row(validator: validators.Validator, *tasks: str) -> dict[str, Any]:
 _GOLDEN = {"path": "golden", "on_difference": "on_difference", "arrays": "golden_arrays"}
 
 
-def _path_or_none(key: str, value: Any) -> str | None:
-    """Validate a path; msprobe's users write "" for none."""
-    return validators.path(key, value) if value != "" else None
-
-
 @dataclass(frozen=True)
 class Settings:
     """All settings of one debugger, checked and complete.
@@ -151,7 +146,7 @@ class Settings:
     sample_mode: int = field(default=0, metadata=_row(validators.sample_mode, *TASKS))
     sample_num: int = field(default=100, metadata=_row(validators.count, *TASKS))
     slice: tuple[DimSlice, ...] = field(default=(), metadata=_row(validators.pieces, *TASKS))
-    bench_path: str | None = field(default=None, metadata=_row(_path_or_none, "tensor"))
+    bench_path: str | None = field(default=None, metadata=_row(validators.optional_path, "tensor"))
     diff_nums: int = field(default=1, metadata=_row(validators.positive, "tensor"))
     last_calls: int = field(default=10, metadata=_row(validators.count, "nan_check"))
     on_nan: str = field(default="continue", metadata=_row(validators.choice("continue", "raise"), "nan_check"))
@@ -224,8 +219,7 @@ def load(config_path: PathLike | None = None, **arguments: Any) -> Settings:
         refuse("config_path", file, "a .json, .yaml or .yml file")
     content = file_reader.read(file) if file else {}
     with errors_about(file):
-        content = _unfolded(content)
-        values = _section(content, TOP_ROWS, task=given.get("task") or content.get("task"))
+        values = _section(_unfolded(content), TOP_ROWS, task=given.get("task") or content.get("task"))
         sections = {task: _section(content.get(task), rows, f"{task}.") for task, rows in TASK_ROWS.items()}
         _warn_of_foreign_keys(content, file)
     values.update(_section({key: value for key, value in given.items() if key in TOP_ROWS}, TOP_ROWS))
@@ -263,8 +257,7 @@ def _section(given: Any, rows: _Rows, prefix: str = "", task: Any = None) -> dic
 
 def _unfolded(content: Mapping[Any, Any]) -> Mapping[Any, Any]:
     """Return a settings file with the keys of the object "golden" as settings of their own."""
-    golden = content.get("golden")
-    if not isinstance(golden, Mapping):
+    if not isinstance(golden := content.get("golden"), Mapping):
         return content
     given = _section(golden, {key: TOP_ROWS[name] for key, name in _GOLDEN.items()}, "golden.")
     if "path" not in given:

@@ -62,9 +62,7 @@ class GoldenRun:
                 '"statistics", and give probe compare the layouts: --layout-a and --layout-b'
             )
         if any(folder.tree for folder in folders):
-            raise UsageError(
-                f"golden: {path} has compiled Cells. Record this run too, and give both to probe compare"
-            )
+            raise UsageError(f"golden: {path} has compiled Cells. Record this run too, and give both to probe compare")
         self._ranks = world_size
         self._by_step = {folder.step: folder for folder in folders if is_lone or folder.rank == rank}
 

@@ -11,14 +11,11 @@ from typing import Any
 import numpy as np
 
 from probe.entry import Entry, Kind
-from probe.measure.gradient_sum import GradientSum
 from probe.measure.measurer import ArraySink, Measurer, Role
 from probe.measure.records import ITEM, ScalarRecord, TensorRecord
-from probe.measure.shells import local_tensor
 from probe.measure.storage import memory_of, written_inputs
 from probe.measure.tensor_reader import Array, to_storable
 from probe.pytree import leaves, tree_map
-from probe.recording.measurement_queue import MeasurementQueue
 
 #: the parts of an entry that hold tensors -> how their places begin
 _PARTS = {
@@ -116,33 +113,27 @@ def _records(entry: Entry, keys: Any) -> Iterator[Any]:
                 yield leaf
 
 
-class KeepingQueue(MeasurementQueue):
-    """A queue that keeps each tensor which it measures."""
+class KeepingMeasurer:
+    """Measures as another measurer does, and keeps each tensor."""
 
-    def __init__(self, kept: KeptTensors, *arguments: Any) -> None:
-        super().__init__(*arguments)
-        self._kept = kept
+    def __init__(self, kept: KeptTensors, measurer: Measurer) -> None:
+        self.is_immediate, self.read, self.forget = measurer.is_immediate, measurer.read, measurer.forget
+        self._kept, self._measurer = kept, measurer
 
-    def measure(self, tensor: Any, name: str, sink: ArraySink | None, role: Role) -> Any:
-        """Return the record of a tensor; see ``MeasurementQueue``."""
-        record, values = super().measure(tensor, name, sink, role), local_tensor(tensor)
-        if role is not Role.OUTPUT and self.may_read and written_inputs(_key(name)):
-            self._kept.protect(values, self.measurer.read)
-            values = np.array(self.measurer.read(values))
+    def tensor(self, tensor: Any, name: str, sink: ArraySink | None, role: Role) -> Any:
+        """Return the record of a tensor; see ``Measurer``."""
+        record, values = self._measurer.tensor(tensor, name, sink, role), tensor
+        if role is not Role.OUTPUT and self.is_immediate and written_inputs(_key(name)):
+            self._kept.protect(tensor, self.read)
+            values = np.array(self.read(tensor))
         self._kept.add(record, values)
         return record
 
-    def measure_sum(self, total: GradientSum, name: str, sink: ArraySink | None) -> Any:
-        """Return the record of a sum; see ``MeasurementQueue``."""
-        record = super().measure_sum(total, name, sink)
-        if record is not None and total.array is not None:
-            self._kept.add(record, total.array)
+    def array(self, array: Array, dtype: str, name: str, sink: ArraySink | None) -> Any:
+        """Return the record of an array, as of a sum of gradients; see ``Measurer``."""
+        record = self._measurer.array(array, dtype, name, sink)
+        self._kept.add(record, array)
         return record
-
-    @property
-    def measurer(self) -> Measurer:
-        """Obtains numbers while reading is allowed."""
-        return self._measurer
 
 
 def _key(name: str) -> str:

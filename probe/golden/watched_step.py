@@ -8,7 +8,9 @@ from typing import Any
 from probe.entry import Entry
 from probe.golden.agreement import Agreement, is_part
 from probe.golden.golden_entries import GoldenEntries
-from probe.golden.kept_tensors import KeepingQueue, KeptTensors
+from probe.golden.kept_tensors import KeepingMeasurer, KeptTensors
+from probe.measure.measurer import Measurer
+from probe.recording.measurement_queue import MeasurementQueue
 from probe.store.dump_writer import DumpWriter
 
 
@@ -26,14 +28,18 @@ class WatchedStep:
 
     def __init__(self, writer: DumpWriter, golden: GoldenEntries, kept: KeptTensors) -> None:
         self.writer, self.golden, self.kept, self.is_suspect = writer, golden, kept, False
-        self._agreement, self._queue = Agreement(), None
+        self._agreement = Agreement()
+        self._queue: MeasurementQueue | None = None
+        self._measurer: Measurer | None = None
         self._seen: set[str] = set()
         self._open: dict[str, str] = {}  # entries that lack keys of the golden run's, whose text this is: they go on
         self._again: set[str] = set()  # entries that went on after they had agreed
 
-    def new_queue(self, measurer: Any, copier: Any, wait: Any, accept: Any, *others: Any) -> KeepingQueue:
+    def new_queue(self, measurer: Measurer, copier: Any, wait: Any, accept: Any, *others: Any) -> MeasurementQueue:
         """Return the queue of the step, which passes entries on to this object; see ``MeasurementQueue``."""
-        self._queue = KeepingQueue(self.kept, measurer, copier, wait, self.accept, *others)
+        self._measurer = measurer
+        keeping = KeepingMeasurer(self.kept, measurer)
+        self._queue = MeasurementQueue(keeping, copier, wait, self.accept, *others)
         return self._queue
 
     def accept(self, entry: Entry) -> None:
@@ -62,8 +68,8 @@ class WatchedStep:
             self._open[entry.name] = golden
             return
         self._suspect()
-        if self._queue is not None and self._queue.may_read:
-            self.kept.hold(entry, self._queue.measurer)
+        if self._queue is not None and self._measurer is not None and self._queue.may_read:
+            self.kept.hold(entry, self._measurer)
 
     def _suspect(self) -> None:
         if not self.is_suspect:

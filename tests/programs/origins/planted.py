@@ -56,7 +56,6 @@ class Recorder:
         """Return where the dump of a change is."""
         return self.folder / kind / (change.replace(" ", "_") or "again")
 
-
     def live_finding(self, kind, change):
         """Return the first difference that was named while a change was trained beside the golden run; {} for none."""
         found = sorted(Path(f"{self.path(kind, change)}.live").rglob("golden.json"), key=os.path.getmtime)
