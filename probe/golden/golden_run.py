@@ -12,13 +12,11 @@ from probe.errors import UsageError
 from probe.reading.compare.answer.comparison import Comparison, Request, compare_runs
 from probe.reading.compare.answer.unit import compare_unit
 from probe.reading.compare.judging.judged_pairs import Options
-from probe.reading.compare.origins.unit_summary import UnitSummary
 from probe.reading.dumps.document import Document
-from probe.reading.dumps.folders import DumpFolder, DumpSource, find_folders
-from probe.reading.dumps.run import Run
+from probe.reading.dumps.folders import DumpFolder, find_folders
+from probe.reading.dumps.run import shortened
 from probe.reading.dumps.values import record_sharer
 from probe.series.series import find_series
-from probe.store import file_names
 from probe.store.dump_writer import DumpWriter
 
 #: so many ranks are compared together; of more each is compared alone
@@ -32,7 +30,7 @@ class KeptStep(NamedTuple):
     writer: DumpWriter
 
 
-class _HeldSource(DumpSource):
+class _HeldSource(NamedTuple):
     """Reads the entries that a writer keeps in memory."""
 
     writer: DumpWriter
@@ -40,8 +38,7 @@ class _HeldSource(DumpSource):
     def read(self, folder: str) -> Document:
         """Read them as they are now; see ``FolderKind``."""
         header, text, stacks, construct = self.writer.documents.held()
-        data = json.loads(text, object_hook=record_sharer([]))
-        return Document(header, data, lambda: {name: [*lines] for name, lines in stacks.items()}, lambda: construct, [])
+        return Document(header, json.loads(text, object_hook=record_sharer([])), lambda: stacks, lambda: construct, [])
 
 
 class GoldenRun:
@@ -56,14 +53,14 @@ class GoldenRun:
         folders = _folders(path)
         ranks = list(dict.fromkeys(folder.rank for folder in folders))
         is_lone = len(ranks) == 1 and world_size == 1
-        if not is_lone and (rank not in ranks or len(ranks) < world_size):
+        if not is_lone and (rank not in ranks or len(ranks) > world_size):
             raise UsageError(
-                f"golden: {path} has ranks {_listed(ranks)}, and this run has {world_size}. Record this run with task "
-                '"statistics", and give probe compare the layouts: --layout-a and --layout-b'
+                f"golden: {path} has ranks {shortened(ranks)}, this is rank {rank} of {world_size}. Record this run "
+                'with task "statistics" instead, and give both to probe compare: it takes --layout-a and --layout-b'
             )
         if any(folder.tree for folder in folders):
             raise UsageError(f"golden: {path} has compiled Cells. Record this run too, and give both to probe compare")
-        self._ranks = world_size
+        self._world_size = world_size
         self._by_step = {folder.step: folder for folder in folders if is_lone or folder.rank == rank}
 
     def folder(self, step: int) -> DumpFolder | None:
@@ -83,8 +80,13 @@ class GoldenRun:
         golden = self.folder(kept.step)
         if golden is None:
             return False
-        unit = compare_unit(golden, _held_folder(kept, self._rank), Options())
-        _check([unit], self.path, golden)
+        unit = compare_unit(
+            golden, DumpFolder(kept.writer.folder, kept.step, self._rank, "", _HeldSource(kept.writer)), Options()
+        )
+        found = Comparison((self.path, ""), [unit], ([], []), [], Options())
+        if not found.is_comparable:
+            reason = unit.error or "fewer than half of the calls are the same: is it of another model?"
+            raise UsageError(f"golden: {golden.path} cannot be compared: {reason}")
         return bool(unit.origins.first or unit.counts.differs)
 
     def compare(self, root: str, steps: Sequence[int]) -> Comparison:
@@ -92,21 +94,9 @@ class GoldenRun:
 
         Those of other ranks are compared too, as far as they are on disk. Raise UsageError when that cannot be.
         """
-        run = Run(root, [folder for folder in find_folders(root) if folder.step in steps and self._is_own(folder)])
-        golden = Run(self.path, [folder for folder in _folders(self.path) if self._is_wanted(folder, steps)])
-        return compare_runs(golden, run, Request())
-
-    def _is_own(self, folder: DumpFolder) -> bool:
-        return folder.rank == self._rank or self._ranks <= _MOST_RANKS
-
-    def _is_wanted(self, folder: DumpFolder, steps: Sequence[int]) -> bool:
-        return folder.step is None or folder.step in steps
-
-
-def _held_folder(kept: KeptStep, rank: int | None) -> DumpFolder:
-    source = _HeldSource(file_names.DUMP)
-    source.writer = kept.writer
-    return DumpFolder(kept.writer.folder, kept.step, rank, "", source)
+        chosen = "" if None in self._by_step else ",".join(map(str, steps))
+        rank = "" if self._world_size <= _MOST_RANKS else str(self._rank)
+        return compare_runs(self.path, root, Request(step=chosen, rank=rank))
 
 
 def _folders(path: str) -> list[DumpFolder]:
@@ -120,16 +110,3 @@ def _folders(path: str) -> list[DumpFolder]:
                 '"statistics", or watch this run with task "monitor" and compare both with probe watch'
             ) from None
         raise UsageError(f"golden: {error}") from None
-
-
-def _check(units: Sequence[UnitSummary], path: str, golden: DumpFolder) -> None:
-    """Raise UsageError when a step of the golden run cannot be compared with this run."""
-    found = Comparison((path, ""), list(units), ([], []), [], Options())
-    if found.is_comparable:
-        return
-    reason = found.errors[0] if found.errors else "fewer than half of its calls are calls of this run: another model?"
-    raise UsageError(f"golden: {golden.path} cannot be compared: {reason}")
-
-
-def _listed(ranks: Sequence[object]) -> str:
-    return ", ".join(map(str, ranks[:4])) + (", ..." if len(ranks) > 4 else "")

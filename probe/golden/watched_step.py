@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from probe.entry import Entry
+from probe.errors import UsageError
 from probe.golden.agreement import Agreement, is_part
 from probe.golden.golden_entries import GoldenEntries
 from probe.golden.kept_tensors import KeepingMeasurer, KeptTensors
@@ -53,13 +54,16 @@ class WatchedStep:
                 self._again.add(entry.name)
             else:
                 self._seen.add(entry.name)
-                try:
-                    golden = self.golden.find(entry.name, own)
-                except (OSError, ValueError):  # the comparison at the end of the step tells it
-                    golden = None
+                golden = self._found(entry.name, own)
                 if golden is not own:
                     self._compare(entry, golden, own)
             self.kept.end(entry)
+
+    def _found(self, name: str, own: str) -> str | None:
+        try:
+            return self.golden.find(name, own)
+        except (OSError, UsageError):  # the comparison at the end of the step tells it
+            return None
 
     def _compare(self, entry: Entry, golden: str | None, own: str) -> None:
         if golden is not None and self._agreement.holds(entry.name, golden, own):
@@ -81,7 +85,7 @@ class WatchedStep:
         """End the step: look again at entries that went on, and for entries that only the golden run has."""
         with self.writer.errors.guard("comparing with the golden run"):
             for name in self._again:
-                golden = self.golden.again(name)
+                golden = self.golden.named(name)
                 if golden is None or not self._agreement.holds(name, golden, self.writer.documents.text(name)):
                     self.is_suspect = True
             if self._open or not self.golden.in_order or not self.golden.is_over():

@@ -96,9 +96,9 @@ class JsonDocuments:
         """Return the text of an entry as dump.json has it; "" where there is none."""
         return self._text(self._entries[name]) if name in self._entries else ""
 
-    def held(self) -> tuple[dict[str, Any], str, dict[str, Sequence[str]], dict[str, str | None]]:
+    def held(self) -> tuple[dict[str, Any], str, dict[str, list[str]], dict[str, str | None]]:
         """Return the header, the text of all entries, and the frames and the Cell of each: as the documents have it."""
-        stacks = {name: self._stack_texts[number] for number, names in self._stacks.items() for name in names}
+        stacks = {name: [*self._stack_texts[number]] for number, names in self._stacks.items() for name in names}
         entries = ",".join(f"{_quote(name)}: {self._text(texts)}" for name, texts in self._entries.items())
         return dict(self._header), f"{{{entries}}}", stacks, dict(self._construct)
 
