@@ -85,6 +85,8 @@ class GoldenRecording(Recording):
             return action()
         except UsageError as error:
             self._is_over = True
+            if self._watched is not None:
+                self._watched.writer.discard()
             _log.warning("%s. The training goes on, and nothing more is compared", error)
             return None
 
@@ -109,13 +111,14 @@ class GoldenRecording(Recording):
         try:
             self._dump.end_step(is_last)
         finally:
-            watched, self._watched = self._watched, None
+            watched = self._watched
             if opened is not None and self._further:
                 self._further -= 1
                 self._is_over = not self._further
             elif watched is not None and opened is not None:
                 with watched.writer.errors.guard("comparing with the golden run"):
                     comparison = self._unless_refused(lambda: self._compared(watched, opened, step))
+            self._watched = None
         if comparison is not None and self.settings.on_difference == "raise" and not is_last:
             raise DifferenceError(str(_told(comparison, self.settings, self.parts.root)))
 

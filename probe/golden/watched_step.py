@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from probe.entry import Entry
@@ -66,11 +67,12 @@ class WatchedStep:
             return None
 
     def _compare(self, entry: Entry, golden: str | None, own: str) -> None:
-        if golden is not None and self._agreement.holds(entry.name, golden, own):
-            return
-        if golden is not None and is_part(own, golden):
-            self._open[entry.name] = golden
-            return
+        with contextlib.suppress(ValueError):  # the golden run's is no JSON
+            if golden is not None and self._agreement.holds(entry.name, golden, own):
+                return
+            if golden is not None and is_part(own, golden):
+                self._open[entry.name] = golden
+                return
         self._suspect()
         if self._queue is not None and self._measurer is not None and self._queue.may_read:
             self.kept.hold(entry, self._measurer)
