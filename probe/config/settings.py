@@ -267,7 +267,8 @@ def _unfolded(content: Mapping[Any, Any]) -> Mapping[Any, Any]:
 
 def _warn_of_foreign_keys(content: Mapping[Any, Any], file: str) -> None:
     sections = {"": content, **{f"{task}.": content.get(task) or {} for task in TASKS}}
-    found = [(prefix, key) for prefix, section in sections.items() for key in section if key in _FOREIGN]
+    found = [(prefix, key) for prefix, section in sections.items() for key in section
+             if key in _FOREIGN and key not in TASK_ROWS.get(prefix[:-1], ())]  # fmt: skip
     names = [prefix + key for prefix, key in found if sections[prefix][key] not in (None, False, [], {})]
     if names:
         _log.warning("%s: these keys of msprobe have no effect in probe: %s", printable(file), ", ".join(sorted(names)))
@@ -324,7 +325,8 @@ def _combined(settings: Settings) -> Settings:
         refuse("level", settings.level, '"L0" and "L1" for task "monitor"')
     if settings.level in ("debug", "L2") and settings.task in TASKS[2:]:
         refuse("task", settings.task, f'"statistics" and "tensor" at level "{settings.level}"')
-    settings = replace(settings, golden=settings.golden or settings.bench_path)
+    if settings.bench_path and settings.level not in ("debug", "L2"):
+        settings = replace(settings, golden=settings.golden or settings.bench_path)
     if settings.golden and (settings.task not in TASKS[:2] or settings.level in ("debug", "L2")):
         refuse("golden", settings.golden, 'only with task "statistics" or "tensor" at levels L0, L1 and mix')
     if settings.level != "L2" and settings.task in KERNEL_TASKS:

@@ -164,7 +164,7 @@ def test_the_training_goes_on_after_a_difference(golden, way, steps, tmp_path):
 
 def test_the_training_ends_at_step_with_an_error_that_tells_the_finding(golden, tmp_path):
     path, own = golden
-    with pytest.raises(DifferenceError, match=r"step 1 differs from the golden run\. First difference: Tensor\.__mul__"):
+    with pytest.raises(DifferenceError, match="step 1 differs from the golden run. First difference: Tensor.__mul__"):
         train(tmp_path, "mine", change=scaled(1), golden={"path": path, "on_difference": "raise"}, **own)
     assert len(probe.open(tmp_path / "mine")[1]) > 10
 
@@ -303,14 +303,10 @@ def test_probe_run_takes_a_golden_run(program, tmp_path):
 @pytest.mark.slow
 def test_a_killed_training_leaves_the_difference_readable(program, tmp_path):
     command, file = program
-    training = processes.Popen(
-        [*command, file, "other", "wait"], cwd=ROOT, env=environment(), stdin=-1, stdout=-1, text=True
-    )
-    try:
+    words = [*command, file, "other", "wait"]
+    with processes.Popen(words, cwd=ROOT, env=environment(), stdin=-1, stdout=-1, text=True) as training:
         while "step 1" not in training.stdout.readline():
             pass
-    finally:
         training.send_signal(signal.SIGKILL)
-        training.communicate()
     first = probe.compare(tmp_path / "golden", tmp_path / "mine").first
     assert (first.kind, first.step) == ("data", 1)
