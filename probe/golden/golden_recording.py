@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import shlex
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -69,7 +70,7 @@ class GoldenRecording(Recording):
             return
         parts.report.is_reached = True
         if self._golden is None and not self._is_over:
-            self._unless_refused(self._open)
+            self._unless_refused(lambda: parts.unless_disabled("reading the golden run", self._open))
         if not self._is_over and self._golden is not None and (self._further or self._golden.folder(step)):
             self._dump.start(token_range)
 
@@ -135,7 +136,7 @@ class GoldenRecording(Recording):
             watched.writer.accept(held.write(watched.writer.array))
         opened.write(end_of_step=True)
         steps = [step]
-        if self._before is not None and self._before.step == step - 1:
+        if self._before is not None:
             steps.insert(0, self._before.step)
             self._before.writer.write_documents(end_of_step=True)
         comparison = golden.compare(self.parts.root, steps)
@@ -164,7 +165,11 @@ class GoldenRecording(Recording):
         if settings.golden is None:
             return
         if not report.said and report.is_reached and not settings.quiet and not self.parts.ranks.rank():
-            _log.info("%s", say("golden.end", agreed=self._agreed, differ=self._found, golden=str(settings.golden)))
+            said = say("golden.end", agreed=self._agreed, differ=self._found, golden=str(settings.golden))
+            if _log.hasHandlers() and _log.isEnabledFor(logging.INFO):
+                _log.info("%s", said)
+            else:
+                print(f"probe: {said}", file=sys.stderr)
         report.said = True
 
     def detach(self) -> None:

@@ -39,7 +39,7 @@ class Held:
         def named(record: Any, place: str) -> Any:
             array = self._arrays.get(id(record))
             saved = "" if array is None else sink(f"{self.entry.name}.{place}", array)
-            return record.with_key(f'"data_name": "{saved}"') if saved else record
+            return record.with_key(f'"data_name": {json.dumps(saved)}') if saved else record
 
         return self.entry.further(
             {
