@@ -162,8 +162,8 @@ pictures: $(VENV)/ready  ## the pictures of the report in docs/, of a training o
 	$(RUN) docs/pictures.py
 
 origins: $(VENV)/ready  ## plant 24 faults and 10 harmless changes in trainings: `probe compare` must name the faults
-	$(RUN) -m tests.programs.origins.planted
-	$(RUN) -m tests.programs.origins.planted --mode md5
+	$(RUN) -m tests.programs.origins.planted --live
+	$(RUN) -m tests.programs.origins.planted --live --mode md5
 	$(RUN) -m tests.programs.origins.planted --mode tensor
 	$(RUN) -m tests.programs.origins.planted --noise 1e-6
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from probe.callbacks import MsprobeInitStep, MsprobeStep
     from probe.debugger import PrecisionDebugger
-    from probe.errors import AlarmError, NonFiniteError, ProbeError, SettingsError, UsageError
+    from probe.errors import AlarmError, DifferenceError, NonFiniteError, ProbeError, SettingsError, UsageError
     from probe.monitor.msprobe.trainer_mon import TrainerMon
     from probe.reading.compare.answer.comparison import compare
     from probe.reading.dumps.load import load
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AlarmError",
+    "DifferenceError",
     "MsprobeInitStep",
     "MsprobeStep",
     "NonFiniteError",
@@ -50,7 +51,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "probe.callbacks": "MsprobeInitStep MsprobeStep",
     "probe.debugger": "PrecisionDebugger",
-    "probe.errors": "AlarmError NonFiniteError ProbeError SettingsError UsageError",
+    "probe.errors": "AlarmError DifferenceError NonFiniteError ProbeError SettingsError UsageError",
     "probe.monitor.msprobe.trainer_mon": "TrainerMon",
     "probe.reading.compare.answer.comparison": "compare",
     "probe.reading.dumps.load": "load",

@@ -79,6 +79,7 @@ class PrecisionDebugger:
         return debugger
 
     def _take(self, source: ConfigFile) -> None:
+        from probe.golden.golden_recording import GoldenRecording
         from probe.monitor.monitor_recording import MonitorRecording  # imports MindSpore
         from probe.session.dump_recording import DumpRecording
         from probe.session.kernel_recording import KernelRecording
@@ -94,7 +95,8 @@ class PrecisionDebugger:
             before.continue_again()
             return
         is_monitor = settings.task == "monitor"
-        kind = KernelRecording if settings.level == "L2" else MonitorRecording if is_monitor else DumpRecording
+        plain = GoldenRecording if settings.golden else DumpRecording
+        kind = KernelRecording if settings.level == "L2" else MonitorRecording if is_monitor else plain
         self._session = Session(settings, source, kind, before)
         if before:
             atexit.unregister(before.close)

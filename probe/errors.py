@@ -30,6 +30,10 @@ class AlarmError(ProbeError, ArithmeticError):
     """A rule of the monitor holds, and ``on_alarm`` is "raise"."""
 
 
+class DifferenceError(ProbeError, ArithmeticError):
+    """A step differs from the golden run, and ``on_difference`` is "raise"."""
+
+
 def raised_at_caller(method: Method) -> Method:
     """Let the traceback of a ``ProbeError`` end at the call of this method: the frames below are the tool's."""
 

@@ -33,7 +33,7 @@ def test_trainings_are_bitwise_equal(mode, nets, capsys):
     assert found["lost"] == []
     if mode == "synchronous":
         assert found["unsteady"] == []
-    assert found["compared"] == 12 * (len(nets.split(",")) - len(found["unsteady"]))
+    assert found["compared"] == 15 * (len(nets.split(",")) - len(found["unsteady"]))
 
 
 @pytest.mark.thorough

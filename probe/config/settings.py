@@ -37,6 +37,10 @@ def _row(validator: validators.Validator, *tasks: str) -> dict[str, Any]:
     return {"validator": validator, "tasks": tasks}
 
 
+#: the keys of the object "golden" -> their settings
+_GOLDEN = {"path": "golden", "on_difference": "on_difference", "arrays": "golden_arrays"}
+
+
 @dataclass(frozen=True)
 class Settings:
     """All settings of one debugger, checked and complete.
@@ -93,6 +97,13 @@ class Settings:
         alarm_steps: task "monitor": number of steps after an alarm that are dumped.
         alarm_level: task "monitor": the level of that dump.
         max_alarms: task "monitor": number of alarms that start a dump; 0: no limit.
+        golden: the dump of a golden run, beside which the training runs; nothing is written until a step differs. None
+            for none. In a file also an object with its path, on_difference and arrays.
+        on_difference: with golden: whether the step after the first that differs is recorded too ("record"), or
+            recording ends ("stop"), or the training ends with ``DifferenceError`` ("raise").
+        golden_arrays: with golden: number of the last entries whose tensors are kept, to be written with a difference.
+        bench_path: msprobe's name of golden.
+        diff_nums: number of steps that differ from the golden run, after which nothing more is compared.
         keep_steps: task "monitor": number of the last steps that are kept in memory, and written after an alarm.
     """
 
@@ -119,6 +130,9 @@ class Settings:
     kernel_dump: Mapping[str, Any] | None = field(default=None, metadata=_row(validators.mapping))
     keep_arrays: bool = field(default=False, metadata=_row(validators.boolean))
     snapshot: bool = field(default=True, metadata=_row(validators.boolean))
+    golden: str | None = field(default=None, metadata=_row(validators.path))
+    on_difference: str = field(default="record", metadata=_row(validators.choice("record", "raise", "stop")))
+    golden_arrays: int = field(default=8, metadata=_row(validators.count))
     dump_enable: bool = field(default=True, metadata=_row(validators.boolean))
     quiet: bool = field(default=False, metadata=_row(validators.boolean))
 
@@ -132,6 +146,8 @@ class Settings:
     sample_mode: int = field(default=0, metadata=_row(validators.sample_mode, *TASKS))
     sample_num: int = field(default=100, metadata=_row(validators.count, *TASKS))
     slice: tuple[DimSlice, ...] = field(default=(), metadata=_row(validators.pieces, *TASKS))
+    bench_path: str | None = field(default=None, metadata=_row(validators.optional_path, "tensor"))
+    diff_nums: int = field(default=1, metadata=_row(validators.positive, "tensor"))
     last_calls: int = field(default=10, metadata=_row(validators.count, "nan_check"))
     on_nan: str = field(default="continue", metadata=_row(validators.choice("continue", "raise"), "nan_check"))
     max_hits: int = field(default=1, metadata=_row(validators.count, "nan_check"))
@@ -203,7 +219,7 @@ def load(config_path: PathLike | None = None, **arguments: Any) -> Settings:
         refuse("config_path", file, "a .json, .yaml or .yml file")
     content = file_reader.read(file) if file else {}
     with errors_about(file):
-        values = _section(content, TOP_ROWS, task=given.get("task") or content.get("task"))
+        values = _section(_unfolded(content), TOP_ROWS, task=given.get("task") or content.get("task"))
         sections = {task: _section(content.get(task), rows, f"{task}.") for task, rows in TASK_ROWS.items()}
         _warn_of_foreign_keys(content, file)
     values.update(_section({key: value for key, value in given.items() if key in TOP_ROWS}, TOP_ROWS))
@@ -239,9 +255,20 @@ def _section(given: Any, rows: _Rows, prefix: str = "", task: Any = None) -> dic
     return values
 
 
+def _unfolded(content: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    """Return a settings file with the keys of the object "golden" as settings of their own."""
+    if not isinstance(golden := content.get("golden"), Mapping):
+        return content
+    given = _section(golden, {key: TOP_ROWS[name] for key, name in _GOLDEN.items()}, "golden.")
+    if "path" not in given:
+        refuse("golden", golden, 'a path, or an object with the keys "path", "on_difference" and "arrays"')
+    return {**content, **{_GOLDEN[key]: value for key, value in given.items()}}
+
+
 def _warn_of_foreign_keys(content: Mapping[Any, Any], file: str) -> None:
     sections = {"": content, **{f"{task}.": content.get(task) or {} for task in TASKS}}
-    found = [(prefix, key) for prefix, section in sections.items() for key in section if key in _FOREIGN]
+    found = [(prefix, key) for prefix, section in sections.items() for key in section
+             if key in _FOREIGN and key not in TASK_ROWS.get(prefix[:-1], ())]  # fmt: skip
     names = [prefix + key for prefix, key in found if sections[prefix][key] not in (None, False, [], {})]
     if names:
         _log.warning("%s: these keys of msprobe have no effect in probe: %s", printable(file), ", ".join(sorted(names)))
@@ -294,6 +321,10 @@ def _combined(settings: Settings) -> Settings:
         refuse("level", settings.level, '"L0" and "L1" for task "monitor"')
     if settings.level in ("debug", "L2") and settings.task in TASKS[2:]:
         refuse("task", settings.task, f'"statistics" and "tensor" at level "{settings.level}"')
+    if settings.bench_path and settings.level not in ("debug", "L2"):
+        settings = replace(settings, golden=settings.golden or settings.bench_path)
+    if settings.golden and (settings.task not in TASKS[:2] or settings.level in ("debug", "L2")):
+        refuse("golden", settings.golden, 'only with task "statistics" or "tensor" at levels L0, L1 and mix')
     if settings.level != "L2" and settings.task in KERNEL_TASKS:
         refuse("level", settings.level, f'"L2" where the task is "{settings.task}"')
     return settings

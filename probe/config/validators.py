@@ -106,6 +106,11 @@ def path(key: str, value: Any) -> str:
     return found
 
 
+def optional_path(key: str, value: Any) -> str | None:
+    """Validate a path; msprobe's users write "" for none."""
+    return path(key, value) if value != "" else None
+
+
 def _expand(key: str, given: str) -> str:
     found = os.path.expanduser(given)
     if found.startswith("~"):

@@ -54,7 +54,10 @@ def main(words: Sequence[str]) -> int:
     config = os.path.abspath(config) if config else ""
     try:
         # the folder belongs to the place where the command was given
-        settings["dump_path"] = ConfigFile(config or None, **settings).load().dump_path
+        loaded = ConfigFile(config or None, **settings).load()
+        settings["dump_path"] = loaded.dump_path
+        if "golden" in settings:
+            settings["golden"] = loaded.golden
     except ProbeError as error:
         print(f"probe: {error}", file=sys.stderr)
         return 2

@@ -18,6 +18,7 @@ from probe.errors import ProbeError, UsageError
 from probe.measure.select import Measurers
 from probe.process.rank import has_siblings, run_header
 from probe.recording.call_stacks import CallStacks
+from probe.recording.measurement_queue import MeasurementQueue
 from probe.recording.name_filter import NameFilter
 from probe.recording.step_recorder import StepRecorder
 from probe.session.recording import Recording, SessionParts
@@ -31,13 +32,19 @@ from probe.tasks.build import StepParts, build_task
 from probe.tasks.debug import DebugTask
 
 _log = logging.getLogger("probe")
+#: writer of a step -> what makes its queue
+Queues = Callable[[DumpWriter], Callable[..., MeasurementQueue]]
 
 
 class DumpRecording(Recording):
-    """Makes a dump; see ``Recording``. Its steps share stacks, measurers and disk budget."""
+    """Makes a dump; see ``Recording``. Its steps share stacks, measurers and disk budget.
 
-    def __init__(self, settings: Settings, parts: SessionParts) -> None:
+    ``queues`` gives for the writer of a step what makes its queue; None for the usual one.
+    """
+
+    def __init__(self, settings: Settings, parts: SessionParts, queues: Queues | None = None) -> None:
         super().__init__(settings, parts)
+        self.queues = queues
         self._is_finished, self._hits = False, 0  # task nan_check has reached its goal; its findings
         self._stacks, self._budget = CallStacks(), DiskBudget(settings.max_disk)
         self._logged_kinds: set[tuple[str, str]] = set()
@@ -252,7 +259,7 @@ class DumpRecording(Recording):
             measurers = self._measurers[capture.select_measurers] = capture.select_measurers(settings)
         is_nan_check = settings.task == "nan_check"
         arrays = ArrayWriter(folder, self._budget, settings.link_equal)
-        saves_arrays = is_nan_check or settings.task == "tensor" or settings.tensor_list
+        saves_arrays = is_nan_check or settings.task == "tensor" or settings.tensor_list or settings.golden
         header = {
             "task": "statistics" if is_nan_check else settings.task, "level": settings.level, "framework": "mindspore",
             "dump_data_dir": arrays.folder if saves_arrays else None, "run": run_header(self.parts.ranks.rank()),
@@ -262,6 +269,7 @@ class DumpRecording(Recording):
         writer = DumpWriter(documents, arrays, ErrorLog(folder, self._logged_kinds))
         name_filter = NameFilter(settings)
         parts = StepParts(settings, measurers, capture.wait, writer, name_filter, self._stacks, self._hits)
+        parts = parts._replace(make_queue=self.queues(writer)) if self.queues is not None else parts
         return StepRecorder(settings, *build_task(parts), writer, self._stacks, name_filter), writer
 
     def _begin_snapshot(self, opened: OpenStep, capture: CaptureBackend) -> None:

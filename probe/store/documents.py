@@ -92,6 +92,25 @@ class JsonDocuments:
         """Return whether construct.json will have this name as a key."""
         return name in self._construct
 
+    def text(self, name: str) -> str:
+        """Return the text of an entry as dump.json has it; "" where there is none."""
+        return self._text(self._entries[name]) if name in self._entries else ""
+
+    def held(self) -> tuple[dict[str, Any], str, dict[str, list[str]], dict[str, str | None]]:
+        """Return the header, the text of all entries, and the frames and the Cell of each: as the documents have it."""
+        stacks = {name: [*self._stack_texts[number]] for number, names in self._stacks.items() for name in names}
+        entries = ",".join(f"{_quote(name)}: {self._text(texts)}" for name, texts in self._entries.items())
+        return dict(self._header), f"{{{entries}}}", stacks, dict(self._construct)
+
+    def begin_journal(self) -> None:
+        """Append the entries so far to a journal, and each further one from now on; raise OSError where it fails."""
+        self.has_journal = True
+        numbers = {name: number for number, names in self._stacks.items() for name in names}
+        for name, texts in self._entries.items():
+            self._append(name, texts, numbers.get(name, -1), ())
+        for name, parent in self._construct.items():
+            self._append(name, None, -1, [(name, parent)])
+
     def write(self, ends: bool = True) -> bool:
         """Write the documents if anything came since they were last written, and end the journal.
 

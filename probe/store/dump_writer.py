@@ -27,39 +27,39 @@ class DumpWriter:
     """Writes one rank folder."""
 
     def __init__(self, documents: JsonDocuments, arrays: ArrayWriter, errors: ErrorLog) -> None:
-        self._documents, self._arrays, self.errors = documents, arrays, errors
+        self.documents, self._arrays, self.errors = documents, arrays, errors
         self.folder, self._told = documents.folder, 0
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing was written."""
-        return self._documents.is_empty
+        return self.documents.is_empty
 
     def has_parent(self, name: str) -> bool:
         """Return whether construct.json will have this name as a key."""
-        return self._documents.has_construct(name)
+        return self.documents.has_construct(name)
 
     def accept(self, entry: Entry) -> None:
         """Write an entry: into the journal now, into the documents at ``write_documents``."""
         stack = -1 if entry.is_backward else entry.stack
         try:
             if stack >= 0:
-                self._documents.stack(entry.name, stack)
-            self._documents.entry(entry.name, entry.parts, stack, entry.parents)
+                self.documents.stack(entry.name, stack)
+            self.documents.entry(entry.name, entry.parts, stack, entry.parents)
         except (OSError, UsageError) as error:  # the journal's; the documents keep the entry
             self.errors.report("writing the journal", error)
         except Exception as error:
             self.errors.report("writing an entry", error, entry.name)
             with self.errors.guard("writing an entry", entry.name):
-                self._documents.entry(entry.name, {"error": message_of(error)})
+                self.documents.entry(entry.name, {"error": message_of(error)})
 
     def draft(self, record: str) -> None:
         """Append the record of an entry that is not finished to the journal."""
-        self._documents.journal.append(record)
+        self.documents.journal.append(record)
 
     def write_stack(self, name: str, stack: int) -> None:
         """Note the stack of a forward entry that is not written itself."""
-        self._documents.stack(name, stack)
+        self.documents.stack(name, stack)
 
     def array(self, name: str, array: Any) -> str:
         """Write an array and return the name of its file, or "": one that cannot be written leaves its numbers."""
@@ -94,17 +94,17 @@ class DumpWriter:
 
         Raise UsageError when another process does.
         """
-        if self._documents.has_journal:
-            self._documents.journal.open()
+        if self.documents.has_journal:
+            self.documents.journal.open()
 
     def write_documents(self, end_of_step: bool) -> bool:
         """Bring the documents up to date, and perhaps end the journal; see ``JsonDocuments.write``."""
-        return self._documents.write(end_of_step)
+        return self.documents.write(end_of_step)
 
     def close(self) -> None:
         """Release the journal, and leave it where it is if it is still there."""
-        self._documents.journal.close()
+        self.documents.journal.close()
 
     def discard(self) -> None:
         """Leave nothing of the entries on disk."""
-        self._documents.journal.remove()
+        self.documents.journal.remove()

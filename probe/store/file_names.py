@@ -17,7 +17,9 @@ MONITOR_FILES = (SERIES, ALARMS, ERRORS)
 KERNEL_RUN = "kernel_run.json"
 #: findings that are known while the training runs, one a line
 FINDINGS = "findings.jsonl"
-DUMP_FILES = (DUMP, DEBUG, STACK, CONSTRUCT, ERRORS, ARRAYS, JOURNAL, RUN, RUN_LINES, FINDINGS)
+#: the comparison with the golden run, of a step that differs
+GOLDEN = "golden.json"
+DUMP_FILES = (DUMP, DEBUG, STACK, CONSTRUCT, ERRORS, ARRAYS, JOURNAL, RUN, RUN_LINES, FINDINGS, GOLDEN)
 
 #: a rank's number; None where communication was not initialised; the folder's name where it has no number
 Rank = Union[int, str, None]

@@ -69,10 +69,11 @@ class Journal:
 
     def remove(self) -> None:
         """End the journal: its entries are in the documents."""
-        if self._file >= 0:
+        if self.size:  # also one that was closed, which a kept step has
             with contextlib.suppress(FileNotFoundError):
                 os.remove(self._path)
             self.close()
+            self.size = 0
 
     def close(self) -> None:
         """Let go of the file and leave it where it is."""

@@ -32,10 +32,11 @@ class StepParts(NamedTuple):
     name_filter: NameFilter  # selects calls by name
     stacks: CallStacks
     hits: int  # the number of findings in earlier steps
+    make_queue: Callable[..., MeasurementQueue] = MeasurementQueue
 
     def queue(self, accept: Callable[[Entry], None], complete_only: bool = False) -> MeasurementQueue:
         """Return a queue that passes entries on to ``accept``."""
-        return MeasurementQueue(*self.measurers, self.wait, accept, self.writer.errors.guard, complete_only)
+        return self.make_queue(*self.measurers, self.wait, accept, self.writer.errors.guard, complete_only)
 
 
 def build_task(parts: StepParts) -> tuple[Task, MeasurementQueue]:

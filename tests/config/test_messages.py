@@ -109,11 +109,11 @@ def test_long_values_are_shortened(error, content):
 
 def test_keys_of_msprobe_without_effect_are_told_in_one_warning(tmp_path, caplog):
     file = tmp_path / "config.json"
-    own = {"scope": [], "list": [], "data_mode": ["all"], "bench_path": "", "summary_mode": "md5", "diff_nums": 2}
+    own = {"scope": [], "list": [], "data_mode": ["all"], "host": "h", "summary_mode": "md5", "jit_level": "O2"}
     file.write_text(json.dumps({"task": "tensor", "rank": [], "step": [], "level": "L1", "tensor": own}))
     assert load(file).checksums
     (message,) = caplog.messages
-    assert message.endswith("no effect in probe: tensor.bench_path, tensor.diff_nums")
+    assert message.endswith("no effect in probe: tensor.host, tensor.jit_level")
 
 
 def test_names_to_record_under_another_task_are_told(tmp_path, caplog):

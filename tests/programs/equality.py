@@ -3,7 +3,8 @@
 
     python -m tests.programs.equality [--asynchronous] [--nets gated,views] [--steps 5] [--repeats 1]
 
-The word "guard" among the tasks stands for task statistics under the guard of saved tensors, which finds nothing.
+The word "guard" among the tasks stands for task statistics under the guard of saved tensors, which finds nothing,
+"golden" for a training beside a golden run, which writes nothing.
 Every bare training is repeated, and every training under probe runs ``--repeats`` times: all have one result.
 
 A program of its own, because whether PyNative runs asynchronously is settled by a process's first operation.
@@ -22,7 +23,7 @@ parser.add_argument("--asynchronous", action="store_true")
 parser.add_argument("--nets", default="")
 parser.add_argument("--steps", type=int, default=5)
 parser.add_argument("--repeats", type=int, default=1)
-parser.add_argument("--tasks", default="statistics,tensor,structure,guard")
+parser.add_argument("--tasks", default="statistics,tensor,structure,guard,golden")
 parser.add_argument("--optimizer", default="states", choices=("off", "scalars", "states"))
 arguments = parser.parse_args()
 
@@ -62,12 +63,19 @@ def main():
                     dump = os.path.join(folder, "dump")
                     config = Path(folder) / "config.json"
                     settings = {"dump_path": dump, "level": level, "optimizer": arguments.optimizer}
-                    settings |= {"saved_tensors": True} if task == "guard" else {"task": task}
+                    if task == "golden":
+                        config.write_text(json.dumps({**settings, "dump_path": f"{dump}/golden"}))
+                        train(builders[name](), STEPS, PrecisionDebugger(config_path=str(config)))
+                        settings |= {"golden": f"{dump}/golden", "dump_path": f"{dump}/mine"}
+                    else:
+                        settings |= {"saved_tensors": True} if task == "guard" else {"task": task}
                     config.write_text(json.dumps(settings))
                     watched = train(builders[name](), STEPS, PrecisionDebugger(config_path=str(config)))
+                    dump = f"{dump}/golden" if task == "golden" else dump
                     steps = len(list(Path(dump).glob("step*/rank/dump.json")))
-                    found = [path.read_text() for path in Path(dump).rglob("findings.jsonl")]
-                    errors = found + [path.read_text() for path in Path(dump).rglob("dump_error_info.log")]
+                    files = [*Path(folder).rglob("findings.jsonl"), *Path(folder).rglob("golden.json")]
+                    found = [path.read_text() for path in files]
+                    errors = found + [path.read_text() for path in Path(folder).rglob("dump_error_info.log")]
                 compared += 1
                 numbers += sum(map(len, watched))
                 if watched != bare:

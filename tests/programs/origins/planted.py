@@ -2,8 +2,9 @@
 """Plants every fault and every harmless change, compares, and says what was named.
 
     python -m tests.programs.origins.planted [--mode statistics] [--noise 1e-6] [--only scale,mask] [--keep DIR]
-        [--peer PYTHON]
+        [--live] [--peer PYTHON]
 
+With ``--live`` each change is also trained beside the golden run, which must name the same first difference.
 Exit status 1 when a fault that must be named is not, or a harmless change is blamed.
 """
 
@@ -33,18 +34,20 @@ class Recorder:
     """
 
     def __init__(self, folder, mode, noise):
-        self.folder, self.mode, self.noise = Path(folder).resolve(), mode, noise
+        self.folder, self.mode, self.noise, self.live = Path(folder).resolve(), mode, noise, False
 
     def record(self, kind, changes):
         """Record the golden run and every change."""
         folder = self.folder / kind
         folder.mkdir(parents=True, exist_ok=True)
         if kind == "ranks":
-            launch("../origins/ranks.py", 2, folder, self.mode, self.noise, ";".join(["golden", *changes]), limit=600)
+            wanted = ";".join(changes if self.live else ["golden", *changes])
+            live = ["live"] if self.live else []
+            launch("../origins/ranks.py", 2, folder, self.mode, self.noise, wanted, *live, limit=600)
             return
         wanted = ";".join(change or "again" for change in changes)
         arguments = ["--record", kind, "--mode", self.mode, "--noise", self.noise, "--keep", folder]
-        command = program("origins.planted", *arguments, "--only", wanted)
+        command = program("origins.planted", *arguments, "--only", wanted, *(["--live"] if self.live else []))
         done = subprocess.run(command, check=False, cwd=ROOT, env=environment())
         if done.returncode:
             raise SystemExit(f"recording {kind} failed")
@@ -53,8 +56,23 @@ class Recorder:
         """Return where the dump of a change is."""
         return self.folder / kind / (change.replace(" ", "_") or "again")
 
+    def live_finding(self, kind, change):
+        """Return the first difference that was named while a change was trained beside the golden run; {} for none."""
+        found = sorted(Path(f"{self.path(kind, change)}.live").rglob("golden.json"), key=os.path.getmtime)
+        origins = json.loads(found[-1].read_text())["origins"] if found else []
+        return shown(origins[0]) if origins else {}
 
-def record_here(kind, changes, folder, mode, noise):
+
+#: the parts of a finding that are compared
+_SHOWN = ("kind", "name", "place", "cell", "step", "rank", "sentence", "file", "line", "source")
+
+
+def shown(finding):
+    """Return these parts of a finding; {} for none."""
+    return {key: finding[key] for key in _SHOWN} if finding else {}
+
+
+def record_here(kind, changes, folder, mode, noise, live):
     """Record in this process."""
     import mindspore as ms
 
@@ -64,11 +82,13 @@ def record_here(kind, changes, folder, mode, noise):
     from tests.programs.origins.models import train
 
     task = "tensor" if mode == "tensor" else "statistics"
-    for change in ["golden", *changes]:
-        name = change.replace(" ", "_") or "again"
+    for change in changes if live else ["golden", *changes]:
+        name = (change.replace(" ", "_") or "again") + ".live" * live
         path = os.path.join(folder, f"{name}.json")
         settings = {"task": task, "level": "mix", "dump_path": os.path.join(folder, name)}
         settings[task] = {"summary_mode": "md5"} if mode == "md5" else {}
+        if live:
+            settings["golden"] = {"path": os.path.join(folder, "golden")}
         with open(path, "w") as file:
             json.dump(settings, file)
         train(
@@ -127,11 +147,12 @@ def main():
     parser.add_argument("--kinds", default="gpt,digits,ranks")
     parser.add_argument("--record", default="")
     parser.add_argument("--peer", default="")
+    parser.add_argument("--live", action="store_true", help="train beside the golden run too")
     parser.add_argument("--reuse", action="store_true", help="the dumps are in --keep already")
     given = parser.parse_args()
     if given.record:
         changes = ["" if change == "again" else change for change in given.only.split(";")]
-        record_here(given.record, changes, given.keep, given.mode, given.noise)
+        record_here(given.record, changes, given.keep, given.mode, given.noise, given.live)
         return 0
     with tempfile.TemporaryDirectory() as scratch:
         return run(given, given.keep or scratch, scratch)
@@ -145,12 +166,12 @@ def run(given, folder, scratch):
     harmless = [
         item for item in HARMLESS if item.kind in kinds and (not wanted or (item.change or "the same again") in wanted)
     ]
-    if not given.reuse:
+    for recorder.live in (False, True)[: 1 + given.live] if not given.reuse else ():
         for kind in kinds:
             changes = [item.change for item in (*faults, *harmless) if item.kind == kind]
             if changes:
                 recorder.record(kind, list(dict.fromkeys(changes)))
-    rows, named, blamed = [], 0, 0
+    rows, named, blamed, others = [], 0, 0, 0
     for case in (*faults, *harmless):
         golden, mine = recorder.path(case.kind, "golden"), recorder.path(case.kind, case.change)
         comparison = probe.compare(golden, mine)
@@ -164,6 +185,10 @@ def run(given, folder, scratch):
             said = f"{first.kind}: {first.name} {first.place} [{first.cell}] step {first.step} rank {first.rank}"
         usual = first_that_differs(comparison)
         row = [case.kind, case.change or "the same again", "yes" if well else "NO", said, str(usual and usual[2])]
+        if given.live:
+            live, after = recorder.live_finding(case.kind, case.change), shown(first and first.to_dict())
+            others += live != after
+            row.append("live the same" if live == after else f"LIVE: {live or 'nothing'}")
         if given.peer:
             row.append(of_msprobe(given.peer, golden, mine, scratch))
         rows.append(row)
@@ -172,7 +197,9 @@ def run(given, folder, scratch):
     wanted_count = len(faults) if wanted else faults_wanted * len(FAULTS) // 20
     counts = f"{named} of {len(faults)} faults named, {blamed} of {len(harmless)} harmless changes blamed"
     print(f"{given.mode}, noise {given.noise:g}: {counts}")
-    return int(named < min(wanted_count, len(faults)) or blamed > 0)
+    if given.live:
+        print(f"beside the golden run: {len(rows) - others} of {len(rows)} have the same first difference")
+    return int(named < min(wanted_count, len(faults)) or blamed > 0 or others > 0)
 
 
 if __name__ == "__main__":

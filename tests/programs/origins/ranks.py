@@ -1,5 +1,5 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""The digits on two ranks with every planted change in turn: ``ranks.py OUT MODE NOISE CHANGES``; a dump of each."""
+"""The digits on two ranks with each planted change in turn: ``ranks.py OUT MODE NOISE CHANGES [live]``; a dump each."""
 
 from __future__ import annotations
 
@@ -66,11 +66,14 @@ def main():
     for change in changes:
         if change not in wanted:
             continue
-        name = change.replace(" ", "_") or "again"
+        name = (change.replace(" ", "_") or "again") + ".live" * (len(sys.argv) > 5)
         path = os.path.join(out, f"{name}.{RANK}.json")
         dump_path = os.path.join(out, name)
+        settings = {"task": task, "level": "mix", "dump_path": dump_path, task: own}
+        if len(sys.argv) > 5:
+            settings["golden"] = os.path.join(out, "golden")
         with open(path, "w") as file:
-            json.dump({"task": task, "level": "mix", "dump_path": dump_path, task: own}, file)
+            json.dump(settings, file)
         train(PrecisionDebugger(config_path=path), change, 0.0 if change == "golden" else noise)
 
 
