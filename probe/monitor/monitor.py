@@ -14,6 +14,7 @@ from probe.capture.training.events import Observer, TrainingHooks
 from probe.config.settings import Settings
 from probe.monitor.alarms import Alarms
 from probe.monitor.cell_values import CellValues
+from probe.monitor.held_call import HeldCalls
 from probe.monitor.numbers import HostNumbers, new_numbers
 from probe.monitor.step_values import StepValues
 from probe.series.file import SeriesFile
@@ -39,6 +40,7 @@ class Watch:
         self._numbers, self._errors, self._cells, self._takes = numbers, errors, cells, takes
         self.hooks = TrainingHooks(values, numbers.on_cpu, errors)
         self._rows: deque[tuple[int, Any]] = deque()
+        self.is_prompt = False  # the numbers of a step are fetched when it ends: that waits
 
     def install(self, models: Any) -> None:
         """Begin to watch; also again within a step."""
@@ -63,7 +65,7 @@ class Watch:
         """End the step; return the alarms of the steps whose numbers are complete."""
         row = self.values.end()
         self._rows.append((step, row))
-        return self._hand_on(keep=bool(row.scalars))
+        return self._hand_on(keep=bool(row.scalars) and not self.is_prompt)
 
     def _hand_on(self, keep: bool) -> list[Alarm]:
         found: list[Alarm] = []
@@ -99,8 +101,11 @@ class Monitor:
             of_cells = replace(settings, task="statistics", level="L0", extra_info=False, keep_steps=0)
             note = self._values.note
             cells = CellValues(of_cells, self._errors, lambda slot, tensor: note(str(slot), tensor))
-        takes = self._file.write, self.alarms.look
+        self.held = HeldCalls(self._numbers.on_cpu, self._errors) if settings.on_alarm == "again" else None
+        self.row: Mapping[str, float] = {}  # the numbers of the last step
+        takes = self._keep, self._file.write, self.alarms.look
         self._watch = Watch(self._values, self._numbers, self._errors, cells, *takes)
+        self._watch.is_prompt = self.held is not None
         self._interval, self._models, self._is_open = settings.interval, None, False
 
     @property
@@ -117,10 +122,32 @@ class Monitor:
             self._is_open = True
             self._values.begin(step % self._interval == 0)
         self._watch.install(models)
+        if self.held is not None:
+            self.held.install()
 
     def pause(self) -> None:
         """Watch nothing but the gradients of a backward that may follow."""
         self._watch.remove()
+        if self.held is not None:
+            with self._errors.guard("removing the hooks"):
+                self.held.remove()
+
+    def _keep(self, step: int, values: Mapping[str, float]) -> None:
+        self.row = values
+
+    def measure_again(self, run: Callable[[], Any]) -> dict[str, float]:
+        """Return the numbers of gradient functions that are called again. No row has them."""
+        values = StepValues(self._numbers, self._errors)
+        hooks = TrainingHooks(values, self._numbers.on_cpu, self._errors)
+        hooks.watch(_parameters(self._models))
+        hooks.install()
+        try:
+            run()
+            values.wait()
+        finally:
+            hooks.end_step()
+        row = values.end()
+        return row.finish(self._numbers.fetch(row.scalars))
 
     def log(self, name: str, number: float) -> None:
         """Add a number of the user's to this step."""
@@ -143,16 +170,25 @@ class Monitor:
         is_open, self._is_open = self._is_open, False
         return self._watch.end_step(step) if is_open else []
 
+    def end_held(self) -> None:
+        """Let go of the calls of the step."""
+        if self.held is not None:
+            self.held.end_step()
+
     def close(self) -> None:
         """Release everything."""
         self._watch.close()
         with self._errors.guard("closing the file"):
             self._file.close()
+        if self.held is not None:
+            self.held.close()
         self._models = None
 
     def detach(self) -> None:
         """Release everything in a forked child: the file is the parent's."""
         self._watch.hooks.end_step()
+        if self.held is not None:
+            self.held.close()
         self._is_open, self._models = False, None
 
 

@@ -1,0 +1,134 @@
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
+"""All that a function can use: tensors, objects with attributes, generators of random numbers, iterators."""
+
+from __future__ import annotations
+
+import contextlib
+import dis
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from types import CodeType, FunctionType, GeneratorType, MethodType, ModuleType
+from typing import Any
+
+#: a longer list holds data, which no function uses whole
+_MOST_ITEMS = 4096
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), type, ModuleType)
+_FOREIGN = ("mindspore.", "numpy.", "probe.")
+_GENERATORS = ("random", "numpy.random", "mindspore.common.generator")
+
+
+class Reached:
+    """All that some objects lead to: through closures, globals, attributes of Cells, and those of other objects once.
+
+    Attributes:
+        tensors: all tensors, each once.
+        generators: objects with a state of random numbers.
+    """
+
+    def __init__(self, tensor: type, cell: type, *roots: Any) -> None:
+        self.roots, self._tensor, self._cell = roots, tensor, cell
+        self._seen: dict[int, Any] = {}  # held, so that identities stay unique
+        self.tensors: list[Any] = []
+        self.generators: list[Any] = []
+        self._objects: list[Any] = []
+        self._iterators: list[Any] = []
+        waiting: list[tuple[Any, bool]] = [(root, False) for root in roots]
+        while waiting:
+            item, is_inner = waiting.pop()
+            if not isinstance(item, _PLAIN) and id(item) not in self._seen:
+                self._seen[id(item)] = item
+                waiting += self._within(item, is_inner)
+
+    def _within(self, item: Any, is_inner: bool) -> list[tuple[Any, bool]]:
+        found: list[Any] = []
+        if isinstance(item, self._tensor):
+            self.tensors.append(item)
+        elif _is_generator(item):
+            self.generators.append(item)
+        elif isinstance(item, (list, tuple, set, frozenset, Mapping)):
+            found = list(item.values() if isinstance(item, Mapping) else item) if len(item) <= _MOST_ITEMS else []
+        elif isinstance(item, MethodType):
+            found = [item.__self__, item.__func__]
+        elif isinstance(item, functools.partial):
+            found = [item.func, item.args, item.keywords]
+        elif isinstance(item, FunctionType):
+            found = _of_function(item)
+        elif isinstance(item, Iterator):
+            self._iterators.append(item)
+        elif hasattr(item, "__dict__") and (isinstance(item, self._cell) or not is_inner):
+            self._objects.append(item)
+            is_inner = not isinstance(item, self._cell)
+            kind = type(item)
+            found = [*vars(item).values(), *(vars(kind).get(name) for name in ("construct", "__call__"))]
+        return [(inner, is_inner) for inner in found]
+
+    def attributes(self, left_out: frozenset[str]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+        """Return the attributes of each object that are numbers, texts or None: as they are, and a copy."""
+        found = []
+        for item in self._objects:
+            held = vars(item)
+            kept = {name: value for name, value in held.items() if name not in left_out and isinstance(value, _PLAIN)}
+            if kept:
+                found.append((held, kept))
+        return found
+
+    def positions(self) -> list[Any]:
+        """Return where each iterator is: it has moved where that differs."""
+        return [_position(item) for item in self._iterators]
+
+
+def _of_function(function: FunctionType) -> list[Any]:
+    if str(function.__module__).startswith(_FOREIGN):
+        return _cells_of(function)
+    names = _globals_of(function.__code__)
+    return [*_cells_of(function), *(function.__globals__.get(name) for name in names), *(function.__defaults__ or ())]
+
+
+def _cells_of(function: FunctionType) -> list[Any]:
+    found = []
+    for cell in function.__closure__ or ():
+        with contextlib.suppress(ValueError):  # it has no value yet
+            found.append(cell.cell_contents)
+    return found
+
+
+@functools.lru_cache(1024)
+def _globals_of(code: CodeType) -> tuple[str, ...]:
+    names = {step.argval for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    for inner in code.co_consts:
+        names |= set(_globals_of(inner)) if isinstance(inner, CodeType) else set()
+    return tuple(sorted(names))
+
+
+def _position(iterator: Any) -> Any:
+    if isinstance(iterator, GeneratorType):
+        frame = iterator.gi_frame
+        return frame and (frame.f_lasti, [id(value) for value in frame.f_locals.values()])
+    try:
+        return [id(value) for value in vars(iterator).values()]
+    except TypeError:
+        return iterator.__length_hint__() if hasattr(iterator, "__length_hint__") else repr(iterator.__reduce__())
+
+
+def _is_generator(item: Any) -> bool:
+    return any(kind.__module__.startswith(_GENERATORS) for kind in type(item).__mro__) and (
+        hasattr(item, "getstate") or hasattr(item, "get_state") or hasattr(item, "bit_generator")
+    )
+
+
+def state_of(generator: Any) -> Callable[[], Any]:
+    """Return what puts the state of a generator of random numbers back.
+
+    >>> import random
+    >>> own = random.Random(1)
+    >>> put = state_of(own)
+    >>> first = own.random()
+    >>> put()
+    >>> own.random() == first
+    True
+    """
+    if hasattr(generator, "getstate"):  # Python's
+        return functools.partial(generator.setstate, generator.getstate())
+    if hasattr(generator, "get_state"):  # numpy's old ones, and MindSpore's
+        return functools.partial(generator.set_state, generator.get_state())
+    return functools.partial(setattr, generator.bit_generator, "state", generator.bit_generator.state)
