@@ -51,16 +51,18 @@ class Values:
 
     def put(self) -> None:
         """Put all back, bit for bit. Raise ValueError where a tensor does not take its bits."""
+        lost: list[str] = []
         for held, kept in self._attributes:
             changed = {name for name, value in held.items() if name in kept and value is not kept[name]}
             held.update({name: kept[name] for name in (*changed, *(kept.keys() - held.keys()))})
         for tensor, copy in self.copies.values():
             if not same_bits(tensor, copy):
                 self._copier.write(tensor, copy)
-                if not same_bits(tensor, copy):
-                    raise ValueError(f"{getattr(tensor, 'name', 'a tensor')} does not take its values again")
+                lost += [] if same_bits(tensor, copy) else [getattr(tensor, "name", "a tensor")]
         for put in self._states:
             self._copier.run(put)
+        if lost:
+            raise ValueError(f"these do not take their values again: {', '.join(lost)}")
 
 
 def _is_unfilled(tensor: Any) -> bool:
@@ -134,6 +136,7 @@ class HeldCalls:
     Attributes:
         calls: those that have ended.
         reason: why they cannot be made again, or NOTHING.
+        nbytes: the bytes of all copies of the last step.
     """
 
     def __init__(self, on_cpu: bool, errors: ErrorLog) -> None:
@@ -143,9 +146,9 @@ class HeldCalls:
         kinds = (base.GradOperation, base._Grad)
         self._hooks = HookGroup([Patch(kind, "__call__", around(self._made)) for kind in kinds])
         self._obstacles = HookGroup(self._find_obstacles())
-        self._is_inside = self._is_open = False
+        self._is_inside = self._is_open = self._stays = False
         self.calls: list[HeldCall] = []
-        self.reason: Sentence = NOTHING
+        self.reason, self.nbytes = NOTHING, 0
 
     def _find_obstacles(self) -> Iterator[Patch]:
         """Yield patches of all that a second call would not do again."""
@@ -177,12 +180,14 @@ class HeldCalls:
     def remove(self) -> None:
         """Hold no more. Where no call was seen, the next one may begin before its step: `probe run` does that."""
         self._obstacles.remove()
-        if self.calls:
+        self._stays |= not self.calls
+        if not self._stays:
             self._hooks.remove()
 
     def end_step(self) -> None:
-        """Let go of all."""
-        self._is_open = False
+        """Let go of all, but note the bytes of all copies."""
+        copies = {id(copy): copy for call in self.calls for _, copy in call.values.copies.values()}
+        self._is_open, self.nbytes = False, sum(copy.nbytes for copy in copies.values())
         self._let_go()
 
     def _let_go(self) -> None:
@@ -193,12 +198,6 @@ class HeldCalls:
         self._obstacles.remove()
         self._hooks.remove()
         self.end_step()
-
-    @property
-    def nbytes(self) -> int:
-        """The bytes of all copies."""
-        copies = {id(copy): copy for call in self.calls for _, copy in call.values.copies.values()}
-        return sum(copy.nbytes for copy in copies.values())
 
     def make_again(self) -> None:
         """Make all calls once more, in their order."""

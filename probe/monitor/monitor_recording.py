@@ -152,10 +152,9 @@ class MonitorRecording(Recording):
         self._count += 1
         kept = opened.writer.folder if opened is not None and own.keep_steps else ""
         dump = self._dump.with_settings(replace(self._chosen(), keep_steps=0, snapshot=own.snapshot and not kept))
-        try:
+        said = say("again.raised")
+        with monitor.errors.guard("making a step again"):
             said = again(monitor, monitor.held, dump, Run(monitor.row, kept))
-        except Exception as error:  # of the user's function, which may refuse to run twice
-            said = say("again.raised", error=f"{type(error).__name__}: {error}")
         _log.warning("%s", say("again.line", step=step, said=said))
         monitor.alarms.tell(Alarm("again", alarm.series, step, said))
 
@@ -173,6 +172,10 @@ class MonitorRecording(Recording):
             raise UsageError(f"log(): {name!r} is {type(number).__name__}. Allowed: a number") from None
         if self._monitor is not None:
             self._monitor.log(name, value)
+
+    def held_bytes(self) -> int | None:
+        """Return the bytes of the copies that making a step again needs; see ``Recording``."""
+        return self._monitor.held.nbytes if self._monitor is not None and self._monitor.held is not None else None
 
     def set_alarm_function(self, function: Any) -> None:
         """Set the function that is called for each alarm."""
