@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from probe.capture.patches import HookGroup, Patch, around
+from probe.capture.training.events import optimizer_kinds
 from probe.executor import OwnOperations, found_in
 from probe.findings.sentence import NOTHING, Sentence, say
 from probe.measure.shells import local_tensor
@@ -83,11 +84,12 @@ class Copier:
         import mindspore
         from mindspore import nn
         from mindspore.common.generator import default_generator
+        from mindspore.ops import Primitive
         from mindspore.ops.auto_generate import copy_op
 
         self.on_cpu, self._copy_op, self._parameter = on_cpu, copy_op, mindspore.Parameter
         self.run = OwnOperations().run
-        self.reached = functools.partial(Reached, mindspore.Tensor, nn.Cell)
+        self.reached = functools.partial(Reached, mindspore.Tensor, nn.Cell, (*optimizer_kinds(), Primitive))
         #: of every Cell: whoever installs hooks writes them
         self.own_attributes = frozenset(vars(nn.Cell()))
         self._seeds = importlib.import_module("mindspore.common.seed")._KERNEL_SEED

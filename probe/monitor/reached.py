@@ -6,40 +6,45 @@ from __future__ import annotations
 import contextlib
 import dis
 import functools
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from types import CodeType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any
 
 #: a longer list holds data, which no function uses whole
 _MOST_ITEMS = 4096
+#: objects that are no Cells, one in the other: a trainer has a loss scaler, which has its scale
+_MOST_DEPTH = 1
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type, ModuleType)
 _FOREIGN = ("mindspore.", "numpy.", "probe.")
 _GENERATORS = ("random", "numpy.random", "mindspore.common.generator")
 
 
 class Reached:
-    """All that some objects lead to: through closures, globals, attributes of Cells, and those of other objects once.
+    """All that some objects lead to: through closures, globals and attributes, also those of objects in objects.
+
+    ``left_out`` has the classes of objects that no gradient function uses, or whose attributes hold nothing.
 
     Attributes:
         tensors: all tensors, each once.
         generators: objects with a state of random numbers.
     """
 
-    def __init__(self, tensor: type, cell: type, *roots: Any) -> None:
-        self.roots, self._tensor, self._cell = roots, tensor, cell
+    def __init__(self, tensor: type, cell: type, left_out: tuple[type, ...], *roots: Any) -> None:
+        self.roots, self._tensor, self._cell, self._left_out = roots, tensor, cell, left_out
         self._seen: dict[int, Any] = {}  # held, so that identities stay unique
         self.tensors: list[Any] = []
         self.generators: list[Any] = []
         self._objects: list[Any] = []
         self._iterators: list[Any] = []
-        waiting: list[tuple[Any, bool]] = [(root, False) for root in roots]
+        waiting = deque[tuple[Any, int]]((root, 0) for root in roots)
         while waiting:
-            item, is_inner = waiting.pop()
+            item, depth = waiting.popleft()
             if not isinstance(item, _PLAIN) and id(item) not in self._seen:
                 self._seen[id(item)] = item
-                waiting += self._within(item, is_inner)
+                waiting += self._within(item, depth)
 
-    def _within(self, item: Any, is_inner: bool) -> list[tuple[Any, bool]]:
+    def _within(self, item: Any, depth: int) -> list[tuple[Any, int]]:
         found: list[Any] = []
         if isinstance(item, self._tensor):
             self.tensors.append(item)
@@ -55,12 +60,12 @@ class Reached:
             found = _of_function(item)
         elif isinstance(item, Iterator):
             self._iterators.append(item)
-        elif hasattr(item, "__dict__") and (isinstance(item, self._cell) or not is_inner):
+        elif hasattr(item, "__dict__") and depth <= _MOST_DEPTH and not isinstance(item, self._left_out):
             self._objects.append(item)
-            is_inner = not isinstance(item, self._cell)
+            depth = 0 if isinstance(item, self._cell) else depth + 1
             kind = type(item)
             found = [*vars(item).values(), *(vars(kind).get(name) for name in ("construct", "__call__"))]
-        return [(inner, is_inner) for inner in found]
+        return [(inner, depth) for inner in found]
 
     def attributes(self, left_out: frozenset[str]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
         """Return the attributes of each object that are numbers, texts or None: as they are, and a copy."""
