@@ -180,7 +180,7 @@ class HeldCalls:
         self._obstacles.install()
 
     def remove(self) -> None:
-        """Hold no more. Where no call was seen, the next one may begin before its step: `probe run` does that."""
+        """Hold no more, unless no call was seen: under `probe run` a call begins before its step."""
         self._obstacles.remove()
         self._stays |= not self.calls
         if not self._stays:

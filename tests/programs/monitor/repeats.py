@@ -121,7 +121,8 @@ class Training:
         """All that must be equal afterwards: tensors, counters, and the random numbers that come next."""
         tensors = [*self.net.get_parameters(), *self.optimizer.get_parameters()]
         values = [tensor.asnumpy().tobytes() for tensor in tensors]
-        numbers = ms.get_rng_state().asnumpy().tobytes(), sorted(SEEDS.items()), ops.rand(3).asnumpy().tobytes()
+        drawn = ms.mint.rand(3) if self.net.on_device else ops.rand(3)
+        numbers = ms.get_rng_state().asnumpy().tobytes(), sorted(SEEDS.items()), drawn.asnumpy().tobytes()
         return values, numbers, np.random.random(), random.random(), self.data.random(), self.net.scale
 
 
