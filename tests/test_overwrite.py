@@ -36,6 +36,7 @@ FILES = {
     "debug": ({"level": "debug"}, ["debug.json"]),
     "monitor": ({"task": "monitor"}, MONITOR),
     "monitor with dumps": ({"task": "monitor", "monitor": {"on_alarm": "dump"}}, [*DUMP, *MONITOR]),
+    "monitor with repeats": ({"task": "monitor", "monitor": {"on_alarm": "again"}}, [*DUMP, *MONITOR]),
     "graph": ({"level": "mix"}, DUMP),
     "L2": ({"level": "L2"}, KERNELS),
 }

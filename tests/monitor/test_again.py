@@ -245,6 +245,23 @@ def test_an_error_in_a_repeat_ends_no_training(loop):
     log.unlink()  # the error of the training's own function is expected
 
 
+def test_a_loss_scale_that_was_adjusted_after_the_gradients_is_put_back(loop):
+    scaler = ms.amp.DynamicLossScaler(scale_value=2**10, scale_factor=2, scale_window=BAD + 1)
+    ran = loop(lambda ran, loss, x, y: scaler.scale(loss(x, y)))
+    scales, gradients = [], ran.gradients
+
+    def unscaled(x, y):
+        result = gradients(x, y)
+        scaler.adjust(ms.Tensor(True))
+        scales.append(float(scaler.scale_value.asnumpy()))
+        return result
+
+    ran.gradients = unscaled
+    (answer,) = ran.run().answers()
+    assert answer["key"] == "again.repeats"  # with the new scale the gradients would be twice as large
+    assert (scales[-2], scales[-1], float(scaler.scale_value.asnumpy())) == (1024, 2048, 2048)
+
+
 def test_max_alarms_limits_the_repeats_and_a_step_that_is_closed_is_not_repeated(loop):
     ran = loop(max_alarms=1).run(BAD + 1)
     ran.run(1, bad=0)
