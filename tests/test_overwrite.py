@@ -99,7 +99,7 @@ def names(paths):
 
 
 #: their square is Inf
-BROKEN = dict.fromkeys(("nan_check", "monitor", "monitor with dumps"), 1e20)
+BROKEN = dict.fromkeys(("nan_check", "monitor", "monitor with dumps", "monitor with repeats"), 1e20)
 
 
 @pytest.mark.parametrize("kind", list(FILES))
