@@ -36,7 +36,7 @@ class Values:
 
     def __init__(self, copier: Copier, reached: Reached) -> None:
         self._copier, self._reached = copier, reached
-        self._attributes = reached.attributes(copier.own_attributes)
+        self._attributes = reached.attributes()
         self._states: list[Callable[[], Any]] = copier.states(reached.generators)
         #: tensors with their copies
         self.copies: dict[int, tuple[Any, Any]] = {}
@@ -89,9 +89,9 @@ class Copier:
 
         self.on_cpu, self._copy_op, self._parameter = on_cpu, copy_op, mindspore.Parameter
         self.run = OwnOperations().run
-        self.reached = functools.partial(Reached, mindspore.Tensor, nn.Cell, (*optimizer_kinds(), Primitive))
-        #: of every Cell: whoever installs hooks writes them
-        self.own_attributes = frozenset(vars(nn.Cell()))
+        self.reached = functools.partial(
+            Reached, mindspore.Tensor, nn.Cell, (*optimizer_kinds(), Primitive), frozenset(vars(nn.Cell()))
+        )
         self._seeds = importlib.import_module("mindspore.common.seed")._KERNEL_SEED
         self._generators = [random, np.random, default_generator]
 

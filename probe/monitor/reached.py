@@ -24,14 +24,17 @@ class Reached:
     """All that some objects lead to: through closures, globals and attributes, also those of objects in objects.
 
     ``left_out`` has the classes of objects that no gradient function uses, or whose attributes hold nothing.
+    ``common`` has the names of attributes that each Cell has: whoever installs hooks writes them.
 
     Attributes:
         tensors: all tensors, each once.
         generators: objects with a state of random numbers.
     """
 
-    def __init__(self, tensor: type, cell: type, left_out: tuple[type, ...], *roots: Any) -> None:
-        self.roots, self._tensor, self._cell, self._left_out = roots, tensor, cell, left_out
+    def __init__(
+        self, tensor: type, cell: type, left_out: tuple[type, ...], common: frozenset[str], *roots: Any
+    ) -> None:
+        self.roots, self._tensor, self._cell, self._left_out, self._common = roots, tensor, cell, left_out, common
         self._seen: dict[int, Any] = {}  # held, so that identities stay unique
         self.tensors: list[Any] = []
         self.generators: list[Any] = []
@@ -48,7 +51,7 @@ class Reached:
         found: list[Any] = []
         if isinstance(item, self._tensor):
             self.tensors.append(item)
-        elif _is_generator(item):
+        elif _is_generator(type(item)):
             self.generators.append(item)
         elif isinstance(item, (list, tuple, set, frozenset, Mapping)):
             found = list(item.values() if isinstance(item, Mapping) else item) if len(item) <= _MOST_ITEMS else []
@@ -60,19 +63,30 @@ class Reached:
             found = _of_function(item)
         elif isinstance(item, Iterator):
             self._iterators.append(item)
-        elif hasattr(item, "__dict__") and depth <= _MOST_DEPTH and not isinstance(item, self._left_out):
-            self._objects.append(item)
+        elif hasattr(item, "__dict__") and depth <= _MOST_DEPTH and not self._ends(item):
+            self._objects += [] if type(item).__module__.startswith("mindspore.") else [item]
             depth = 0 if isinstance(item, self._cell) else depth + 1
-            kind = type(item)
-            found = [*vars(item).values(), *(vars(kind).get(name) for name in ("construct", "__call__"))]
+            found = [
+                value
+                for name, value in vars(item).items()
+                if self._is_own(item, name) or (isinstance(value, dict) and value)
+            ]
+            found += [getattr(type(item), "construct", None), vars(type(item)).get("__call__")]
         return [(inner, depth) for inner in found]
 
-    def attributes(self, left_out: frozenset[str]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    def _ends(self, item: Any) -> bool:
+        return isinstance(item, self._left_out) or type(item).__module__.startswith("probe.")
+
+    def _is_own(self, item: Any, name: str) -> bool:
+        return name not in self._common or not isinstance(item, self._cell)
+
+    def attributes(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
         """Return the attributes of each object that are numbers, texts or None: as they are, and a copy."""
         found = []
         for item in self._objects:
             held = vars(item)
-            kept = {name: value for name, value in held.items() if name not in left_out and isinstance(value, _PLAIN)}
+            plain = [(name, value) for name, value in held.items() if isinstance(value, _PLAIN)]
+            kept = {name: value for name, value in plain if self._is_own(item, name)}
             if kept:
                 found.append((held, kept))
         return found
@@ -115,10 +129,10 @@ def _position(iterator: Any) -> Any:
         return iterator.__length_hint__() if hasattr(iterator, "__length_hint__") else repr(iterator.__reduce__())
 
 
-def _is_generator(item: Any) -> bool:
-    return any(kind.__module__.startswith(_GENERATORS) for kind in type(item).__mro__) and (
-        hasattr(item, "getstate") or hasattr(item, "get_state") or hasattr(item, "bit_generator")
-    )
+@functools.lru_cache(1024)
+def _is_generator(kind: Any) -> bool:
+    is_known = any(base.__module__.startswith(_GENERATORS) for base in kind.__mro__)
+    return is_known and any(hasattr(kind, name) for name in ("getstate", "get_state", "bit_generator"))
 
 
 def state_of(generator: Any) -> Callable[[], Any]:

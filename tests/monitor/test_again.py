@@ -308,9 +308,9 @@ def test_a_function_leads_to_tensors_generators_and_iterators_by_closures_global
 
     holder, own, numbers = Holder(), random.Random(1), iter([1, 2])
     cell = nn.Dense(2, 2)
-    reached = Reached(
-        ms.Tensor, nn.Cell, (nn.Optimizer,), lambda x: holder.method(cell(x)) * own.random() + len([numbers])
-    )
+    function = lambda x: holder.method(cell(x)) * own.random() + len([numbers])  # noqa: E731
+    hidden = frozenset(vars(nn.Cell()))
+    reached = Reached(ms.Tensor, nn.Cell, (nn.Optimizer,), hidden, function)
     assert {id(tensor) for tensor in reached.tensors} == set(map(id, [holder.tensor, cell.weight, cell.bias]))
     assert set(map(id, reached.generators)) == {id(holder.random), id(own)}
     before = reached.positions()
