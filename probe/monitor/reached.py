@@ -129,10 +129,13 @@ def _position(iterator: Any) -> Any:
         return iterator.__length_hint__() if hasattr(iterator, "__length_hint__") else repr(iterator.__reduce__())
 
 
-@functools.lru_cache(1024)
-def _is_generator(kind: Any) -> bool:
+def _draws(kind: type) -> bool:
     is_known = any(base.__module__.startswith(_GENERATORS) for base in kind.__mro__)
     return is_known and any(hasattr(kind, name) for name in ("getstate", "get_state", "bit_generator"))
+
+
+#: returns whether objects of a class have a state of random numbers
+_is_generator: Callable[[type], bool] = functools.lru_cache(1024)(_draws)
 
 
 def state_of(generator: Any) -> Callable[[], Any]:

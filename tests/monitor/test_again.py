@@ -117,6 +117,8 @@ def test_a_kept_step_names_the_call_and_its_line_also_behind_calls_of_the_same_n
     # the step itself has these calls, the repeats have not
     assert apart["name"].startswith(("Tensor.__mul__", "Functional.reduce_mean", "Tensor.mean", "Functional.mean"))
     assert probe.open(str(ran.path)).steps == [BAD]
+    own = ("Generator", "copy_", "Copy", "InplaceCopy", "copy")
+    assert not [call for call in probe.open(str(ran.path)).dump(BAD) if call.api in own]
     for name in ("repeat1", "repeat2"):
         assert probe.open(str(ran.path / name)).steps == [BAD]
 
