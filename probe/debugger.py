@@ -253,7 +253,8 @@ class PrecisionDebugger:
     def estimate(cls) -> int:
         """Return the bytes on disk that a step like the last one would take with task "tensor", on this rank.
 
-        It needs a finished step of task "statistics". The settings ``when``, ``slice`` and ``sample_mode`` are not
+        With task "monitor" and ``on_alarm`` "again" it is the memory of the copies that the last step has held.
+        Else it needs a finished step of task "statistics". The settings ``when``, ``slice`` and ``sample_mode`` are not
         considered; they would make the dump smaller.
 
         Raises:

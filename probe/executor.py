@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import functools
 import importlib
 import threading
 from collections.abc import Callable
@@ -49,6 +50,12 @@ def pynative_executor() -> Any:
     return found
 
 
+@functools.cache
+def _thread() -> threading.local:
+    """Return the marks of the threads on which an operation of the tool runs, whoever runs it."""
+    return threading.local()
+
+
 class OwnOperations:
     """Runs operations of the tool: no gradient is recorded, and no input is cast.
 
@@ -56,7 +63,7 @@ class OwnOperations:
     """
 
     def __init__(self) -> None:
-        self._thread, self._lacks = threading.local(), ""
+        self._thread, self._lacks = _thread(), ""
         try:
             from mindspore._c_expression import MixedPrecisionType
 
@@ -77,7 +84,7 @@ class OwnOperations:
         """Run an operation and return its result; raise AttributeError when this MindSpore lacks a private name."""
         if self._lacks:
             raise AttributeError(self._lacks)
-        recording, self._thread.is_running = self._enable_grad(), True
+        recording, was_running, self._thread.is_running = self._enable_grad(), self.is_running, True
         if recording:
             self._set_enable_grad(False)
         self._set_mixed_precision(self._no_cast)
@@ -85,6 +92,6 @@ class OwnOperations:
             return operation(*args)
         finally:
             self._set_mixed_precision(self._no_cast, False)
-            self._thread.is_running = False
+            self._thread.is_running = was_running
             if recording:
                 self._set_enable_grad(True)

@@ -138,6 +138,14 @@ PRIVATE_PARTS = (
         compiler="function_phases ms_compile_cache",
     ),
     _part(
+        "the step once more",
+        "no step is made again at an alarm",
+        "mindspore.common.seed:_KERNEL_SEED",
+        "mindspore.ops.composite.base:_Grad",
+        "mindspore.dataset.engine.iterators:Iterator.__next__",
+        "mindspore.common.generator:default_generator",
+    ),
+    _part(
         "probe run",
         "`probe run` does not see where a step begins",
         "mindspore.ops.composite.base:_pynative_forward_run|mindspore.ops.composite.base:_Grad._pynative_forward_run",

@@ -36,6 +36,7 @@ FILES = {
     "debug": ({"level": "debug"}, ["debug.json"]),
     "monitor": ({"task": "monitor"}, MONITOR),
     "monitor with dumps": ({"task": "monitor", "monitor": {"on_alarm": "dump"}}, [*DUMP, *MONITOR]),
+    "monitor with repeats": ({"task": "monitor", "monitor": {"on_alarm": "again"}}, [*DUMP, *MONITOR]),
     "graph": ({"level": "mix"}, DUMP),
     "L2": ({"level": "L2"}, KERNELS),
 }
@@ -98,7 +99,7 @@ def names(paths):
 
 
 #: their square is Inf
-BROKEN = dict.fromkeys(("nan_check", "monitor", "monitor with dumps"), 1e20)
+BROKEN = dict.fromkeys(("nan_check", "monitor", "monitor with dumps", "monitor with repeats"), 1e20)
 
 
 @pytest.mark.parametrize("kind", list(FILES))

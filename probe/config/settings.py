@@ -92,11 +92,12 @@ class Settings:
         on_nan: task "nan_check": whether the training then goes on ("continue") or ends ("raise").
         max_hits: task "nan_check": number of findings after which watching ends, at most one per step; 0: no limit.
         interval: task "monitor": every so many steps parameters, updates and states are measured too.
-        on_alarm: task "monitor": an alarm is logged ("log"), starts a dump too ("dump"), or ends the training
-            ("raise").
+        on_alarm: task "monitor": an alarm is logged ("log"), starts a dump too ("dump"), has its step made again
+            ("again"), or ends the training ("raise").
+        times: task "monitor": how often a step is made again.
         alarm_steps: task "monitor": number of steps after an alarm that are dumped.
         alarm_level: task "monitor": the level of that dump.
-        max_alarms: task "monitor": number of alarms that start a dump; 0: no limit.
+        max_alarms: task "monitor": number of alarms that start a dump, or have their step made again; 0: no limit.
         golden: the dump of a golden run, beside which the training runs; nothing is written until a step differs. None
             for none. In a file also an object with its path, on_difference and arrays.
         on_difference: with golden: whether the step after the first that differs is recorded too ("record"), or
@@ -152,7 +153,8 @@ class Settings:
     on_nan: str = field(default="continue", metadata=_row(validators.choice("continue", "raise"), "nan_check"))
     max_hits: int = field(default=1, metadata=_row(validators.count, "nan_check"))
     interval: int = field(default=10, metadata=_row(validators.positive, "monitor"))
-    on_alarm: str = field(default="log", metadata=_row(validators.choice("log", "dump", "raise"), "monitor"))
+    on_alarm: str = field(default="log", metadata=_row(validators.choice("log", "dump", "again", "raise"), "monitor"))
+    times: int = field(default=2, metadata=_row(validators.one_or_two, "monitor"))
     alarm_steps: int = field(default=2, metadata=_row(validators.positive, "monitor"))
     alarm_level: str = field(default="mix", metadata=_row(validators.choice("L0", "L1", "mix"), "monitor"))
     max_alarms: int = field(default=3, metadata=_row(validators.count, "monitor"))

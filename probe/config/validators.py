@@ -86,6 +86,7 @@ boolean = rule(lambda value: isinstance(value, bool), "true, false", ("true", "f
 mapping = rule(lambda value: isinstance(value, Mapping) and all(isinstance(key, str) for key in value), "an object")
 positive = rule(lambda value: _is_whole(value) and 1 <= value <= 100_000, "a whole number from 1 to 100000")
 count = rule(lambda value: _is_whole(value) and 0 <= value <= 100_000, "a whole number from 0 to 100000")
+one_or_two = rule(lambda value: _is_whole(value) and value in (1, 2), "1, 2")
 sample_mode = rule(lambda value: _is_whole(value) and value in (0, 1), "0, 1")
 
 _VARIABLE = re.compile(r"\$(\w+|\{[^}]*\})", re.ASCII)

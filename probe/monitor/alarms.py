@@ -51,13 +51,17 @@ class Alarms:
                 more = say("alarm.more", count=len(others)) if others else NOTHING
                 _log.warning("%s", say("alarm.line", rule=rule, series=first.series, said=first.said, more=more))
         for alarm in found:
-            with self._errors.guard("writing an alarm"):
-                file_io.make_dirs(self._folder)
-                file_io.append(os.path.join(self._folder, file_names.ALARMS), json.dumps(alarm.to_dict()) + "\n")
-            if self.function is not None:
-                with self._errors.guard("the function given to on_alarm()"):
-                    self.function(alarm)
+            self.tell(alarm)
         return found
+
+    def tell(self, alarm: Alarm) -> None:
+        """Write an alarm, and give it to the user's function."""
+        with self._errors.guard("writing an alarm"):
+            file_io.make_dirs(self._folder)
+            file_io.append(os.path.join(self._folder, file_names.ALARMS), json.dumps(alarm.to_dict()) + "\n")
+        if self.function is not None:
+            with self._errors.guard("the function given to on_alarm()"):
+                self.function(alarm)
 
 
 RULE = "ranks apart"

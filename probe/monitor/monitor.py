@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -14,8 +15,10 @@ from probe.capture.training.events import Observer, TrainingHooks
 from probe.config.settings import Settings
 from probe.monitor.alarms import Alarms
 from probe.monitor.cell_values import CellValues
+from probe.monitor.held_call import HeldCalls
 from probe.monitor.numbers import HostNumbers, new_numbers
 from probe.monitor.step_values import StepValues
+from probe.private_names import installed_parts
 from probe.series.file import SeriesFile
 from probe.series.rules import Alarm
 from probe.store.error_log import ErrorLog
@@ -39,6 +42,7 @@ class Watch:
         self._numbers, self._errors, self._cells, self._takes = numbers, errors, cells, takes
         self.hooks = TrainingHooks(values, numbers.on_cpu, errors)
         self._rows: deque[tuple[int, Any]] = deque()
+        self.is_prompt = False  # the numbers of a step are fetched when it ends: that waits
 
     def install(self, models: Any) -> None:
         """Begin to watch; also again within a step."""
@@ -63,7 +67,7 @@ class Watch:
         """End the step; return the alarms of the steps whose numbers are complete."""
         row = self.values.end()
         self._rows.append((step, row))
-        return self._hand_on(keep=bool(row.scalars))
+        return self._hand_on(keep=bool(row.scalars) and not self.is_prompt)
 
     def _hand_on(self, keep: bool) -> list[Alarm]:
         found: list[Alarm] = []
@@ -90,17 +94,23 @@ class Monitor:
 
     def __init__(self, dump_path: str, rank: str, settings: Settings) -> None:
         self.folder = os.path.join(dump_path, MONITOR, rank)
-        self._errors = ErrorLog(self.folder, set())
-        self._file, self.alarms = SeriesFile(self.folder), Alarms(self.folder, self._errors)
+        self.errors = ErrorLog(self.folder, set())
+        self._file, self.alarms = SeriesFile(self.folder), Alarms(self.folder, self.errors)
         self._numbers = new_numbers(settings.measure)
-        self._values = StepValues(self._numbers, self._errors)
+        self._values = StepValues(self._numbers, self.errors)
         cells = None
         if settings.list:
             of_cells = replace(settings, task="statistics", level="L0", extra_info=False, keep_steps=0)
             note = self._values.note
-            cells = CellValues(of_cells, self._errors, lambda slot, tensor: note(str(slot), tensor))
-        takes = self._file.write, self.alarms.look
-        self._watch = Watch(self._values, self._numbers, self._errors, cells, *takes)
+            cells = CellValues(of_cells, self.errors, lambda slot, tensor: note(str(slot), tensor))
+        self.held: HeldCalls | None = None
+        if settings.on_alarm == "again":
+            new_held = functools.partial(HeldCalls, self._numbers.on_cpu, self.errors)
+            self.held = installed_parts().make("the step once more", new_held, None)
+        self.row: Mapping[str, float] = {}  # the numbers of the last step
+        takes = self._keep, self._file.write, self.alarms.look
+        self._watch = Watch(self._values, self._numbers, self.errors, cells, *takes)
+        self._watch.is_prompt = self.held is not None
         self._interval, self._models, self._is_open = settings.interval, None, False
 
     @property
@@ -117,10 +127,32 @@ class Monitor:
             self._is_open = True
             self._values.begin(step % self._interval == 0)
         self._watch.install(models)
+        if self.held is not None:
+            self.held.install()
 
     def pause(self) -> None:
         """Watch nothing but the gradients of a backward that may follow."""
         self._watch.remove()
+        if self.held is not None:
+            with self.errors.guard("removing the hooks"):
+                self.held.remove()
+
+    def _keep(self, step: int, values: Mapping[str, float]) -> None:
+        self.row = values
+
+    def measure_again(self, run: Callable[[], Any]) -> dict[str, float]:
+        """Return the numbers of gradient functions that are called again. No row has them."""
+        values = StepValues(self._numbers, self.errors)
+        hooks = TrainingHooks(values, self._numbers.on_cpu, self.errors)
+        hooks.watch(_parameters(self._models))
+        hooks.install()
+        try:
+            run()
+            values.wait()
+        finally:
+            hooks.end_step()
+        row = values.end()
+        return row.finish(self._numbers.fetch(row.scalars))
 
     def log(self, name: str, number: float) -> None:
         """Add a number of the user's to this step."""
@@ -136,23 +168,32 @@ class Monitor:
 
     def end_step(self, step: int) -> list[Alarm]:
         """End the step: write its row, and return its alarms."""
-        with self._errors.guard("removing the hooks"):
+        with self.errors.guard("removing the hooks"):
             self._watch.hooks.end_step()
         for name in self._watch.end_cells():
-            self._errors.note(name, f"no Cell has matched {name!r} of the setting list")
+            self.errors.note(name, f"no Cell has matched {name!r} of the setting list")
         is_open, self._is_open = self._is_open, False
         return self._watch.end_step(step) if is_open else []
+
+    def end_held(self) -> None:
+        """Let go of the calls of the step."""
+        if self.held is not None:
+            self.held.end_step()
 
     def close(self) -> None:
         """Release everything."""
         self._watch.close()
-        with self._errors.guard("closing the file"):
+        with self.errors.guard("closing the file"):
             self._file.close()
+        if self.held is not None:
+            self.held.close()
         self._models = None
 
     def detach(self) -> None:
         """Release everything in a forked child: the file is the parent's."""
         self._watch.hooks.end_step()
+        if self.held is not None:
+            self.held.close()
         self._is_open, self._models = False, None
 
 

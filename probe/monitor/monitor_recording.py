@@ -7,6 +7,7 @@ import copy
 import logging
 import os
 import shlex
+import sys
 from collections import deque
 from dataclasses import replace
 from typing import Any
@@ -14,7 +15,9 @@ from typing import Any
 from probe.capture.backend import is_graph_mode
 from probe.config.settings import Settings
 from probe.errors import AlarmError, UsageError
+from probe.findings.sentence import say
 from probe.measure.tensor_reader import to_number
+from probe.monitor.again import Run, again, refusal
 from probe.monitor.alarms import AlarmFunction
 from probe.monitor.monitor import Monitor
 from probe.series.file import last_step
@@ -42,7 +45,11 @@ class MonitorRecording(Recording):
     def _chosen(self) -> Settings:
         """Return how this step is recorded: as a dump after an alarm, into memory, or not at all."""
         given, kept = self.settings, 0 if self._steps else self.settings.keep_steps
-        level = given.alarm_level if self._steps else given.level
+        is_again = given.on_alarm == "again"
+        level = given.alarm_level if self._steps or is_again else given.level
+        if is_again:  # bits are compared, of all calls
+            words = ("md5",) if isinstance(given.summary_mode, str) else (*given.summary_mode, "md5")
+            given = replace(given, summary_mode=words[0] if len(words) == 1 else words, list=(), async_dump=False)
         return replace(given, task="statistics", level=level, keep_steps=kept, snapshot=given.snapshot and not kept)
 
     def with_settings(self, settings: Settings) -> MonitorRecording:
@@ -92,13 +99,14 @@ class MonitorRecording(Recording):
             if self._monitor is not None:
                 self._monitor.wait()
         finally:
-            self.parts.unless_disabled("monitoring", lambda: self._end_row(opened))
+            may_repeat = not is_last and sys.exc_info()[0] is None
+            self.parts.unless_disabled("monitoring", lambda: self._end_row(opened, may_repeat))
         if self._monitor is not None:
             self._monitor.raise_pending()
             if is_last:
                 self._monitor.close()
 
-    def _end_row(self, opened: OpenStep | None) -> None:
+    def _end_row(self, opened: OpenStep | None, may_repeat: bool) -> None:
         step = self.parts.window.step
         if opened is not None and self._dump.settings.keep_steps:
             self._kept.append(opened)
@@ -108,7 +116,11 @@ class MonitorRecording(Recording):
         try:
             if alarms:
                 self._act(step, alarms)
+                if may_repeat and self.settings.on_alarm == "again":
+                    self._again(step, alarms[0], opened)
         finally:
+            if self._monitor is not None:
+                self._monitor.end_held()
             chosen = self._chosen() if opened is not None or self._steps else None  # else nothing has changed
             if chosen is not None and chosen != self._dump.settings:
                 self._dump = self._dump.with_settings(chosen)
@@ -128,6 +140,24 @@ class MonitorRecording(Recording):
             path = shlex.quote(self.parts.root)
             _log.warning("%s recorded now; then look with: probe nan %s, probe trend %s", steps, path, path)
 
+    def _again(self, step: int, alarm: Alarm, opened: OpenStep | None) -> None:
+        """Make the step again, at most ``max_alarms`` times, and tell what that says."""
+        own, monitor = self.settings, self._monitor
+        if monitor is None or monitor.held is None or (own.max_alarms and self._count >= own.max_alarms):
+            return
+        reason = refusal(monitor.held)
+        if reason:
+            self.parts.log_once(str(reason))
+            return
+        self._count += 1
+        kept = opened.writer.folder if opened is not None and own.keep_steps else ""
+        dump = self._dump.with_settings(replace(self._chosen(), keep_steps=0, snapshot=own.snapshot and not kept))
+        said = say("again.raised")
+        with monitor.errors.guard("making a step again"):
+            said = again(monitor, monitor.held, dump, Run(monitor.row, kept))
+        _log.warning("%s", say("again.line", step=step, said=said))
+        monitor.alarms.tell(Alarm("again", alarm.series, step, said))
+
     def begin_training(self, network: Any, loss: Any) -> Any:
         """Discard earlier calls; see ``Recording``."""
         return self._dump.begin_training(network, loss)
@@ -142,6 +172,10 @@ class MonitorRecording(Recording):
             raise UsageError(f"log(): {name!r} is {type(number).__name__}. Allowed: a number") from None
         if self._monitor is not None:
             self._monitor.log(name, value)
+
+    def held_bytes(self) -> int | None:
+        """Return the bytes of the copies that making a step again needs; see ``Recording``."""
+        return self._monitor.held.nbytes if self._monitor is not None and self._monitor.held is not None else None
 
     def set_alarm_function(self, function: Any) -> None:
         """Set the function that is called for each alarm."""

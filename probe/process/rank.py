@@ -66,6 +66,13 @@ class RankResolver:
         return f"the launcher says rank {launched}, the communicator rank {reported}; the folder stays rank{launched}"
 
 
+def world_size() -> int:
+    """Return the number of ranks: that of an initialised communicator, else the launcher's."""
+    from mindspore.communication import GlobalComm, get_group_size
+
+    return int(get_group_size()) if getattr(GlobalComm, "INITED", False) else sibling_count()
+
+
 #: rises when a reader has to know of a change of the files
 FORMAT = 1
 
@@ -74,13 +81,12 @@ def run_header(rank: int | None) -> dict[str, Any]:
     """Return format, versions, ranks, device, seed and determinism of this run; rank is None in a lone process."""
     import mindspore
     import numpy
-    from mindspore.communication import GlobalComm, get_group_size
 
     context = mindspore.get_context
-    size = int(get_group_size()) if getattr(GlobalComm, "INITED", False) else sibling_count()
     # the package itself is imported by its name: imports in it point down
     packages = {"probe": importlib.import_module("probe"), "mindspore": mindspore, "numpy": numpy}
-    process = {"tool": "probe", "format": FORMAT, "world_size": size, "rank": rank, "device": context("device_target")}
+    process = {"tool": "probe", "format": FORMAT, "world_size": world_size(), "rank": rank}
+    process["device"] = context("device_target")
     repeats = {"seed": mindspore.get_seed(), "deterministic": context("deterministic") == "ON"}
     mode = {"jit": "off"} if os.environ.get("MS_JIT") == "0" else {}
     return {**process, **mode, "versions": {name: package.__version__ for name, package in packages.items()}, **repeats}

@@ -173,6 +173,10 @@ class Recording:
     def log(self, name: Any, number: Any) -> None:
         """Add a number to the row of a step."""
 
+    def held_bytes(self) -> int | None:
+        """Return the bytes of memory that the last step has held besides; None where nothing is held."""
+        return None
+
     def set_alarm_function(self, function: Any) -> None:
         """Set the function that is called for each alarm."""
 

@@ -189,7 +189,10 @@ class Session:
 
     @serialized
     def estimate(self) -> int:
-        """Return the bytes that a step like the last one would take with arrays."""
+        """Return the bytes that a step like the last one would take: with arrays, or as copies in memory."""
+        held = self._recording.held_bytes()
+        if held is not None:
+            return held
         folder = self._parts.last_folder
         if not folder:
             raise UsageError('estimate(): it needs a step of task "statistics" on disk')

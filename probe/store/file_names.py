@@ -27,6 +27,8 @@ Rank = Union[int, str, None]
 #: a file of msprobe's TrainerMon: kind, first step, last step
 TRAINER_CSV = re.compile(r"([a-z_]+)_\d+-\d+\.csv")
 
+#: folders above those of the steps: the first and the second repeat of a step that is beside its dump
+REPEATS = ("repeat1", "repeat2")
 #: folders above those of the steps, where a training in PyNative mode has compiled Cells
 PYNATIVE, GRAPH = TREES = ("pynative", "graph")
 

@@ -114,7 +114,7 @@ class RunFolders:
     def _of_other_runs(self, root: str, name: str) -> dict[str, int]:
         """Return the rank folders with dumps that this process has not written, and their steps."""
         found = {}
-        roots = [os.path.join(glob.escape(root), tree) for tree in ("", *names.TREES)]
+        roots = [os.path.join(glob.escape(root), tree) for tree in ("", *names.TREES, *names.REPEATS)]
         for folder in itertools.chain(*(glob.glob(names.rank_folder(root, "*", name)) for root in roots)):
             step = names.step_of(os.path.basename(os.path.dirname(folder)))
             is_link = os.path.islink(folder) or os.path.islink(os.path.dirname(folder))  # it may lead anywhere

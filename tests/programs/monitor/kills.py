@@ -1,7 +1,7 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Children that train under the monitor and are killed at random moments. Prints one JSON line about their files.
 
-    python -m tests.programs.monitor.kills [--kills 50] [--seed 0]
+    python -m tests.programs.monitor.kills [--kills 50] [--seed 0] [--in-repeat]
 
 A child tells through a pipe which steps have ended, and the parent kills it after some of them. The children are forked
 from a process that has imported MindSpore and run no operation.
@@ -24,6 +24,8 @@ import numpy as np
 from mindspore import nn
 
 from probe import PrecisionDebugger
+from probe.reading.dumps.recover import recover
+from probe.reading.dumps.run import open as open_run
 from probe.series.series import open_series
 
 STEPS = 400
@@ -88,14 +90,64 @@ def kill_one(generator):
     }
 
 
+def repeating_child(folder, told):
+    """Train until a bad batch, whose step is made again; tell each alarm before that begins."""
+    ms.set_context(mode=ms.PYNATIVE_MODE, pynative_synchronize=True)
+    ms.set_device("CPU")
+    ms.set_seed(1)
+    net = nn.SequentialCell(nn.Dense(3, 4), nn.ReLU(), *(nn.Dense(4, 4) for _ in range(40)))
+    optimizer = nn.SGD(net.trainable_params(), 0.001)
+    gradient = ms.value_and_grad(lambda x: (net(x) ** 2).mean(), None, optimizer.parameters)
+    config = Path(folder) / "config.json"
+    config.write_text(json.dumps({"task": "monitor", "dump_path": folder, "monitor": {"on_alarm": "again"}}))
+    debugger = PrecisionDebugger(config_path=str(config))
+    debugger.on_alarm(lambda alarm: os.write(told, b"!"))
+    for step in range(8):
+        debugger.start(net)
+        _, gradients = gradient(ms.Tensor(np.full((5, 3), np.nan if step == 3 else 1, np.float32)))
+        optimizer(gradients)
+        debugger.stop()
+        debugger.step()
+
+
+def kill_in_repeat(generator):
+    """Fork, kill at a moment within a repeat, read; return what came of it."""
+    folder = tempfile.mkdtemp()
+    reading, told = os.pipe()
+    pid = os.fork()
+    if not pid:
+        os.close(reading)
+        with contextlib.suppress(BaseException):
+            repeating_child(folder, told)
+        os._exit(0)
+    os.close(told)
+    os.read(reading, 1)
+    for _ in range(generator.randrange(2_000_000)):
+        pass
+    os.kill(pid, signal.SIGKILL)
+    os.close(reading)
+    os.waitpid(pid, 0)
+    alarms = (Path(folder) / "monitor/rank/alarms.jsonl").read_text().splitlines()
+    rules = [json.loads(line)["rule"] for line in alarms]
+    (series,) = open_series(folder)
+    recover(folder)
+    dumps = list(Path(folder).rglob("dump.json"))
+    entries = [len(open_run(str(dump)).dump()) for dump in dumps]
+    journals = list(Path(folder).rglob("dump.journal"))
+    shutil.rmtree(folder)
+    return {"alarm": "NaN/Inf" in rules, "answered": "again" in rules, "rows": len(series.steps) >= 4,
+            "readable": not journals and all(entries), "entries": entries}  # fmt: skip
+
+
 def main():
     """Print the findings."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--in-repeat", action="store_true", help="kill while a step is made again")
     given = parser.parse_args()
     generator = random.Random(given.seed)
-    print(json.dumps([kill_one(generator) for _ in range(given.kills)]))
+    print(json.dumps([(kill_in_repeat if given.in_repeat else kill_one)(generator) for _ in range(given.kills)]))
 
 
 if __name__ == "__main__":
