@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import functools
+import gc
 import importlib
 import threading
 from collections.abc import Callable

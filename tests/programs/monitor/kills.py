@@ -24,7 +24,7 @@ import numpy as np
 from mindspore import nn
 
 from probe import PrecisionDebugger
-from probe.reading.dumps.recover import recover
+from probe.reading.dumps.journal_reader import recover
 from probe.reading.dumps.run import open as open_run
 from probe.series.series import open_series
 
