@@ -188,6 +188,7 @@ bench: $(VENV)/ready  ## what a dump costs a training step, in a table
 	$(RUN) benchmarks/ranks.py
 	$(RUN) benchmarks/links.py
 	$(RUN) benchmarks/small_tensors.py
+	$(RUN) benchmarks/golden.py
 	$(RUN) benchmarks/graph.py
 	$(RUN) benchmarks/floor.py gpt L0,L1,mix
 

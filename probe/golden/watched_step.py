@@ -85,11 +85,13 @@ class WatchedStep:
 
     def end(self) -> None:
         """End the step: look again at entries that went on, and for entries that only the golden run has."""
-        with self.writer.errors.guard("comparing with the golden run"):
-            for name in self._again:
-                golden = self.golden.named(name)
-                if golden is None or not self._agreement.holds(name, golden, self.writer.documents.text(name)):
+        try:
+            with self.writer.errors.guard("comparing with the golden run"):
+                for name in self._again:
+                    golden = self.golden.named(name)
+                    if golden is None or not self._agreement.holds(name, golden, self.writer.documents.text(name)):
+                        self.is_suspect = True
+                if self._open or not self.golden.in_order or not self.golden.is_over():
                     self.is_suspect = True
-            if self._open or not self.golden.in_order or not self.golden.is_over():
-                self.is_suspect = True
-        self.golden.close()
+        finally:
+            self.golden.close()
