@@ -13,10 +13,8 @@ from functools import partial
 from typing import Any
 
 from probe.measure.deferred import DeferredMeasurer
-from probe.measure.gradient_sum import GradientSum
 from probe.measure.host import HostMeasurer
-from probe.measure.measurer import ArraySink, Guard, Role
-from probe.measure.records import TensorRecord, tensor_record
+from probe.measure.measurer import ArraySink, GradientSum, Guard, Role, TensorRecord, tensor_record
 from probe.measure.reductions import Reductions
 from probe.measure.statistics import FOUR, Numbers
 

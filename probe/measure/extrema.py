@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from probe.measure.host import HostMeasurer
-from probe.measure.measurer import ArraySink, Role
-from probe.measure.records import TensorRecord, tensor_record, with_keys
+from probe.measure.measurer import ArraySink, Role, TensorRecord, tensor_record, with_keys
 from probe.measure.statistics import as_real
 from probe.measure.tensor_reader import SINGLE, Array, TensorReader
 

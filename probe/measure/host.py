@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from probe.config.settings import Settings
-from probe.measure.measurer import ArraySink, Role
-from probe.measure.records import TensorRecord, finite_record, tensor_record
+from probe.measure.measurer import ArraySink, Role, TensorRecord, finite_record, tensor_record
 from probe.measure.statistic_table import STATISTICS, SelectedStatistics
 from probe.measure.statistics import FOUR, Numbers, crc32, finite_statistics, statistics
 from probe.measure.tensor_reader import SINGLE, Array, TensorReader, to_storable

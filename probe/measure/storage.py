@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 from probe.findings.sentence import Sentence, say
 from probe.measure.describe import Measure
-from probe.measure.measurer import ArraySink, Role
-from probe.measure.records import ITEM
+from probe.measure.measurer import ITEM, ArraySink, Role
 from probe.measure.shells import local_tensor
 
 #: tensors that are looked at when an output is made, and calls that run one inside of the other

@@ -9,7 +9,7 @@ from typing import Any
 from probe.capture.pynative.pynative_capture import PyNativeCapture
 from probe.config.settings import Settings
 from probe.findings.sentence import Sentence
-from probe.measure.gradient_sum import GradientSum
+from probe.measure.measurer import GradientSum
 from probe.measure.select import select_measurers
 from probe.naming import BACKWARD, FORWARD
 from probe.pytree import Slot, as_outputs, leaves

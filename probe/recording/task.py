@@ -7,8 +7,7 @@ import enum
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from probe.measure.gradient_sum import GradientSum
-from probe.measure.measurer import Role
+from probe.measure.measurer import GradientSum, Role
 from probe.pytree import Slot
 from probe.recording.call import Call
 

@@ -7,9 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from probe.measure.describe import ValueDescriber
-from probe.measure.gradient_sum import GradientSum
-from probe.measure.measurer import ArraySink, Role
-from probe.measure.records import unwritten_record
+from probe.measure.measurer import ArraySink, GradientSum, Role, unwritten_record
 from probe.measure.storage import StorageNotes
 from probe.measure.tensor_reader import to_number
 from probe.naming import reserved_outputs

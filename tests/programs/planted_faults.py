@@ -91,7 +91,7 @@ FAULTS = tuple(Fault(*row) for row in (
     ("measure/host.py", "len(numbers) > len(FOUR)",
      "len(numbers) >= len(FOUR)", "measure/test_array_filter.py"),
     ("measure/describe.py", "value.bit_length() > _MAX_BITS", "value.bit_length() < _MAX_BITS", "measure"),
-    ("measure/gradient_sum.py", "if may_read else True", "if may_read else False", "measure"),
+    ("measure/measurer.py", "if may_read else True", "if may_read else False", "measure"),
     ("measure/statistics.py", "bool(array.all())", "bool(array.any())", "measure"),
     ("measure/tensor_reader.py", "array.dtype.itemsize == 2:", "array.dtype.itemsize == 4:", "measure"),
     ("monitor/monitor_recording.py", "self._count < own.max_alarms",

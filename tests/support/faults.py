@@ -29,7 +29,7 @@ TOOL = [
     "probe.capture.autograd.gradient_hooks.BackwardEntry._take_output",
     "probe.recording.call_stacks.CallStacks.number",
     "probe.measure.host.HostMeasurer.tensor",
-    "probe.measure.gradient_sum.GradientSum.add",
+    "probe.measure.measurer.GradientSum.add",
     "probe.measure.host.HostMeasurer.array",
     "probe.measure.describe.ValueDescriber.value",
     "probe.recording.call.Call.__init__",
