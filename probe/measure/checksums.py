@@ -11,8 +11,7 @@ import numpy as np
 
 from probe.executor import OwnOperations
 from probe.measure.reductions import Reductions
-from probe.measure.shells import local_tensor
-from probe.measure.tensor_reader import TensorReader
+from probe.measure.tensor_reader import TensorReader, local_tensor
 
 #: words of a row
 _ROW = 512

@@ -12,8 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from probe.measure.shells import local_tensor
-from probe.measure.tensor_reader import Array
+from probe.measure.tensor_reader import Array, local_tensor
 
 #: indentation of a record in an entry's list (the common case)
 ITEM = "    "

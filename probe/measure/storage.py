@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from probe.findings.sentence import Sentence, say
 from probe.measure.describe import Measure
 from probe.measure.measurer import ITEM, ArraySink, Role
-from probe.measure.shells import local_tensor
+from probe.measure.tensor_reader import local_tensor
 
 #: tensors that are looked at when an output is made, and calls that run one inside of the other
 _MOST_ALIVE, _MOST_CALLS = 2048, 64

@@ -22,8 +22,7 @@ from probe.capture.patches import HookGroup, Patch, around
 from probe.capture.training.events import optimizer_kinds
 from probe.executor import OwnOperations, found_in
 from probe.findings.sentence import NOTHING, Sentence, say
-from probe.measure.shells import local_tensor
-from probe.measure.tensor_reader import to_numpy
+from probe.measure.tensor_reader import local_tensor, to_numpy
 from probe.monitor.reached import Reached, state_of
 from probe.store.error_log import ErrorLog
 

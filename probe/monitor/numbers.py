@@ -13,9 +13,8 @@ import numpy as np
 from probe.capture.autograd.nodes import AutogradNodes
 from probe.executor import OwnOperations
 from probe.measure.reductions import Reductions
-from probe.measure.shells import local_tensor
 from probe.measure.statistics import statistics
-from probe.measure.tensor_reader import SINGLE, TensorReader
+from probe.measure.tensor_reader import SINGLE, TensorReader, local_tensor
 from probe.recording.measurement_queue import TrainingWork
 
 #: msprobe's names of numbers, in the order of ``Reductions.four``, and the keys of ``statistics``
