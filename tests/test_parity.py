@@ -9,7 +9,7 @@ import re
 import pytest
 
 from probe.config.validators import STATISTICS
-from probe.measure.statistic_table import STATISTICS as STATISTIC_TABLE
+from probe.measure.statistics import STATISTICS as STATISTIC_TABLE
 from probe.series.table import RULES
 from tests.support.pages import CODE, PAIRS, Page, page
 from tests.support.paths import ROOT

@@ -12,8 +12,7 @@ import numpy as np
 
 from probe.config.settings import Settings
 from probe.measure.measurer import ArraySink, Role, TensorRecord, finite_record, tensor_record
-from probe.measure.statistic_table import STATISTICS, SelectedStatistics
-from probe.measure.statistics import FOUR, Numbers, crc32, finite_statistics, statistics
+from probe.measure.statistics import FOUR, STATISTICS, Numbers, SelectedStatistics, crc32, finite_statistics, statistics
 from probe.measure.tensor_reader import SINGLE, Array, TensorReader, to_storable
 
 #: cache of records keyed by tensor bytes: tensors of at most this many bytes, and this many records

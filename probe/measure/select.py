@@ -13,7 +13,7 @@ from probe.measure.extrema import ExtremaMeasurer
 from probe.measure.host import ArrayFilter, HostMeasurer
 from probe.measure.measurer import Measurer
 from probe.measure.reductions import Reductions
-from probe.measure.statistic_table import SelectedStatistics
+from probe.measure.statistics import SelectedStatistics
 
 
 class Measurers(NamedTuple):
