@@ -1,5 +1,5 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""Measurers make records of tensors: the JSON text that stands for them in dump.json, made once. So do sums of gradients."""
+"""Measurers make records of tensors: the JSON text that stands for them in dump.json. So do sums of gradients."""
 
 from __future__ import annotations
 

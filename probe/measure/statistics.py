@@ -1,5 +1,5 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""The four numbers of an array, exact for integers and right for every finite float, and those that the user chooses."""
+"""The four numbers of an array, exact for integers and right for every finite float; and those that users choose."""
 
 from __future__ import annotations
 
