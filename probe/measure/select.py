@@ -9,8 +9,7 @@ from probe.config.settings import Settings
 from probe.measure.checksums import Checksums, DeviceChecksums, HostChecksums
 from probe.measure.deferred import DeferredMeasurer
 from probe.measure.device import DeviceMeasurer
-from probe.measure.extrema import ExtremaMeasurer
-from probe.measure.host import ArrayFilter, HostMeasurer
+from probe.measure.host import ArrayFilter, ExtremaMeasurer, HostMeasurer
 from probe.measure.measurer import Measurer
 from probe.measure.reductions import Reductions
 from probe.measure.statistics import SelectedStatistics

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from probe.config.settings import Settings
 from probe.entry import Entry
-from probe.measure.extrema import ExtremaMeasurer
+from probe.measure.host import ExtremaMeasurer
 from probe.measure.measurer import ArraySink
 from probe.measure.select import Measurers
 from probe.measure.storage import StorageNotes

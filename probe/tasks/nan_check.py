@@ -11,7 +11,7 @@ from typing import Any
 from probe.config.settings import Settings
 from probe.entry import Entry, Kind
 from probe.errors import NonFiniteError, ProbeError
-from probe.measure.extrema import ExtremaMeasurer, Severity, TensorExtrema, severity
+from probe.measure.host import ExtremaMeasurer, Severity, TensorExtrema, severity
 from probe.measure.measurer import ArraySink, Role
 from probe.naming import COLLECTIVE, may_modify_inputs, written_outputs
 from probe.pytree import leaves
