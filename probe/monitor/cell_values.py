@@ -13,12 +13,11 @@ from probe.measure.measurer import GradientSum
 from probe.measure.select import select_measurers
 from probe.naming import BACKWARD, FORWARD
 from probe.pytree import Slot, as_outputs, leaves
-from probe.recording.call import Call
+from probe.recording.call import Call, GradientUse, Task
 from probe.recording.call_stacks import CallStacks
 from probe.recording.measurement_queue import MeasurementQueue
 from probe.recording.name_filter import NameFilter
 from probe.recording.step_recorder import Sink, StepRecorder
-from probe.recording.task import GradientUse, Task
 from probe.series.series_name import Slot as SeriesSlot
 from probe.store.error_log import ErrorLog
 

@@ -15,11 +15,10 @@ from probe.entry import Entry, Kind, Parent
 from probe.findings.sentence import Sentence
 from probe.measure.measurer import Role
 from probe.pytree import SlotLayout
-from probe.recording.call import Call
+from probe.recording.call import Call, GradientUse, ReadNumber, Task
 from probe.recording.call_stacks import CallStacks
 from probe.recording.measurement_queue import MeasurementQueue
 from probe.recording.name_filter import NameFilter
-from probe.recording.task import GradientUse, ReadNumber, Task
 from probe.snapshot.snapshot import Snapshot
 from probe.store.error_log import ErrorGuard, ErrorLog
 

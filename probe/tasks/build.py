@@ -12,10 +12,10 @@ from probe.measure.host import ExtremaMeasurer
 from probe.measure.measurer import ArraySink
 from probe.measure.select import Measurers
 from probe.measure.storage import StorageNotes
+from probe.recording.call import GradientUse, Task
 from probe.recording.call_stacks import CallStacks
 from probe.recording.measurement_queue import MeasurementQueue
 from probe.recording.name_filter import NameFilter
-from probe.recording.task import GradientUse, Task
 from probe.store.dump_writer import DumpWriter
 from probe.tasks.debug import DebugTask
 from probe.tasks.nan_check import FirstNonFinite, NanCheck

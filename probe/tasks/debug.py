@@ -12,8 +12,8 @@ from probe import naming
 from probe.entry import Entry, Kind
 from probe.measure.describe import ValueDescriber
 from probe.measure.measurer import ArraySink, Role
+from probe.recording.call import GradientUse, Task
 from probe.recording.measurement_queue import MeasurementQueue
-from probe.recording.task import GradientUse, Task
 
 
 class DebugTask(Task):

@@ -12,9 +12,8 @@ from probe.measure.storage import StorageNotes
 from probe.measure.tensor_reader import to_number
 from probe.naming import reserved_outputs
 from probe.pytree import Slot, as_outputs
-from probe.recording.call import Call
+from probe.recording.call import Call, GradientUse, ReadNumber, Task
 from probe.recording.measurement_queue import MeasurementQueue
-from probe.recording.task import GradientUse, ReadNumber, Task
 
 #: attributes of a Primitive that change no number
 _NOT_NUMERIC = frozenset(("input_names", "output_names", "side_effect_mem", "side_effect_hidden", "side_effect_io"))
