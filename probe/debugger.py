@@ -83,8 +83,8 @@ class PrecisionDebugger:
         from probe.monitor.monitor_recording import MonitorRecording  # imports MindSpore
         from probe.session.dump_recording import DumpRecording
         from probe.session.kernel_recording import KernelRecording
+        from probe.session.recording import State
         from probe.session.session import Session
-        from probe.session.session_state import State
 
         settings = source.load()
         before = self._living_session()

@@ -25,8 +25,7 @@ from probe.process.rank import run_header
 from probe.reading.compare.answer.comparison import Comparison
 from probe.recording.measurement_queue import MeasurementQueue
 from probe.session.dump_recording import DumpRecording
-from probe.session.recording import Recording, SessionParts
-from probe.session.session_state import OpenStep
+from probe.session.recording import OpenStep, Recording, SessionParts
 from probe.store import file_io, file_names
 from probe.store.dump_writer import DumpWriter
 

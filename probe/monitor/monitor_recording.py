@@ -23,8 +23,7 @@ from probe.monitor.monitor import Monitor
 from probe.series.file import last_step
 from probe.series.rules import Alarm
 from probe.session.dump_recording import DumpRecording
-from probe.session.recording import Recording, SessionParts
-from probe.session.session_state import OpenStep
+from probe.session.recording import OpenStep, Recording, SessionParts
 from probe.store.file_names import MONITOR, SERIES, rank_name
 
 _log = logging.getLogger("probe")

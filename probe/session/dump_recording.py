@@ -21,8 +21,7 @@ from probe.recording.call_stacks import CallStacks
 from probe.recording.measurement_queue import MeasurementQueue
 from probe.recording.name_filter import NameFilter
 from probe.recording.step_recorder import StepRecorder
-from probe.session.recording import Recording, SessionParts
-from probe.session.session_state import OpenStep, State, wants_rank
+from probe.session.recording import OpenStep, Recording, SessionParts, State, wants_rank
 from probe.store import file_names
 from probe.store.arrays import ArrayWriter, DiskBudget
 from probe.store.documents import JsonDocuments

@@ -18,8 +18,7 @@ from probe.errors import ProbeError, SettingsError, UsageError
 from probe.naming import custom_key
 from probe.process.rank import has_siblings, is_scheduler
 from probe.process.signals import SigtermHandler, call_in_forked_child
-from probe.session.recording import Recording, SessionParts
-from probe.session.session_state import State, serialized, wants_rank
+from probe.session.recording import Recording, SessionParts, State, serialized, wants_rank
 from probe.snapshot.snapshot import Snapshot
 from probe.store import file_io, file_names
 
