@@ -28,7 +28,7 @@ from probe.store.documents import JsonDocuments
 from probe.store.dump_writer import DumpWriter
 from probe.store.error_log import ErrorLog
 from probe.tasks.build import StepParts, build_task
-from probe.tasks.debug import DebugTask
+from probe.tasks.values import DebugTask
 
 _log = logging.getLogger("probe")
 #: writer of a step -> what makes its queue

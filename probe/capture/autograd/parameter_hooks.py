@@ -12,7 +12,7 @@ from probe.measure.measurer import PendingRecord
 from probe.pytree import tree_map
 from probe.recording.call import GradientUse
 from probe.recording.step_recorder import StepRecorder
-from probe.tasks.debug import DebugTask
+from probe.tasks.values import DebugTask
 
 
 class ParameterHooks:

@@ -25,7 +25,7 @@ from probe.config.settings import Settings
 from probe.measure.select import select_checksums, select_measurers
 from probe.private_names import installed_parts
 from probe.recording.step_recorder import StepRecorder
-from probe.tasks.debug import DebugTask
+from probe.tasks.values import DebugTask
 
 #: thresholds of the garbage collector between start and stop: a scan of all objects would slow the step
 _RARE_COLLECTIONS = (200_000, 20, 100)
