@@ -16,8 +16,7 @@ from probe.config.settings import Settings
 from probe.monitor.alarms import Alarms
 from probe.monitor.cell_values import CellValues
 from probe.monitor.held_call import HeldCalls
-from probe.monitor.numbers import HostNumbers, new_numbers
-from probe.monitor.step_values import StepValues
+from probe.monitor.numbers import HostNumbers, StepValues, new_numbers
 from probe.private_names import installed_parts
 from probe.series.file import SeriesFile
 from probe.series.rules import Alarm

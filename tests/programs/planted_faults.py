@@ -103,7 +103,7 @@ FAULTS = tuple(Fault(*row) for row in (
     ("monitor/alarms.py", "del self._waiting[min(self._waiting)]",
      "del self._waiting[max(self._waiting)]", "monitor"),
     ("monitor/numbers.py", "if 1e-30 < square < math.inf:", "if square < math.inf:", "monitor"),
-    ("monitor/step_values.py", "or abs(norm - arrived) <= _SAME * min(", "or not abs(norm - arrived) > _SAME * min(",
+    ("monitor/numbers.py", "or abs(norm - arrived) <= _SAME * min(", "or not abs(norm - arrived) > _SAME * min(",
      "monitor"),
     ("capture/training/events.py", "several = isinstance(weights, (tuple, list))",
      "several = isinstance(weights, tuple)", "monitor"),
