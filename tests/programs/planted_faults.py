@@ -99,7 +99,7 @@ FAULTS = tuple(Fault(*row) for row in (
     ("series/looks.py", "and abs(value) > mean * (1 + limit)",
      "and value > mean * (1 + limit)", "monitor"),
     ("monitor/msprobe/values.py", "% self._watched.accumulated", "// self._watched.accumulated", "monitor"),
-    ("monitor/msprobe/parts.py", "not targets or any(", "not targets or all(", "monitor"),
+    ("monitor/msprobe/values.py", "not targets or any(", "not targets or all(", "monitor"),
     ("monitor/alarms.py", "del self._waiting[min(self._waiting)]",
      "del self._waiting[max(self._waiting)]", "monitor"),
     ("monitor/numbers.py", "if 1e-30 < square < math.inf:", "if square < math.inf:", "monitor"),

@@ -16,8 +16,7 @@ from probe.monitor.alarms import Alerts
 from probe.monitor.cell_values import CellValues
 from probe.monitor.monitor import Watch
 from probe.monitor.msprobe.config import ConfigSource, TrainerConfig
-from probe.monitor.msprobe.parts import Models, Watched, chosen_cells, chosen_parameters, watched
-from probe.monitor.msprobe.values import TrainerValues
+from probe.monitor.msprobe.values import Models, TrainerValues, Watched, chosen_cells, chosen_parameters, watched
 from probe.monitor.numbers import new_numbers
 from probe.process.rank import RankResolver
 from probe.process.signals import call_in_forked_child
