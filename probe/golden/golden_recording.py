@@ -17,9 +17,8 @@ from probe.capture.backend import is_graph_mode
 from probe.config.settings import Settings
 from probe.errors import DifferenceError, UsageError
 from probe.findings.sentence import say
-from probe.golden.golden_entries import GoldenEntries
 from probe.golden.kept_tensors import KeptTensors
-from probe.golden.watched_step import WatchedStep
+from probe.golden.watched_step import GoldenEntries, WatchedStep
 from probe.process.rank import run_header
 from probe.reading.compare.answer.comparison import Comparison, Request, compare_runs
 from probe.reading.compare.answer.unit import compare_unit
