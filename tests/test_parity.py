@@ -10,7 +10,7 @@ import pytest
 
 from probe.config.validators import STATISTICS
 from probe.measure.statistics import STATISTICS as STATISTIC_TABLE
-from probe.series.table import RULES
+from probe.series.rules import RULES
 from tests.support.pages import CODE, PAIRS, Page, page
 from tests.support.paths import ROOT
 
