@@ -16,7 +16,7 @@ from probe.recording.call import GradientUse, Task
 from probe.recording.call_stacks import CallStacks
 from probe.recording.measurement_queue import MeasurementQueue
 from probe.recording.name_filter import NameFilter
-from probe.store.dump_writer import DumpWriter
+from probe.store.documents import DumpWriter
 from probe.tasks.nan_check import FirstNonFinite, NanCheck
 from probe.tasks.values import DebugTask, ValuesTask
 
