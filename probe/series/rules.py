@@ -1,5 +1,5 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""Lets the rules of ``table.RULES`` look at series, step by step: each rule looks at a value and those before it.
+"""Lets the rules of ``RULES`` look at series, step by step: each rule looks at a value and those before it.
 
 The monitor, ``probe watch`` and ``probe trend`` feed steps into ``OnlineRules``; dumps, which are complete, give their
 series to ``series_hits`` and ``layer_hits``.
