@@ -6,13 +6,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from probe.config.settings import Settings
-from probe.measure.checksums import Checksums, DeviceChecksums, HostChecksums
 from probe.measure.deferred import DeferredMeasurer
 from probe.measure.device import DeviceMeasurer
 from probe.measure.host import ArrayFilter, ExtremaMeasurer, HostMeasurer
 from probe.measure.measurer import Measurer
 from probe.measure.reductions import Reductions
 from probe.measure.statistics import SelectedStatistics
+from probe.measure.storage import Checksums, DeviceChecksums, HostChecksums
 
 
 class Measurers(NamedTuple):
