@@ -16,8 +16,7 @@ from probe.pytree import Slot, as_outputs, leaves
 from probe.recording.call import Call, GradientUse, Task
 from probe.recording.call_stacks import CallStacks
 from probe.recording.measurement_queue import MeasurementQueue
-from probe.recording.name_filter import NameFilter
-from probe.recording.step_recorder import Sink, StepRecorder
+from probe.recording.step_recorder import NameFilter, Sink, StepRecorder
 from probe.series.series_name import Slot as SeriesSlot
 from probe.store.error_log import ErrorLog
 

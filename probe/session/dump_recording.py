@@ -19,8 +19,7 @@ from probe.measure.select import Measurers
 from probe.process.rank import has_siblings, run_header
 from probe.recording.call_stacks import CallStacks
 from probe.recording.measurement_queue import MeasurementQueue
-from probe.recording.name_filter import NameFilter
-from probe.recording.step_recorder import StepRecorder
+from probe.recording.step_recorder import NameFilter, StepRecorder
 from probe.session.recording import OpenStep, Recording, SessionParts, State, wants_rank
 from probe.store import file_names
 from probe.store.arrays import ArrayWriter, DiskBudget

@@ -15,7 +15,7 @@ from probe.measure.storage import StorageNotes
 from probe.recording.call import GradientUse, Task
 from probe.recording.call_stacks import CallStacks
 from probe.recording.measurement_queue import MeasurementQueue
-from probe.recording.name_filter import NameFilter
+from probe.recording.step_recorder import NameFilter
 from probe.store.documents import DumpWriter
 from probe.tasks.nan_check import FirstNonFinite, NanCheck
 from probe.tasks.values import DebugTask, ValuesTask

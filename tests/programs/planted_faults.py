@@ -175,7 +175,7 @@ FAULTS = tuple(Fault(*row) for row in (
     ("reading/report/readers.py", "max(abs(real(record.get(key)) or 0.0) for",
      "max((real(record.get(key)) or 0.0) for", "reading/report"),
     ("recording/call_stacks.py", "id(frame.f_code), frame.f_lasti", "id(frame.f_code), 0", "capture/test_stacks.py"),
-    ("recording/name_filter.py", "if name == self._first:", "if name != self._first:", "recording"),
+    ("recording/step_recorder.py", "if name == self._first:", "if name != self._first:", "recording"),
     ("replaying/calling.py", "self.leaves_input = not np.array_equal",
      "self.leaves_input = np.array_equal", "replaying"),
     ("replaying/describing.py", "(len(inputs), len(inputs) + len(named))", "(len(inputs),)", "replaying"),

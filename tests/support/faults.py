@@ -33,7 +33,7 @@ TOOL = [
     "probe.measure.host.HostMeasurer.array",
     "probe.measure.describe.ValueDescriber.value",
     "probe.recording.call.Call.__init__",
-    "probe.recording.name_filter.NameFilter.end",
+    "probe.recording.step_recorder.NameFilter.end",
     "probe.tasks.values.ValuesTask.inputs",
     "probe.tasks.values.ValuesTask.outputs",
     "probe.recording.step_recorder.StepRecorder._record_outputs",
