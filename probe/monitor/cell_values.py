@@ -9,8 +9,8 @@ from typing import Any
 from probe.capture.pynative.pynative_capture import PyNativeCapture
 from probe.config.settings import Settings
 from probe.findings.sentence import Sentence
+from probe.measure.device import select_measurers
 from probe.measure.measurer import GradientSum
-from probe.measure.select import select_measurers
 from probe.naming import BACKWARD, FORWARD
 from probe.pytree import Slot, as_outputs, leaves
 from probe.recording.call import Call, GradientUse, Task

@@ -15,7 +15,7 @@ from probe.capture.backend import CaptureBackend
 from probe.capture.pynative.cells import iter_cells, with_loss
 from probe.config.settings import Settings
 from probe.errors import ProbeError, UsageError
-from probe.measure.select import Measurers
+from probe.measure.device import Measurers
 from probe.process.rank import has_siblings, run_header
 from probe.recording.call_stacks import CallStacks
 from probe.recording.measurement_queue import MeasurementQueue

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from probe.config.settings import Settings
 from probe.entry import Entry
+from probe.measure.device import Measurers
 from probe.measure.host import ExtremaMeasurer
 from probe.measure.measurer import ArraySink
-from probe.measure.select import Measurers
 from probe.measure.storage import StorageNotes
 from probe.recording.call import GradientUse, Task
 from probe.recording.call_stacks import CallStacks
