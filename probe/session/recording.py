@@ -17,8 +17,7 @@ from probe.config.settings import Settings
 from probe.errors import ProbeError, UsageError
 from probe.naming import ranges
 from probe.private_names import installed_parts
-from probe.process.rank import RankResolver
-from probe.process.signals import SigtermHandler
+from probe.process.rank import RankResolver, SigtermHandler
 from probe.recording.step_recorder import StepRecorder
 from probe.snapshot.snapshot import Snapshot
 from probe.store.documents import DumpWriter
