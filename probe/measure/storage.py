@@ -1,5 +1,5 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""The memory of tensors: its checksums; stride, offset and shared storage in records; and memory that no view shares."""
+"""The memory of tensors: its checksums; stride, offset and shared storage in records; and memory that is no view's."""
 
 from __future__ import annotations
 
