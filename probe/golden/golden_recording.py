@@ -276,7 +276,6 @@ class GoldenRecording(Recording):
 
 
 def _told(comparison: Comparison, settings: Settings, root: str) -> Any:
-    """Return the sentence about the first difference."""
     first = comparison.first
     if first is None:
         return say("golden.unnamed", look=_look(settings, root))

@@ -186,7 +186,6 @@ class GoldenEntries:
             self._file.close()
 
     def _block(self, file: BinaryIO) -> str:
-        """Return the lines of the next entry."""
         lines: list[bytes] = []
         for line in file:
             lines.append(line)

@@ -113,7 +113,6 @@ def _meanings() -> dict[str, str]:
 
 
 def _count_of_options(words: Sequence[str], parser: argparse.ArgumentParser) -> int:
-    """Return how many words come before the program."""
     alone = {name for action in parser._actions if action.nargs == 0 for name in action.option_strings}
     count = 0
     while count < len(words) and words[count].startswith("--"):

@@ -140,7 +140,6 @@ class Launcher:
 
 
 def _place() -> str:
-    """Return the program's line that is running."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(TOOL):
         frame = frame.f_back

@@ -1,5 +1,5 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""Measuring on the device: MindSpore reduces each tensor, and numbers are fetched together; and the choice of measurers."""
+"""Measuring on the device: MindSpore reduces tensors, and numbers are fetched together. And the choice of measurers."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""The memory of tensors: its checksums; stride, offset and shared storage in records; and memory that is no view's."""
+"""The memory of tensors: checksums of it; stride, offset and shared storage in records; and memory no view shares."""
 
 from __future__ import annotations
 
@@ -136,8 +136,6 @@ def written_inputs(key: str) -> int:
 
 
 class _Alive(NamedTuple):
-    """A tensor that may be alive."""
-
     tensor: weakref.ref[Any]
     memory: Memory
     name: str  # its first place in the dump

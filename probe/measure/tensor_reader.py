@@ -134,7 +134,6 @@ class TensorReader:
         return to_numpy(tensor)
 
     def _strided(self, tensor: Any) -> Array:
-        """Return a view of a tensor of any layout."""
         dtype, shape, address = self._dtypes[tensor._dtype], tensor._shape, self._address(tensor)
         strides = tuple([stride * dtype.itemsize for stride in self._stride(tensor)])
         if not address or len(strides) != len(shape) or min(strides, default=0) < 0:

@@ -148,7 +148,6 @@ class MonitorRecording(Recording):
             _log.warning("%s recorded now; then look with: probe nan %s, probe trend %s", steps, path, path)
 
     def _again(self, step: int, alarm: Alarm, opened: OpenStep | None) -> None:
-        """Make the step again, at most ``max_alarms`` times, and tell what that says."""
         own, monitor = self.settings, self._monitor
         if monitor is None or monitor.held is None or (own.max_alarms and self._count >= own.max_alarms):
             return

@@ -179,7 +179,6 @@ class CsvSeries(RankSeries):
 
 
 def _add(path: str, kind: str, rows: dict[int, dict[str, float]]) -> None:
-    """Add the numbers of a file to the rows of its steps: step -> name -> number."""
     form = _FORMS.get(kind, f"{{name}}.{kind}")
     try:
         with open_text(path, "replace", "") as file:

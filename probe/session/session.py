@@ -226,7 +226,6 @@ class Session:
         action()
 
     def _edited(self) -> Settings | None:
-        """Return settings that were edited since the last check, after this was told; else None."""
         if self._parts.window.open_step is not None:
             return None
         try:

@@ -53,8 +53,6 @@ class NanCheck(ValuesTask):
 
 
 class _LastEntries(dict[str, Entry]):
-    """The last N entries by name."""
-
     def __init__(self, most: int) -> None:
         super().__init__()
         self._most = most

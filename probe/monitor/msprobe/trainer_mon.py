@@ -137,7 +137,6 @@ class TrainerMon:
         return watch
 
     def _begin(self, watch: Watch) -> None:
-        """Begin a step, and measure it or not."""
         distance = self._step - self._first
         watch.values.is_on = self._left > 0 and distance >= 0 and distance % self._config.step_interval == 0
         if watch.values.is_on:
@@ -145,7 +144,6 @@ class TrainerMon:
                 watch.install(Models(self._parts.models))
 
     def _ended(self) -> None:
-        """End a step: the last optimizer has ended."""
         watch = self._watch
         if watch is None:
             return
