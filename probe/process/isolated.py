@@ -140,4 +140,5 @@ def cores() -> int:
 
 
 def _alone() -> dict[str, str]:
+    """Return the environment without the variables of a launcher: the process is no rank of a job."""
     return {name: value for name, value in os.environ.items() if name not in _OF_A_LAUNCHER}
