@@ -104,12 +104,12 @@ class MonitorRecording(Recording):
         try:
             self._dump.end_step(is_last)
             if self._monitor is not None:
-                self._monitor.wait()
+                self._monitor.values.wait()
         finally:
             may_repeat = not is_last and sys.exc_info()[0] is None
             self.parts.unless_disabled("monitoring", lambda: self._end_row(opened, may_repeat))
         if self._monitor is not None:
-            self._monitor.raise_pending()
+            self._monitor.numbers.raise_pending()
             if is_last:
                 self._monitor.close()
 
@@ -126,8 +126,8 @@ class MonitorRecording(Recording):
                 if may_repeat and self.settings.on_alarm == "again":
                     self._again(step, alarms[0], opened)
         finally:
-            if self._monitor is not None:
-                self._monitor.end_held()
+            if self._monitor is not None and self._monitor.held is not None:
+                self._monitor.held.end_step()
             chosen = self._chosen() if opened is not None or self._steps else None  # else nothing has changed
             if chosen is not None and chosen != self._dump.settings:
                 self._dump = self._dump.with_settings(chosen)
@@ -160,7 +160,7 @@ class MonitorRecording(Recording):
         dump = self._dump.with_settings(replace(self._chosen(), keep_steps=0, snapshot=own.snapshot and not kept))
         said = say("again.raised")
         with monitor.errors.guard("making a step again"):
-            said = again(monitor, monitor.held, dump, Run(monitor.row, kept))
+            said = again(monitor, monitor.held, dump, Run(monitor.watch.row, kept))
         _log.warning("%s", say("again.line", step=step, said=said))
         monitor.alarms.tell(Alarm("again", alarm.series, step, said))
 
@@ -177,7 +177,7 @@ class MonitorRecording(Recording):
         except (TypeError, ValueError):
             raise UsageError(f"log(): {name!r} is {type(number).__name__}. Allowed: a number") from None
         if self._monitor is not None:
-            self._monitor.log(name, value)
+            self._monitor.values.log(name, value)
 
     def held_bytes(self) -> int | None:
         """Return the bytes of the copies that making a step again needs; see ``Recording``."""
@@ -194,11 +194,11 @@ class MonitorRecording(Recording):
     def close(self) -> None:
         """Say where the rows are."""
         monitor, report = self._monitor, self.parts.report
-        if monitor is not None and monitor.steps and not report.said and not self.settings.quiet:
+        if monitor is not None and monitor.file.count and not report.said and not self.settings.quiet:
             report.said = True
             if not self.parts.ranks.rank():
                 path = shlex.quote(self.settings.dump_path)
-                _log.info("%d steps in %s; look with: probe watch %s", monitor.steps, monitor.folder, path)
+                _log.info("%d steps in %s; look with: probe watch %s", monitor.file.count, monitor.folder, path)
 
     def detach(self) -> None:
         """Release everything in a forked child; see ``Recording``."""
