@@ -31,12 +31,8 @@ _FOREIGN = re.compile(r"[^a-zA-Z0-9_.:/-]")
 
 #: msprobe's names of the states of Adam, by the names that optimizers have for them
 ADAM_STATES = {
-    "exp_avg": "exp_avg",
-    "moment1": "exp_avg",
-    "moments1": "exp_avg",
-    "exp_avg_sq": "exp_avg_sq",
-    "moment2": "exp_avg_sq",
-    "moments2": "exp_avg_sq",
+    **dict.fromkeys(("exp_avg", "moment1", "moments1"), "exp_avg"),
+    **dict.fromkeys(("exp_avg_sq", "moment2", "moments2"), "exp_avg_sq"),
 }
 
 

@@ -224,7 +224,7 @@ class GoldenRecording(Recording):
         """Return the comparison of a step that differs, after it was written and told; None where it agrees."""
         watched.end()
         golden, kept = self._golden, KeptStep(step, watched.writer)
-        is_compared = golden is not None and watched.is_suspect and not watched.writer.is_empty
+        is_compared = golden is not None and watched.is_suspect and not watched.writer.documents.is_empty
         if golden is None or not is_compared or not golden.differs(kept):
             watched.writer.discard()
             self._before, self._agreed = kept, self._agreed + 1
@@ -235,7 +235,7 @@ class GoldenRecording(Recording):
         steps = [step]
         if self._before is not None:
             steps.insert(0, self._before.step)
-            self._before.writer.write_documents(end_of_step=True)
+            self._before.writer.documents.write()
         comparison = golden.compare(self.parts.root, steps)
         self._tell(comparison, watched.writer.folder)
         self._before, self._found = None, self._found + 1

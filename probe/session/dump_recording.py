@@ -149,7 +149,7 @@ class DumpRecording(Recording):
             is_written = self._write(opened)
             with recorder.guard("ending the step"):
                 self._end(opened)
-                if not opened.writer.is_empty:
+                if not opened.writer.documents.is_empty:
                     self.parts.report.add_step(window.step, self.parts.root, is_written)
 
     def _write(self, opened: OpenStep) -> bool:

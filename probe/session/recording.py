@@ -73,7 +73,7 @@ class OpenStep:
         is_new = False
         for recorder, writer in self.trees:
             with recorder.queue.lock:
-                is_new |= recorder.task.should_write() and writer.write_documents(end_of_step)
+                is_new |= recorder.task.should_write() and writer.documents.write(end_of_step)
         return is_new
 
 

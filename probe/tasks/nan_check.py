@@ -221,9 +221,9 @@ class FirstNonFinite:
         for kept in (*self._kept.values(), entry):
             self._writer.accept(kept)
             if kept.is_backward and kept.stack >= 0 and kept.forward not in self._kept:
-                self._writer.write_stack(kept.forward, kept.stack)  # it explains the backward
+                self._writer.documents.stack(kept.forward, kept.stack)  # it explains the backward
         self._kept.clear()
-        self._writer.write_documents(end_of_step=True)
+        self._writer.documents.write()
         if entry.name.partition(".")[0] in COLLECTIVE:
             message += " (a collective: the value came from another rank or from the reduction)"
         message += self._reason(entry.name) + self._line(entry)
