@@ -237,7 +237,10 @@ class GoldenRecording(Recording):
             steps.insert(0, self._before.step)
             self._before.writer.documents.write()
         comparison = golden.compare(self.parts.root, steps)
-        self._tell(comparison, watched.writer.folder)
+        with file_io.atomic_write(os.path.join(watched.writer.folder, file_names.GOLDEN)) as file:
+            file.write(json.dumps(comparison.to_dict(), indent=1))
+        self.parts.last_folder = watched.writer.folder
+        _log.warning("%s", _told(comparison, self.settings, self.parts.root))
         self._before, self._found = None, self._found + 1
         if self._found >= self.settings.diff_nums:
             self._further = int(self.settings.on_difference == "record" and golden.has_after(step))
@@ -245,12 +248,6 @@ class GoldenRecording(Recording):
             if self._further:
                 self._dump = self._dump.with_settings(self._chosen())
         return comparison
-
-    def _tell(self, comparison: Comparison, folder: str) -> None:
-        with file_io.atomic_write(os.path.join(folder, file_names.GOLDEN)) as file:
-            file.write(json.dumps(comparison.to_dict(), indent=1))
-        self.parts.last_folder = folder
-        _log.warning("%s", _told(comparison, self.settings, self.parts.root))
 
     def begin_training(self, network: Any, loss: Any) -> Any:
         """Discard earlier calls; see ``Recording``."""

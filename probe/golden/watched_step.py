@@ -267,15 +267,12 @@ class WatchedStep:
             if golden is not None and is_part(own, golden):
                 self._open[entry.name] = golden
                 return
-        self._suspect()
-        if self._queue is not None and self._measurer is not None and self._queue.may_read:
-            self.kept.hold(entry, self._measurer)
-
-    def _suspect(self) -> None:
         if not self.is_suspect:
             self.is_suspect = True
             with self.writer.errors.guard("writing the journal"):
                 self.writer.documents.begin_journal()
+        if self._queue is not None and self._measurer is not None and self._queue.may_read:
+            self.kept.hold(entry, self._measurer)
 
     def end(self) -> None:
         """End the step: look again at entries that went on, and for entries that only the golden run has."""

@@ -88,7 +88,9 @@ class CellValues:
     def install(self, models: Any) -> None:
         """Begin to watch; also again within a step."""
         if self._recorder is None:
-            self._recorder = self._new_recorder()
+            sink, task = NoEntries(self._errors), CellTask(self._settings.data_mode, self._tensor, self._note)
+            queue = MeasurementQueue(*self._measurers, self._capture.wait, sink.accept, self._errors.guard)
+            self._recorder = StepRecorder(self._settings, task, queue, sink, CallStacks(), NameFilter(self._settings))
         self._capture.watch(models)
         self._capture.install(self._recorder)
 
@@ -101,8 +103,3 @@ class CellValues:
         recorder, self._recorder = self._recorder, None
         self._capture.end_step()
         return [] if recorder is None else recorder.close()
-
-    def _new_recorder(self) -> StepRecorder:
-        sink, task = NoEntries(self._errors), CellTask(self._settings.data_mode, self._tensor, self._note)
-        queue = MeasurementQueue(*self._measurers, self._capture.wait, sink.accept, self._errors.guard)
-        return StepRecorder(self._settings, task, queue, sink, CallStacks(), NameFilter(self._settings))
