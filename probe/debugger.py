@@ -111,10 +111,8 @@ class PrecisionDebugger:
 
     def __repr__(self) -> str:
         settings, state = self._session.settings, self._session.state.value
-        return (
-            f"PrecisionDebugger(task={settings.task!r}, level={settings.level!r}, dump_path={settings.dump_path!r}, "
-            f"{state})"
-        )
+        named = f"task={settings.task!r}, level={settings.level!r}, dump_path={settings.dump_path!r}"
+        return f"PrecisionDebugger({named}, {state})"
 
     @classmethod
     @raised_at_caller

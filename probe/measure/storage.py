@@ -93,7 +93,6 @@ class DeviceChecksums:
 
 Checksums = Union[HostChecksums, DeviceChecksums]
 
-
 #: tensors that are looked at when an output is made, and calls that run one inside of the other
 _MOST_ALIVE, _MOST_CALLS = 2048, 64
 _OUTPUT = ".forward.output"

@@ -119,7 +119,6 @@ MSPROBE: dict[str, tuple[tuple[str, ...], Callable[[float, float, Any], bool]]] 
 IN_DUMPS = {name: rule.dump for name, rule in RULES.items() if rule.dump is not None}
 ONLINE = {name: rule.online for name, rule in RULES.items() if rule.online is not None}
 
-
 #: tensor -> rank -> step -> number
 Trend = dict[str, dict[Rank, dict[int, float]]]
 #: tensor -> rank -> step -> further numbers

@@ -22,6 +22,9 @@ from probe.store.arrays import ArrayWriter
 from probe.store.error_log import ErrorLog
 from probe.store.journal import Journal
 
+_log = logging.getLogger("probe")
+#: findings of one step on the log, and in its file
+_MOST_LOGGED, _MOST_TOLD = 10, 1000
 #: indentation in dump.json: of an entry, its keys, and the items of their values
 _ENTRY, _KEY, _ITEM = "  ", "   ", "    "
 
@@ -218,11 +221,6 @@ _SCALARS: dict[type, Callable[[Any], str]] = {
 }
 #: all other types in an entry are records
 _PLAIN = frozenset((list, tuple, dict, *_SCALARS))
-
-
-_log = logging.getLogger("probe")
-#: findings of one step on the log, and in its file
-_MOST_LOGGED, _MOST_TOLD = 10, 1000
 
 
 class DumpWriter:
