@@ -20,7 +20,7 @@ from probe.private_names import installed_parts
 from probe.process.rank import RankResolver, SigtermHandler
 from probe.recording.step_recorder import StepRecorder
 from probe.snapshot.snapshot import Snapshot
-from probe.store.documents import DumpWriter
+from probe.store.dump_writer import DumpWriter
 from probe.store.run_folders import RunFolders
 
 

@@ -1,30 +1,20 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""The three JSON documents of one step and rank, collected entry by entry and written as a whole, and their arrays."""
+"""The three JSON documents of one step and rank, collected entry by entry and written as a whole."""
 
 from __future__ import annotations
 
-import errno
 import json
-import logging
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from json.encoder import encode_basestring_ascii as _quote
 from typing import Any
 
-from probe.entry import Entry, Parent
-from probe.errors import UsageError
-from probe.findings.sentence import Sentence
-from probe.naming import message_of
+from probe.entry import Parent
 from probe.process.progress import progress
-from probe.store import file_io, file_names, file_names as names
-from probe.store.arrays import ArrayWriter
-from probe.store.error_log import ErrorLog
+from probe.store import file_io, file_names as names
 from probe.store.journal import Journal
 
-_log = logging.getLogger("probe")
-#: findings of one step on the log, and in its file
-_MOST_LOGGED, _MOST_TOLD = 10, 1000
 #: indentation in dump.json: of an entry, its keys, and the items of their values
 _ENTRY, _KEY, _ITEM = "  ", "   ", "    "
 
@@ -221,77 +211,3 @@ _SCALARS: dict[type, Callable[[Any], str]] = {
 }
 #: all other types in an entry are records
 _PLAIN = frozenset((list, tuple, dict, *_SCALARS))
-
-
-class DumpWriter:
-    """Writes one rank folder."""
-
-    def __init__(self, documents: JsonDocuments, arrays: ArrayWriter, errors: ErrorLog) -> None:
-        self.documents, self._arrays, self.errors = documents, arrays, errors
-        self.folder, self._told = documents.folder, 0
-
-    def has_parent(self, name: str) -> bool:
-        """Return whether construct.json will have this name as a key."""
-        return self.documents.has_construct(name)
-
-    def accept(self, entry: Entry) -> None:
-        """Write an entry: into the journal now, into the files of the documents at their ``write``."""
-        stack = -1 if entry.is_backward else entry.stack
-        try:
-            if stack >= 0:
-                self.documents.stack(entry.name, stack)
-            self.documents.entry(entry.name, entry.parts, stack, entry.parents)
-        except (OSError, UsageError) as error:  # the journal's; the documents keep the entry
-            self.errors.report("writing the journal", error)
-        except Exception as error:
-            self.errors.report("writing an entry", error, entry.name)
-            with self.errors.guard("writing an entry", entry.name):
-                self.documents.entry(entry.name, {"error": message_of(error)})
-
-    def draft(self, record: str) -> None:
-        """Append the record of an entry that is not finished to the journal."""
-        self.documents.journal.append(record)
-
-    def array(self, name: str, array: Any) -> str:
-        """Write an array and return the name of its file, or "": one that cannot be written leaves its numbers."""
-        saved, budget = "", self._arrays.budget
-        was_exhausted = budget.exhausted_reason
-        try:
-            saved = self._arrays.save(name, array)
-        except OSError as error:
-            self.errors.report("writing an array", error)
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                budget.exhausted_reason = "the disk is full"
-        if not was_exhausted and budget.exhausted_reason:
-            self.errors.warn(f"{budget.exhausted_reason}: no more arrays are written; everything else continues")
-        return saved
-
-    def tell(self, said: Sentence) -> None:
-        """Write a finding that is known while the training runs as a line of a file, and the first ones on the log."""
-        self._told += 1
-        if self._told <= _MOST_LOGGED:
-            _log.warning("%s", said)
-        if self._told <= _MOST_TOLD:
-            line = json.dumps({**said.to_dict(), "sentence": str(said)}, ensure_ascii=False)
-            path = os.path.join(self.folder, file_names.FINDINGS)
-            if self._told == _MOST_LOGGED + 1:
-                _log.warning("more findings are in %s", path)
-            with self.errors.guard("writing a finding"):
-                file_io.make_dirs(self.folder)
-                file_io.append(path, line + "\n")
-
-    def open(self) -> None:
-        """Begin the journal: from here on this process alone writes into the folder.
-
-        Raise UsageError when another process does.
-        """
-        if self.documents.has_journal:
-            self.documents.journal.open()
-
-    def close(self) -> None:
-        """Release the journal, and leave it where it is if it is still there."""
-        self.documents.journal.close()
-
-    def discard(self) -> None:
-        """Leave nothing of the entries on disk."""
-        self.documents.journal.remove()
