@@ -13,17 +13,8 @@ from typing import Any
 import numpy as np
 
 from probe.config.settings import Settings
-from probe.measure.measurer import ArraySink, Role, TensorRecord, finite_record, tensor_record, with_keys
-from probe.measure.statistics import (
-    FOUR,
-    STATISTICS,
-    Numbers,
-    SelectedStatistics,
-    as_real,
-    crc32,
-    finite_statistics,
-    statistics,
-)
+from probe.measure.measurer import ArraySink, PendingRecord, Role, TensorRecord, finite_record, tensor_record, with_keys
+from probe.measure.statistics import FOUR, STATISTICS, SelectedStatistics, as_real, crc32, finite_statistics, statistics
 from probe.measure.tensor_reader import SINGLE, Array, TensorReader, to_storable
 
 #: cache of records keyed by tensor bytes: tensors of at most this many bytes, and this many records
@@ -51,7 +42,7 @@ class HostMeasurer:
         self._md5 = md5
         self.chosen, self._exact, self._kept = chosen, exact, kept
         self._shortest = not md5 and chosen is None
-        self._statistics: Callable[[Array], Numbers] = statistics if chosen is None else chosen
+        self._statistics: Callable[[Array], dict[str, Any]] = statistics if chosen is None else chosen
         self._float = mindspore.float32
         self.read = TensorReader()
         self._memo: dict[tuple[bytes, Any, tuple[int, ...]], TensorRecord] = {}
@@ -146,7 +137,7 @@ class Severity(enum.IntEnum):
 
 
 @dataclass(eq=False, repr=False)
-class TensorExtrema:
+class TensorExtrema(PendingRecord):
     """A tensor's maximum and minimum; its values until ``release()``."""
 
     array: Array | None  # the values; None for those that the tensor has
@@ -182,11 +173,6 @@ class TensorExtrema:
         numbers = {"Max": largest, "Min": smallest, "Mean": None, "Norm": None}
         record = self.record or tensor_record(str(self.dtype), self.shape, numbers)
         return with_keys(record, self.keys).text(pad)
-
-    def with_key(self, key: str) -> TensorExtrema:
-        """Add a key; see ``TensorRecord``."""
-        self.keys += (key,)
-        return self
 
     def release(self) -> None:
         """Release the values and keep the extrema."""

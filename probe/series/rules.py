@@ -17,18 +17,9 @@ from typing import Any, NamedTuple
 
 from probe.findings.finding import Finding
 from probe.findings.sentence import NOTHING, Sentence, say
-from probe.series import looks
+from probe.series import looks, series_name
 from probe.series.looks import LEAST_STEPS, WINDOW, History, Look, Now, Point, is_far, missing
-from probe.series.series_name import (
-    ACTIVATION,
-    GRADIENT,
-    PARAMETER,
-    entered,
-    kind_of,
-    kinds_of_tensor,
-    layer_kind,
-    state_kind,
-)
+from probe.series.series_name import ACTIVATION, GRADIENT, PARAMETER, kind_of, kinds_of_tensor, layer_kind, state_kind
 from probe.store.file_names import Rank
 
 
@@ -244,7 +235,7 @@ class OnlineRules:
         limit, parts, key = self._limits["scaled"], dict[str, float](), "alarm.scaled"
         for name in self._by_kind["grad"]:
             arrived = values.get(name, 0.0)
-            part = values.get(entered(name), arrived) / arrived if arrived > 0 else math.nan
+            part = values.get(series_name.entered(name), arrived) / arrived if arrived > 0 else math.nan
             if math.isfinite(part):
                 parts[name] = part
         middle = statistics.median(parts.values()) if len(parts) > 2 else 0.0
@@ -254,7 +245,9 @@ class OnlineRules:
             self._apart[name] = self._apart.get(name, 0) + 1 if is_apart else 0
             if self._apart[name] == 3 and key not in series.active:
                 if series.count >= ONLINE["scaled"].warm_up:
-                    yield Alarm("scaled", entered(name), step, say(key, part=part, others=middle, step=step))
+                    yield Alarm(
+                        "scaled", series_name.entered(name), step, say(key, part=part, others=middle, step=step)
+                    )
                 series.active[key] = math.inf  # also where it was so from the first step on
 
 
