@@ -83,8 +83,8 @@ class PrecisionDebugger:
         from probe.monitor.monitor_recording import MonitorRecording  # imports MindSpore
         from probe.session.dump_recording import DumpRecording
         from probe.session.kernel_recording import KernelRecording
+        from probe.session.recording import State
         from probe.session.session import Session
-        from probe.session.session_state import State
 
         settings = source.load()
         before = self._living_session()
@@ -111,10 +111,8 @@ class PrecisionDebugger:
 
     def __repr__(self) -> str:
         settings, state = self._session.settings, self._session.state.value
-        return (
-            f"PrecisionDebugger(task={settings.task!r}, level={settings.level!r}, dump_path={settings.dump_path!r}, "
-            f"{state})"
-        )
+        named = f"task={settings.task!r}, level={settings.level!r}, dump_path={settings.dump_path!r}"
+        return f"PrecisionDebugger({named}, {state})"
 
     @classmethod
     @raised_at_caller

@@ -27,16 +27,10 @@ COLLECTIVE = frozenset(("MintDistributed", "Distributed"))
 PRIMITIVE, JIT, CELL = "Primitive", "Jit", "Cell"
 
 _FOREIGN = re.compile(r"[^a-zA-Z0-9_.:/-]")
-
-
 #: msprobe's names of the states of Adam, by the names that optimizers have for them
 ADAM_STATES = {
-    "exp_avg": "exp_avg",
-    "moment1": "exp_avg",
-    "moments1": "exp_avg",
-    "exp_avg_sq": "exp_avg_sq",
-    "moment2": "exp_avg_sq",
-    "moments2": "exp_avg_sq",
+    **dict.fromkeys(("exp_avg", "moment1", "moments1"), "exp_avg"),
+    **dict.fromkeys(("exp_avg_sq", "moment2", "moments2"), "exp_avg_sq"),
 }
 
 
@@ -148,8 +142,6 @@ def may_modify_inputs(key: str) -> bool:
 
 
 _EMPTY = re.compile(r"\.(new_)?empty(_like|_strided)?$")
-
-
 #: Primitive -> its outputs that no kernel of a CPU ever writes; tests/programs/dirty_memory.py finds them
 _RESERVED = {
     "BatchNorm": range(1, 3), "LSTM": range(3, 5), "Adam": range(3), "AdamWeightDecay": range(3),

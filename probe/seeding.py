@@ -99,12 +99,8 @@ _DROPOUTS = (
     # Primitives, whose keep_prob becomes 1: ops.dropout, dropout1d, dropout2d and dropout3d make one for each call
     ("mindspore.ops.operations", "Dropout Dropout2D Dropout3D", "__init__", _keeping_all),
     # Cells, which return their input, also those that were made before
-    (
-        "mindspore.nn.layer.basic",
-        "Dropout Dropout1d Dropout2d Dropout3d DropoutExt Dropout2dExt",
-        "construct",
-        _identity_of_cell,
-    ),
+    ("mindspore.nn.layer.basic", "Dropout Dropout1d Dropout2d Dropout3d", "construct", _identity_of_cell),
+    ("mindspore.nn.layer.basic", "DropoutExt Dropout2dExt", "construct", _identity_of_cell),
     # functions that run a kernel of their own
     ("mindspore.ops.function.nn_func", "dropout_ext dropout2d_ext", "", _identity),
     ("mindspore.mint.nn.functional", "dropout dropout2d", "", _identity),

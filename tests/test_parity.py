@@ -9,8 +9,8 @@ import re
 import pytest
 
 from probe.config.validators import STATISTICS
-from probe.measure.statistic_table import STATISTICS as STATISTIC_TABLE
-from probe.series.table import RULES
+from probe.measure.statistics import STATISTICS as STATISTIC_TABLE
+from probe.series.rules import RULES
 from tests.support.pages import CODE, PAIRS, Page, page
 from tests.support.paths import ROOT
 

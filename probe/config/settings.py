@@ -307,7 +307,6 @@ def _place(key: str, task: Any) -> str:
 
 
 def _combined(settings: Settings) -> Settings:
-    """Check settings against each other."""
     if settings.task == "structure" and settings.level == "L1":
         _log.warning('task "structure" needs the Cells: level "L1" becomes "mix"')
         settings = replace(settings, level="mix")

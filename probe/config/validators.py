@@ -73,7 +73,6 @@ def _is_whole(value: Any) -> bool:
 
 
 def _match(pattern: re.Pattern[str], value: Any) -> re.Match[str] | None:
-    """Return the match of a whole number or a text with a regular expression."""
     return pattern.fullmatch(str(value)) if isinstance(value, str) or _is_whole(value) else None
 
 

@@ -9,26 +9,123 @@ import logging
 import os
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from probe.capture.backend import is_graph_mode
 from probe.config.settings import Settings
 from probe.errors import DifferenceError, UsageError
 from probe.findings.sentence import say
-from probe.golden.golden_entries import GoldenEntries
-from probe.golden.golden_run import GoldenRun, KeptStep
 from probe.golden.kept_tensors import KeptTensors
-from probe.golden.watched_step import WatchedStep
+from probe.golden.watched_step import GoldenEntries, WatchedStep
 from probe.process.rank import run_header
-from probe.reading.compare.answer.comparison import Comparison
+from probe.reading.compare.answer.comparison import Comparison, Request, compare_runs
+from probe.reading.compare.answer.unit import compare_unit
+from probe.reading.compare.judging.judged_pairs import Options
+from probe.reading.dumps.document import Document
+from probe.reading.dumps.folders import DumpFolder, find_folders
+from probe.reading.dumps.run import shortened
+from probe.reading.dumps.values import record_sharer
 from probe.recording.measurement_queue import MeasurementQueue
+from probe.series.series import find_series
 from probe.session.dump_recording import DumpRecording
-from probe.session.recording import Recording, SessionParts
-from probe.session.session_state import OpenStep
+from probe.session.recording import OpenStep, Recording, SessionParts
 from probe.store import file_io, file_names
 from probe.store.dump_writer import DumpWriter
+
+#: so many ranks are compared together; of more each is compared alone
+_MOST_RANKS = 16
+
+
+class KeptStep(NamedTuple):
+    """A step of this run whose entries are in memory."""
+
+    step: int
+    writer: DumpWriter
+
+
+class _HeldSource(NamedTuple):
+    """Reads the entries that a writer keeps in memory."""
+
+    writer: DumpWriter
+
+    def read(self, folder: str) -> Document:
+        """Read them as they are now; see ``FolderKind``."""
+        header, text, stacks, construct = self.writer.documents.held()
+        return Document(header, json.loads(text, object_hook=record_sharer([])), lambda: stacks, lambda: construct, [])
+
+
+class GoldenRun:
+    """The dump of a golden run, for one rank of this run.
+
+    Raises:
+        UsageError: when there is none that this rank can be compared with; the message says what to do instead.
+    """
+
+    def __init__(self, path: str, rank: int | None, world_size: int) -> None:
+        self.path, self._rank = path, rank
+        folders = _folders(path)
+        ranks = list(dict.fromkeys(folder.rank for folder in folders))
+        is_lone = len(ranks) == 1 and world_size == 1
+        if not is_lone and (rank not in ranks or len(ranks) > world_size):
+            raise UsageError(
+                f"golden: {path} has ranks {shortened(ranks)}, this is rank {rank} of {world_size}. Record this run "
+                'with task "statistics" instead, and give both to probe compare: it takes --layout-a and --layout-b'
+            )
+        if any(folder.tree for folder in folders):
+            raise UsageError(f"golden: {path} has compiled Cells. Record this run too, and give both to probe compare")
+        self._world_size = world_size
+        self._by_step = {folder.step: folder for folder in folders if is_lone or folder.rank == rank}
+
+    def folder(self, step: int) -> DumpFolder | None:
+        """Return the golden run's folder of a step; None where it has no such step."""
+        return self._by_step.get(None) or self._by_step.get(step)
+
+    def has_after(self, step: int) -> bool:
+        """Return whether the golden run has a step behind this one."""
+        return any(other is not None and other > step for other in self._by_step)
+
+    def differs(self, kept: KeptStep) -> bool:
+        """Return whether ``probe compare`` names a difference in a step.
+
+        Raises:
+            UsageError: when the golden run's step cannot be read, or is of another model.
+        """
+        golden = self.folder(kept.step)
+        if golden is None:
+            return False
+        unit = compare_unit(
+            golden, DumpFolder(kept.writer.folder, kept.step, self._rank, "", _HeldSource(kept.writer)), Options()
+        )
+        found = Comparison((self.path, ""), [unit], ([], []), [], Options())
+        if not found.is_comparable:
+            reason = unit.error or "fewer than half of the calls are the same: is it of another model?"
+            raise UsageError(f"golden: {golden.path} cannot be compared: {reason}")
+        return bool(unit.origins.first or unit.counts.differs)
+
+    def compare(self, root: str, steps: Sequence[int]) -> Comparison:
+        """Compare steps of this run that are on disk; see ``probe.compare``.
+
+        Those of other ranks are compared too, as far as they are on disk. Raise UsageError when that cannot be.
+        """
+        chosen = "" if None in self._by_step else ",".join(map(str, steps))
+        rank = "" if self._world_size <= _MOST_RANKS else str(self._rank)
+        return compare_runs(self.path, root, Request(step=chosen, rank=rank))
+
+
+def _folders(path: str) -> list[DumpFolder]:
+    """Return the rank folders of a dump; raise UsageError when there is none."""
+    try:
+        return find_folders(path)
+    except UsageError as error:
+        if os.path.isdir(path) and find_series(path):
+            raise UsageError(
+                f"golden: {path} holds series of the monitor and no dump. Record the golden run with task "
+                '"statistics", or watch this run with task "monitor" and compare both with probe watch'
+            ) from None
+        raise UsageError(f"golden: {error}") from None
+
 
 _log = logging.getLogger("probe")
 
@@ -127,7 +224,7 @@ class GoldenRecording(Recording):
         """Return the comparison of a step that differs, after it was written and told; None where it agrees."""
         watched.end()
         golden, kept = self._golden, KeptStep(step, watched.writer)
-        is_compared = golden is not None and watched.is_suspect and not watched.writer.is_empty
+        is_compared = golden is not None and watched.is_suspect and not watched.writer.documents.is_empty
         if golden is None or not is_compared or not golden.differs(kept):
             watched.writer.discard()
             self._before, self._agreed = kept, self._agreed + 1
@@ -138,9 +235,12 @@ class GoldenRecording(Recording):
         steps = [step]
         if self._before is not None:
             steps.insert(0, self._before.step)
-            self._before.writer.write_documents(end_of_step=True)
+            self._before.writer.documents.write()
         comparison = golden.compare(self.parts.root, steps)
-        self._tell(comparison, watched.writer.folder)
+        with file_io.atomic_write(os.path.join(watched.writer.folder, file_names.GOLDEN)) as file:
+            file.write(json.dumps(comparison.to_dict(), indent=1))
+        self.parts.last_folder = watched.writer.folder
+        _log.warning("%s", _told(comparison, self.settings, self.parts.root))
         self._before, self._found = None, self._found + 1
         if self._found >= self.settings.diff_nums:
             self._further = int(self.settings.on_difference == "record" and golden.has_after(step))
@@ -148,12 +248,6 @@ class GoldenRecording(Recording):
             if self._further:
                 self._dump = self._dump.with_settings(self._chosen())
         return comparison
-
-    def _tell(self, comparison: Comparison, folder: str) -> None:
-        with file_io.atomic_write(os.path.join(folder, file_names.GOLDEN)) as file:
-            file.write(json.dumps(comparison.to_dict(), indent=1))
-        self.parts.last_folder = folder
-        _log.warning("%s", _told(comparison, self.settings, self.parts.root))
 
     def begin_training(self, network: Any, loss: Any) -> Any:
         """Discard earlier calls; see ``Recording``."""
@@ -179,7 +273,6 @@ class GoldenRecording(Recording):
 
 
 def _told(comparison: Comparison, settings: Settings, root: str) -> Any:
-    """Return the sentence about the first difference."""
     first = comparison.first
     if first is None:
         return say("golden.unnamed", look=_look(settings, root))

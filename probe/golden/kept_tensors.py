@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from probe.entry import Entry, Kind
-from probe.measure.measurer import ArraySink, Measurer, Role
-from probe.measure.records import ITEM, ScalarRecord, TensorRecord
+from probe.measure.measurer import ITEM, ArraySink, Measurer, Role, ScalarRecord, TensorRecord
 from probe.measure.storage import memory_of, written_inputs
 from probe.measure.tensor_reader import Array, to_storable
 from probe.pytree import leaves, tree_map

@@ -82,13 +82,10 @@ def join(
 def _parser() -> argparse.ArgumentParser:
     usage = "probe run [options] (FILE | -m MODULE) [arguments of the program]"
     parser = argparse.ArgumentParser(prog="probe run", usage=usage, description=_LONG, allow_abbrev=False)
-    parser.add_argument("--config", metavar="FILE", help="a settings file; the options win over it")
-    parser.add_argument(
-        "--step-at", choices=("optimizer", "model"), default="optimizer", help="model: each call of it is a step"
-    )
-    parser.add_argument(
-        "--as-msprobe", action="store_true", help="import probe in place of msprobe, also where that is installed"
-    )
+    add = parser.add_argument
+    add("--config", metavar="FILE", help="a settings file; the options win over it")
+    add("--step-at", choices=("optimizer", "model"), default="optimizer", help="model: each call of it is a step")
+    add("--as-msprobe", action="store_true", help="import probe in place of msprobe, also where that is installed")
     settings = parser.add_argument_group("settings")
     meanings = _meanings()
     for row in fields(Settings):
@@ -113,7 +110,6 @@ def _meanings() -> dict[str, str]:
 
 
 def _count_of_options(words: Sequence[str], parser: argparse.ArgumentParser) -> int:
-    """Return how many words come before the program."""
     alone = {name for action in parser._actions if action.nargs == 0 for name in action.option_strings}
     count = 0
     while count < len(words) and words[count].startswith("--"):

@@ -93,11 +93,7 @@ class Launcher:
 
         # without settings the program wants the files of its monitor, and nobody wants a dump
         of_monitor = bool if self._has_settings else self._stand_back
-        kinds: tuple[tuple[type, Callable[[], object]], ...] = (
-            (PrecisionDebugger, self._stand_back),
-            (TrainerMon, of_monitor),
-        )
-        return {kind.__name__: served(kind, stand_back) for kind, stand_back in kinds}
+        return {_DEBUGGER: served(PrecisionDebugger, self._stand_back), "TrainerMon": served(TrainerMon, of_monitor)}
 
     def _stand_back(self) -> None:
         if not self._is_own and self._has_settings:
@@ -140,7 +136,6 @@ class Launcher:
 
 
 def _place() -> str:
-    """Return the program's line that is running."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(TOOL):
         frame = frame.f_back
@@ -215,8 +210,7 @@ class ServedMsprobe:
 
     def install(self) -> None:
         """Begin to serve."""
-        at = 0 if self._is_forced else len(sys.meta_path)
-        sys.meta_path.insert(at, self)
+        sys.meta_path.insert(0 if self._is_forced else len(sys.meta_path), self)
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> Any:
         """Return the spec of a module.

@@ -6,7 +6,6 @@ Of the optimizers it tells which of them make a step together.
 
 from __future__ import annotations
 
-import contextlib
 import enum
 import logging
 import weakref
@@ -17,6 +16,7 @@ from typing import Any
 
 from probe.capture.training.events import optimizer_kinds
 from probe.executor import living
+from probe.monitor.reached import cell_contents
 from probe.store.error_log import ErrorGuard
 
 _log = logging.getLogger("probe")
@@ -147,9 +147,7 @@ def reached(function: Callable[..., Any], owner: Any = None) -> list[Any]:
 
 
 def _named_by(function: FunctionType) -> Iterator[Any]:
-    for cell in function.__closure__ or ():
-        with contextlib.suppress(ValueError):  # a name that has no value yet
-            yield cell.cell_contents
+    yield from cell_contents(function)
     names = _names(function.__code__)
     yield from (function.__globals__[name] for name in names if name in function.__globals__)
     if hasattr(function, "__wrapped__"):

@@ -9,9 +9,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from probe.executor import OwnOperations
-from probe.measure.gradient_sum import GradientSum
-from probe.measure.measurer import ArraySink, Guard, MeasureError, Measurer, Role
-from probe.measure.records import PendingRecord
+from probe.measure.measurer import ArraySink, GradientSum, Guard, MeasureError, Measurer, PendingRecord, Role
 from probe.process.progress import progress
 
 Result = TypeVar("Result")

@@ -8,8 +8,7 @@ from typing import Any, Union
 
 import numpy as np
 
-from probe.measure.measurer import ArraySink, Role
-from probe.measure.records import PendingRecord, ScalarRecord, TensorRecord
+from probe.measure.measurer import ArraySink, PendingRecord, Role, ScalarRecord, TensorRecord
 from probe.measure.statistics import FOUR, statistics
 from probe.naming import escape_formula
 from probe.pytree import MAX_ITEMS, tree_map

@@ -1,5 +1,5 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""Measuring on the device: MindSpore reduces each tensor, and the numbers of many are fetched together."""
+"""Measuring on the device: MindSpore reduces tensors, and numbers are fetched together. And the choice of measurers."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import operator
 from collections import deque
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
+from probe.config.settings import Settings
 from probe.measure.deferred import DeferredMeasurer
-from probe.measure.gradient_sum import GradientSum
-from probe.measure.host import HostMeasurer
-from probe.measure.measurer import ArraySink, Guard, Role
-from probe.measure.records import TensorRecord, tensor_record
+from probe.measure.host import ArrayFilter, ExtremaMeasurer, HostMeasurer
+from probe.measure.measurer import ArraySink, GradientSum, Guard, Measurer, Role, TensorRecord, tensor_record
 from probe.measure.reductions import Reductions
-from probe.measure.statistics import FOUR, Numbers
+from probe.measure.statistics import FOUR, Numbers, SelectedStatistics
+from probe.measure.storage import Checksums, DeviceChecksums, HostChecksums
 
 #: a tensor of so many bytes is copied: one operation instead of four
 _SMALL = 1024
@@ -149,3 +149,43 @@ class DeviceMeasurer(DeferredMeasurer):
             return dict(zip(FOUR, (largest, smallest, math.nan if both else largest + smallest, math.inf)))
         norm, factor = math.sqrt(norm) if self._reductions.norm_is_square else norm, scale[0] if scale else 1.0
         return dict(zip(FOUR, (largest, smallest, mean * factor, norm * factor)))
+
+
+class Measurers(NamedTuple):
+    """The measurer of a run, and the one that serves while tensors may not be read."""
+
+    measurer: Measurer
+    copier: DeferredMeasurer
+
+
+def host_measurer(settings: Settings, kind: type[HostMeasurer] = HostMeasurer) -> HostMeasurer:
+    """Return the measurer of this kind that computes numbers on the host."""
+    chosen = None if isinstance(settings.summary_mode, str) else SelectedStatistics(settings.summary_mode)
+    array_filter = ArrayFilter(settings) if settings.when or settings.slice or settings.sample_mode else None
+    return kind(settings.checksums, chosen, settings.exact_dtypes, array_filter)
+
+
+def _reductions(settings: Settings) -> Reductions | None:
+    """Return the reductions of the device; None where numbers are computed on the host."""
+    import mindspore
+
+    on_cpu = mindspore.get_context("device_target") == "CPU"
+    is_on_device = settings.measure == "device" or (settings.measure == "auto" and not on_cpu)
+    return Reductions(on_cpu, scaled=settings.precision == "high") if is_on_device else None
+
+
+def select_checksums(settings: Settings) -> Checksums:
+    """Return what takes the checksums of tensors."""
+    reductions = _reductions(settings)
+    return DeviceChecksums(reductions) if reductions else HostChecksums()
+
+
+def select_measurers(settings: Settings) -> Measurers:
+    """Return the measurers for these settings and this process."""
+    host = host_measurer(settings)
+    reductions = _reductions(settings) if settings.task != "nan_check" else None
+    if reductions is not None:
+        device = DeviceMeasurer(host, reduces=not settings.checksums, reductions=reductions)
+        return Measurers(device, device)
+    measurer = ExtremaMeasurer(host) if settings.task == "nan_check" else host
+    return Measurers(measurer, DeferredMeasurer(measurer))

@@ -9,16 +9,14 @@ from typing import Any
 from probe.capture.pynative.pynative_capture import PyNativeCapture
 from probe.config.settings import Settings
 from probe.findings.sentence import Sentence
-from probe.measure.gradient_sum import GradientSum
-from probe.measure.select import select_measurers
+from probe.measure.device import select_measurers
+from probe.measure.measurer import GradientSum
 from probe.naming import BACKWARD, FORWARD
 from probe.pytree import Slot, as_outputs, leaves
-from probe.recording.call import Call
+from probe.recording.call import Call, GradientUse, Task
 from probe.recording.call_stacks import CallStacks
 from probe.recording.measurement_queue import MeasurementQueue
-from probe.recording.name_filter import NameFilter
-from probe.recording.step_recorder import Sink, StepRecorder
-from probe.recording.task import GradientUse, Task
+from probe.recording.step_recorder import NameFilter, Sink, StepRecorder
 from probe.series.series_name import Slot as SeriesSlot
 from probe.store.error_log import ErrorLog
 
@@ -90,7 +88,9 @@ class CellValues:
     def install(self, models: Any) -> None:
         """Begin to watch; also again within a step."""
         if self._recorder is None:
-            self._recorder = self._new_recorder()
+            sink, task = NoEntries(self._errors), CellTask(self._settings.data_mode, self._tensor, self._note)
+            queue = MeasurementQueue(*self._measurers, self._capture.wait, sink.accept, self._errors.guard)
+            self._recorder = StepRecorder(self._settings, task, queue, sink, CallStacks(), NameFilter(self._settings))
         self._capture.watch(models)
         self._capture.install(self._recorder)
 
@@ -103,8 +103,3 @@ class CellValues:
         recorder, self._recorder = self._recorder, None
         self._capture.end_step()
         return [] if recorder is None else recorder.close()
-
-    def _new_recorder(self) -> StepRecorder:
-        sink, task = NoEntries(self._errors), CellTask(self._settings.data_mode, self._tensor, self._note)
-        queue = MeasurementQueue(*self._measurers, self._capture.wait, sink.accept, self._errors.guard)
-        return StepRecorder(self._settings, task, queue, sink, CallStacks(), NameFilter(self._settings))

@@ -22,8 +22,7 @@ from probe.capture.patches import HookGroup, Patch, around
 from probe.capture.training.events import optimizer_kinds
 from probe.executor import OwnOperations, found_in
 from probe.findings.sentence import NOTHING, Sentence, say
-from probe.measure.shells import local_tensor
-from probe.measure.tensor_reader import to_numpy
+from probe.measure.tensor_reader import local_tensor, to_numpy
 from probe.monitor.reached import Reached, state_of
 from probe.store.error_log import ErrorLog
 
@@ -126,11 +125,6 @@ class HeldCall:
         self.values.copy(trains=False)
         self.positions = reached.positions()
 
-    def again(self) -> None:
-        """Make the call once more, with its values."""
-        self.values.put()
-        self.run()
-
 
 class HeldCalls:
     """The calls of gradient functions of the step that is open, outermost ones only.
@@ -174,7 +168,7 @@ class HeldCalls:
     def install(self) -> None:
         """Begin to hold: a new step, unless one is open."""
         if not self._is_open:
-            self._let_go()
+            self.calls, self.reason = [], NOTHING
         self._is_open = True
         self._hooks.install()
         self._obstacles.install()
@@ -190,9 +184,6 @@ class HeldCalls:
         """Let go of all, but note the bytes of all copies."""
         copies = {id(copy): copy for call in self.calls for _, copy in call.values.copies.values()}
         self._is_open, self.nbytes = False, sum(copy.nbytes for copy in copies.values())
-        self._let_go()
-
-    def _let_go(self) -> None:
         self.calls, self.reason = [], NOTHING
 
     def close(self) -> None:
@@ -202,9 +193,10 @@ class HeldCalls:
         self.end_step()
 
     def make_again(self) -> None:
-        """Make all calls once more, in their order."""
+        """Make all calls once more, in their order, each with its values."""
         for call in self.calls:
-            call.again()
+            call.values.put()
+            call.run()
 
     @contextlib.contextmanager
     def put_back(self) -> Iterator[None]:

@@ -16,8 +16,7 @@ from probe.config.settings import Settings
 from probe.monitor.alarms import Alarms
 from probe.monitor.cell_values import CellValues
 from probe.monitor.held_call import HeldCalls
-from probe.monitor.numbers import HostNumbers, new_numbers
-from probe.monitor.step_values import StepValues
+from probe.monitor.numbers import HostNumbers, StepValues, new_numbers
 from probe.private_names import installed_parts
 from probe.series.file import SeriesFile
 from probe.series.rules import Alarm
@@ -42,6 +41,7 @@ class Watch:
         self._numbers, self._errors, self._cells, self._takes = numbers, errors, cells, takes
         self.hooks = TrainingHooks(values, numbers.on_cpu, errors)
         self._rows: deque[tuple[int, Any]] = deque()
+        self.row: Any = {}  # the numbers of the last step that was handed on
         self.is_prompt = False  # the numbers of a step are fetched when it ends: that waits
 
     def install(self, models: Any) -> None:
@@ -73,12 +73,12 @@ class Watch:
         found: list[Alarm] = []
         while len(self._rows) > keep:
             step, row = self._rows.popleft()
-            values: Any = {}
+            self.row = {}
             with self._errors.guard("reading the numbers of a step"):
-                values = row.finish(self._numbers.fetch(row.scalars))
+                self.row = row.finish(self._numbers.fetch(row.scalars))
             for take in self._takes:
                 with self._errors.guard("writing the row of a step"):
-                    found += take(step, values) or ()
+                    found += take(step, self.row) or ()
         return found
 
     def close(self) -> None:
@@ -90,60 +90,50 @@ class Watch:
 
 
 class Monitor:
-    """Measures each step, for task "monitor"."""
+    """Measures each step, for task "monitor". ``held`` can make a step again, where the setting wants it."""
 
     def __init__(self, dump_path: str, rank: str, settings: Settings) -> None:
         self.folder = os.path.join(dump_path, MONITOR, rank)
         self.errors = ErrorLog(self.folder, set())
-        self._file, self.alarms = SeriesFile(self.folder), Alarms(self.folder, self.errors)
-        self._numbers = new_numbers(settings.measure)
-        self._values = StepValues(self._numbers, self.errors)
+        self.file, self.alarms = SeriesFile(self.folder), Alarms(self.folder, self.errors)
+        self.numbers = new_numbers(settings.measure)
+        self.values = StepValues(self.numbers, self.errors)
         cells = None
         if settings.list:
             of_cells = replace(settings, task="statistics", level="L0", extra_info=False, keep_steps=0)
-            note = self._values.note
+            note = self.values.note
             cells = CellValues(of_cells, self.errors, lambda slot, tensor: note(str(slot), tensor))
         self.held: HeldCalls | None = None
         if settings.on_alarm == "again":
-            new_held = functools.partial(HeldCalls, self._numbers.on_cpu, self.errors)
+            new_held = functools.partial(HeldCalls, self.numbers.on_cpu, self.errors)
             self.held = installed_parts().make("the step once more", new_held, None)
-        self.row: Mapping[str, float] = {}  # the numbers of the last step
-        takes = self._keep, self._file.write, self.alarms.look
-        self._watch = Watch(self._values, self._numbers, self.errors, cells, *takes)
-        self._watch.is_prompt = self.held is not None
+        self.watch = Watch(self.values, self.numbers, self.errors, cells, self.file.write, self.alarms.look)
+        self.watch.is_prompt = self.held is not None
         self._interval, self._models, self._is_open = settings.interval, None, False
-
-    @property
-    def steps(self) -> int:
-        """The number of rows that were written."""
-        return self._file.count
 
     def begin(self, step: int, models: Any) -> None:
         """Begin to watch; also again within a step."""
         if models is not self._models:
             self._models = models
-            self._watch.hooks.watch(_parameters(models))
+            self.watch.hooks.watch(_parameters(models))
         if not self._is_open:
             self._is_open = True
-            self._values.begin(step % self._interval == 0)
-        self._watch.install(models)
+            self.values.begin(step % self._interval == 0)
+        self.watch.install(models)
         if self.held is not None:
             self.held.install()
 
     def pause(self) -> None:
         """Watch nothing but the gradients of a backward that may follow."""
-        self._watch.remove()
+        self.watch.remove()
         if self.held is not None:
             with self.errors.guard("removing the hooks"):
                 self.held.remove()
 
-    def _keep(self, step: int, values: Mapping[str, float]) -> None:
-        self.row = values
-
     def measure_again(self, run: Callable[[], Any]) -> dict[str, float]:
         """Return the numbers of gradient functions that are called again. No row has them."""
-        values = StepValues(self._numbers, self.errors)
-        hooks = TrainingHooks(values, self._numbers.on_cpu, self.errors)
+        values = StepValues(self.numbers, self.errors)
+        hooks = TrainingHooks(values, self.numbers.on_cpu, self.errors)
         hooks.watch(_parameters(self._models))
         hooks.install()
         try:
@@ -152,46 +142,29 @@ class Monitor:
         finally:
             hooks.end_step()
         row = values.end()
-        return row.finish(self._numbers.fetch(row.scalars))
-
-    def log(self, name: str, number: float) -> None:
-        """Add a number of the user's to this step."""
-        self._values.log(name, number)
-
-    def wait(self) -> None:
-        """Wait for the numbers of the step. Raises a pending error of the training."""
-        self._values.wait()
-
-    def raise_pending(self) -> None:
-        """Raise an error of the training that the monitor has met first."""
-        self._numbers.raise_pending()
+        return row.finish(self.numbers.fetch(row.scalars))
 
     def end_step(self, step: int) -> list[Alarm]:
         """End the step: write its row, and return its alarms."""
         with self.errors.guard("removing the hooks"):
-            self._watch.hooks.end_step()
-        for name in self._watch.end_cells():
+            self.watch.hooks.end_step()
+        for name in self.watch.end_cells():
             self.errors.note(name, f"no Cell has matched {name!r} of the setting list")
         is_open, self._is_open = self._is_open, False
-        return self._watch.end_step(step) if is_open else []
-
-    def end_held(self) -> None:
-        """Let go of the calls of the step."""
-        if self.held is not None:
-            self.held.end_step()
+        return self.watch.end_step(step) if is_open else []
 
     def close(self) -> None:
         """Release everything."""
-        self._watch.close()
+        self.watch.close()
         with self.errors.guard("closing the file"):
-            self._file.close()
+            self.file.close()
         if self.held is not None:
             self.held.close()
         self._models = None
 
     def detach(self) -> None:
         """Release everything in a forked child: the file is the parent's."""
-        self._watch.hooks.end_step()
+        self.watch.hooks.end_step()
         if self.held is not None:
             self.held.close()
         self._is_open, self._models = False, None

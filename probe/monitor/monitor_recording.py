@@ -1,31 +1,38 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""Task "monitor": every step has a row, and an alarm starts a dump."""
+"""Task "monitor": every step has a row, and an alarm starts a dump, or makes the step again."""
 
 from __future__ import annotations
 
 import copy
 import logging
+import math
 import os
 import shlex
 import sys
 from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from probe.capture.backend import is_graph_mode
 from probe.config.settings import Settings
 from probe.errors import AlarmError, UsageError
-from probe.findings.sentence import say
+from probe.findings.sentence import NOTHING, Sentence, say
 from probe.measure.tensor_reader import to_number
-from probe.monitor.again import Run, again, refusal
 from probe.monitor.alarms import AlarmFunction
+from probe.monitor.held_call import HeldCalls
 from probe.monitor.monitor import Monitor
+from probe.process.rank import world_size
+from probe.reading.dumps import entry_name
+from probe.reading.dumps.dump import Call, Dump, Tensor
+from probe.reading.dumps.frames import user_frame
+from probe.reading.dumps.run import open as open_run
 from probe.series.file import last_step
 from probe.series.rules import Alarm
+from probe.series.series_name import parse
 from probe.session.dump_recording import DumpRecording
-from probe.session.recording import Recording, SessionParts
-from probe.session.session_state import OpenStep
-from probe.store.file_names import MONITOR, SERIES, rank_name
+from probe.session.recording import OpenStep, Recording, SessionParts
+from probe.store.file_names import MONITOR, REPEATS, SERIES, rank_name
 
 _log = logging.getLogger("probe")
 
@@ -97,12 +104,12 @@ class MonitorRecording(Recording):
         try:
             self._dump.end_step(is_last)
             if self._monitor is not None:
-                self._monitor.wait()
+                self._monitor.values.wait()
         finally:
             may_repeat = not is_last and sys.exc_info()[0] is None
             self.parts.unless_disabled("monitoring", lambda: self._end_row(opened, may_repeat))
         if self._monitor is not None:
-            self._monitor.raise_pending()
+            self._monitor.numbers.raise_pending()
             if is_last:
                 self._monitor.close()
 
@@ -119,8 +126,8 @@ class MonitorRecording(Recording):
                 if may_repeat and self.settings.on_alarm == "again":
                     self._again(step, alarms[0], opened)
         finally:
-            if self._monitor is not None:
-                self._monitor.end_held()
+            if self._monitor is not None and self._monitor.held is not None:
+                self._monitor.held.end_step()
             chosen = self._chosen() if opened is not None or self._steps else None  # else nothing has changed
             if chosen is not None and chosen != self._dump.settings:
                 self._dump = self._dump.with_settings(chosen)
@@ -141,7 +148,6 @@ class MonitorRecording(Recording):
             _log.warning("%s recorded now; then look with: probe nan %s, probe trend %s", steps, path, path)
 
     def _again(self, step: int, alarm: Alarm, opened: OpenStep | None) -> None:
-        """Make the step again, at most ``max_alarms`` times, and tell what that says."""
         own, monitor = self.settings, self._monitor
         if monitor is None or monitor.held is None or (own.max_alarms and self._count >= own.max_alarms):
             return
@@ -154,7 +160,7 @@ class MonitorRecording(Recording):
         dump = self._dump.with_settings(replace(self._chosen(), keep_steps=0, snapshot=own.snapshot and not kept))
         said = say("again.raised")
         with monitor.errors.guard("making a step again"):
-            said = again(monitor, monitor.held, dump, Run(monitor.row, kept))
+            said = again(monitor, monitor.held, dump, Run(monitor.watch.row, kept))
         _log.warning("%s", say("again.line", step=step, said=said))
         monitor.alarms.tell(Alarm("again", alarm.series, step, said))
 
@@ -171,7 +177,7 @@ class MonitorRecording(Recording):
         except (TypeError, ValueError):
             raise UsageError(f"log(): {name!r} is {type(number).__name__}. Allowed: a number") from None
         if self._monitor is not None:
-            self._monitor.log(name, value)
+            self._monitor.values.log(name, value)
 
     def held_bytes(self) -> int | None:
         """Return the bytes of the copies that making a step again needs; see ``Recording``."""
@@ -188,11 +194,11 @@ class MonitorRecording(Recording):
     def close(self) -> None:
         """Say where the rows are."""
         monitor, report = self._monitor, self.parts.report
-        if monitor is not None and monitor.steps and not report.said and not self.settings.quiet:
+        if monitor is not None and monitor.file.count and not report.said and not self.settings.quiet:
             report.said = True
             if not self.parts.ranks.rank():
                 path = shlex.quote(self.settings.dump_path)
-                _log.info("%d steps in %s; look with: probe watch %s", monitor.steps, monitor.folder, path)
+                _log.info("%d steps in %s; look with: probe watch %s", monitor.file.count, monitor.folder, path)
 
     def detach(self) -> None:
         """Release everything in a forked child; see ``Recording``."""
@@ -200,3 +206,138 @@ class MonitorRecording(Recording):
             self._monitor.detach()
             self._monitor = None
         self._dump.detach()
+
+
+#: numbers of the monitor are equal up to this part of them: its norms are sums in float32
+_SAME = 1e-6
+
+
+class Run(NamedTuple):
+    """One run of the step."""
+
+    numbers: Mapping[str, float]  # series -> number, as in a row of the monitor
+    folder: str  # the dump, or "" where it was not recorded
+
+
+def refusal(held: HeldCalls) -> Sentence:
+    """Return why a step cannot be made again; NOTHING where it can."""
+    if world_size() > 1:
+        return say("again.ranks")
+    return held.reason or (NOTHING if held.calls else say("again.unseen"))
+
+
+def again(monitor: Monitor, held: HeldCalls, dump: DumpRecording, first: Run) -> Sentence:
+    """Make the gradient functions of a step again and record them; return what that says. All is put back.
+
+    Args:
+        monitor: has measured the step.
+        held: the calls of its gradient functions.
+        dump: the recording that makes dumps; it is used again only with new settings.
+        first: the step itself.
+    """
+    settings, parts, runs = dump.settings, dump.parts, [first]
+    home = parts.root if first.folder else settings.dump_path
+    with held.put_back():
+        for number in range(settings.times):
+            # the dump of the step itself stays in its place
+            place = os.path.join(home, REPEATS[number]) if number or first.folder else home
+            runs.append(_repeat(monitor, held, dump.with_settings(replace(settings, dump_path=place))))
+            home = home if number or first.folder else parts.root
+        parts.root = home
+    return verdict(runs, home)
+
+
+def _repeat(monitor: Monitor, held: HeldCalls, dump: DumpRecording) -> Run:
+    held.calls[0].values.put()  # before the circumstances of the run are noted
+    window, folder = dump.parts.window, ""
+    try:
+        dump.start(None)
+        if window.open_step is not None:
+            folder = window.open_step.writer.folder
+        numbers = monitor.measure_again(held.make_again)
+    finally:
+        try:
+            dump.stop()
+        finally:
+            dump.end_step()
+            dump.parts.backends.current = None
+    return Run(numbers, folder)
+
+
+def verdict(runs: Sequence[Run], root: str) -> Sentence:
+    """Return what a step and its repeats say together."""
+    first, repeats, path = runs[0], runs[1:], shlex.quote(root)
+    apart = [difference(first, repeat) for repeat in repeats]
+    if len(repeats) == 1:
+        return say("again.once", apart=apart[0]) if apart[0] else say("again.repeats", count=1, path=path)
+    between = difference(*repeats)
+    if not between:
+        if not apart[0]:
+            return say("again.repeats", count=len(repeats), path=path)
+        unnamed = NOTHING if first.folder else say("again.unnamed")
+        return say("again.transient_first", apart=apart[0], unnamed=unnamed)
+    if apart[0] and not apart[1]:
+        return say("again.transient_repeat", apart=between)
+    if not _numbers_apart(first, repeats[0]) and not _numbers_apart(first, repeats[1]):
+        return say("again.last_bits", apart=between, path=path)
+    return say("again.not_repeatable", apart=between)
+
+
+def difference(left: Run, right: Run) -> Sentence:
+    """Return where two runs differ first; NOTHING where they are equal, as far as both are known."""
+    if not left.folder or not right.folder:
+        return _numbers_apart(left, right)
+    found = first_apart(open_run(left.folder).dump(), open_run(right.folder).dump())
+    if found is None:
+        return NOTHING
+    frame = user_frame(found.call.stack)
+    place = say("again.place", file=os.path.basename(frame.file), line=frame.line) if frame else NOTHING
+    return say("again.call", name=found.name, place=place)
+
+
+def _numbers_apart(left: Run, right: Run) -> Sentence:
+    for series, value in right.numbers.items():
+        own, kind = left.numbers.get(series), parse(series).kind
+        if own is None or kind not in ("loss", "grad") or own == value or (math.isnan(own) and math.isnan(value)):
+            continue
+        if not abs(own - value) <= _SAME * min(abs(own), abs(value)):
+            return say("again.numbers", series=series, left=own, right=value)
+    return NOTHING
+
+
+def first_apart(left: Dump, right: Dump) -> Tensor | None:
+    """Return the first tensor of ``right`` whose bits differ; of Cells only where no other call differs."""
+    cells: list[tuple[Tensor, str]] = []
+    for own, other in _pairs(left, right):
+        found = _apart(own, other)
+        if found is not None and other.parts.kind != entry_name.CELL:
+            return found
+        if found is not None:
+            cells.append((found, other.parts.path))
+    outputs = [item for item in cells if not item[0].place.startswith("input")] or cells
+    inner = (item for item in outputs if not any(path.startswith(f"{item[1]}.") for _, path in outputs))
+    return next((tensor for tensor, _ in inner), None)
+
+
+def _apart(own: Call, other: Call) -> Tensor | None:
+    pairs = zip(own.tensors(), other.tensors())
+    return next((b for a, b in pairs if a.md5 != b.md5 and not (b.record or {}).get("unwritten")), None)
+
+
+def _pairs(left: Dump, right: Dump) -> Iterator[tuple[Call, Call]]:
+    """Yield the calls of two dumps that stand for each other; one of them may have more calls, and other numbers."""
+    if list(left.data) == list(right.data):
+        yield from zip(left, right)
+        return
+    ours, begin = [(_place(call), call) for call in left], 0
+    for other in right:
+        place = _place(other)
+        found = next((at for at in range(begin, len(ours)) if ours[at][0] == place), None)
+        if found is not None:
+            begin = found + 1
+            yield ours[found][1], other
+
+
+def _place(call: Call) -> tuple[object, ...]:
+    frame = call.stack[0] if call.stack else ""
+    return call.parts.kind, call.parts.key, call.direction, frame

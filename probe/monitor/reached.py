@@ -98,17 +98,20 @@ class Reached:
 
 def _of_function(function: FunctionType) -> list[Any]:
     if str(function.__module__).startswith(_FOREIGN):
-        return _cells_of(function)
+        return [*cell_contents(function)]
     names = _globals_of(function.__code__)
-    return [*_cells_of(function), *(function.__globals__.get(name) for name in names), *(function.__defaults__ or ())]
+    return [
+        *cell_contents(function),
+        *(function.__globals__.get(name) for name in names),
+        *(function.__defaults__ or ()),
+    ]
 
 
-def _cells_of(function: FunctionType) -> list[Any]:
-    found = []
+def cell_contents(function: FunctionType) -> Iterator[Any]:
+    """Yield the values of the names of outer functions that a function uses."""
     for cell in function.__closure__ or ():
         with contextlib.suppress(ValueError):  # it has no value yet
-            found.append(cell.cell_contents)
-    return found
+            yield cell.cell_contents
 
 
 @functools.lru_cache(1024)

@@ -9,10 +9,8 @@ from typing import Any
 
 from probe.entry import Entry
 from probe.measure.deferred import DeferredMeasurer
-from probe.measure.gradient_sum import GradientSum
-from probe.measure.measurer import ArraySink, Guard, MeasureError, Measurer, Role
-from probe.measure.records import resolve
-from probe.measure.shells import layout_text, local_tensor, may_be_shell
+from probe.measure.measurer import ArraySink, GradientSum, Guard, MeasureError, Measurer, Role, resolve
+from probe.measure.tensor_reader import layout_text, local_tensor, may_be_shell
 
 #: text found in every error raised by a MindSpore operation
 _MINDSPORE_ERROR = "C++ Call Stack"

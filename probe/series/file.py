@@ -30,8 +30,6 @@ _VERSION = 1
 #: stands where a series was not measured: a NaN of these bits, which no operation makes
 NOT_MEASURED_BITS = 0x7FC00001
 _EMPTY = array("f", NOT_MEASURED_BITS.to_bytes(4, "little"))
-
-
 #: above every step
 MOST_STEP = 1e15
 
@@ -244,8 +242,7 @@ class RankSeries:
     @property
     def names(self) -> list[str]:
         """The names of the series, in the order of the newest section."""
-        names = dict.fromkeys(name for found, _ in reversed(self._tables) for name in found[1:])
-        return list(names)
+        return list(dict.fromkeys(name for found, _ in reversed(self._tables) for name in found[1:]))
 
     @property
     def steps(self) -> list[int]:

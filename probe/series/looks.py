@@ -254,10 +254,9 @@ def weight_drift(key: str, is_each: bool, history: History, value: float, limit:
 def setting(key: str, history: History, value: float, limit: float, now: Now) -> Sentence:
     """A number of the optimizer far above the highest before, or far nearer to 1."""
     highest = max(history.highest, *history.recent)
-    is_large = value >= limit * highest > 0 or (
-        0.5 < highest < 1 and highest < value and limit * (1 - value) <= 1 - highest
-    )
-    return say(key, value=value, highest=highest, step=now.step) if is_large else NOTHING
+    is_near_one = 0.5 < highest < 1 and highest < value and limit * (1 - value) <= 1 - highest
+    holds = value >= limit * highest > 0 or is_near_one
+    return say(key, value=value, highest=highest, step=now.step) if holds else NOTHING
 
 
 def stuck(key: str, history: History, value: float, limit: float, now: Now) -> Sentence:

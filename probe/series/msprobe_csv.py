@@ -139,12 +139,10 @@ def _write(folder: str, kind: str, table: Mapping[Place, dict[int, dict[str, flo
     steps = sorted({step for rows in table.values() for step in rows})
     known = {column for rows in table.values() for row in rows.values() for column in row}
     columns = [column for column in ("norm", "max", "min") if column in known]
-    rows: dict[int, Rows] = {
-        step: {
-            place: {column: own[step].get(column) for column in columns} for place, own in table.items() if step in own
-        }
-        for step in steps
-    }
+    rows: dict[int, Rows] = {}
+    for step in steps:
+        found = {place: own[step] for place, own in table.items() if step in own}
+        rows[step] = {place: {column: own.get(column) for column in columns} for place, own in found.items()}
     path = os.path.join(folder, f"{kind}_{min(steps, default=0)}-{max(steps, default=0)}.csv")
     file_io.write(path, _text(rows, has_header=True).encode())
     return path
@@ -179,7 +177,6 @@ class CsvSeries(RankSeries):
 
 
 def _add(path: str, kind: str, rows: dict[int, dict[str, float]]) -> None:
-    """Add the numbers of a file to the rows of its steps: step -> name -> number."""
     form = _FORMS.get(kind, f"{{name}}.{kind}")
     try:
         with open_text(path, "replace", "") as file:

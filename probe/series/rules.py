@@ -1,5 +1,5 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""Lets the rules of ``table.RULES`` look at series, step by step: each rule looks at a value and those before it.
+"""Lets the rules of ``RULES`` look at series, step by step: each rule looks at a value and those before it.
 
 The monitor, ``probe watch`` and ``probe trend`` feed steps into ``OnlineRules``; dumps, which are complete, give their
 series to ``series_hits`` and ``layer_hits``.
@@ -10,15 +10,105 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
 
 from probe.findings.finding import Finding
 from probe.findings.sentence import NOTHING, Sentence, say
+from probe.series import looks, series_name
 from probe.series.looks import LEAST_STEPS, WINDOW, History, Look, Now, Point, is_far, missing
-from probe.series.series_name import entered, kind_of, kinds_of_tensor, layer_kind, state_kind
-from probe.series.table import IN_DUMPS, MSPROBE, ONLINE
+from probe.series.series_name import ACTIVATION, GRADIENT, PARAMETER, kind_of, kinds_of_tensor, layer_kind, state_kind
 from probe.store.file_names import Rank
+
+
+class Condition(NamedTuple):
+    """The condition of a rule."""
+
+    threshold: float  # its default
+    kinds: frozenset[str]  # the kinds of series that it looks at; see ``series_name``
+    warm_up: int  # the number of values of a series before it looks
+    look: looks.Look | None  # looks at one value; None where the rule looks at several series together
+    least: int  # of dumps: the number of recorded steps before it looks
+
+
+class Rule(NamedTuple):
+    """A rule."""
+
+    source: str  # the origin of rule and threshold
+    dump: Condition | None  # its condition in dumps; None where it does not look at them
+    online: Condition | None = None  # its condition in the monitor; likewise
+
+
+def _on(threshold: float, kinds: str, warm_up: int, *look: Any, least: int = LEAST_STEPS) -> Condition:
+    return Condition(threshold, frozenset(kinds.split()), warm_up, partial(look[0], *look[1:]) if look else None, least)
+
+
+_ANY, _FEW = "any", LEAST_STEPS - 1
+_STRANGE = "cell loss grad grad_in param update state logged total"
+RULES = {
+    "NaN/Inf": Rule(
+        "smdebug ExplodingTensor",
+        _on(0.0, _ANY, 0, looks.not_a_number, "trend.nan", least=0),
+        _on(0.0, _STRANGE, 0, looks.not_a_number, "alarm.nan"),
+    ),
+    "spike": Rule(
+        "ZClip, llm.c",
+        _on(6.0, _ANY, _FEW, looks.spike, "trend.spike", False),
+        _on(4.0, "loss total logged", 20, looks.spike, "alarm.spike", True),
+    ),
+    "gradient spike": Rule("ZClip", None, _on(30.0, "grad", 20, looks.gradient_spike, "alarm.spike")),
+    "rising": Rule("probe", None, _on(2.0, "loss", 40, looks.rising, "alarm.rising")),
+    "growing": Rule(
+        "probe",
+        _on(10.0, GRADIENT, _FEW, looks.growing, "trend.growing", 0.0),
+        _on(10.0, "grad total", 20, looks.growing, "alarm.growing", 2.0),
+    ),
+    "vanishing": Rule(
+        "smdebug VanishingGradient",
+        _on(1e-7, GRADIENT, 0, looks.vanishing, "trend.vanishing", False),
+        _on(1e-4, "grad", 20, looks.vanishing, "alarm.vanishing", True),
+    ),
+    "update ratio": Rule(
+        "smdebug WeightUpdateRatio",
+        _on(10.0, PARAMETER, 1, looks.update_ratio, "trend.update_ratio", False),
+        _on(20.0, "update", 4, looks.update_ratio, "alarm.update_ratio", True),
+    ),
+    "unchanged": Rule(
+        "smdebug UnchangedTensor",
+        _on(3.0, _ANY, 0, looks.unchanged, "trend.unchanged", False),
+        _on(2.0, "update", 2, looks.unchanged, "alarm.zeros", True),
+    ),
+    "missing": Rule(
+        "OLMo issue 266", _on(1.0, GRADIENT, 0, looks.zero_gradient, "trend.zero_gradient"), _on(3.0, "grad", 10)
+    ),
+    "zeros": Rule("smdebug DeadRelu", None, _on(3.0, "grad grad_in", 2, looks.unchanged, "alarm.zeros", True)),
+    "never": Rule("probe", None, _on(20.0, "grad", 19, looks.never, "alarm.never")),
+    "no gradient": Rule("probe", None, _on(1.0, "total", 0, looks.no_gradient, "alarm.no_gradient")),
+    "constant": Rule("probe", None, _on(10.0, "loss", 9, looks.unchanged, "alarm.constant", False)),
+    "dead units": Rule("smdebug DeadRelu", _on(0.99, ACTIVATION, 0, looks.dead_units, "trend.dead_units")),
+    "saturation": Rule("probe", _on(0.9, _ANY, 0, looks.saturation, "trend.saturation", least=0)),
+    "one layer apart": Rule("OLMo issue 266", _on(6.0, "", 0)),
+    "weight drift": Rule(
+        "probe",
+        _on(2.0, PARAMETER, 1, looks.weight_drift, "trend.weight_drift", False),
+        _on(3.0, "param", 10, looks.weight_drift, "alarm.weight_drift", True),
+    ),
+    "setting": Rule("probe", None, _on(5.0, "scalar", 20, looks.setting, "alarm.setting")),
+    "reset": Rule("probe", None, _on(20.0, "state", 2)),
+    "scaled": Rule("probe", None, _on(100.0, "grad_in", 20)),
+    "stuck": Rule("probe", None, _on(4.0, "loss", 20, looks.stuck, "alarm.stuck")),
+    "collapse": Rule("probe", None, _on(64.0, "scale", 5, looks.collapse, "alarm.collapse")),
+}
+#: the rules of msprobe's key "alert": the numbers that each looks at, none for all, and its function
+MSPROBE: dict[str, tuple[tuple[str, ...], Callable[[float, float, Any], bool]]] = {
+    "AnomalyTurbulence": (("norm", "mean"), looks.is_above),
+    "AnomalyNan": ((), looks.is_strange),
+}
+#: the conditions in dumps, and in the monitor
+IN_DUMPS = {name: rule.dump for name, rule in RULES.items() if rule.dump is not None}
+ONLINE = {name: rule.online for name, rule in RULES.items() if rule.online is not None}
 
 #: tensor -> rank -> step -> number
 Trend = dict[str, dict[Rank, dict[int, float]]]
@@ -145,7 +235,7 @@ class OnlineRules:
         limit, parts, key = self._limits["scaled"], dict[str, float](), "alarm.scaled"
         for name in self._by_kind["grad"]:
             arrived = values.get(name, 0.0)
-            part = values.get(entered(name), arrived) / arrived if arrived > 0 else math.nan
+            part = values.get(series_name.entered(name), arrived) / arrived if arrived > 0 else math.nan
             if math.isfinite(part):
                 parts[name] = part
         middle = statistics.median(parts.values()) if len(parts) > 2 else 0.0
@@ -155,7 +245,9 @@ class OnlineRules:
             self._apart[name] = self._apart.get(name, 0) + 1 if is_apart else 0
             if self._apart[name] == 3 and key not in series.active:
                 if series.count >= ONLINE["scaled"].warm_up:
-                    yield Alarm("scaled", entered(name), step, say(key, part=part, others=middle, step=step))
+                    yield Alarm(
+                        "scaled", series_name.entered(name), step, say(key, part=part, others=middle, step=step)
+                    )
                 series.active[key] = math.inf  # also where it was so from the first step on
 
 

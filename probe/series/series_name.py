@@ -1,5 +1,5 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""The names of series: ``monitor/step_values`` makes them, and whoever reads them takes them apart here."""
+"""The names of series: ``monitor/numbers`` makes them, and whoever reads them takes them apart here."""
 
 from __future__ import annotations
 

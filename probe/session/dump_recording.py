@@ -8,28 +8,31 @@ import copy
 import logging
 import os
 import sys
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from probe.capture.backend import CaptureBackend
 from probe.capture.pynative.cells import iter_cells, with_loss
 from probe.config.settings import Settings
+from probe.entry import Entry
 from probe.errors import ProbeError, UsageError
-from probe.measure.select import Measurers
+from probe.measure.device import Measurers
+from probe.measure.host import ExtremaMeasurer
+from probe.measure.measurer import ArraySink
+from probe.measure.storage import StorageNotes
 from probe.process.rank import has_siblings, run_header
+from probe.recording.call import GradientUse, Task
 from probe.recording.call_stacks import CallStacks
 from probe.recording.measurement_queue import MeasurementQueue
-from probe.recording.name_filter import NameFilter
-from probe.recording.step_recorder import StepRecorder
-from probe.session.recording import Recording, SessionParts
-from probe.session.session_state import OpenStep, State, wants_rank
+from probe.recording.step_recorder import NameFilter, StepRecorder
+from probe.session.recording import OpenStep, Recording, SessionParts, State, wants_rank
 from probe.store import file_names
 from probe.store.arrays import ArrayWriter, DiskBudget
 from probe.store.documents import JsonDocuments
 from probe.store.dump_writer import DumpWriter
 from probe.store.error_log import ErrorLog
-from probe.tasks.build import StepParts, build_task
-from probe.tasks.debug import DebugTask
+from probe.tasks.nan_check import FirstNonFinite, NanCheck
+from probe.tasks.values import DebugTask, ValuesTask
 
 _log = logging.getLogger("probe")
 #: writer of a step -> what makes its queue
@@ -44,7 +47,7 @@ class DumpRecording(Recording):
 
     def __init__(self, settings: Settings, parts: SessionParts, queues: Queues | None = None) -> None:
         super().__init__(settings, parts)
-        self.queues = queues
+        self.queues: Queues = queues or (lambda writer: MeasurementQueue)
         self._is_finished, self._hits = False, 0  # task nan_check has reached its goal; its findings
         self._stacks, self._budget = CallStacks(), DiskBudget(settings.max_disk)
         self._logged_kinds: set[tuple[str, str]] = set()
@@ -147,7 +150,7 @@ class DumpRecording(Recording):
             is_written = self._write(opened)
             with recorder.guard("ending the step"):
                 self._end(opened)
-                if not opened.writer.is_empty:
+                if not opened.writer.documents.is_empty:
                     self.parts.report.add_step(window.step, self.parts.root, is_written)
 
     def _write(self, opened: OpenStep) -> bool:
@@ -268,8 +271,8 @@ class DumpRecording(Recording):
         documents = JsonDocuments(folder, header, self._stacks.texts(), has_stacks, journal=settings.journaled)
         writer = DumpWriter(documents, arrays, ErrorLog(folder, self._logged_kinds))
         name_filter = NameFilter(settings)
-        parts = StepParts(settings, measurers, capture.wait, writer, name_filter, self._stacks, self._hits)
-        parts = parts._replace(make_queue=self.queues(writer)) if self.queues is not None else parts
+        shared = self._stacks, self._hits, self.queues(writer)
+        parts = StepParts(settings, measurers, capture.wait, writer, name_filter, *shared)
         return StepRecorder(settings, *build_task(parts), writer, self._stacks, name_filter), writer
 
     def _begin_snapshot(self, opened: OpenStep, capture: CaptureBackend) -> None:
@@ -282,3 +285,72 @@ class DumpRecording(Recording):
                 place = opened.recorder.queue, opened.writer.folder, parts.window.step
                 parts.snapshot.begin(*place, read, lambda: run_header(parts.ranks.rank()), cells)
                 opened.recorder.snapshot = parts.snapshot
+
+
+# -- the task of a step, with its queue: a new one is a row in ``_BUILDERS`` ------------------------------------------
+
+
+class StepParts(NamedTuple):
+    """The parts of a step from which its task is built."""
+
+    settings: Settings
+    measurers: Measurers  # the measurers of the run
+    wait: Callable[[], None]  # waits for asynchronous work; raises a pending error of the training
+    writer: DumpWriter
+    name_filter: NameFilter  # selects calls by name
+    stacks: CallStacks
+    hits: int  # the number of findings in earlier steps
+    make_queue: Callable[..., MeasurementQueue]
+
+    def queue(self, accept: Callable[[Entry], None], complete_only: bool = False) -> MeasurementQueue:
+        """Return a queue that passes entries on to ``accept``."""
+        return self.make_queue(*self.measurers, self.wait, accept, self.writer.errors.guard, complete_only)
+
+
+def build_task(parts: StepParts) -> tuple[Task, MeasurementQueue]:
+    """Return the task that the settings name, and its queue."""
+    return _BUILDERS["debug" if parts.settings.level == "debug" else parts.settings.task](parts)
+
+
+def _statistics(parts: StepParts) -> tuple[Task, MeasurementQueue]:
+    queue, sink, keeps = parts.queue(parts.writer.accept), parts.writer.array, parts.name_filter.keeps_arrays
+    keeps_any = bool(parts.settings.tensor_list)
+    return _values(parts, queue, lambda name: sink if keeps_any and keeps(name) else None), queue
+
+
+def _tensor(parts: StepParts) -> tuple[Task, MeasurementQueue]:
+    queue, sink = parts.queue(parts.writer.accept), parts.writer.array
+    return _values(parts, queue, lambda name: sink), queue
+
+
+def _values(parts: StepParts, queue: MeasurementQueue, sink_of: Callable[[str], ArraySink | None]) -> ValuesTask:
+    notes = StorageNotes(queue.measure, parts.writer.tell) if parts.settings.storage else None
+    return ValuesTask(queue, sink_of, parts.settings.data_mode, notes)
+
+
+def _structure(parts: StepParts) -> tuple[Task, MeasurementQueue]:
+    gradients = GradientUse.ORDER if parts.settings.extra_info else GradientUse.NONE
+    without_waiting = parts._replace(wait=lambda: None)
+    return Task(parts.settings.data_mode, gradients), without_waiting.queue(parts.writer.accept)
+
+
+def _nan_check(parts: StepParts) -> tuple[Task, MeasurementQueue]:
+    measurer = parts.measurers.measurer
+    assert isinstance(measurer, ExtremaMeasurer)
+    finder = FirstNonFinite(measurer, parts.writer, parts.stacks, parts.settings, parts.hits)
+    queue = finder.queue = parts.queue(finder.accept, complete_only=True)
+    return NanCheck(finder, queue, parts.writer.array, parts.settings.data_mode), queue
+
+
+def _debug(parts: StepParts) -> tuple[Task, MeasurementQueue]:
+    queue = parts.queue(parts.writer.accept)
+    return DebugTask(queue, parts.writer.array if parts.settings.task == "tensor" else None), queue
+
+
+_BUILDERS: Mapping[str, Callable[[StepParts], tuple[Task, MeasurementQueue]]] = {
+    "statistics": _statistics,
+    "tensor": _tensor,
+    "structure": _structure,
+    "nan_check": _nan_check,
+    "debug": _debug,
+}

@@ -10,8 +10,7 @@ from probe.capture.kernel.kernel_dump import KernelDump
 from probe.capture.pynative.cells import iter_cells
 from probe.config.settings import Settings
 from probe.errors import UsageError
-from probe.session.recording import Recording, SessionParts
-from probe.session.session_state import State, wants_rank
+from probe.session.recording import Recording, SessionParts, State, wants_rank
 
 _log = logging.getLogger("probe")
 

@@ -16,10 +16,8 @@ from probe.config.settings import ConfigFile, Settings
 from probe.config.validators import is_range
 from probe.errors import ProbeError, SettingsError, UsageError
 from probe.naming import custom_key
-from probe.process.rank import has_siblings, is_scheduler
-from probe.process.signals import SigtermHandler, call_in_forked_child
-from probe.session.recording import Recording, SessionParts
-from probe.session.session_state import State, serialized, wants_rank
+from probe.process.rank import SigtermHandler, call_in_forked_child, has_siblings, is_scheduler
+from probe.session.recording import Recording, SessionParts, State, serialized, wants_rank
 from probe.snapshot.snapshot import Snapshot
 from probe.store import file_io, file_names
 
@@ -228,7 +226,6 @@ class Session:
         action()
 
     def _edited(self) -> Settings | None:
-        """Return settings that were edited since the last check, after this was told; else None."""
         if self._parts.window.open_step is not None:
             return None
         try:

@@ -23,9 +23,8 @@ import numpy as np
 
 from probe.errors import UsageError
 from probe.measure.measurer import Role
-from probe.measure.shells import layout_of, local_tensor
 from probe.measure.statistics import crc32
-from probe.measure.tensor_reader import Array, to_number, to_numpy
+from probe.measure.tensor_reader import Array, layout_of, local_tensor, to_number, to_numpy
 from probe.pytree import tree_map
 from probe.snapshot.secrets import is_secret, to_json, without_secrets, words_without_secrets
 from probe.store import file_io, file_names
@@ -86,7 +85,9 @@ class Snapshot:
         if queue is self._queue():
             if self._found:
                 self._modes.live = list(cells)
-                self._complete(self._modes.live)
+                is_new = self._cells < {id(cell) for _, cell in self._modes.live}
+                if is_new or not self._found["parameters"]:  # `probe run` finds a model, or the rest of it, by its call
+                    self._write_run(self._folder, self._found, self._modes.live)
             return
         self._queue, self._read, self._step, self.wants_inputs = weakref.ref(queue), read, step, True
         self._modes.live = list(cells)
@@ -102,11 +103,6 @@ class Snapshot:
         self._optimizers.clear()
         for note in self._notes:
             self._append({"note": note})
-
-    def _complete(self, cells: list[tuple[str, Any]]) -> None:
-        """Write run.json again if the model was not known, or not all of it: `probe run` finds it by its call."""
-        if self._cells < {id(cell) for _, cell in cells} or not self._found["parameters"]:
-            self._write_run(self._folder, self._found, cells)
 
     def _write_run(self, folder: str, found: dict[str, Any], cells: list[tuple[str, Any]]) -> None:
         """Write run.json. Parameters that it has already keep the values that they had then."""

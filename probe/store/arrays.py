@@ -146,7 +146,6 @@ def _key(header: bytes, content: _Bytes) -> tuple[bytes, bytes]:
 
 
 def _name_too(path: str, name: str) -> None:
-    """Give a file a further name."""
     try:
         os.link(path, name)
     except FileExistsError:  # of an older dump

@@ -150,7 +150,6 @@ class JsonDocuments:
         return f"{{\n{inner}\n{_ENTRY}}}" if inner else "{}"
 
     def _append(self, name: str, texts: dict[str, str] | None, stack: int, construct: Iterable[Parent]) -> None:
-        """Append an entry to the journal."""
         body = "" if texts is None else f',"entry":{self._text(texts)}'
         if stack >= 0:
             body += f',"stack":{stack}'

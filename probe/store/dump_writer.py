@@ -30,17 +30,12 @@ class DumpWriter:
         self.documents, self._arrays, self.errors = documents, arrays, errors
         self.folder, self._told = documents.folder, 0
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing was written."""
-        return self.documents.is_empty
-
     def has_parent(self, name: str) -> bool:
         """Return whether construct.json will have this name as a key."""
         return self.documents.has_construct(name)
 
     def accept(self, entry: Entry) -> None:
-        """Write an entry: into the journal now, into the documents at ``write_documents``."""
+        """Write an entry: into the journal now, into the files of the documents at their ``write``."""
         stack = -1 if entry.is_backward else entry.stack
         try:
             if stack >= 0:
@@ -56,10 +51,6 @@ class DumpWriter:
     def draft(self, record: str) -> None:
         """Append the record of an entry that is not finished to the journal."""
         self.documents.journal.append(record)
-
-    def write_stack(self, name: str, stack: int) -> None:
-        """Note the stack of a forward entry that is not written itself."""
-        self.documents.stack(name, stack)
 
     def array(self, name: str, array: Any) -> str:
         """Write an array and return the name of its file, or "": one that cannot be written leaves its numbers."""
@@ -96,10 +87,6 @@ class DumpWriter:
         """
         if self.documents.has_journal:
             self.documents.journal.open()
-
-    def write_documents(self, end_of_step: bool) -> bool:
-        """Bring the documents up to date, and perhaps end the journal; see ``JsonDocuments.write``."""
-        return self.documents.write(end_of_step)
 
     def close(self) -> None:
         """Release the journal, and leave it where it is if it is still there."""

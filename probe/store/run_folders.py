@@ -138,7 +138,6 @@ def refusal(folder: str) -> str:
 
 
 def _is_locked(path: str) -> bool:
-    """Return whether a living process holds the lock of a file or folder."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -154,7 +153,6 @@ def _dump_files(folder: str) -> list[str]:
 
 
 def _remove_dump(folder: str) -> None:
-    """Remove a dump, and its folders where nothing else is in them."""
     _remove_files(folder, _dump_files(folder))
 
 

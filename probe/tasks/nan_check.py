@@ -11,7 +11,7 @@ from typing import Any
 from probe.config.settings import Settings
 from probe.entry import Entry, Kind
 from probe.errors import NonFiniteError, ProbeError
-from probe.measure.extrema import ExtremaMeasurer, Severity, TensorExtrema, severity
+from probe.measure.host import ExtremaMeasurer, Severity, TensorExtrema, severity
 from probe.measure.measurer import ArraySink, Role
 from probe.naming import COLLECTIVE, may_modify_inputs, written_outputs
 from probe.pytree import leaves
@@ -53,8 +53,6 @@ class NanCheck(ValuesTask):
 
 
 class _LastEntries(dict[str, Entry]):
-    """The last N entries by name."""
-
     def __init__(self, most: int) -> None:
         super().__init__()
         self._most = most
@@ -223,9 +221,9 @@ class FirstNonFinite:
         for kept in (*self._kept.values(), entry):
             self._writer.accept(kept)
             if kept.is_backward and kept.stack >= 0 and kept.forward not in self._kept:
-                self._writer.write_stack(kept.forward, kept.stack)  # it explains the backward
+                self._writer.documents.stack(kept.forward, kept.stack)  # it explains the backward
         self._kept.clear()
-        self._writer.write_documents(end_of_step=True)
+        self._writer.documents.write()
         if entry.name.partition(".")[0] in COLLECTIVE:
             message += " (a collective: the value came from another rank or from the reduction)"
         message += self._reason(entry.name) + self._line(entry)

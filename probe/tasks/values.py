@@ -1,22 +1,23 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""Tasks "statistics" and "tensor": every call with the statistics, and perhaps the arrays, of its tensors."""
+"""Tasks "statistics" and "tensor": every call with numbers and arrays of its tensors; and level "debug"."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import itertools
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from probe import naming
+from probe.entry import Entry, Kind
 from probe.measure.describe import ValueDescriber
-from probe.measure.gradient_sum import GradientSum
-from probe.measure.measurer import ArraySink, Role
-from probe.measure.records import unwritten_record
+from probe.measure.measurer import ArraySink, GradientSum, Role, unwritten_record
 from probe.measure.storage import StorageNotes
 from probe.measure.tensor_reader import to_number
 from probe.naming import reserved_outputs
 from probe.pytree import Slot, as_outputs
-from probe.recording.call import Call
+from probe.recording.call import Call, GradientUse, ReadNumber, Task
 from probe.recording.measurement_queue import MeasurementQueue
-from probe.recording.task import GradientUse, ReadNumber, Task
 
 #: attributes of a Primitive that change no number
 _NOT_NUMERIC = frozenset(("input_names", "output_names", "side_effect_mem", "side_effect_hidden", "side_effect_io"))
@@ -131,3 +132,34 @@ class ValuesTask(Task):
     def parameter_gradient(self, name: str, parameter: str, gradient: Any) -> dict[str, Any]:
         """Return the parts of an entry of a parameter's gradient; see ``Task``."""
         return {parameter: [self._measure(gradient, f"{name}.{parameter}", self._sink_of(name), Role.OUTPUT)]}
+
+
+class DebugTask(Task):
+    """Records named values; no call is recorded. Without a sink no arrays are written."""
+
+    def __init__(self, queue: MeasurementQueue, sink: ArraySink | None) -> None:
+        super().__init__(frozenset(), GradientUse.NONE)
+        self._queue, self._sink = queue, sink
+        self._describe = ValueDescriber(queue.measure).value
+        self._counters: defaultdict[tuple[str, str], Iterator[int]] = defaultdict(itertools.count)
+        self._names: set[str] = set()
+
+    def new_names(self, name: str) -> tuple[str, str]:
+        """Return the names of the value that is saved now, and of its gradient."""
+        while True:  # "w_grad" may be saved beside "w"
+            names = naming.debug_names(name, next(self._counters[naming.debug_names(name, 0)]))
+            if self._names.isdisjoint(names):
+                self._names.update(names)
+                return names
+
+    def record_value(self, name: str, value: Any) -> None:
+        """Record a value of any kind as it is now."""
+        self.put(name, self._describe(value, name, self._sink, Role.OUTPUT))
+
+    def put(self, name: str, shape: Any) -> None:
+        """Record the known records of a value. They replace those of an earlier call."""
+        self._queue.put(Entry(name, shape, Kind.DEBUG_VALUE))
+
+    def gradient_of(self, place: str, tensor: Any) -> Any:
+        """Return the record of a gradient that arrived now at a saved value."""
+        return self._queue.measure(tensor, place, self._sink, Role.OUTPUT)

@@ -40,7 +40,6 @@ GUARDS = tuple(
     for name in (
         "capture.autograd.saved_writes",
         "capture.pynative.saved_tensors",
-        "measure.checksums",
         "measure.storage",
     )
 )

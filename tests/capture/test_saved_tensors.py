@@ -490,7 +490,7 @@ def test_higher_orders_are_equal(debug):
 
 
 def test_an_error_of_the_guard_never_reaches_the_training(debug, monkeypatch):
-    from probe.measure.checksums import DeviceChecksums, HostChecksums
+    from probe.measure.storage import DeviceChecksums, HostChecksums
 
     def fail(self, tensor):
         raise ZeroDivisionError("in the guard")

@@ -8,8 +8,7 @@ import json
 import pytest
 
 from probe.errors import UsageError
-from probe.golden.agreement import Agreement
-from probe.golden.golden_entries import GoldenEntries
+from probe.golden.watched_step import Agreement, GoldenEntries
 from probe.reading.dumps.folders import find_folders
 from probe.store.documents import encode
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from mindspore import Tensor, dtype as mstype, ops
 
-from probe.measure.gradient_sum import GradientSum
+from probe.measure.measurer import GradientSum
 from probe.measure.tensor_reader import TensorReader, to_numpy
 from tests.support.tensors import tensor
 

@@ -225,7 +225,7 @@ def _by_hand(ran):
 def test_other_threads_several_ranks_and_unseen_gradients_are_refused(loop, caplog, monkeypatch, gradients, said):
     ran = loop()
     if gradients is None:
-        monkeypatch.setattr("probe.monitor.again.world_size", lambda: 2)
+        monkeypatch.setattr("probe.monitor.monitor_recording.world_size", lambda: 2)
     else:
         ran.gradients = gradients(ran)
     assert ran.run().answers() == []

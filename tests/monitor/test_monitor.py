@@ -447,7 +447,7 @@ def test_an_error_of_ours_in_any_hook_never_reaches_the_training(tmp_path, debug
 
     ran = loop()
     for name in ("differentiated", "note"):
-        monkeypatch.setattr(f"probe.monitor.step_values.StepValues.{name}", fail)
+        monkeypatch.setattr(f"probe.monitor.numbers.StepValues.{name}", fail)
     monkeypatch.setattr("probe.capture.training.events.OptimizerValues", fail)
     ran.run(3)
     assert ran.losses == bare.losses
@@ -463,7 +463,7 @@ def test_an_error_of_ours_at_the_end_of_a_step_never_reaches_the_training(tmp_pa
         raise ZeroDivisionError("ours")
 
     ran = loop()
-    monkeypatch.setattr("probe.monitor.step_values.StepValues.end", fail)
+    monkeypatch.setattr("probe.monitor.numbers.StepValues.end", fail)
     ran.run(2)
     monkeypatch.setattr("probe.capture.training.events.TrainingHooks.remove", fail)
     ran.run(1)

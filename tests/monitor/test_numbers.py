@@ -11,8 +11,7 @@ import pytest
 from mindspore import Parameter, Tensor
 
 from probe.capture.training.events import TrainingHooks
-from probe.monitor.numbers import DeviceNumbers, HostNumbers, Later
-from probe.monitor.step_values import Row
+from probe.monitor.numbers import DeviceNumbers, HostNumbers, Later, Row
 from probe.store.error_log import ErrorLog
 
 KINDS = {

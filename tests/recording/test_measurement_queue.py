@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from probe.entry import Entry
-from probe.measure.measurer import MeasureError, Role
-from probe.measure.records import PendingRecord, resolve
+from probe.measure.measurer import MeasureError, PendingRecord, Role, resolve
 from probe.recording.measurement_queue import MeasurementQueue
 from tests.support import processes
 from tests.support.paths import environment
@@ -128,7 +127,7 @@ def output(*numbers):
 def test_the_queue_works_where_mindspore_cannot_be_imported():
     code = (
         "import sys; sys.modules['mindspore'] = None\n"
-        "import probe.recording.measurement_queue, probe.measure.gradient_sum\n"
+        "import probe.recording.measurement_queue, probe.measure.measurer\n"
         "print(probe.recording.measurement_queue.MeasurementQueue.__name__)"
     )
     command = [sys.executable, "-c", code]

@@ -12,7 +12,7 @@ from probe import SettingsError
 from probe.config.settings import Settings
 from probe.entry import Kind
 from probe.recording.call import Call
-from probe.recording.name_filter import NameFilter
+from probe.recording.step_recorder import NameFilter
 from tests.support import nets
 from tests.support.tensors import tensor
 

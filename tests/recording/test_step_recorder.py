@@ -17,8 +17,7 @@ from probe.entry import Kind
 from probe.measure.host import HostMeasurer
 from probe.recording import step_recorder
 from probe.recording.call_stacks import CallStacks
-from probe.recording.name_filter import NameFilter
-from probe.recording.step_recorder import StepRecorder
+from probe.recording.step_recorder import NameFilter, StepRecorder
 from probe.store.journal import Journal
 from probe.tasks.values import ValuesTask
 from tests.support.dumps import Debug

@@ -11,8 +11,7 @@ import pytest
 
 from probe.reading.one_run.trend import findings
 from probe.series.looks import Point
-from probe.series.rules import OnlineRules
-from probe.series.table import IN_DUMPS, ONLINE, RULES
+from probe.series.rules import IN_DUMPS, ONLINE, RULES, OnlineRules
 from tests.support.paths import ROOT
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from mindspore import Parameter, Tensor, mint, nn
 
-from probe.measure.shells import may_be_shell
+from probe.measure.tensor_reader import may_be_shell
 from tests.sharded.rig import DTensor, Mesh, Partial, Replicate, Shard
 from tests.support.thorough import thorough_but
 

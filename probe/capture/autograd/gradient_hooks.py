@@ -18,11 +18,10 @@ from typing import Any
 
 from probe.capture.autograd.call_graph import CallGraph, CompiledNodes, GraphInputs, Places, ReadEdges, is_compiled
 from probe.capture.autograd.nodes import LEAF, AutogradNodes, Key, Node
-from probe.measure.gradient_sum import GradientSum
+from probe.measure.measurer import GradientSum
 from probe.pytree import TensorTree, as_outputs
-from probe.recording.call import Call
+from probe.recording.call import Call, GradientUse
 from probe.recording.step_recorder import StepRecorder
-from probe.recording.task import GradientUse
 
 #: MindSpore's backward of these changes the gradient that arrives in place: it is read before they run
 _CHANGES_ITS_GRADIENT = ("InplaceFillDiagonal",)

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from probe.capture.autograd.nodes import LEAF, AutogradNodes, preserve_hook_version, remove_hooks
-from probe.measure.records import PendingRecord
+from probe.measure.measurer import PendingRecord
 from probe.pytree import tree_map
+from probe.recording.call import GradientUse
 from probe.recording.step_recorder import StepRecorder
-from probe.recording.task import GradientUse
-from probe.tasks.debug import DebugTask
+from probe.tasks.values import DebugTask
 
 
 class ParameterHooks:

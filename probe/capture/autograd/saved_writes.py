@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from probe.findings.sentence import NOTHING, Sentence, say
-from probe.measure.checksums import Checksums
-from probe.measure.storage import ALL, Memory, memory_of, written_inputs
+from probe.measure.storage import ALL, Checksums, Memory, memory_of, written_inputs
 from probe.pytree import leaves
 from probe.recording.step_recorder import StepRecorder
 

@@ -19,10 +19,9 @@ import numpy as np
 from probe.capture.graph.templates import CAST, FLATTEN
 from probe.config.settings import Settings
 from probe.measure.deferred import DeferredMeasurer
+from probe.measure.device import Measurers, host_measurer
 from probe.measure.host import HostMeasurer
-from probe.measure.measurer import ArraySink, Role
-from probe.measure.records import TensorRecord, tensor_record
-from probe.measure.select import Measurers, host_measurer
+from probe.measure.measurer import ArraySink, Role, TensorRecord, tensor_record
 from probe.measure.statistics import FOUR
 from probe.measure.tensor_reader import Array
 from probe.pytree import SlotLayout, TensorTree, as_outputs, leaves

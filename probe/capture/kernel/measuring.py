@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from probe.measure.statistic_table import STATISTICS, SelectedStatistics
+from probe.measure.statistics import STATISTICS, SelectedStatistics
 from probe.reading.dumps.kernels.names import COLUMNS, HEAD, STATISTICS as TABLE, ArrayName, parse
 from probe.reading.dumps.kernels.tables import read_mapping
 from probe.reading.dumps.load import read_array

@@ -22,10 +22,10 @@ from probe.capture.pynative.saved_tensors import SavedTensors
 from probe.capture.pynative.thread_state import ThreadState
 from probe.capture.support_ops import SupportedApi, load_supported_apis
 from probe.config.settings import Settings
-from probe.measure.select import select_checksums, select_measurers
+from probe.measure.device import select_checksums, select_measurers
 from probe.private_names import installed_parts
 from probe.recording.step_recorder import StepRecorder
-from probe.tasks.debug import DebugTask
+from probe.tasks.values import DebugTask
 
 #: thresholds of the garbage collector between start and stop: a scan of all objects would slow the step
 _RARE_COLLECTIONS = (200_000, 20, 100)

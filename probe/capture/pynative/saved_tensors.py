@@ -18,8 +18,7 @@ from probe.capture.autograd.saved_writes import Noted, Place, SavedFindings, Wri
 from probe.capture.patches import HookGroup, Patch, around
 from probe.capture.pynative.thread_state import ThreadState
 from probe.executor import pynative_executor
-from probe.measure.checksums import Checksums
-from probe.measure.storage import memory_of
+from probe.measure.storage import Checksums, memory_of
 from probe.pytree import leaves
 from probe.recording.call import Call
 from probe.recording.step_recorder import StepRecorder

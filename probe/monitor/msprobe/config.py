@@ -13,7 +13,7 @@ from probe.config import file_reader, validators
 from probe.config.messages import errors_about, nearest, printable, refuse
 from probe.config.settings import EditedFile
 from probe.errors import SettingsError
-from probe.series.table import MSPROBE
+from probe.series.rules import MSPROBE
 
 _log = logging.getLogger("probe")
 

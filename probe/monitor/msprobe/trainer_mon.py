@@ -16,11 +16,9 @@ from probe.monitor.alarms import Alerts
 from probe.monitor.cell_values import CellValues
 from probe.monitor.monitor import Watch
 from probe.monitor.msprobe.config import ConfigSource, TrainerConfig
-from probe.monitor.msprobe.parts import Models, Watched, chosen_cells, chosen_parameters, watched
-from probe.monitor.msprobe.values import TrainerValues
+from probe.monitor.msprobe.values import Models, TrainerValues, Watched, chosen_cells, chosen_parameters, watched
 from probe.monitor.numbers import new_numbers
-from probe.process.rank import RankResolver
-from probe.process.signals import call_in_forked_child
+from probe.process.rank import RankResolver, call_in_forked_child
 from probe.series.msprobe_csv import CsvFiles
 from probe.store.error_log import ErrorLog
 
@@ -139,7 +137,6 @@ class TrainerMon:
         return watch
 
     def _begin(self, watch: Watch) -> None:
-        """Begin a step, and measure it or not."""
         distance = self._step - self._first
         watch.values.is_on = self._left > 0 and distance >= 0 and distance % self._config.step_interval == 0
         if watch.values.is_on:
@@ -147,7 +144,6 @@ class TrainerMon:
                 watch.install(Models(self._parts.models))
 
     def _ended(self) -> None:
-        """End a step: the last optimizer has ended."""
         watch = self._watch
         if watch is None:
             return

@@ -167,8 +167,8 @@ def run_trend(given: argparse.Namespace) -> int:
     """Run ``probe trend``."""
     from probe.reading.dumps.run import open
     from probe.reading.dumps.samples import read_all
+    from probe.series.rules import IN_DUMPS, RULES
     from probe.series.series import find_series
-    from probe.series.table import IN_DUMPS, RULES
 
     has_series, only_summaries = bool(find_series(given.path)), wants_summaries(given)
     thresholds = read_thresholds(given.rules, RULES if has_series else IN_DUMPS)
@@ -270,7 +270,7 @@ def run_merge(given: argparse.Namespace) -> int:
         _check_count(given.files[0], len({item.rank for item in summaries}))
         return show_ranks(summaries, given)
     if head.command == "trend":
-        from probe.series.table import IN_DUMPS
+        from probe.series.rules import IN_DUMPS
 
         choice = str(head.settings.get("like")), str(head.settings.get("stat"))
         return show_trend(summaries, given, choice, read_thresholds(given.rules, IN_DUMPS))

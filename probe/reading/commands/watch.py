@@ -51,8 +51,8 @@ def add_watch(commands: Any) -> None:
 
 def run_watch(given: argparse.Namespace) -> int:
     """Run ``probe watch``."""
+    from probe.series.rules import ONLINE
     from probe.series.series import Follower, open_series
-    from probe.series.table import ONLINE
 
     thresholds, ranks = read_thresholds(given.rules, ONLINE), open_series(given.path)
     if given.follow and any(os.path.isdir(rank.path) for rank in ranks):

@@ -16,10 +16,9 @@ from probe.reading.dumps.samples import LIKE
 from probe.reading.dumps.tables import extra
 from probe.series.file import RankSeries
 from probe.series.looks import LEAST_STEPS
-from probe.series.rules import Points, Trend, layer_hits, series_hits
+from probe.series.rules import IN_DUMPS, RULES, Points, Trend, layer_hits, series_hits
 from probe.series.series import Follower
 from probe.series.series_name import kind_of, parse
-from probe.series.table import IN_DUMPS, RULES
 from probe.store.file_names import Rank
 
 

@@ -14,8 +14,7 @@ from mindspore import Tensor, nn
 
 from probe.monitor.alarms import Alerts
 from probe.monitor.msprobe.config import TrainerConfig
-from probe.monitor.msprobe.parts import chosen_cells, chosen_parameters, shortened
-from probe.monitor.msprobe.values import TrainerValues
+from probe.monitor.msprobe.values import TrainerValues, chosen_cells, chosen_parameters, shortened
 from probe.monitor.numbers import HostNumbers
 from probe.series.msprobe_csv import CsvFiles
 from probe.series.series_name import slot_of

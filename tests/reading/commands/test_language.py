@@ -13,7 +13,7 @@ import pytest
 from probe.__main__ import main
 from probe.reading.one_run.rank_checks import ranks_said
 from probe.series.file import SeriesFile
-from probe.series.table import RULES
+from probe.series.rules import RULES
 from tests.reading.builders import forward, tensor, write
 
 NAN = {"Max": math.nan, "Min": math.nan, "Mean": math.nan, "Norm": math.nan, "nan_count": 1}
