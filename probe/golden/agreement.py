@@ -12,8 +12,7 @@ import json
 import re
 from typing import Any
 
-from probe.reading.compare.distances.bounds import distance
-from probe.reading.compare.distances.tolerance import Tolerances, of_dtype
+from probe.reading.compare.distances.tolerance import Tolerances, distance, of_dtype
 from probe.reading.compare.judging.judge import Judge
 from probe.reading.compare.judging.verdicts import HARD, Slot
 from probe.reading.dumps.entry_name import parse

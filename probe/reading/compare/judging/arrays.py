@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Sentence, say
-from probe.reading.compare.distances.bounds import APART, Distance
-from probe.reading.compare.distances.tolerance import of_dtype
+from probe.reading.compare.distances.tolerance import APART, Distance, of_dtype
 from probe.reading.compare.judging.judge import SAME_BITS
 from probe.reading.dumps.values import array_name
 from probe.store import file_names

@@ -10,8 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from probe.reading.compare.distances.bounds import Distance
-from probe.reading.compare.distances.tolerance import of_dtype
+from probe.reading.compare.distances.tolerance import Distance, of_dtype
 from probe.reading.compare.judging.verdicts import HARD, Slot, Verdict
 from probe.reading.dumps.entry_name import API, BACKWARD, EntryName
 from probe.reading.dumps.flow import content_key

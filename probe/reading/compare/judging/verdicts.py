@@ -7,7 +7,7 @@ import functools
 import re
 from typing import Any, NamedTuple
 
-from probe.reading.compare.distances.bounds import Distance
+from probe.reading.compare.distances.tolerance import Distance
 from probe.reading.dumps.values import is_tensor, plain
 
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from probe.reading.compare.distances.bounds import distance
+from probe.reading.compare.distances.tolerance import distance
 from probe.reading.compare.frameworks.words import Vocabulary
 from probe.reading.compare.pairing.between import (
     crossed_cells,

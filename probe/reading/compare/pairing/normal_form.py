@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from probe.findings.sentence import NOTHING, Sentence, say
-from probe.reading.compare.distances.bounds import distance
+from probe.reading.compare.distances.tolerance import distance
 from probe.reading.compare.frameworks import words
 from probe.reading.compare.frameworks.words import PYTORCH, are_two
 from probe.reading.compare.pairing.alignment import Alignment
