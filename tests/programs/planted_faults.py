@@ -119,7 +119,7 @@ FAULTS = tuple(Fault(*row) for row in (
     ("reading/check/weights/weight.py", "left -= len(data) - len(rest)", "left -= len(data)", "reading/check"),
     ("reading/compare/answer/export.py", "else right - left for left, right in pairs",
      "else left - right for left, right in pairs", "reading/compare/answer"),
-    ("reading/compare/answer/result.py", "least = min(", "least = max(", "reading/compare/answer"),
+    ("reading/compare/answer/summary.py", "least = min(", "least = max(", "reading/compare/answer"),
     ("reading/compare/dataflow/nodes.py", "and not found[0] & found[1]", "and found[0] != found[1]",
      "reading/compare/dataflow"),
     ("reading/compare/distances/tolerance.py", "tolerance = max(tolerance, NOISE_FACTOR",

@@ -23,7 +23,7 @@ from probe.reading.dumps.outputs import create
 
 if TYPE_CHECKING:
     from probe.reading.commands.summary_file import Head
-    from probe.reading.compare.answer.result import ComparisonResult
+    from probe.reading.compare.answer.summary import ComparisonResult
     from probe.reading.compare.judging.judged_pairs import Options
 
 

@@ -280,8 +280,7 @@ def run_merge(given: argparse.Namespace) -> int:
 
 def _show_comparison(given: argparse.Namespace, head: Head, summaries: list[Any]) -> int:
     from probe.reading.compare.answer.comparison import check_rules
-    from probe.reading.compare.answer.result import ComparisonResult
-    from probe.reading.compare.answer.summary import summary_text
+    from probe.reading.compare.answer.summary import ComparisonResult, summary_text
 
     check_rules(head.settings.get("rules", []), summaries)
     comparison = ComparisonResult((head.paths[0], head.paths[1]), summaries, (list(head.alone[0]), list(head.alone[1])))

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from probe.findings.sentence import CHINESE, Sentence, say
-from probe.reading.compare.answer.result import ComparisonResult
-from probe.reading.compare.answer.summary import harmless
+from probe.reading.compare.answer.summary import ComparisonResult, harmless
 from probe.reading.compare.origins.origin import Origin
 from probe.reading.dumps.frames import Frame, parse
 from probe.reading.dumps.text import safe, shorten

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Union
 
 from probe.errors import UsageError
-from probe.reading.compare.answer.result import ComparisonResult
-from probe.reading.compare.answer.summary import one_line, summary_text
+from probe.reading.compare.answer.summary import ComparisonResult, one_line, summary_text
 from probe.reading.compare.answer.unit import compare_unit, noise_unit, part_path
 from probe.reading.compare.distances.tolerance import ToleranceRule
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
