@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 from probe.door import open_text
 from probe.errors import UsageError
 from probe.findings.sentence import LANGUAGES, Sentence
+from probe.reading.compare.origins.across_ranks import Collective, UnitCounts, UnitOrigins, UnitSummary
 from probe.reading.compare.origins.origin import CodeLine, Origin, Site
-from probe.reading.compare.origins.unit_summary import Collective, UnitCounts, UnitOrigins, UnitSummary
 from probe.reading.dumps.frames import Frame
 from probe.reading.dumps.outputs import create_whole
 from probe.reading.dumps.samples import Samples

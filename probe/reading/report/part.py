@@ -14,7 +14,7 @@ from typing import Any, Union
 
 from probe.findings.sentence import Sentence, clauses, say
 from probe.reading.compare.judging.verdicts import Slot
-from probe.reading.compare.origins.unit_summary import UnitSummary
+from probe.reading.compare.origins.across_ranks import UnitSummary
 from probe.reading.compare.pairing.alignment import NONE
 from probe.reading.dumps import entry_name
 from probe.reading.dumps.document import lost

@@ -9,9 +9,8 @@ from typing import Any
 
 from probe.findings.sentence import ENGLISH, NOTHING, Sentence, say
 from probe.reading.compare.judging.verdicts import Verdict
-from probe.reading.compare.origins.across_ranks import first_origins, once
+from probe.reading.compare.origins.across_ranks import UnitSummary, first_origins, once
 from probe.reading.compare.origins.origin import Origin
-from probe.reading.compare.origins.unit_summary import UnitSummary
 from probe.reading.dumps import text
 
 _LEAST_PAIRED = 0.5

@@ -1,17 +1,94 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""Origins across ranks and steps: differences that came through a collective or from the step before."""
+"""The summary of one step of one rank, whose size does not grow with that of the dump; and origins across ranks and steps.
+
+Such differences came through a collective or from the step before.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
-from probe.findings.sentence import clauses, say
-from probe.reading.compare.judging.verdicts import is_state
+from probe.findings.sentence import Sentence, clauses, say
+from probe.reading.compare.judging.verdicts import FAINT, HARD, is_state
 from probe.reading.compare.origins.origin import Kind, Origin, is_collective
-from probe.reading.compare.origins.unit_summary import UnitSummary
 from probe.reading.dumps.entry_name import parse
+from probe.store.file_names import Rank
+
+#: how tensors, calls and Cells are counted
+Counts = dict[str, int]
+
+
+class Collective(NamedTuple):
+    """One collective of one rank. The ranks are linked by it."""
+
+    key: tuple[str, str, int]  # (group, API, number of this call in its group)
+    sent_off: bool  # whether the input of this rank differs, or follows from a difference
+    origin: bool  # whether this rank alone would call it an origin
+
+
+class UnitCounts(NamedTuple):
+    """The numbers of one step of one rank."""
+
+    #: the way in which calls were paired -> their number; "" is for calls without a partner
+    pairs: Counts = {}  # noqa: RUF012
+    #: verdict -> number of tensors
+    verdicts: Counts = {}  # noqa: RUF012
+    only_a: tuple[str, ...] = ()  # calls that are only in A, the first of them
+    only_b: tuple[str, ...] = ()  # calls that are only in B, the first of them
+    only: tuple[int, int] = (0, 0)  # the number of calls that are only in A, and only in B
+    #: Cell -> (number of tensors that differ, greatest rel_l2)
+    cells: dict[str, tuple[int, float]] = {}  # noqa: RUF012
+    rules_used: tuple[int, ...] = ()  # for each rule of the user the number of its tensors
+    unmapped: tuple[str, ...] = ()  # the lines of the user's map that rename no call of A into a name that B has
+
+    @property
+    def paired(self) -> int:
+        """The number of calls with a partner."""
+        return sum(count for how, count in self.pairs.items() if how)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether no tensor is known to differ in any bit: the two runs have no noise."""
+        return not self.differs and not any(self.verdicts.get(verdict) for verdict in FAINT)
+
+    @property
+    def differs(self) -> int:
+        """The number of tensors that differ beyond tolerance."""
+        return sum(self.verdicts.get(verdict, 0) for verdict in HARD)
+
+
+class UnitOrigins(NamedTuple):
+    """The origins of one step of one rank."""
+
+    first: tuple[Origin, ...] = ()  # places where a difference begins
+    #: places that follow from an origin by the dataflow, but are suspicious by themselves
+    later: tuple[Origin, ...] = ()
+    soft: tuple[Origin, ...] = ()  # differences that may be harmless
+    collectives: tuple[Collective, ...] = ()  # the collectives, in order
+    #: places where a difference begins if every other bit is one; where they may be others than ``first``
+    exact: tuple[Origin, ...] = ()
+    parameters: tuple[int, int] = (0, 0)  # how many parameters there are, and how many of them differ in any bit
+    updates: bool = False  # whether both sides have the update of an optimizer
+    settled: bool = False  # whether the results of all updates are recorded, and agree
+    #: how the values before the first origin agree: one of BITS, NUMBERS_EQUAL and CLOSE; "" without values
+    before: str = ""
+
+
+@dataclass
+class UnitSummary:
+    """The summary of one step of one rank."""
+
+    step: int | None  # the step of B
+    rank: Rank  # the rank of B
+    error: str = ""  # the reason why a dump could not be read, or ""
+    notes: list[Sentence] = field(default_factory=list)  # remarks on the two dumps, as sentences
+    header: list[Any] = field(default_factory=list)  # differences of the two headers, likewise
+    counts: UnitCounts = UnitCounts()  # noqa: RUF009
+    origins: UnitOrigins = UnitOrigins()  # noqa: RUF009
+
 
 _MOST, _FEW = 100, 3
 _LATE = (Kind.CALLS, Kind.ARGUMENT, Kind.COMMUNICATION)

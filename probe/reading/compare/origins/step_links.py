@@ -10,8 +10,8 @@ from probe.errors import UsageError
 from probe.findings.sentence import Sentence, clauses, say
 from probe.reading.check.snapshot import read_snapshots
 from probe.reading.compare.judging.verdicts import Slot
+from probe.reading.compare.origins.across_ranks import UnitSummary
 from probe.reading.compare.origins.origin import Kind, Origin
-from probe.reading.compare.origins.unit_summary import UnitSummary
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import FORWARD, parse
 from probe.reading.dumps.flow import content_key, is_constant
