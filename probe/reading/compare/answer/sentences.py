@@ -11,6 +11,7 @@ from probe.findings.sentence import NOTHING, Sentence, clauses, say
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.judging.arrays import Arrays, elements, relation
 from probe.reading.compare.judging.verdicts import FAINT, HARD, Slot, Verdict, is_permuted, is_state, other_text
+from probe.reading.compare.origins.across_ranks import given
 from probe.reading.compare.origins.finder import Finding
 from probe.reading.compare.origins.gradients import (
     OWN,
@@ -22,7 +23,6 @@ from probe.reading.compare.origins.gradients import (
     side_without,
 )
 from probe.reading.compare.origins.origin import CodeLine, Kind, Origin, Site
-from probe.reading.compare.origins.step_links import given
 from probe.reading.compare.origins.table import OTHER_CLASS
 from probe.reading.compare.pairing.alignment import NONE
 from probe.reading.dumps import entry_name, text
