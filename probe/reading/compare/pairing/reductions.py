@@ -1,22 +1,70 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""Pairs calls again that their order alone has paired wrongly: those of a Cell by their inputs, and reductions.
+"""Dumps whose entries may get another form; and calls paired again that their order alone has paired wrongly.
 
-Reductions are the calls between gradients and optimizer, and are paired by the parameters whose gradients they are
-given. Their order is that of the optimizer's parameters, which may be another one in B, or lack one.
+Calls of a Cell are paired by their inputs. Reductions, the calls between gradients and optimizer, are paired by the
+parameters whose gradients they are given: their order may be another one in B, or lack one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 from probe.reading.compare.pairing.alignment import MOVED, Alignment
 from probe.reading.compare.pairing.between import plain_arguments
-from probe.reading.compare.pairing.normal_dump import NormalDump
+from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import API, BACKWARD, CELL, GRADIENT
 from probe.reading.dumps.flow import Flow, Link, content_key
 from probe.reading.dumps.updates import is_update
-from probe.reading.dumps.values import is_tensor, leaves, tensors_in
+from probe.reading.dumps.values import Record, is_tensor, leaves, tensors_in
+
+
+class NormalDump(Dump):
+    """A dump with entries of its own; the opened dump that it is made of is never changed."""
+
+    def __init__(self, dump: Dump) -> None:
+        super().__init__(dump.folder, dump.document._replace(data=dict(dump.data)))
+        self._original = dump
+        self._copied: set[str] = set()
+        self.moved: dict[tuple[str, str], str] = {}  # (entry, place) -> its place on disk, if that is another one
+
+    @property
+    def stacks(self) -> dict[str, list[str]]:
+        """Forward entry name -> frames, innermost first."""
+        return self._original.stacks
+
+    @property
+    def construct(self) -> dict[str, str | None]:
+        """Entry name -> the entry of the Cell around it."""
+        return self._original.construct
+
+    def own(self, name: str) -> Any:
+        """Return an entry that may be changed, but for its records of tensors, which are shared."""
+        if name not in self._copied:
+            self._copied.add(name)
+            self.data[name] = _copy(self.data[name])
+        return self.data[name]
+
+    def replace_records(self, name: str, other: Callable[[Record], Record]) -> None:
+        """Put other records in the place of an entry's records of tensors."""
+        self._copied.add(name)
+        self.data[name] = _copy(self.data[name], other)
+
+    def on_disk(self, name: str, place: str) -> str:
+        """Return where a place of an entry, such as "input.0", stands in the file."""
+        return self.moved.get((name, place), place)
+
+
+def _copy(value: Any, other: Callable[[Record], Record] | None = None) -> Any:
+    """Return a copy of lists and dicts, with other records of tensors; plain values stay the same objects."""
+    if is_tensor(value):
+        return other(value) if other else value
+    if type(value) is list:
+        return [_copy(item, other) for item in value]
+    if type(value) is dict and "type" not in value:
+        return {key: _copy(item, other) for key, item in value.items()}
+    return value
+
 
 #: the source of a call whose input comes from a call without a partner
 _NO_PARTNER = -2
