@@ -8,8 +8,7 @@ from typing import Any
 
 from probe.findings.sentence import Sentence
 from probe.reading.compare.layouts.combine import Combining
-from probe.reading.compare.layouts.entries import read_entries, values
-from probe.reading.compare.layouts.side import Group, Place
+from probe.reading.compare.layouts.side import Group, Place, read_entries, values
 from probe.reading.dumps.document import Document
 from probe.reading.dumps.values import Record, is_tensor
 
