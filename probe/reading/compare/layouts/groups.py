@@ -222,8 +222,6 @@ class _Pairing:
     def _unit(self, ranks: tuple[dict[Rank, DumpFolder], ...], tp: int, pp: int, dp: int) -> Any:
         groups = [self._group(side, ranks[side], tp, pp, dp) for side in (0, 1)]
         sizes = {size for it in self._layouts for size in (it.tp, it.dp, it.world) if size > 1}
-        from probe.reading.compare.layouts.groups import LayoutPair, LayoutSource
-
         pair = LayoutPair((groups[0], groups[1]), self._mapping, self._notes, sorted(sizes))
         return tuple(
             group.stages[0][0]._replace(rank=_label(group), source=LayoutSource(pair, side))

@@ -164,7 +164,7 @@ class OriginFinder:
         return self._found([node for node, off in enumerate(self._graph.off) if off and not self._graph.tainted[node]])
 
     def exact(self) -> list[Finding]:
-        """Return changes whose effect is within the tolerance, and that exact evidence proves; see ``exact``."""
+        """Return changes whose effect is within the tolerance, and that exact evidence proves."""
         changed = [self._soft_finding(node)._replace(why=_CHANGED) for node in changed_calls(self._graph)]
         return changed + [Finding(Kind.CALLS, node, why=_INSERTED) for node in inserted_calls(self._graph)]
 
