@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from probe.reading.commands.summary_file import Head
     from probe.reading.compare.origins.origin import Origin
     from probe.reading.dumps.samples import Samples
-    from probe.reading.one_run.health.finding import HealthFinding
+    from probe.reading.one_run.health.step import HealthFinding
     from probe.reading.one_run.nan import Found
     from probe.reading.one_run.rank_checks import Digest
     from probe.reading.one_run.trend import TrendFinding
@@ -84,7 +84,7 @@ def run_nan(given: argparse.Namespace) -> int:
 
 def show_nan(units: list[Found], given: argparse.Namespace) -> int:
     """Print the calls that make NaN or Inf in all steps and ranks, and findings of guards; return the exit status."""
-    from probe.reading.one_run.health.finding import guarded
+    from probe.reading.one_run.health.step import guarded
     from probe.reading.one_run.nan import in_order
 
     origins, guards = in_order(units), [guarded(said, unit.step, unit.rank) for unit in units for said in unit.told]

@@ -20,7 +20,7 @@ from probe.reading.compare.answer.summary import ComparisonResult, harmless
 from probe.reading.compare.origins.origin import Origin
 from probe.reading.dumps.frames import Frame, parse
 from probe.reading.dumps.text import safe, shorten
-from probe.reading.one_run.health.finding import FAULT, HealthFinding
+from probe.reading.one_run.health.step import FAULT, HealthFinding
 from probe.reading.one_run.nan import in_order
 from probe.reading.one_run.rank_checks import RankFinding, check_digests
 from probe.reading.one_run.trend import TrendFinding, findings, findings_of, lines_of

@@ -11,9 +11,8 @@ from probe.findings.sentence import say
 from probe.reading.check.difference import listed
 from probe.reading.dumps.flow import content_key
 from probe.reading.dumps.values import Record, element_count, is_tensor, leaves
-from probe.reading.one_run.health.finding import FAULT, NOTE, SUSPICIOUS, HealthFinding
 from probe.reading.one_run.health.numbers import bound
-from probe.reading.one_run.health.step import Step, norm
+from probe.reading.one_run.health.step import FAULT, NOTE, SUSPICIOUS, HealthFinding, Step, norm
 
 #: the statistics of a norm, which the forward itself changes
 _MOVING = ("moving_mean", "moving_variance", "running_mean", "running_var", "num_batches_tracked")

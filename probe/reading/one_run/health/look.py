@@ -13,8 +13,7 @@ from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.run import Run
 from probe.reading.dumps.work import HERE, Workers, run_units
 from probe.reading.one_run.health import in_place, losses, numbers, training
-from probe.reading.one_run.health.finding import FAULT, NOTE, WEIGHTS, HealthFinding, guarded
-from probe.reading.one_run.health.step import Step
+from probe.reading.one_run.health.step import FAULT, NOTE, WEIGHTS, HealthFinding, Step, guarded
 from probe.reading.one_run.health.training import modes
 from probe.reading.one_run.nan import Finder
 from probe.store.file_names import Rank

@@ -12,8 +12,7 @@ from probe.findings.sentence import say
 from probe.reading.check.difference import listed
 from probe.reading.dumps.entry_name import EntryName
 from probe.reading.dumps.values import Record, element_count, is_tensor, leaves, plain, real
-from probe.reading.one_run.health.finding import FAULT, NOTE, SUSPICIOUS, HealthFinding
-from probe.reading.one_run.health.step import Step, Update, is_zero, norm
+from probe.reading.one_run.health.step import FAULT, NOTE, SUSPICIOUS, HealthFinding, Step, Update, is_zero, norm
 
 #: dtype -> the largest number, and half of the smallest one above zero: smaller ones are rounded to zero
 _RANGES = {"Float16": (65504.0, 2.98e-8), "Float32": (3.4e38, 7e-46), "BFloat16": (3.39e38, 4.6e-41)}

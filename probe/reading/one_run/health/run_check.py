@@ -16,8 +16,8 @@ from probe.reading.check.snapshot import RunSnapshot, mapping, read_snapshots
 from probe.reading.dumps import text
 from probe.reading.dumps.run import Run, open as open_run
 from probe.reading.dumps.work import HERE, Workers
-from probe.reading.one_run.health.finding import FAULT
 from probe.reading.one_run.health.look import look_at_run
+from probe.reading.one_run.health.step import FAULT
 
 #: how many findings are shown where nothing is said
 ROWS = 12

@@ -13,9 +13,8 @@ from probe.reading.check.difference import listed
 from probe.reading.check.snapshot import RunSnapshot
 from probe.reading.dumps.flow import content_key
 from probe.reading.dumps.values import is_tensor, real
-from probe.reading.one_run.health.finding import FAULT, NOTE, SUSPICIOUS, HealthFinding
 from probe.reading.one_run.health.gradient_ends import End, EndFinder
-from probe.reading.one_run.health.step import Step, Update, is_zero
+from probe.reading.one_run.health.step import FAULT, NOTE, SUSPICIOUS, HealthFinding, Step, Update, is_zero
 
 _HALF = 0.5
 #: so small a part of a parameter is lost when it is added; that of 16 bits tells of parameters that stand still
