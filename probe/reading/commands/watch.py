@@ -104,7 +104,7 @@ def _show(rank: RankSeries, alarms: list[Alarm], given: argparse.Namespace) -> N
 def _show_health(given: argparse.Namespace) -> bool:
     """Print what the dumps in the folder show by themselves, without notes; return whether there is a fault."""
     from probe.reading.dumps.run import open
-    from probe.reading.one_run.health.look import look_at_run
+    from probe.reading.one_run.health.run_check import look_at_run
     from probe.reading.one_run.health.step import FAULT, NOTE
 
     try:

@@ -24,7 +24,7 @@ from probe.reading.dumps.flow import Flow
 from probe.reading.dumps.text import safe, shape, shorten
 from probe.reading.dumps.updates import is_update, series
 from probe.reading.dumps.values import NUMBERS, element_count, is_tensor, leaves, plain, real, tensors
-from probe.reading.one_run.health.look import Looked
+from probe.reading.one_run.health.run_check import Looked
 from probe.reading.one_run.nan import Found
 from probe.reading.one_run.rank_checks import Digest
 from probe.reading.report.columns import Texts, single

@@ -15,7 +15,7 @@ from probe.reading.dumps.document import paused_gc
 from probe.reading.dumps.dump import Call, Dump
 from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.values import Record, has_nonfinite, is_tensor, leaves, real
-from probe.reading.one_run.health.look import look_into as look_into_step
+from probe.reading.one_run.health.run_check import look_into as look_into_step
 from probe.reading.one_run.nan import LARGEST, NEAR, Found, look_into
 from probe.reading.one_run.rank_checks import digest_of
 from probe.reading.report import part as kinds

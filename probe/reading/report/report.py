@@ -21,7 +21,7 @@ from probe.reading.dumps.outputs import create_whole
 from probe.reading.dumps.query import folders
 from probe.reading.dumps.run import Run, open as open_run
 from probe.reading.dumps.work import Workers, run_units
-from probe.reading.one_run.health.look import findings_of
+from probe.reading.one_run.health.run_check import findings_of
 from probe.reading.report.columns import packed, packed_text
 from probe.reading.report.content import Content, ContentMaker
 from probe.reading.report.part import CALL_COLUMNS, ROW_COLUMNS, ROW_NUMBERS
