@@ -112,7 +112,7 @@ FAULTS = tuple(Fault(*row) for row in (
     ("process/signals.py", "== self._on_signal:", "!= self._on_signal:", "process/test_signals.py"),
     ("pytree.py", "[(str(place), item)", "[(str(place + 1), item)", "test_pytree.py"),
     ("reading/check/check.py", "Counter(places[key] - step for", "Counter(step - places[key] for", "reading/check"),
-    ("reading/check/names.py", '("content", "shape")', '("shape", "content")', "reading/check"),
+    ("reading/check/parameters.py", '("content", "shape")', '("shape", "content")', "reading/check"),
     ("reading/check/parameters.py", "len(names) >= len(total)", "len(names) > len(total)", "reading/check"),
     ("reading/check/weights/check.py", "narrow = min((x.dtype", "narrow = max((x.dtype", "reading/check"),
     ("reading/check/weights/distance.py", "(np.abs(left) ** 2)", "(np.abs(right) ** 2)", "reading/check"),

@@ -15,8 +15,7 @@ import numpy as np
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Sentence, clauses, say
 from probe.reading.check.difference import Difference, Importance, listed, only
-from probe.reading.check.names import Key, exchange, match_names, renaming
-from probe.reading.check.parameters import other_dtypes
+from probe.reading.check.parameters import Key, exchange, match_names, other_dtypes, renaming
 from probe.reading.check.snapshot import read_snapshots
 from probe.reading.check.weights.distance import Distance, aligned, distance, fact, order, which_elements
 from probe.reading.check.weights.kinds import is_checkpoint, reader_of
