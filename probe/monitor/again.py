@@ -16,7 +16,7 @@ from probe.monitor.monitor import Monitor
 from probe.process.rank import world_size
 from probe.reading.dumps import entry_name
 from probe.reading.dumps.dump import Call, Dump, Tensor
-from probe.reading.dumps.frames import user_frame
+from probe.reading.dumps.flow import user_frame
 from probe.reading.dumps.run import open as open_run
 from probe.series.series_name import parse
 from probe.session.dump_recording import DumpRecording

@@ -17,7 +17,7 @@ from probe.errors import UsageError
 from probe.findings.sentence import LANGUAGES, Sentence
 from probe.reading.compare.origins.across_ranks import Collective, UnitCounts, UnitOrigins, UnitSummary
 from probe.reading.compare.origins.origin import CodeLine, Origin, Site
-from probe.reading.dumps.frames import Frame
+from probe.reading.dumps.flow import Frame
 from probe.reading.dumps.outputs import create_whole
 from probe.reading.dumps.samples import Samples
 from probe.reading.one_run.nan import Found

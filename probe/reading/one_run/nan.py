@@ -20,9 +20,8 @@ from probe.reading.compare.origins.origin import CodeLine, Origin, Site, is_coll
 from probe.reading.dumps import entry_name
 from probe.reading.dumps.dump import Call, Dump, Tensor, look_into_dump
 from probe.reading.dumps.entry_name import API, BACKWARD, GRADIENT
-from probe.reading.dumps.flow import Flow
+from probe.reading.dumps.flow import Flow, user_frame
 from probe.reading.dumps.folders import DumpFolder
-from probe.reading.dumps.frames import user_frame
 from probe.reading.dumps.run import Run
 from probe.reading.dumps.values import Record, has_nan, has_nonfinite, is_tensor, leaves, plain, real
 from probe.reading.dumps.work import HERE, Workers, run_units

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from probe.findings.sentence import CHINESE, Sentence, say
 from probe.reading.compare.answer.summary import ComparisonResult, harmless
 from probe.reading.compare.origins.origin import Origin
-from probe.reading.dumps.frames import Frame, parse
+from probe.reading.dumps.flow import Frame, parse
 from probe.reading.dumps.text import safe, shorten
 from probe.reading.one_run.health.step import FAULT, HealthFinding
 from probe.reading.one_run.nan import in_order

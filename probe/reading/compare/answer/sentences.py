@@ -27,8 +27,7 @@ from probe.reading.compare.origins.table import OTHER_CLASS
 from probe.reading.compare.pairing.alignment import NONE
 from probe.reading.dumps import entry_name, text
 from probe.reading.dumps.entry_name import API, BACKWARD, CELL, GRADIENT
-from probe.reading.dumps.flow import is_constant
-from probe.reading.dumps.frames import user_frame
+from probe.reading.dumps.flow import is_constant, user_frame
 from probe.reading.dumps.updates import GRADIENTS, NUMBERS as UPDATE_NUMBERS, STATES, number
 from probe.reading.dumps.values import NUMBERS, is_tensor, real
 

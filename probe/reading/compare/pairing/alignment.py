@@ -21,8 +21,7 @@ from probe.reading.compare.pairing.between import (
 )
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import API, CELL, FORWARD, GRADIENT
-from probe.reading.dumps.flow import Flow, Link
-from probe.reading.dumps.frames import user_frame
+from probe.reading.dumps.flow import Flow, Link, user_frame
 from probe.reading.dumps.values import element_count, tensors_in
 
 #: how a pair was found

@@ -13,7 +13,7 @@ from probe.findings.sentence import NOTHING, Sentence, say
 from probe.reading.check.snapshot import RunSnapshot
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import BACKWARD, CELL, FORWARD, GRADIENT, EntryName
-from probe.reading.dumps.frames import user_frame
+from probe.reading.dumps.flow import user_frame
 from probe.reading.dumps.updates import by_parameter, gradients, is_update, parameter_names
 from probe.reading.dumps.values import Record, element_count, is_tensor, leaves, real, tensors_in
 from probe.store.file_names import Rank
