@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from probe.errors import UsageError
 from probe.reading.dumps import entry_name, text, values
 from probe.reading.dumps.document import Document, paused_gc
-from probe.reading.dumps.entry_view import INPUTS, OUTPUTS, WORDS, EntryView, TensorNumbers
+from probe.reading.dumps.entry_view import INPUTS, OUTPUTS, WORDS, Cell, EntryView, TensorNumbers, build
 from probe.reading.dumps.flow import Flow
 from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.text import safe
-from probe.reading.dumps.tree import Cell, build
 from probe.reading.dumps.values import NUMBERS, Record
 from probe.store import file_names
 
