@@ -41,9 +41,8 @@ def add_show(commands: Any) -> None:
 
 def run_show(given: argparse.Namespace) -> int:
     """Run ``probe show``."""
-    from probe.reading.dumps.query import Query, answer_to
+    from probe.reading.dumps.query import Query, answer_to, overview
     from probe.reading.dumps.run import open
-    from probe.reading.dumps.show import overview
 
     width = text.terminal_width()
     default = ROWS if width and given.format == "text" else 0
