@@ -23,8 +23,7 @@ from probe.reading.report.columns import MISSING_DOUBLE, MISSING_SINGLE, doubled
 from probe.reading.report.content import ContentMaker
 from probe.reading.report.merge import Merged
 from probe.reading.report.part import Part
-from probe.reading.report.readers import _pair_state, pair_part, read_pairs, run_part
-from probe.reading.report.report import write
+from probe.reading.report.report import _pair_state, pair_part, read_pairs, run_part, write
 from tests.reading.builders import calls, dump, forward, tensor, value
 
 
