@@ -2,7 +2,8 @@
 """The dataflow of one step: who made which tensor, and who uses it.
 
 A dump has no identities of tensors. Equal content tells them: same number of elements, dtype and numbers (or same
-CRC-32). An input without a producer comes from outside: a parameter, data, a constant, or a call that was not recorded."""
+CRC-32). An input without a producer comes from outside: a parameter, data, a constant, or a call that was not recorded.
+"""
 
 from __future__ import annotations
 

@@ -316,9 +316,7 @@ class Finder:
             place = waiting.pop()
             seen.add(place)
             users = flow.used_by.get(place, ())
-            if (
-                not users and flow.parts[place].kind == API
-            ):  # level L0 does not record the calls that use a Cell's output
+            if not users and flow.parts[place].kind == API:  # level L0 does not record the users of a Cell's output
                 return True
             for user in users:
                 outputs = _outputs(self._dump.data[flow.names[user]], flow.parts[user])

@@ -19,7 +19,7 @@ from probe.reading.dumps.dump import Dump, look_into_dump
 from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.run import Run, open as open_run
 from probe.reading.dumps.work import HERE, Workers, run_units
-from probe.reading.one_run.health import in_place, losses, numbers, training
+from probe.reading.one_run.health import in_place, losses, training
 from probe.reading.one_run.health.step import FAULT, NOTE, WEIGHTS, HealthFinding, Step, guarded
 from probe.reading.one_run.health.training import modes
 from probe.reading.one_run.nan import Finder
@@ -71,7 +71,7 @@ def look_into(dump: Dump, snapshot: RunSnapshot | None) -> Looked:
     nan = step.found(FAULT, "NaN/Inf", origin.said, dump.flow.position[origin.name]) if origin else None
     return Looked(
         dump.step, dump.rank, training.facts(step), losses.facts(step), in_place.facts(step),
-        list(numbers.in_step(step)), nan,
+        list(in_place.in_step(step)), nan,
     )  # fmt: skip
 
 
