@@ -17,9 +17,8 @@ from probe.door import open_text
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Sentence, say
 from probe.reading.dumps import journal_reader
-from probe.reading.dumps.document import Document, read_document, read_optional
+from probe.reading.dumps.document import Document, Sieve, read_document, read_optional
 from probe.reading.dumps.kernels.step import is_kernel_folder, steps_of
-from probe.reading.dumps.sieve import Sieve
 from probe.store import file_names
 from probe.store.file_names import Rank
 

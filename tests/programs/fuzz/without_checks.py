@@ -81,7 +81,7 @@ REMOVED = [
         _DOCUMENTS,
     ),
     Removed(
-        READING + "shapes.py",
+        READING + "document.py",
         'return {**value, "value": str(value["value"])}',
         "return value",
         [*_DOCUMENTS, "--commands", "compare,compare back"],
