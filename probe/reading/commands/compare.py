@@ -19,7 +19,7 @@ from probe.reading.commands.arguments import (
     wants_summaries,
     workers,
 )
-from probe.reading.dumps.outputs import create
+from probe.reading.dumps.tables import create
 
 if TYPE_CHECKING:
     from probe.reading.commands.summary_file import Head

@@ -18,8 +18,8 @@ from probe.findings.sentence import LANGUAGES, Sentence
 from probe.reading.compare.origins.across_ranks import Collective, UnitCounts, UnitOrigins, UnitSummary
 from probe.reading.compare.origins.origin import CodeLine, Origin, Site
 from probe.reading.dumps.flow import Frame
-from probe.reading.dumps.outputs import create_whole
 from probe.reading.dumps.samples import Samples
+from probe.reading.dumps.tables import create_whole
 from probe.reading.one_run.nan import Found
 from probe.reading.one_run.rank_checks import Digest
 from probe.series.looks import Point

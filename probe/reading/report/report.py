@@ -25,9 +25,9 @@ from probe.reading.compare.pairing.alignment import NONE, Pair
 from probe.reading.dumps.document import paused_gc
 from probe.reading.dumps.dump import Call, Dump
 from probe.reading.dumps.folders import DumpFolder
-from probe.reading.dumps.outputs import create_whole
 from probe.reading.dumps.query import folders
 from probe.reading.dumps.run import Run, open as open_run
+from probe.reading.dumps.tables import create_whole
 from probe.reading.dumps.values import Record, has_nonfinite, is_tensor, leaves, real
 from probe.reading.dumps.work import Workers, run_units
 from probe.reading.one_run.health.run_check import findings_of, look_into as look_into_step
