@@ -12,7 +12,7 @@ from typing import Any
 
 from probe.errors import UsageError
 from probe.findings.sentence import ENGLISH, NOTHING, Sentence, clauses, say
-from probe.reading.check import circumstances
+from probe.reading.check import difference
 from probe.reading.check.difference import Difference, Importance, are_equal, listed, only, pair
 from probe.reading.check.parameters import ParameterCheck, is_tensor, values_differ
 from probe.reading.check.snapshot import Described, RunSnapshot, read_snapshots
@@ -226,14 +226,14 @@ def differences(a: RunSnapshot, b: RunSnapshot) -> list[Difference]:
     """
     parameters = ParameterCheck(a, b)
     values = list(parameters.values())
-    structure = [*circumstances.check_cells(a, b), *parameters.structure()]
+    structure = [*difference.check_cells(a, b), *parameters.structure()]
     data = list(check_data(a, b))
     rest = [
-        *circumstances.check_cell_values(a, b),
-        *circumstances.check_optimizers(a, b, parameters.matched.renamed),
-        *circumstances.check_notes(a, b),
-        *circumstances.check_seeds(a, b),
-        *circumstances.check_circumstances(a, b),
+        *difference.check_cell_values(a, b),
+        *difference.check_optimizers(a, b, parameters.matched.renamed),
+        *difference.check_notes(a, b),
+        *difference.check_seeds(a, b),
+        *difference.check_circumstances(a, b),
     ]
     if structure and parameters.share_of_other_values > _MANY:
         return [*structure, *values, *data, *rest]

@@ -1,5 +1,5 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""One difference of two runs; and versions, settings and all else around them: see ``circumstances``."""
+"""One difference of two runs, and those of their circumstances: Cells, optimizers, seeds, settings, machines."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""Files that the user asks for, with the permissions of a dump; and rows for them: csv, columns, pandas, polars, xlsx."""
+"""Files that the user asks for, with a dump's permissions; and rows for them: csv, columns, pandas, polars, xlsx."""
 
 from __future__ import annotations
 
