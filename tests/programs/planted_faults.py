@@ -76,7 +76,7 @@ FAULTS = tuple(Fault(*row) for row in (
     ("config/messages.py", "spellings, 1, 0.5)", "spellings, 1, 1.0)", "config"),
     ("config/validators.py", "not isinstance(value, bool) and abs", "isinstance(value, bool) and abs", "config"),
     ("doctor/counting.py", 'added["waits"] + device.get("waits", 0)', 'added["waits"]', "doctor"),
-    ("doctor/numbers.py", "math.inf if max(ends) >", "math.inf if min(ends) >", "doctor"),
+    ("doctor/memory.py", "math.inf if max(ends) >", "math.inf if min(ends) >", "doctor"),
     ("doctor/sharing.py", "any(list(entries) == [_OTHERS] for entries", "any(bool(entries) for entries", "doctor"),
     ("entry.py", "parts=parts, stack=-1", "parts=parts, stack=0", "recording"),
     ("findings/sentence.py", '("LC_ALL", "LC_MESSAGES", "LANG")',
