@@ -40,7 +40,7 @@ CHECKS = (
     DoctorCheck("gradients", "calls:gradients"),
     DoctorCheck("compiled calls", "calls:compiled"),
     DoctorCheck("bits", "training:bits"),
-    DoctorCheck("numbers", "numbers:numbers"),
+    DoctorCheck("numbers", "memory:numbers"),
     DoctorCheck("launches", "counting:launches"),
     DoctorCheck("two processes", "sharing:two_processes"),
     DoctorCheck("time", "training:time_per_call"),

@@ -196,8 +196,8 @@ def check_snapshots(paths: tuple[str, str], a: list[RunSnapshot], b: list[RunSna
         ]  # fmt: skip
     merged: dict[Difference, list[int | None]] = {}
     for x, y in pairs:
-        for difference in differences(x, y):
-            merged.setdefault(difference, []).append(x.rank)
+        for item in differences(x, y):
+            merged.setdefault(item, []).append(x.rank)
     found = [dataclasses.replace(item, ranks=tuple(ranks) if len(pairs) > 1 else ()) for item, ranks in merged.items()]
     remarks = [side.damage for pair in pairs for side in pair if side.damage]
     remarks += [say("check.no_parameters", side=side) for side, run in zip("AB", (a, b))
