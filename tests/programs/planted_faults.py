@@ -142,7 +142,7 @@ FAULTS = tuple(Fault(*row) for row in (
      "is_quiet = all(", "reading/compare/origins"),
     ("reading/compare/origins/finder.py", "if number < len(names) else None",
      "if number + 1 < len(names) else None", "reading/compare/origins"),
-    ("reading/compare/origins/gradients.py", "if len(leaves) == 1 else", "if leaves else", "reading/compare/origins"),
+    ("reading/compare/origins/table.py", "if len(leaves) == 1 else", "if leaves else", "reading/compare/origins"),
     ("reading/compare/pairing/alignment.py", "if way == _BY_PLACE and len(left_a) != len(left_b):",
      "if way == _BY_PLACE and len(left_a) == len(left_b):", "reading/compare/pairing"),
     ("reading/compare/pairing/between.py", "end is not None and end >= begin:",

@@ -13,7 +13,9 @@ from probe.reading.compare.judging.arrays import Arrays, elements, relation
 from probe.reading.compare.judging.verdicts import FAINT, HARD, Slot, Verdict, is_permuted, is_state, other_text
 from probe.reading.compare.origins.across_ranks import given
 from probe.reading.compare.origins.finder import Finding
-from probe.reading.compare.origins.gradients import (
+from probe.reading.compare.origins.origin import CodeLine, Kind, Origin, Site
+from probe.reading.compare.origins.table import (
+    OTHER_CLASS,
     OWN,
     alone_names,
     is_missing,
@@ -22,8 +24,6 @@ from probe.reading.compare.origins.gradients import (
     other_classes,
     side_without,
 )
-from probe.reading.compare.origins.origin import CodeLine, Kind, Origin, Site
-from probe.reading.compare.origins.table import OTHER_CLASS
 from probe.reading.compare.pairing.alignment import NONE
 from probe.reading.dumps import entry_name, text
 from probe.reading.dumps.entry_name import API, BACKWARD, CELL, GRADIENT

@@ -15,7 +15,8 @@ from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.distances.tolerance import of_dtype
 from probe.reading.compare.judging.verdicts import FAINT, HARD, Slot, Verdict, is_permuted
 from probe.reading.compare.origins import table
-from probe.reading.compare.origins.gradients import (
+from probe.reading.compare.origins.origin import Kind, is_collective, is_random
+from probe.reading.compare.origins.table import (
     WHY as OWN_PARAMETER,
     call_between,
     end_of,
@@ -26,7 +27,6 @@ from probe.reading.compare.origins.gradients import (
     update_facts,
     use_of,
 )
-from probe.reading.compare.origins.origin import Kind, is_collective, is_random
 from probe.reading.compare.pairing.alignment import NONE, REPLACED
 from probe.reading.dumps.entry_name import BACKWARD, FORWARD
 from probe.reading.dumps.flow import content_key
