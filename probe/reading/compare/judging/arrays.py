@@ -185,7 +185,7 @@ def elements(a: Array, b: Array) -> Sentence:
     count = int(np.count_nonzero(other))
     if not 0 < count < x.size:
         return NOTHING
-    from probe.reading.check.weights.distance import which_elements
+    from probe.reading.check.weights.check import which_elements
 
     first = int(np.argmax(other))
     return which_elements(count, first, a.shape, (x[first].item(), y[first].item()))
