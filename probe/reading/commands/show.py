@@ -10,17 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from probe.door import open_text
 from probe.errors import UsageError
-from probe.reading.commands.arguments import (
-    PATH,
-    ROWS,
-    add_choice,
-    add_language,
-    add_only_summaries,
-    add_parser,
-    add_workers,
-    wants_summaries,
-    workers,
-)
+from probe.reading.commands import arguments
 from probe.reading.dumps import text
 from probe.reading.dumps.tables import create
 
@@ -32,7 +22,7 @@ if TYPE_CHECKING:
 
 def add_compare(commands: Any) -> None:
     """Add ``probe compare``."""
-    parser = add_parser(
+    parser = arguments.add_parser(
         commands,
         "compare",
         "where two runs begin to differ",
@@ -44,7 +34,7 @@ def add_compare(commands: Any) -> None:
     parser.add_argument("b", nargs="?", metavar="TARGET", help="B, likewise")
     parser.add_argument("-gp", "--golden_path", metavar="GOLDEN", help="the same as GOLDEN")
     parser.add_argument("-tp", "--target_path", metavar="TARGET", help="the same as TARGET")
-    add_choice(parser)
+    arguments.add_choice(parser)
     for side, run in (("a", "GOLDEN"), ("b", "TARGET")):
         parser.add_argument(
             f"--layout-{side}", default="", metavar="LAYOUT",
@@ -58,9 +48,9 @@ def add_compare(commands: Any) -> None:
     parser.add_argument("--tolerance", type=float, default=1.0, metavar="FACTOR", help="multiplies all tolerances")
     parser.add_argument("--map", metavar="FILE", help="yaml or JSON with names in GOLDEN: names in TARGET")
     parser.add_argument("--arrays", default="all", choices=("all", "differs", "none"), help="which arrays are read")
-    add_workers(parser)
-    add_language(parser)
-    add_only_summaries(parser)
+    arguments.add_workers(parser)
+    arguments.add_language(parser)
+    arguments.add_only_summaries(parser)
     parser.add_argument("--csv", metavar="FILE", help="write a row for each tensor")
     parser.add_argument("--jsonl", metavar="FILE", help="write a line of JSON for each tensor")
     parser.add_argument("--json", metavar="FILE", help="write the summary with the origins as JSON (- for stdout)")
@@ -90,8 +80,8 @@ def run_compare(given: argparse.Namespace) -> int:
         mapping, tuple(map(tuple, given.rule)), factor=given.tolerance, arrays=given.arrays,
         layouts=(given.layout_a, given.layout_b),
     )  # fmt: skip
-    only_summaries = wants_summaries(given)
-    request = Request(options, given.noise, given.step, given.rank, workers(given), rows)
+    only_summaries = arguments.wants_summaries(given)
+    request = Request(options, given.noise, given.step, given.rank, arguments.workers(given), rows)
     comparison = compare_runs(golden, target, request)
     if only_summaries:
         write_summaries(given.output, _head(comparison, options), comparison.units)
@@ -154,18 +144,18 @@ def _collect(content: Any, found: dict[str, str]) -> None:
 
 def add_show(commands: Any) -> None:
     """Add ``probe show``."""
-    show = add_parser(
+    show = arguments.add_parser(
         commands,
         "show",
         "the content of a dump",
         "Show the content of a dump; with a question, the tensors that fit.",
         "Exit status: 0, 1 when a dump is broken or there is none, 2 for wrong arguments.",
     )
-    show.add_argument("path", help=PATH)
+    show.add_argument("path", help=arguments.PATH)
     show.add_argument("--name", default="", metavar="TEXT", help="tensors whose name contains this")
     show.add_argument("--regex", default="", help="tensors in whose name this regular expression is found")
     show.add_argument("--cell", default="", metavar="PATH", help="calls in Cells whose path contains this")
-    add_choice(show)
+    arguments.add_choice(show)
     show.add_argument("--nonfinite", action="store_true", help="tensors that hold NaN or Inf")
     show.add_argument("--raised", action="store_true", help="calls that raised")
     show.add_argument(
@@ -174,7 +164,7 @@ def add_show(commands: Any) -> None:
     show.add_argument("--stack", action="store_true", help="with the lines of code that each call came from")
     show.add_argument("--rows", type=int, default=-1, help="how many tensors to list (0: all)")
     show.add_argument("--format", choices=("text", "csv", "json"), default="text", help="how they are written")
-    add_language(show)
+    arguments.add_language(show)
     show.set_defaults(run=run_show)
 
 
@@ -184,7 +174,7 @@ def run_show(given: argparse.Namespace) -> int:
     from probe.reading.dumps.run import open
 
     width = text.terminal_width()
-    default = ROWS if width and given.format == "text" else 0
+    default = arguments.ROWS if width and given.format == "text" else 0
     query = Query(
         given.name, given.regex, given.cell, given.step, given.rank, given.nonfinite, given.raised, given.sort,
         default if given.rows < 0 else given.rows, given.stack,
@@ -202,13 +192,13 @@ def run_show(given: argparse.Namespace) -> int:
 
 def add_recover(commands: Any) -> None:
     """Add ``probe recover``."""
-    recover = add_parser(
+    recover = arguments.add_parser(
         commands,
         "recover",
         "write the documents that a dead process could not",
         "Turn the journals that a dead process left into dump.json, stack.json and construct.json.",
     )
-    recover.add_argument("path", help=PATH)
+    recover.add_argument("path", help=arguments.PATH)
     recover.set_defaults(run=run_recover)
 
 
@@ -224,7 +214,7 @@ def run_recover(given: argparse.Namespace) -> int:
 
 def add_report(commands: Any) -> None:
     """Add ``probe report``."""
-    parser = add_parser(
+    parser = arguments.add_parser(
         commands,
         "report",
         "one page to look at, of one run or of two",
@@ -232,14 +222,14 @@ def add_report(commands: Any) -> None:
         "begin to differ; A is the golden one, B is yours. With one run it shows NaN/Inf, norms and ranks.",
         "Exit status: 0 nothing found, 1 differences or NaN/Inf, 2 wrong use or nothing to show.",
     )
-    parser.add_argument("paths", nargs="+", metavar="DIR", help=f"[GOLDEN] DIR: {PATH}")
+    parser.add_argument("paths", nargs="+", metavar="DIR", help=f"[GOLDEN] DIR: {arguments.PATH}")
     parser.add_argument("-o", "--output", default="report.html", metavar="FILE", help="the page (report.html)")
-    add_choice(parser)
+    arguments.add_choice(parser)
     parser.add_argument("--no-code", action="store_true", help="leave out source lines and the folders of files")
     parser.add_argument("--all", action="store_true", help="keep every row, above 300,000 too")
     parser.add_argument("--lang", choices=("en", "zh"), default="", help="the language (default: the browser's)")
     parser.add_argument("--tolerance", type=float, default=1.0, metavar="FACTOR", help="multiplies all tolerances")
-    add_workers(parser)
+    arguments.add_workers(parser)
     parser.set_defaults(run=run_report, failed=2)
 
 
@@ -253,7 +243,9 @@ def run_report(given: argparse.Namespace) -> int:
         raise UsageError("report takes one dump or two: probe report [GOLDEN] DIR")
     if not given.tolerance >= 0:
         raise UsageError(f"--tolerance: {given.tolerance} is not allowed. Allowed: a number from 0.")
-    request = Request(Options(factor=given.tolerance), step=given.step, rank=given.rank, workers=workers(given))
+    request = Request(
+        Options(factor=given.tolerance), step=given.step, rank=given.rank, workers=arguments.workers(given)
+    )
     wishes = Wishes(request, not given.no_code, given.all, given.lang)
     golden = given.paths[0] if len(given.paths) == 2 else ""
     done = make_report(given.output, given.paths[-1], golden, wishes)
@@ -277,7 +269,7 @@ def run_report(given: argparse.Namespace) -> int:
 
 def add_check(commands: Any) -> None:
     """Add ``probe check``."""
-    parser = add_parser(
+    parser = arguments.add_parser(
         commands,
         "check",
         "what is wrong in one run? are two runs, or two checkpoints, the same experiment?",
@@ -291,8 +283,8 @@ def add_check(commands: Any) -> None:
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="write the result as JSON")
     parser.add_argument("--rows", type=int, default=12, help="how many findings of one run to list (0: all)")
-    add_workers(parser)
-    add_language(parser)
+    arguments.add_workers(parser)
+    arguments.add_language(parser)
     parser.set_defaults(run=run_check, failed=2)
 
 
@@ -312,6 +304,6 @@ def run_check(given: argparse.Namespace) -> int:
     if is_checkpoint(given.paths[0]):
         print(describe_weights(given.paths[0], given.json, given.lang))
         return 0
-    alone = check_run(given.paths[0], workers(given))
+    alone = check_run(given.paths[0], arguments.workers(given))
     print(json.dumps(alone.to_dict(), indent=1) if given.json else alone.text(given.lang, given.rows))
     return 1 if not alone.ok else 2 * bool(alone.errors)

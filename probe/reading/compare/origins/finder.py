@@ -16,17 +16,6 @@ from probe.reading.compare.distances.tolerance import of_dtype
 from probe.reading.compare.judging.verdicts import FAINT, HARD, Slot, Verdict, is_permuted
 from probe.reading.compare.origins import table
 from probe.reading.compare.origins.origin import Kind, is_collective, is_random
-from probe.reading.compare.origins.table import (
-    WHY as OWN_PARAMETER,
-    call_between,
-    end_of,
-    first_of_kinds,
-    is_own_alone,
-    lacking_update,
-    side_without,
-    update_facts,
-    use_of,
-)
 from probe.reading.compare.pairing.alignment import NONE, REPLACED
 from probe.reading.dumps.entry_name import BACKWARD, FORWARD
 from probe.reading.dumps.flow import content_key
@@ -238,9 +227,9 @@ class OriginFinder:
     def _update(self, node: int, hard: list[Slot]) -> Iterator[Finding]:
         """Yield the origins in the update of an optimizer: each number that differs, and the first of other kinds."""
         graph = self._graph
-        for slot in first_of_kinds(hard):
-            between = call_between(graph, node, slot)
-            rule = table.first_rule(table.UPDATE_RULES, update_facts(graph, node, slot, between))
+        for slot in table.first_of_kinds(hard):
+            between = table.call_between(graph, node, slot)
+            rule = table.first_rule(table.UPDATE_RULES, table.update_facts(graph, node, slot, between))
             if rule.kind == table.EARLIER:
                 yield self._soft_finding(between)._replace(why=rule.why, source=node)
             else:
@@ -262,10 +251,12 @@ class OriginFinder:
     def _gradient(self, node: int, hard: list[Slot]) -> Iterator[Finding]:
         """Yield the origin of gradients that differ though no gradient before them does."""
         graph = self._graph
-        slot = next((item for item in hard if side_without(graph, node, item) is not None), hard[0] if hard else None)
-        missing = side_without(graph, node, slot) is not None
-        end, leaf = end_of(graph, node, slot) if missing else (NONE, "")
-        update, lacking = lacking_update(graph, node, slot, (end, leaf), self._updates) if missing else (NONE, "")
+        slot = next(
+            (item for item in hard if table.side_without(graph, node, item) is not None), hard[0] if hard else None
+        )
+        missing = table.side_without(graph, node, slot) is not None
+        end, leaf = table.end_of(graph, node, slot) if missing else (NONE, "")
+        update, lacking = table.lacking_update(graph, node, slot, (end, leaf), self._updates) if missing else (NONE, "")
         facts = table.GradientFacts(
             missing=missing,
             ended_alone=end != NONE and not leaf,
@@ -302,7 +293,7 @@ class OriginFinder:
     def _input(self, node: int, slot: Slot) -> Iterator[Finding]:
         """Yield why an input differs though no cause of the call does."""
         graph = self._graph
-        if is_own_alone(slot):
+        if table.is_own_alone(slot):
             yield self._own_parameter(node, slot)
             return
         producers, alone = graph.producer_nodes(node, slot.place), graph.alone_producers(node, slot.place)
@@ -374,7 +365,7 @@ class OriginFinder:
                     return Finding(Kind.PARAMETER, node, slot.place, parameter)
                 return Finding(Kind.DATA if self._is_data(node, slot) else Kind.OUTSIDE, node, slot.place)
         if argument := next((slot for slot in inputs if slot.verdict == Verdict.ARGUMENT), None):
-            is_own = is_own_alone(argument)
+            is_own = table.is_own_alone(argument)
             return self._own_parameter(node, argument) if is_own else Finding(Kind.ARGUMENT, node, argument.place)
         wirings = graph.wirings(node)
         if wirings:
@@ -383,8 +374,8 @@ class OriginFinder:
         return Finding(Kind.ARGUMENT, node, next((slot.place for slot in graph.slots[node] if is_tensor(slot.a)), ""))
 
     def _own_parameter(self, node: int, slot: Slot) -> Finding:
-        user, place = use_of(self._graph, node, slot)
-        return Finding(Kind.PARAMETER, user, place, why=OWN_PARAMETER)
+        user, place = table.use_of(self._graph, node, slot)
+        return Finding(Kind.PARAMETER, user, place, why=table.WHY)
 
     def _identity(self, finding: Finding) -> tuple[Any, ...]:
         """Return a key that findings of one cause share: a parameter, or a value that two calls are given."""
