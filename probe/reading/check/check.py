@@ -90,9 +90,7 @@ def _order(a: RunSnapshot, b: RunSnapshot, steps: list[int]) -> Any:
             (Counter(_key(x) for x in a.inputs.values()) & Counter(_key(x) for x in b.inputs.values())).values()
         )
         shift = _shift(a, b)
-        if overlap < 2 or not shift:
-            return NOTHING
-        return say("check.step_shift", shift=shift)
+        return NOTHING if overlap < 2 or not shift else say("check.step_shift", shift=shift)
     places = {key: step for step, key in keys[1].items()}
     moved = [(step, places[key]) for step, key in keys[0].items() if places[key] != step]
     return listed(say("check.step_moved", step=step, other=other) for step, other in moved)

@@ -72,9 +72,7 @@ def listed(items: Iterable[Any], most: int = 3) -> Any:
     'a, b, c and 2 more'
     """
     found = list(items)
-    if len(found) <= most:
-        return found
-    return say("check.more", items=found[:most], count=len(found) - most)
+    return found if len(found) <= most else say("check.more", items=found[:most], count=len(found) - most)
 
 
 def pair(a: Any, b: Any) -> Sentence:

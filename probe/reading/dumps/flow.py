@@ -351,6 +351,4 @@ def backward_name(name: str, parts: EntryName) -> str:
     >>> backward_name("Cell.fc.Dense.forward.1", entry_name.parse("Cell.fc.Dense.forward.1"))
     'Cell.fc.Dense.backward.1'
     """
-    if parts.kind == CELL:
-        return f"{parts.key}.{BACKWARD}.{parts.number}"
-    return name[: -len(FORWARD)] + BACKWARD
+    return f"{parts.key}.{BACKWARD}.{parts.number}" if parts.kind == CELL else name[: -len(FORWARD)] + BACKWARD

@@ -239,9 +239,7 @@ def _same_type(a: Any, b: Any) -> bool:
 
 def type_text(value: Any) -> str | None:
     """Return the dtype and the shape of a tensor as a text; None for other values."""
-    if not is_tensor(value):
-        return None
-    return safe(f"{value.get('dtype')} {shape(value.get('shape'))}")
+    return safe(f"{value.get('dtype')} {shape(value.get('shape'))}") if is_tensor(value) else None
 
 
 def numbers(a: Any, b: Any) -> list[float | None]:

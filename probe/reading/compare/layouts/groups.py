@@ -348,9 +348,7 @@ def rank_numbers(ranks: list[Rank]) -> dict[int, Rank]:
     >>> rank_numbers([None]), rank_numbers([0, 1])
     ({0: None}, {0: 0, 1: 1})
     """
-    if len(ranks) == 1:
-        return {0: ranks[0]}
-    return {rank: rank for rank in ranks if isinstance(rank, int)}
+    return {0: ranks[0]} if len(ranks) == 1 else {rank: rank for rank in ranks if isinstance(rank, int)}
 
 
 def header_layout(folder: DumpFolder) -> str | Mapping[str, Any] | None:
