@@ -76,7 +76,6 @@ def _text(annotation: Any) -> str:
 
 
 def _fits(value: Any, hint: ast.expr) -> bool:
-    """Return whether a value is of a type."""
     if isinstance(hint, ast.BinOp):
         return _fits(value, hint.left) or _fits(value, hint.right)
     if isinstance(hint, ast.Constant):

@@ -66,7 +66,6 @@ def run_part(folder: DumpFolder, snapshots: Snapshots | None = None) -> Part:
 
 
 def _read_run(part: Part, dump: Dump) -> None:
-    """Turn a dump into columns."""
     maker, flow = PartMaker(part), dump.flow
     calls = {place: place for place in range(len(dump))}
     for place, call in enumerate(dump):

@@ -360,7 +360,6 @@ def _update_number(slots: list[Slot], slot: Slot, when: Sentence, name: str) -> 
 
 
 def _missing_parameters(slots: list[Slot], slot: Slot, when: Sentence, name: str) -> Sentence:
-    """Return the parameters that one optimizer lacks."""
     missing = [item for item in slots if table.is_missing(item) and is_tensor(item.a) == is_tensor(slot.a)]
     side, names = "AB"[int(is_tensor(slot.a))], [item.place[len(GRADIENTS) :] for item in missing]
     if len(names) == 1:
@@ -381,7 +380,6 @@ def _entering(graph: Graph, node: int, change: Sentence, when: Sentence) -> Sent
 
 
 def _norm_of_all(slots: list[Slot], side: int) -> float | None:
-    """Return the norm of all gradients that entered on one side."""
     records = [(slot.a, slot.b)[side] for slot in slots if slot.place.startswith(GRADIENTS)]
     norms = [real(record.get("Norm")) for record in records if is_tensor(record)]
     return None if None in norms else math.sqrt(sum(norm * norm for norm in norms if norm is not None))

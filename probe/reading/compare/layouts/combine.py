@@ -111,7 +111,6 @@ class Settling:
         return self._unknown(at, shards, "the parts do not make the other side's shape")
 
     def _fits_length(self, at: Place, shards: Shards) -> bool:
-        """Return whether the parts are as long as the other side's."""
         other = self._other
         partner = self._side.partners[at.name]
         if other.group.tp > 1:

@@ -165,8 +165,6 @@ def _layouts(runs: tuple[Run, Run], given: tuple[str, str]) -> tuple[Layout, Lay
 
 
 class _Pairing:
-    """Makes the units of work."""
-
     def __init__(self, runs: tuple[Run, Run], layouts: tuple[Layout, Layout], mapping: Any) -> None:
         self._runs, self._layouts, self._mapping = runs, layouts, mapping
         a, b = layouts

@@ -117,7 +117,6 @@ class EndFinder:
         return self._step.entry(backward) if backward is not None else {}
 
     def _gives_zeros(self, place: int) -> bool:
-        """Return whether one of the gradients that a call gives is zeros."""
         outputs = [item for _, item in leaves(self._backward(place).get("output"))]
         return any(is_zero([record]) for record in outputs)
 
