@@ -77,7 +77,7 @@ FAULTS = tuple(Fault(*row) for row in (
     ("config/validators.py", "not isinstance(value, bool) and abs", "isinstance(value, bool) and abs", "config"),
     ("doctor/counting.py", 'added["waits"] + device.get("waits", 0)', 'added["waits"]', "doctor"),
     ("doctor/memory.py", "math.inf if max(ends) >", "math.inf if min(ends) >", "doctor"),
-    ("doctor/sharing.py", "any(list(entries) == [_OTHERS] for entries", "any(bool(entries) for entries", "doctor"),
+    ("doctor/environment.py", "any(list(entries) == [_OTHERS] for entries", "any(bool(entries) for entries", "doctor"),
     ("entry.py", "parts=parts, stack=-1", "parts=parts, stack=0", "recording"),
     ("findings/sentence.py", '("LC_ALL", "LC_MESSAGES", "LANG")',
      '("LANG", "LC_MESSAGES", "LC_ALL")', "findings"),
