@@ -42,7 +42,7 @@ CHECKS = (
     DoctorCheck("bits", "training:bits"),
     DoctorCheck("numbers", "memory:numbers"),
     DoctorCheck("launches", "counting:launches"),
-    DoctorCheck("two processes", "sharing:two_processes"),
+    DoctorCheck("two processes", "environment:two_processes"),
     DoctorCheck("time", "training:time_per_call"),
 )
 

@@ -58,7 +58,7 @@ def test_every_check_has_a_line_and_nothing_personal_is_in_it(tmp_path):
 
 CRASH_AND_HANG = """
 import ctypes, threading
-from probe.doctor import calls, memory, sharing, training
+from probe.doctor import calls, environment, memory, training
 from probe.doctor.bench import CheckResult
 memory.memory = lambda bench: ctypes.string_at(0)
 calls.gradients = lambda bench: threading.Event().wait()
@@ -66,7 +66,7 @@ def fail(bench):
     raise ValueError("first line\\nsecond line")
 memory.numbers = fail
 left_out = lambda bench: CheckResult("ok", "left out: it takes long")
-sharing.two_processes = training.bits = training.time_per_call = left_out
+environment.two_processes = training.bits = training.time_per_call = left_out
 """
 
 

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from probe.doctor import counting, memory, sharing
+from probe.doctor import counting, environment, memory
 from probe.doctor.bench import FAILED, OK, RecordedDump as Dump, read_error, told
 from probe.doctor.calls import _same
 from probe.doctor.environment import is_between
@@ -62,7 +62,7 @@ def test_numbers_of_each_kind_of_dtype():
     assert memory._error({"Max": 1.0, "Min": 1.0, "Mean": 1.0, "Norm": math.nan}, odd) == math.inf
 
 
-OURS, OTHERS = {sharing._OURS: {}}, {sharing._OTHERS: {}}
+OURS, OTHERS = {environment._OURS: {}}, {environment._OTHERS: {}}
 
 
 def first(data=OURS, error=""):
@@ -87,7 +87,7 @@ def first(data=OURS, error=""):
     ],
 )
 def test_two_processes_keep_their_dumps_apart(said, dump, others, result):
-    assert sharing._judge(said, dump, others).result == result
+    assert environment._judge(said, dump, others).result == result
 
 
 @pytest.mark.parametrize(
