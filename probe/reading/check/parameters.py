@@ -1,7 +1,7 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The parameters of two runs: which of A is which of B, their values, and what of them is structure.
 
-Where names differ, the content and the end of the name tell it.
+The content and the end of the name tell it, if names differ.
 """
 
 from __future__ import annotations
