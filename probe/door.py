@@ -1,7 +1,7 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The door for files from outside: regular files alone, and without waiting, as a FIFO or a device never ends.
 
-``reading.dumps.sieve`` checks the shape of documents behind it, ``reading.dumps.npy`` that of arrays.
+``reading.dumps.document`` checks the shape of documents behind it, ``reading.dumps.load`` that of arrays.
 """
 
 from __future__ import annotations

@@ -40,9 +40,9 @@ CHECKS = (
     DoctorCheck("gradients", "calls:gradients"),
     DoctorCheck("compiled calls", "calls:compiled"),
     DoctorCheck("bits", "training:bits"),
-    DoctorCheck("numbers", "numbers:numbers"),
+    DoctorCheck("numbers", "memory:numbers"),
     DoctorCheck("launches", "counting:launches"),
-    DoctorCheck("two processes", "sharing:two_processes"),
+    DoctorCheck("two processes", "environment:two_processes"),
     DoctorCheck("time", "training:time_per_call"),
 )
 

@@ -25,7 +25,7 @@ from probe.monitor.monitor import Monitor
 from probe.process.rank import world_size
 from probe.reading.dumps import entry_name
 from probe.reading.dumps.dump import Call, Dump, Tensor
-from probe.reading.dumps.frames import user_frame
+from probe.reading.dumps.flow import user_frame
 from probe.reading.dumps.run import open as open_run
 from probe.series.file import last_step
 from probe.series.rules import Alarm

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from probe.errors import UsageError
 from probe.findings.sentence import ENGLISH, say
 from probe.reading.commands.arguments import PATH, add_choice, add_language, add_parser
-from probe.reading.dumps.outputs import create
+from probe.reading.dumps.tables import create
 
 if TYPE_CHECKING:
     from probe.replaying.replay import Replays

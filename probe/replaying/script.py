@@ -13,7 +13,7 @@ import numpy as np
 from probe.errors import UsageError
 from probe.findings.sentence import table
 from probe.reading.dumps.dump import Call
-from probe.reading.dumps.outputs import create
+from probe.reading.dumps.tables import create
 from probe.replaying.calling import tensors_of
 from probe.replaying.described import CallDescription, CannotReplayError
 from probe.replaying.describing import describe

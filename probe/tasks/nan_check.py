@@ -206,7 +206,7 @@ class FirstNonFinite:
         """Return why a call makes NaN/Inf, by the arrays that were written; "" where they do not tell it."""
         from probe.reading.dumps.dump import Dump
         from probe.reading.dumps.folders import find_folders
-        from probe.reading.one_run.why import why
+        from probe.reading.one_run.nan import why
 
         try:
             reason = str(why(Dump(find_folders(self._writer.folder)[0])[name]))

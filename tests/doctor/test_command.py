@@ -58,15 +58,15 @@ def test_every_check_has_a_line_and_nothing_personal_is_in_it(tmp_path):
 
 CRASH_AND_HANG = """
 import ctypes, threading
-from probe.doctor import calls, memory, numbers, sharing, training
+from probe.doctor import calls, environment, memory, training
 from probe.doctor.bench import CheckResult
 memory.memory = lambda bench: ctypes.string_at(0)
 calls.gradients = lambda bench: threading.Event().wait()
 def fail(bench):
     raise ValueError("first line\\nsecond line")
-numbers.numbers = fail
+memory.numbers = fail
 left_out = lambda bench: CheckResult("ok", "left out: it takes long")
-sharing.two_processes = training.bits = training.time_per_call = left_out
+environment.two_processes = training.bits = training.time_per_call = left_out
 """
 
 

@@ -17,7 +17,7 @@ from probe.capture.pynative import jit
 from probe.capture.pynative.context import CaptureContext
 from probe.capture.pynative.operations import OperationHooks
 from probe.debugger import PrecisionDebugger
-from probe.doctor import sharing, training
+from probe.doctor import environment, training
 from probe.doctor.bench import OK, Bench
 from probe.doctor.checks import CHECKS
 from probe.measure.reductions import Reductions
@@ -184,7 +184,7 @@ def more_operations(monkeypatch):
 
 
 def no_lock(monkeypatch):
-    monkeypatch.setattr(sharing, "_SECOND", f"{__name__}:record_without_lock")
+    monkeypatch.setattr(environment, "_SECOND", f"{__name__}:record_without_lock")
 
 
 def record_without_lock(*arguments):
@@ -193,7 +193,7 @@ def record_without_lock(*arguments):
 
     journal.lock = lambda file: True
     run_folders.RunFolders._of_other_runs = lambda *_: {}
-    sharing.record(*arguments)
+    environment.record(*arguments)
 
 
 def slow_calls(monkeypatch):

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from probe.doctor import counting, numbers, sharing
+from probe.doctor import counting, environment, memory
 from probe.doctor.bench import FAILED, OK, RecordedDump as Dump, read_error, told
 from probe.doctor.calls import _same
 from probe.doctor.environment import is_between
@@ -47,22 +47,22 @@ X = np.array([3.0, -1.0, 0.5], np.float32)
 def test_ends_are_exact_and_the_rest_has_an_error(key, factor, error):
     found = record(X)
     found[key] *= factor
-    assert numbers._error(found, X) == pytest.approx(error, abs=1e-3)
+    assert memory._error(found, X) == pytest.approx(error, abs=1e-3)
 
 
 def test_numbers_of_each_kind_of_dtype():
-    assert numbers._error(record(X.astype(ml_dtypes.bfloat16)), X.astype(ml_dtypes.bfloat16)) == pytest.approx(
+    assert memory._error(record(X.astype(ml_dtypes.bfloat16)), X.astype(ml_dtypes.bfloat16)) == pytest.approx(
         0.0, abs=1e-6
     )
     bools = np.array([True, False])
-    assert numbers._error({"Max": True, "Min": False, "Mean": None, "Norm": None}, bools) == 0.0
-    assert numbers._error({"Max": True, "Min": True, "Mean": None, "Norm": None}, bools) == math.inf
+    assert memory._error({"Max": True, "Min": False, "Mean": None, "Norm": None}, bools) == 0.0
+    assert memory._error({"Max": True, "Min": True, "Mean": None, "Norm": None}, bools) == math.inf
     odd = np.array([1.0, math.nan], np.float32)
-    assert numbers._error({"Max": math.nan, "Min": math.nan, "Mean": math.nan, "Norm": math.nan}, odd) == 0.0
-    assert numbers._error({"Max": 1.0, "Min": 1.0, "Mean": 1.0, "Norm": math.nan}, odd) == math.inf
+    assert memory._error({"Max": math.nan, "Min": math.nan, "Mean": math.nan, "Norm": math.nan}, odd) == 0.0
+    assert memory._error({"Max": 1.0, "Min": 1.0, "Mean": 1.0, "Norm": math.nan}, odd) == math.inf
 
 
-OURS, OTHERS = {sharing._OURS: {}}, {sharing._OTHERS: {}}
+OURS, OTHERS = {environment._OURS: {}}, {environment._OTHERS: {}}
 
 
 def first(data=OURS, error=""):
@@ -87,7 +87,7 @@ def first(data=OURS, error=""):
     ],
 )
 def test_two_processes_keep_their_dumps_apart(said, dump, others, result):
-    assert sharing._judge(said, dump, others).result == result
+    assert environment._judge(said, dump, others).result == result
 
 
 @pytest.mark.parametrize(

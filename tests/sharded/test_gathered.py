@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from mindspore import Tensor, nn, ops
 
+from probe.reading.dumps.query import overview
 from probe.reading.dumps.run import open as open_run
-from probe.reading.dumps.show import overview
 from tests.sharded.rig import FullyShard, PipelineStage, Schedule, Stage, one_forward_one_backward
 
 pytestmark = pytest.mark.medium

@@ -12,7 +12,7 @@ from typing import Any
 
 from probe.errors import UsageError
 from probe.findings.sentence import ENGLISH, NOTHING, Sentence, clauses, say
-from probe.reading.check import circumstances
+from probe.reading.check import difference
 from probe.reading.check.difference import Difference, Importance, are_equal, listed, only, pair
 from probe.reading.check.parameters import ParameterCheck, is_tensor, values_differ
 from probe.reading.check.snapshot import Described, RunSnapshot, read_snapshots
@@ -90,9 +90,7 @@ def _order(a: RunSnapshot, b: RunSnapshot, steps: list[int]) -> Any:
             (Counter(_key(x) for x in a.inputs.values()) & Counter(_key(x) for x in b.inputs.values())).values()
         )
         shift = _shift(a, b)
-        if overlap < 2 or not shift:
-            return NOTHING
-        return say("check.step_shift", shift=shift)
+        return NOTHING if overlap < 2 or not shift else say("check.step_shift", shift=shift)
     places = {key: step for step, key in keys[1].items()}
     moved = [(step, places[key]) for step, key in keys[0].items() if places[key] != step]
     return listed(say("check.step_moved", step=step, other=other) for step, other in moved)
@@ -196,8 +194,8 @@ def check_snapshots(paths: tuple[str, str], a: list[RunSnapshot], b: list[RunSna
         ]  # fmt: skip
     merged: dict[Difference, list[int | None]] = {}
     for x, y in pairs:
-        for difference in differences(x, y):
-            merged.setdefault(difference, []).append(x.rank)
+        for item in differences(x, y):
+            merged.setdefault(item, []).append(x.rank)
     found = [dataclasses.replace(item, ranks=tuple(ranks) if len(pairs) > 1 else ()) for item, ranks in merged.items()]
     remarks = [side.damage for pair in pairs for side in pair if side.damage]
     remarks += [say("check.no_parameters", side=side) for side, run in zip("AB", (a, b))
@@ -226,14 +224,14 @@ def differences(a: RunSnapshot, b: RunSnapshot) -> list[Difference]:
     """
     parameters = ParameterCheck(a, b)
     values = list(parameters.values())
-    structure = [*circumstances.check_cells(a, b), *parameters.structure()]
+    structure = [*difference.check_cells(a, b), *parameters.structure()]
     data = list(check_data(a, b))
     rest = [
-        *circumstances.check_cell_values(a, b),
-        *circumstances.check_optimizers(a, b, parameters.matched.renamed),
-        *circumstances.check_notes(a, b),
-        *circumstances.check_seeds(a, b),
-        *circumstances.check_circumstances(a, b),
+        *difference.check_cell_values(a, b),
+        *difference.check_optimizers(a, b, parameters.matched.renamed),
+        *difference.check_notes(a, b),
+        *difference.check_seeds(a, b),
+        *difference.check_circumstances(a, b),
     ]
     if structure and parameters.share_of_other_values > _MANY:
         return [*structure, *values, *data, *rest]

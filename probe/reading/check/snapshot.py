@@ -12,9 +12,8 @@ from typing import Any
 from probe.door import open_text
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Sentence, clauses, say
-from probe.reading.dumps.document import read_document
+from probe.reading.dumps.document import Sieve, read_document
 from probe.reading.dumps.shapes import DESCRIBED, OPTIMIZER, PARAMETER, RUN, RUN_LINE
-from probe.reading.dumps.sieve import Sieve
 from probe.store import file_names
 from probe.store.file_names import Rank
 

@@ -18,8 +18,7 @@ PATH = "a dump_path, or a step or rank folder in it"
 
 def add_parser(commands: Any, name: str, short: str, long: str, epilog: str = "") -> argparse.ArgumentParser:
     """Add the parser of a command: its line in the list of commands, its description, and a text below the options."""
-    made: argparse.ArgumentParser = commands.add_parser(name, help=short, description=long, epilog=epilog)
-    return made
+    return commands.add_parser(name, help=short, description=long, epilog=epilog)  # type: ignore[no-any-return]
 
 
 def add_choice(parser: argparse.ArgumentParser) -> None:

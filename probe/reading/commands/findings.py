@@ -11,24 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Sentence, say
-from probe.reading.commands.arguments import (
-    PATH,
-    ROWS,
-    add_language,
-    add_only_summaries,
-    add_parser,
-    add_workers,
-    read_thresholds,
-    wants_summaries,
-    workers,
-)
+from probe.reading.commands import arguments
 from probe.reading.dumps import text
 
 if TYPE_CHECKING:
     from probe.reading.commands.summary_file import Head
     from probe.reading.compare.origins.origin import Origin
     from probe.reading.dumps.samples import Samples
-    from probe.reading.one_run.health.finding import HealthFinding
+    from probe.reading.one_run.health.step import HealthFinding
     from probe.reading.one_run.nan import Found
     from probe.reading.one_run.rank_checks import Digest
     from probe.reading.one_run.trend import TrendFinding
@@ -45,19 +35,21 @@ _RANK_KINDS = {
 def add_findings(commands: Any) -> None:
     """Add ``probe nan``, ``probe ranks`` and ``probe trend``."""
     status = "Exit status: 0 nothing found, 1 something found, 2 wrong use, no dump, or one that cannot be read."
-    nan = add_parser(commands, "nan", "where NaN or Inf comes from", "Name the call that makes NaN or Inf.", status)
-    ranks = add_parser(
+    nan = arguments.add_parser(
+        commands, "nan", "where NaN or Inf comes from", "Name the call that makes NaN or Inf.", status
+    )
+    ranks = arguments.add_parser(
         commands, "ranks", "where ranks disagree", "Check values that must be equal on all ranks.", status
     )
-    trend = add_parser(
+    trend = arguments.add_parser(
         commands, "trend", "numbers over steps", "Show a statistic over the steps, and name odd series.", status
     )
     for parser, function in ((nan, run_nan), (ranks, run_ranks), (trend, run_trend)):
-        parser.add_argument("path", help=PATH)
+        parser.add_argument("path", help=arguments.PATH)
         parser.set_defaults(run=function, failed=2)
-        add_workers(parser)
-        add_only_summaries(parser)
-        add_language(parser)
+        arguments.add_workers(parser)
+        arguments.add_only_summaries(parser)
+        arguments.add_language(parser)
     for parser in (nan, ranks):
         parser.add_argument("--json", action="store_true", help="write the findings as JSON")
     trend.add_argument("--like", default="parameters_grad", metavar="TEXT", help="tensors whose name contains this")
@@ -69,7 +61,7 @@ def add_trend_output(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that say how series are shown."""
     parser.add_argument("--csv", action="store_true", help="write every number of the series as csv")
     parser.add_argument("--rules", metavar="FILE", help='JSON with other thresholds for series, as {"spike": 4}')
-    parser.add_argument("--rows", type=int, default=ROWS, help="how many series to list (0: all)")
+    parser.add_argument("--rows", type=int, default=arguments.ROWS, help="how many series to list (0: all)")
 
 
 def run_nan(given: argparse.Namespace) -> int:
@@ -77,14 +69,14 @@ def run_nan(given: argparse.Namespace) -> int:
     from probe.reading.dumps.run import open
     from probe.reading.one_run.nan import look_at_all
 
-    only_summaries = wants_summaries(given)
-    units = look_at_all(open(given.path), workers(given))
+    only_summaries = arguments.wants_summaries(given)
+    units = look_at_all(open(given.path), arguments.workers(given))
     return _write(given, units) if only_summaries else show_nan(units, given)
 
 
 def show_nan(units: list[Found], given: argparse.Namespace) -> int:
     """Print the calls that make NaN or Inf in all steps and ranks, and findings of guards; return the exit status."""
-    from probe.reading.one_run.health.finding import guarded
+    from probe.reading.one_run.health.step import guarded
     from probe.reading.one_run.nan import in_order
 
     origins, guards = in_order(units), [guarded(said, unit.step, unit.rank) for unit in units for said in unit.told]
@@ -100,12 +92,12 @@ def show_nan(units: list[Found], given: argparse.Namespace) -> int:
         lines += [f"    {origin.file}:{origin.line}: {origin.source}"] if origin.file else []
         lines += [f"    {say('nan.road', names=origin.more).text(given.lang)}"] if origin.more else []
         print(*map(text.safe, lines), sep="\n")
-    for item in guards[:ROWS] if not given.json else []:
+    for item in guards[: arguments.ROWS] if not given.json else []:
         at = _where(item)
         said = say("guard.at", where=say("list", parts=at), said=item.said) if at else item.said
         print(text.safe(said.text(given.lang)))
-    if len(guards) > ROWS and not given.json:
-        print(say("trend.more", count=len(guards) - ROWS).text(given.lang))
+    if len(guards) > arguments.ROWS and not given.json:
+        print(say("trend.more", count=len(guards) - arguments.ROWS).text(given.lang))
     is_unread = _show_errors(units)
     for near in [near for unit in units for near in unit.near][:3]:
         print(f"probe: {text.safe(say('nan.close', near=near).text(given.lang))}", file=sys.stderr)
@@ -131,10 +123,10 @@ def run_ranks(given: argparse.Namespace) -> int:
     from probe.reading.dumps.run import open
     from probe.reading.one_run.rank_checks import digest_all
 
-    run, only_summaries = open(given.path), wants_summaries(given)
+    run, only_summaries = open(given.path), arguments.wants_summaries(given)
     if not only_summaries:
         _check_count(given.path, len(run.ranks))
-    digests = digest_all(run, workers(given))
+    digests = digest_all(run, arguments.workers(given))
     return _write(given, digests) if only_summaries else show_ranks(digests, given)
 
 
@@ -153,7 +145,7 @@ def show_ranks(digests: list[Digest], given: argparse.Namespace) -> int:
     if given.json:
         print(json.dumps([item.to_dict() for item in found], indent=1))
     else:
-        for item in found[:ROWS]:
+        for item in found[: arguments.ROWS]:
             step = NOTHING if item.step is None else say("ranks.step", step=item.step)
             kind = say(_RANK_KINDS[item.kind])
             print(text.safe(say("ranks.finding", step=step, kind=kind, said=item.said).text(given.lang)))
@@ -170,9 +162,9 @@ def run_trend(given: argparse.Namespace) -> int:
     from probe.series.rules import IN_DUMPS, RULES
     from probe.series.series import find_series
 
-    has_series, only_summaries = bool(find_series(given.path)), wants_summaries(given)
-    thresholds = read_thresholds(given.rules, RULES if has_series else IN_DUMPS)
-    samples = read_all(open(given.path).folders, given.like, given.stat, workers(given))
+    has_series, only_summaries = bool(find_series(given.path)), arguments.wants_summaries(given)
+    thresholds = arguments.read_thresholds(given.rules, RULES if has_series else IN_DUMPS)
+    samples = read_all(open(given.path).folders, given.like, given.stat, arguments.workers(given))
     if only_summaries:
         return _write(given, samples, like=given.like, stat=given.stat.lower())
     choice = given.like, given.stat
@@ -219,7 +211,7 @@ def show_trend(
     print(text.columns(shown, text.terminal_width()))
     if len(lines) > len(shown):
         print(f"  {say('trend.more', count=len(lines) - len(shown)).text(given.lang)}")
-    for item in found[:ROWS]:
+    for item in found[: arguments.ROWS]:
         look = say("trend.look", step=item.step, name=item.name, said=item.said)
         print(text.safe(look.text(given.lang)))
     is_unread = _show_errors(samples)
@@ -242,7 +234,7 @@ def _write(given: argparse.Namespace, summaries: list[Any], **settings: str) -> 
 
 def add_merge(commands: Any) -> None:
     """Add ``probe merge``."""
-    parser = add_parser(
+    parser = arguments.add_parser(
         commands,
         "merge",
         "one result of the summaries of several machines",
@@ -253,7 +245,7 @@ def add_merge(commands: Any) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE", help="the files of the summaries")
     parser.add_argument("--json", action="store_true", help="write the result of compare, nan or ranks as JSON")
     add_trend_output(parser)
-    add_language(parser)
+    arguments.add_language(parser)
     parser.set_defaults(run=run_merge, failed=2)
 
 
@@ -273,15 +265,14 @@ def run_merge(given: argparse.Namespace) -> int:
         from probe.series.rules import IN_DUMPS
 
         choice = str(head.settings.get("like")), str(head.settings.get("stat"))
-        return show_trend(summaries, given, choice, read_thresholds(given.rules, IN_DUMPS))
+        return show_trend(summaries, given, choice, arguments.read_thresholds(given.rules, IN_DUMPS))
     allowed = "compare, nan, ranks, trend"
     raise UsageError(f"{given.files[0]}: the command {head.command!r} is not allowed. Allowed: {allowed}.")
 
 
 def _show_comparison(given: argparse.Namespace, head: Head, summaries: list[Any]) -> int:
     from probe.reading.compare.answer.comparison import check_rules
-    from probe.reading.compare.answer.result import ComparisonResult
-    from probe.reading.compare.answer.summary import summary_text
+    from probe.reading.compare.answer.summary import ComparisonResult, summary_text
 
     check_rules(head.settings.get("rules", []), summaries)
     comparison = ComparisonResult((head.paths[0], head.paths[1]), summaries, (list(head.alone[0]), list(head.alone[1])))

@@ -11,11 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from probe.errors import ProbeError
-from probe.reading.commands.compare import add_compare
 from probe.reading.commands.findings import add_findings, add_merge
-from probe.reading.commands.show import add_check, add_recover, add_report, add_show
+from probe.reading.commands.show import add_check, add_compare, add_recover, add_report, add_show
 from probe.reading.commands.watch import add_watch
-from probe.reading.dumps.outputs import why_no_output
+from probe.reading.dumps.tables import why_no_output
 from probe.reading.dumps.text import safe, shorten
 
 #: exit statuses: an output cannot be written, an error of ours (EX_SOFTWARE), Ctrl-C

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 from probe.door import open_text
 from probe.errors import UsageError
 from probe.findings.sentence import LANGUAGES, Sentence
+from probe.reading.compare.origins.across_ranks import Collective, UnitCounts, UnitOrigins, UnitSummary
 from probe.reading.compare.origins.origin import CodeLine, Origin, Site
-from probe.reading.compare.origins.unit_summary import Collective, UnitCounts, UnitOrigins, UnitSummary
-from probe.reading.dumps.frames import Frame
-from probe.reading.dumps.outputs import create_whole
+from probe.reading.dumps.flow import Frame
 from probe.reading.dumps.samples import Samples
+from probe.reading.dumps.tables import create_whole
 from probe.reading.one_run.nan import Found
 from probe.reading.one_run.rank_checks import Digest
 from probe.series.looks import Point
@@ -76,7 +76,6 @@ def _text(annotation: Any) -> str:
 
 
 def _fits(value: Any, hint: ast.expr) -> bool:
-    """Return whether a value is of a type."""
     if isinstance(hint, ast.BinOp):
         return _fits(value, hint.left) or _fits(value, hint.right)
     if isinstance(hint, ast.Constant):

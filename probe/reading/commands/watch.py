@@ -104,8 +104,8 @@ def _show(rank: RankSeries, alarms: list[Alarm], given: argparse.Namespace) -> N
 def _show_health(given: argparse.Namespace) -> bool:
     """Print what the dumps in the folder show by themselves, without notes; return whether there is a fault."""
     from probe.reading.dumps.run import open
-    from probe.reading.one_run.health.finding import FAULT, NOTE
-    from probe.reading.one_run.health.look import look_at_run
+    from probe.reading.one_run.health.run_check import look_at_run
+    from probe.reading.one_run.health.step import FAULT, NOTE
 
     try:
         found = [item for item in look_at_run(open(given.path))[0] if item.weight != NOTE]

@@ -6,16 +6,16 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from probe.errors import UsageError
 from probe.reading.dumps import entry_name, text, values
 from probe.reading.dumps.document import Document, paused_gc
-from probe.reading.dumps.entry_view import INPUTS, OUTPUTS, WORDS, EntryView, TensorNumbers
+from probe.reading.dumps.entry_view import INPUTS, OUTPUTS, WORDS, Cell, EntryView, TensorNumbers, build
 from probe.reading.dumps.flow import Flow
 from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.text import safe
-from probe.reading.dumps.tree import Cell, build
 from probe.reading.dumps.values import NUMBERS, Record
 from probe.store import file_names
 
@@ -205,21 +205,17 @@ class Dump:
     def __init__(self, folder: DumpFolder, document: Document | None = None) -> None:
         self.folder = folder
         self.path, self.step, self.rank = folder.path, folder.step, folder.rank
-        self._document = document
-        self._stacks: dict[str, list[str]] | None = None
-        self._construct: dict[str, str | None] | None = None
-        self._flow: Flow | None = None
+        if document is not None:
+            self.document = document
 
-    @property
+    @cached_property
     def document(self) -> Document:
         """The document as it was read.
 
         Raises:
             UsageError: when it cannot be read.
         """
-        if self._document is None:
-            self._document = self.folder.source.read(self.folder.path)
-        return self._document
+        return self.folder.source.read(self.folder.path)
 
     @property
     def header(self) -> dict[str, Any]:
@@ -236,36 +232,31 @@ class Dump:
         """Remarks on the folder, such as a journal that was not recovered."""
         return [str(note) for note in self.document.notes]
 
-    @property
+    @cached_property
     def stacks(self) -> dict[str, list[str]]:
         """Forward entry name -> frames, innermost first."""
-        if self._stacks is None:
-            self._stacks = self.document.stacks()
-        return self._stacks
+        return self.document.stacks()
 
-    @property
+    @cached_property
     def construct(self) -> dict[str, str | None]:
         """Entry name -> the entry of the Cell around it."""
-        if self._construct is None:
-            self._construct = self.document.construct()
-        return self._construct
+        return self.document.construct()
 
-    @property
+    @cached_property
     def flow(self) -> Flow:
         """Who made which tensor, and who uses it."""
-        if self._flow is None:
-            self._flow = Flow(self)
-        return self._flow
+        return Flow(self)
 
     def flow_like(self, other: Flow) -> Flow:
         """Return the dataflow; names that another one has taken apart already are not taken apart again."""
-        if self._flow is None:
-            self._flow = Flow(self, other)
-        return self._flow
+        if "flow" not in vars(self):
+            self.flow = Flow(self, other)
+        return self.flow
 
     def release(self) -> None:
         """Drop the documents, so that their memory is free at once. The next access reads them again."""
-        self._document = self._stacks = self._construct = self._flow = None
+        for name in ("document", "stacks", "construct", "flow"):
+            vars(self).pop(name, None)
 
     @property
     def tree(self) -> Cell[Call]:

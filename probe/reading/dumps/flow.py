@@ -8,8 +8,9 @@ CRC-32). An input without a producer comes from outside: a parameter, data, a co
 from __future__ import annotations
 
 import math
+import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from probe.reading.dumps import entry_name
@@ -17,6 +18,47 @@ from probe.reading.dumps.entry_name import BACKWARD, CELL, FORWARD, GRADIENT, En
 from probe.reading.dumps.folders import Contents
 from probe.reading.dumps.updates import is_update
 from probe.reading.dumps.values import TENSORS, Record, element_count, is_tensor, leaves, tensors_in
+
+_FRAME = re.compile(r"File (?P<file>.+), line (?P<line>\d+), in (?P<function>[^\n]*?),? ?\n ?(?P<source>.*)", re.DOTALL)
+_BARE = re.compile(r"File (?P<file>.+), line (?P<line>\d+), in (?P<function>[^\n]*)")
+_OURS = re.compile(r"(site|dist)-packages[/\\](mindspore|probe|msprobe|torch)[/\\]")
+
+
+class Frame(NamedTuple):
+    """One frame: the file, the line's number, the function, and the text of the line."""
+
+    file: str
+    line: int
+    function: str
+    source: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.source}" if self.source else f"{self.file}:{self.line}"
+
+
+def parse(text: str) -> Frame | None:
+    r"""Take the text of a frame apart; None where it is none.
+
+    >>> parse("File /p/f.py, line 23, in construct, \n x = self.a(x)")
+    Frame(file='/p/f.py', line=23, function='construct', source='x = self.a(x)')
+    """
+    found = _FRAME.match(text) or _BARE.match(text)
+    if found is None:
+        return None
+    parts = found.groupdict()
+    return Frame(parts["file"], int(parts["line"][:18]), parts["function"], (parts.get("source") or "").strip())
+
+
+def user_frame(frames: Sequence[str]) -> Frame | None:
+    r"""Return the innermost frame outside of MindSpore and of the recorder; the innermost where all are inside.
+
+    >>> inner = "File /x/site-packages/mindspore/nn/cell.py, line 1, in f, \n a"
+    >>> user_frame([inner, "File /me/t.py, line 2, in g, \n b"]).line
+    2
+    """
+    parsed = [frame for frame in map(parse, frames) if frame is not None]
+    return next((frame for frame in parsed if not _OURS.search(frame.file)), parsed[0] if parsed else None)
+
 
 #: content that this many calls of a step have made is no evidence, but within one Cell
 _COMMON = 8
@@ -309,6 +351,4 @@ def backward_name(name: str, parts: EntryName) -> str:
     >>> backward_name("Cell.fc.Dense.forward.1", entry_name.parse("Cell.fc.Dense.forward.1"))
     'Cell.fc.Dense.backward.1'
     """
-    if parts.kind == CELL:
-        return f"{parts.key}.{BACKWARD}.{parts.number}"
-    return name[: -len(FORWARD)] + BACKWARD
+    return f"{parts.key}.{BACKWARD}.{parts.number}" if parts.kind == CELL else name[: -len(FORWARD)] + BACKWARD

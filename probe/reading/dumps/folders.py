@@ -11,15 +11,15 @@ import json
 import os
 import re
 import sys
+from collections import Counter
 from typing import Any, NamedTuple, Protocol
 
 from probe.door import open_text
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Sentence, say
 from probe.reading.dumps import journal_reader
-from probe.reading.dumps.document import Document, read_document, read_optional
+from probe.reading.dumps.document import Document, Sieve, read_document, read_optional
 from probe.reading.dumps.kernels.step import is_kernel_folder, steps_of
-from probe.reading.dumps.sieve import Sieve
 from probe.store import file_names
 from probe.store.file_names import Rank
 
@@ -153,9 +153,7 @@ SOURCES: dict[str, FolderKind] = {
 
 def _journal_notes(folder: str) -> list[Sentence]:
     path = os.path.join(folder, file_names.JOURNAL)
-    if not os.path.exists(path):
-        return []
-    return [say("dump.not_recovered", path=path, folder=folder)]
+    return [say("dump.not_recovered", path=path, folder=folder)] if os.path.exists(path) else []
 
 
 def read_stacks(folder: str) -> dict[str, list[str]]:
@@ -252,10 +250,7 @@ def _folder(path: str, source: FolderKind) -> DumpFolder:
 
 def _numbered(found: list[DumpFolder]) -> list[DumpFolder]:
     """Give folders of one step that have no rank their names instead, so that they can be told apart."""
-    seen: dict[tuple[object, ...], int] = {}
-    for folder in found:
-        key = folder.tree, folder.step, folder.rank
-        seen[key] = seen.get(key, 0) + 1
+    seen = Counter((folder.tree, folder.step, folder.rank) for folder in found)
     return [
         folder._replace(rank=os.path.basename(folder.path))
         if folder.rank is None and seen[folder.tree, folder.step, None] > 1

@@ -26,9 +26,7 @@ class Texts:
 
     def number(self, text: str | None) -> int:
         """Return the number of a text; -1 for None."""
-        if text is None:
-            return -1
-        return self._numbers.setdefault(text, len(self._numbers))
+        return -1 if text is None else self._numbers.setdefault(text, len(self._numbers))
 
     def numbers(self, texts: Iterable[str]) -> list[int]:
         """Return the numbers of texts, with -1 as the last: the number of none."""

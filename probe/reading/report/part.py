@@ -14,7 +14,7 @@ from typing import Any, Union
 
 from probe.findings.sentence import Sentence, clauses, say
 from probe.reading.compare.judging.verdicts import Slot
-from probe.reading.compare.origins.unit_summary import UnitSummary
+from probe.reading.compare.origins.across_ranks import UnitSummary
 from probe.reading.compare.pairing.alignment import NONE
 from probe.reading.dumps import entry_name
 from probe.reading.dumps.document import lost
@@ -24,7 +24,7 @@ from probe.reading.dumps.flow import Flow
 from probe.reading.dumps.text import safe, shape, shorten
 from probe.reading.dumps.updates import is_update, series
 from probe.reading.dumps.values import NUMBERS, element_count, is_tensor, leaves, plain, real, tensors
-from probe.reading.one_run.health.look import Looked
+from probe.reading.one_run.health.run_check import Looked
 from probe.reading.one_run.nan import Found
 from probe.reading.one_run.rank_checks import Digest
 from probe.reading.report.columns import Texts, single
@@ -239,9 +239,7 @@ def _same_type(a: Any, b: Any) -> bool:
 
 def type_text(value: Any) -> str | None:
     """Return the dtype and the shape of a tensor as a text; None for other values."""
-    if not is_tensor(value):
-        return None
-    return safe(f"{value.get('dtype')} {shape(value.get('shape'))}")
+    return safe(f"{value.get('dtype')} {shape(value.get('shape'))}") if is_tensor(value) else None
 
 
 def numbers(a: Any, b: Any) -> list[float | None]:

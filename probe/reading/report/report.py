@@ -1,7 +1,8 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Makes a report: reads the dumps in as many processes as there are cores, and writes the page.
 
-The page is one HTML file that needs neither network, server nor Python.
+One step of one rank is one part of it, of one run alone or of two. The page is one HTML file that needs neither
+network, server nor Python.
 """
 
 from __future__ import annotations
@@ -12,21 +13,203 @@ import html
 import json
 import os
 from collections.abc import Sequence
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from probe.errors import UsageError
 from probe.reading.check.snapshot import Snapshots
 from probe.reading.compare.answer.comparison import Request, pair_folders
-from probe.reading.dumps.outputs import create_whole
+from probe.reading.compare.answer.unit import compare_unit
+from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
+from probe.reading.compare.judging.verdicts import HARD, Slot
+from probe.reading.compare.pairing.alignment import NONE, Pair
+from probe.reading.dumps.document import paused_gc
+from probe.reading.dumps.dump import Call, Dump
+from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.query import folders
 from probe.reading.dumps.run import Run, open as open_run
+from probe.reading.dumps.tables import create_whole
+from probe.reading.dumps.values import Record, has_nonfinite, is_tensor, leaves, real
 from probe.reading.dumps.work import Workers, run_units
-from probe.reading.one_run.health.look import findings_of
+from probe.reading.one_run.health.run_check import findings_of, look_into as look_into_step
+from probe.reading.one_run.nan import LARGEST, NEAR, Found, look_into
+from probe.reading.one_run.rank_checks import digest_of
+from probe.reading.report import part as kinds
 from probe.reading.report.columns import packed, packed_text
 from probe.reading.report.content import Content, ContentMaker
-from probe.reading.report.part import CALL_COLUMNS, ROW_COLUMNS, ROW_NUMBERS
-from probe.reading.report.readers import pair_part, run_part
+from probe.reading.report.part import CALL_COLUMNS, ROW_COLUMNS, ROW_NUMBERS, Part, PartMaker, add_numbers, producer_of
 from probe.series.series import find_series
+
+_PLAIN = {"input_args": "input", "input_kwargs": "kwargs"}
+#: how much larger the difference of an output is than that of the inputs, before it counts as grown
+_GROWN, _FLOOR = 10.0, 1e-7
+#: bins from 1e-12 to 1e0; the first holds all that is less, the last all that is more, and NaN
+BINS = 24
+_LOWEST, _HIGHEST = -12.0, 0.0
+_MOST, _MOST_ELEMENTS = 6, 1 << 24
+
+
+def run_part(folder: DumpFolder, snapshots: Snapshots | None = None) -> Part:
+    """Read one step of one rank, and return its part of the report; ``snapshots`` are those of its run."""
+    part, dump = Part(folder.step, folder.rank), Dump(folder)
+    try:
+        with paused_gc():
+            part.found = look_into(dump)
+            part.extras.looked = look_into_step(dump, snapshots.of_rank(folder.rank) if snapshots else None)
+            _read_run(part, dump)
+            add_numbers(part.series, "b", dump)
+            part.digest = digest_of(dump)
+    except (UsageError, RecursionError) as error:
+        part.found = Found(folder.step, folder.rank, [], [], str(error) or "nested too deeply")
+    finally:
+        dump.release()
+    return part
+
+
+def _read_run(part: Part, dump: Dump) -> None:
+    maker, flow = PartMaker(part), dump.flow
+    calls = {place: place for place in range(len(dump))}
+    for place, call in enumerate(dump):
+        before = len(maker.rows)
+        maker.add_call(dump, flow, place, _rows(maker, place, call, calls), before)
+    maker.finish(flow.names, dump.construct)
+
+
+def _rows(maker: PartMaker, place: int, call: Call, calls: dict[int, int]) -> int:
+    """Add the values of a call; return its state."""
+    state, known = kinds.OK, False
+    for tensor in call.tensors():
+        record = tensor.record
+        producer = producer_of(call.dump.flow, place, tensor.place, record, calls)
+        maker.add_row(tensor.place, None, record, producer)
+        known = known or record.get("Max") is not None
+        state = max(state, _tensor_state(record))
+    for key, word in _PLAIN.items() if isinstance(call.entry, dict) else ():
+        for inner, leaf in leaves(call.entry.get(key)):
+            if not is_tensor(leaf):
+                maker.add_row(f"{word}.{inner}", None, leaf, -1)
+    return state if known or state else kinds.UNKNOWN
+
+
+def _tensor_state(record: Record) -> int:
+    if has_nonfinite(record):
+        return kinds.NAN
+    largest = LARGEST.get(str(record.get("dtype")))
+    if largest and max(abs(real(record.get(key)) or 0.0) for key in ("Max", "Min")) > NEAR * largest:
+        return kinds.NEAR
+    return kinds.OK
+
+
+def pair_part(folder_a: DumpFolder, folder_b: DumpFolder, options: Options) -> Part:
+    """Compare one step of one rank, and return its part of the report."""
+    part = Part(folder_b.step, folder_b.rank)
+    part.summary = compare_unit(folder_a, folder_b, options, lambda comparing: _fill(part, comparing))
+    return part
+
+
+def _fill(part: Part, comparing: JudgedPairs) -> None:
+    read_pairs(part, comparing)
+    for side, dump in (("a", comparing.a), ("b", comparing.b)):
+        add_numbers(part.series, side, dump)
+    part.digest = digest_of(comparing.b)
+    add_histograms(part, comparing)
+
+
+def read_pairs(part: Part, comparing: JudgedPairs) -> None:
+    """Turn a comparison into columns."""
+    maker, flows = PartMaker(part), comparing.alignment.flows
+    calls = [
+        {place: number for number, place in enumerate(places) if place != NONE}
+        for places in ([pair.a for pair in comparing.pairs], [pair.b for pair in comparing.pairs])
+    ]
+    for pair, slots in zip(comparing.pairs, comparing.slots):
+        before = len(maker.rows)
+        side, dump, place = (0, comparing.a, pair.a) if pair.b == NONE else (1, comparing.b, pair.b)
+        for slot in slots:
+            is_given = slot.is_input and is_tensor(slot.b)
+            producer = producer_of(flows[1], pair.b, slot.place, slot.b, calls[1]) if is_given else NONE
+            maker.add_row(slot.place, slot.a, slot.b, producer, slot)
+        if not slots and NONE in (pair.a, pair.b):  # a call without a partner
+            for tensor in dump[flows[side].names[place]].tensors():
+                a, b = (None, tensor.record) if side else (tensor.record, None)
+                producer = producer_of(flows[side], place, tensor.place, tensor.record, calls[side])
+                maker.add_row(tensor.place, a, b, producer)
+        name_a = flows[0].names[pair.a] if side and pair.a != NONE else None
+        name_a = None if name_a == flows[side].names[place] else name_a
+        maker.add_call(dump, flows[side], place, _pair_state(pair, slots), before, pair.how, name_a)
+    maker.finish(flows[1].names, comparing.a.construct, comparing.b.construct)
+
+
+def _pair_state(pair: Pair, slots: list[Slot]) -> int:
+    if pair.b == NONE:
+        return kinds.ONLY_A
+    if pair.a == NONE:
+        return kinds.ONLY_B
+    given = [slot.distance.rel_l2 or 0.0 for slot in slots if slot.is_input and slot.verdict in HARD]
+    made = [slot.distance.rel_l2 or 0.0 for slot in slots if not slot.is_input and slot.verdict in HARD]
+    if made and max(made) > _GROWN * max(max(given, default=0.0), _FLOOR):
+        return kinds.GROWN
+    if made or given:
+        return kinds.CARRIED
+    if any(slot.verdict == "argument" for slot in slots):
+        return kinds.ARGUMENT
+    judged = [slot.verdict for slot in slots if slot.verdict]
+    return kinds.UNKNOWN if judged and all(verdict == "unknown" for verdict in judged) else kinds.OK
+
+
+def add_histograms(part: Part, comparing: JudgedPairs) -> None:
+    """Add the histograms of the arrays that differ first, and of those that differ most, in one step of one rank."""
+    if not (comparing.a.header.get("dump_data_dir") and comparing.b.header.get("dump_data_dir")):
+        return
+    found = []
+    row = 0
+    for pair, slots in zip(comparing.pairs, comparing.slots):
+        if not slots and -1 in (pair.a, pair.b):
+            side, place = (0, pair.a) if pair.b == -1 else (1, pair.b)
+            dump = (comparing.a, comparing.b)[side]
+            row += sum(1 for _ in dump[comparing.alignment.flows[side].names[place]].tensors())
+        for slot in slots:
+            if slot.verdict in HARD and slot.distance.exact:
+                found.append((slot.distance.rel_l2 or 0.0, row, pair, slot.place))
+            row += 1
+    flow_a, flow_b = comparing.alignment.flows
+    worst = sorted(found, key=lambda item: -item[0])[:_MOST]
+    for _, number, pair, where in {item[1]: item for item in (*found[:_MOST], *worst)}.values():
+        left = _array(comparing.a, flow_a.names[pair.a], where)
+        right = _array(comparing.b, flow_b.names[pair.b], where)
+        counts = None if left is None or right is None else histogram(left, right)
+        if counts:
+            part.extras.histograms[number] = counts
+
+
+def _array(dump: Any, name: str, place: str) -> Any:
+    for tensor in dump[name].tensors():
+        if tensor.place == place:
+            try:
+                return tensor.array()
+            except UsageError:
+                return None
+    return None
+
+
+def histogram(a: Any, b: Any) -> list[int] | None:
+    """Return the counts of elements by the logarithm of their error relative to the root mean square of A.
+
+    >>> import numpy as np
+    >>> sum(histogram(np.ones(5), np.ones(5) * 1.01))
+    5
+    """
+    import numpy as np
+
+    if a.size != b.size or not 0 < a.size <= _MOST_ELEMENTS or a.dtype.kind == "c" or b.dtype.kind == "c":
+        return None
+    x, y = a.reshape(-1).astype(np.float64), b.reshape(-1).astype(np.float64)
+    with np.errstate(all="ignore"):
+        scale = float(np.sqrt(np.nanmean(np.square(x[np.isfinite(x)])))) if np.isfinite(x).any() else 0.0
+        error = np.log10(np.abs(y - x) / (scale or 1.0))
+    error = np.where(np.isnan(error), _HIGHEST, error)
+    places = np.clip((error - _LOWEST) * BINS / (_HIGHEST - _LOWEST), 0, BINS - 1).astype(int)
+    return [int(count) for count in np.bincount(places, minlength=BINS)]
+
 
 #: above this size a page is slow to open, and mails refuse it
 LARGE = 30_000_000

@@ -45,15 +45,15 @@ REMOVED = [
     Removed("door.py", "flags = os.O_NONBLOCK | os.O_CLOEXEC", "flags = os.O_CLOEXEC", _PLACES),
     Removed("door.py", "        if os.path.islink(path):", "        if False:", _PLACES),
     Removed(
-        READING + "npy.py",
+        READING + "load.py",
         "(ValueError, SyntaxError, TypeError, RecursionError, MemoryError)",
         "(ValueError,)",
         _ARRAYS,
     ),
-    Removed(READING + "npy.py", "type(shape) is not tuple", "False", _ARRAYS),
-    Removed(READING + "npy.py", "except (TypeError, ValueError, SyntaxError):", "except ValueError:", _ARRAYS),
-    Removed(READING + "npy.py", 'or found.keys() != {"descr", "fortran_order", "shape"}', "", _ARRAYS),
-    Removed(READING + "npy.py", "if lengths(list(shape)) or len(shape) > _MOST_DIMENSIONS:", "if False:", _ARRAYS),
+    Removed(READING + "load.py", "type(shape) is not tuple", "False", _ARRAYS),
+    Removed(READING + "load.py", "except (TypeError, ValueError, SyntaxError):", "except ValueError:", _ARRAYS),
+    Removed(READING + "load.py", 'or found.keys() != {"descr", "fortran_order", "shape"}', "", _ARRAYS),
+    Removed(READING + "load.py", "if lengths(list(shape)) or len(shape) > _MOST_DIMENSIONS:", "if False:", _ARRAYS),
     Removed(READING + "load.py", "    except ValueError as error:\n", "    except KeyError as error:\n", _ARRAYS),
     Removed(
         READING + "load.py",
@@ -81,7 +81,7 @@ REMOVED = [
         _DOCUMENTS,
     ),
     Removed(
-        READING + "sieve.py",
+        READING + "document.py",
         'return {**value, "value": str(value["value"])}',
         "return value",
         [*_DOCUMENTS, "--commands", "compare,compare back"],
@@ -141,7 +141,7 @@ REMOVED = [
     ),
     Removed("reading/check/snapshot.py", "sieve.header(line, RUN_LINE)", "line", _RUN),
     Removed(
-        READING + "show.py",
+        READING + "query.py",
         "entry.stat(follow_symlinks=False)",
         "entry.stat()",
         ["--kinds", "tensor", "--files", "npy$", "--commands", "show", "--only-places"],

@@ -9,8 +9,8 @@ import pytest
 
 from probe.findings.sentence import say
 from probe.reading.commands.summary_file import misfit
+from probe.reading.compare.origins.across_ranks import UnitCounts, UnitOrigins, UnitSummary
 from probe.reading.compare.origins.origin import CodeLine, Origin, Site
-from probe.reading.compare.origins.unit_summary import UnitCounts, UnitOrigins, UnitSummary
 from probe.reading.one_run.nan import Found
 
 

@@ -14,17 +14,15 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from probe.findings.sentence import say
-from probe.reading.compare.distances.bounds import Distance
+from probe.reading.compare.distances.tolerance import Distance
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
 from probe.reading.compare.judging.verdicts import Slot
 from probe.reading.compare.pairing.alignment import Pair
-from probe.reading.report import merge, part as kinds
+from probe.reading.report import content, part as kinds
 from probe.reading.report.columns import MISSING_DOUBLE, MISSING_SINGLE, doubled, joined, packed, single
-from probe.reading.report.content import ContentMaker
-from probe.reading.report.merge import Merged
+from probe.reading.report.content import ContentMaker, Merged
 from probe.reading.report.part import Part
-from probe.reading.report.readers import _pair_state, pair_part, read_pairs, run_part
-from probe.reading.report.report import write
+from probe.reading.report.report import _pair_state, pair_part, read_pairs, run_part, write
 from tests.reading.builders import calls, dump, forward, tensor, value
 
 
@@ -135,7 +133,7 @@ def parts(ranks, lines, fault):
 
 @pytest.mark.parametrize("fault", [0, 2])
 def test_a_rank_that_another_stands_for_keeps_its_faulty_calls_with_their_notes(monkeypatch, fault):
-    monkeypatch.setattr(merge, "WHOLE", 1)
+    monkeypatch.setattr(content, "WHOLE", 1)
     lines = ("relu x -> a", "exp x -> b", "tanh x -> c")
     merged = Merged(parts(2, lines, fault))
     assert merged.units[1]["like"] == 0
@@ -147,7 +145,7 @@ def test_a_rank_that_another_stands_for_keeps_its_faulty_calls_with_their_notes(
 def test_all_rows_are_kept_where_they_are_few_or_asked_for(monkeypatch):
     lines = ("relu x -> a", "exp x -> b")
     assert Merged(parts(2, lines, 0)).dropped == 0
-    monkeypatch.setattr(merge, "WHOLE", 1)
+    monkeypatch.setattr(content, "WHOLE", 1)
     assert Merged(parts(2, lines, 0), everything=True).dropped == 0
 
 

@@ -14,7 +14,7 @@ import pytest
 import probe
 from probe import UsageError
 from probe.__main__ import main
-from probe.reading.report import merge
+from probe.reading.report import content
 from probe.reading.report.report import SCRIPTS, read, script
 from tests.reading import builders
 from tests.reading.report.runs import FAULT, columns, faulty, one_dump
@@ -180,7 +180,7 @@ def test_above_the_limit_one_rank_stands_for_those_that_agree(tmp_path, monkeypa
         (mine / "step1" / f"rank{rank}" / "dump.json").write_bytes(
             (golden / "step1" / f"rank{rank}" / "dump.json").read_bytes()
         )
-    monkeypatch.setattr(merge, "WHOLE", 50)
+    monkeypatch.setattr(content, "WHOLE", 50)
     _, found, _ = report(tmp_path, golden, mine)
     description = found["description"]
     assert description["dropped"] > 0 and "left out" in capsys.readouterr().err

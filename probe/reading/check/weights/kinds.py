@@ -25,7 +25,7 @@ from probe.door import open_file
 from probe.errors import UsageError
 from probe.reading.check.weights.torch_state import read_torch
 from probe.reading.check.weights.weight import PIECE, Array, Weight, checked, in_file, numpy_dtype, word_of
-from probe.reading.dumps.npy import ArrayHeader, array_header
+from probe.reading.dumps.load import ArrayHeader, array_header
 
 _VARINT, _LENGTH = 0, 2
 #: MindSpore writes this and ten bytes at the end, with crc_check

@@ -11,14 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Union
 
 from probe.errors import UsageError
-from probe.reading.compare.answer.result import ComparisonResult
-from probe.reading.compare.answer.summary import one_line, summary_text
+from probe.reading.compare.answer.summary import ComparisonResult, one_line, summary_text
 from probe.reading.compare.answer.unit import compare_unit, noise_unit, part_path
 from probe.reading.compare.distances.tolerance import ToleranceRule
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
 from probe.reading.compare.layouts.groups import layout_pairs
-from probe.reading.compare.origins.step_links import link_steps
-from probe.reading.compare.origins.unit_summary import UnitSummary
+from probe.reading.compare.origins.across_ranks import UnitSummary, link_steps
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.query import folders

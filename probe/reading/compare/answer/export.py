@@ -17,8 +17,8 @@ from probe.reading.compare.judging.judged_pairs import JudgedPairs
 from probe.reading.compare.judging.verdicts import HARD, Slot
 from probe.reading.compare.pairing.alignment import NONE
 from probe.reading.dumps import entry_name
-from probe.reading.dumps.frames import user_frame
-from probe.reading.dumps.outputs import create
+from probe.reading.dumps.flow import user_frame
+from probe.reading.dumps.tables import create
 from probe.reading.dumps.text import csv_text
 from probe.reading.dumps.values import NUMBERS, element_count, is_tensor, plain, real
 

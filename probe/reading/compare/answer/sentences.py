@@ -11,24 +11,14 @@ from probe.findings.sentence import NOTHING, Sentence, clauses, say
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.judging.arrays import Arrays, elements, relation
 from probe.reading.compare.judging.verdicts import FAINT, HARD, Slot, Verdict, is_permuted, is_state, other_text
+from probe.reading.compare.origins import table
+from probe.reading.compare.origins.across_ranks import given
 from probe.reading.compare.origins.finder import Finding
-from probe.reading.compare.origins.gradients import (
-    OWN,
-    alone_names,
-    is_missing,
-    number_name,
-    operand_of,
-    other_classes,
-    side_without,
-)
 from probe.reading.compare.origins.origin import CodeLine, Kind, Origin, Site
-from probe.reading.compare.origins.step_links import given
-from probe.reading.compare.origins.table import OTHER_CLASS
 from probe.reading.compare.pairing.alignment import NONE
 from probe.reading.dumps import entry_name, text
 from probe.reading.dumps.entry_name import API, BACKWARD, CELL, GRADIENT
-from probe.reading.dumps.flow import is_constant
-from probe.reading.dumps.frames import user_frame
+from probe.reading.dumps.flow import is_constant, user_frame
 from probe.reading.dumps.updates import GRADIENTS, NUMBERS as UPDATE_NUMBERS, STATES, number
 from probe.reading.dumps.values import NUMBERS, is_tensor, real
 
@@ -99,8 +89,8 @@ class Describer:
         if finding.kind == Kind.PARAMETER and finding.parameter:
             return clauses(self._parameter(*finding.parameter, slot), self._order(slot))
         if finding.kind == Kind.PARAMETER:
-            of_a, of_b = (names or say("compare.none") for names in alone_names(self._graph))
-            is_own, own_place = finding.place.startswith(OWN), _place(finding.place)
+            of_a, of_b = (names or say("compare.none") for names in table.alone_names(self._graph))
+            is_own, own_place = finding.place.startswith(table.OWN), _place(finding.place)
             used = NOTHING if is_own else say("compare.own_used", name=name, place=own_place)
             return say("compare.own_parameters", left=of_a, right=of_b, used=used)
         if finding.kind == Kind.DATA:
@@ -108,8 +98,8 @@ class Describer:
             return clauses(batch, self._order(slot, True))
         if finding.kind == Kind.OUTSIDE:
             return say("compare.outside", name=name, place=place, where=self._where(finding.node), numbers=numbers)
-        if finding.why == OTHER_CLASS.why:
-            left, right = other_classes(self._graph, finding.node)
+        if finding.why == table.OTHER_CLASS.why:
+            left, right = table.other_classes(self._graph, finding.node)
             return say("compare.other_optimizer", left=left, right=right, name=name)
         if finding.kind == Kind.OPTIMIZER and slot is not None:
             change = self._change(finding.source)
@@ -221,10 +211,10 @@ class Describer:
         if node == NONE or graph.parts(node).direction != BACKWARD:
             return NOTHING
         slot = graph.slot(node, finding.place) if finding.place else None
-        side = side_without(graph, node, slot)
+        side = table.side_without(graph, node, slot)
         if side is None:
             return NOTHING
-        own, inputs = operand_of(graph, node, slot)
+        own, inputs = table.operand_of(graph, node, slot)
         operand: Name = graph.name(own if own != NONE else node)
         if len(inputs) == 1:
             operand = say("compare.place_of", place=_place(inputs[0]), name=operand)
@@ -265,8 +255,8 @@ class Describer:
             return NOTHING
         owner, parameter = links[-1].parameter
         source = self._graph.slots[finding.source]
-        off = next((item for item in source if side_without(self._graph, finding.source, item) is not None), None)
-        side = side_without(self._graph, finding.source, off) or 0
+        off = next((item for item in source if table.side_without(self._graph, finding.source, item) is not None), None)
+        side = table.side_without(self._graph, finding.source, off) or 0
         label = entry_name.cell_label(owner)
         return say("compare.frozen", parameter=parameter, owner=label, side="AB"[side], other="BA"[side])
 
@@ -336,7 +326,7 @@ def update_sentence(graph: Graph, node: int, slot: Slot, change: Sentence, step:
     when = NOTHING if step is None else say("compare.in_step", step=step)
     if slot.place.startswith(UPDATE_NUMBERS):
         return _update_number(slots, slot, when, name)
-    if is_missing(slot):
+    if table.is_missing(slot):
         return _missing_parameters(slots, slot, when, name)
     if slot.place.startswith(GRADIENTS):
         return _entering(graph, node, change, when)
@@ -358,7 +348,7 @@ def _states(slots: list[Slot], slot: Slot, when: Sentence, name: str) -> Sentenc
 
 def _update_number(slots: list[Slot], slot: Slot, when: Sentence, name: str) -> Sentence:
     """Return a number of the update in A and in B, and whose it is where the parameters have others."""
-    key = number_name(slot.place)
+    key = table.number_name(slot.place)
     left, right = (text.fact(number(side)) for side in (slot.a, slot.b))
     own = [item for item in slots if item.place.startswith(f"{UPDATE_NUMBERS}{key}.")]
     off = [item for item in own if item.verdict in HARD]
@@ -370,8 +360,7 @@ def _update_number(slots: list[Slot], slot: Slot, when: Sentence, name: str) -> 
 
 
 def _missing_parameters(slots: list[Slot], slot: Slot, when: Sentence, name: str) -> Sentence:
-    """Return the parameters that one optimizer lacks."""
-    missing = [item for item in slots if is_missing(item) and is_tensor(item.a) == is_tensor(slot.a)]
+    missing = [item for item in slots if table.is_missing(item) and is_tensor(item.a) == is_tensor(slot.a)]
     side, names = "AB"[int(is_tensor(slot.a))], [item.place[len(GRADIENTS) :] for item in missing]
     if len(names) == 1:
         return say("compare.missing", parameter=names[0], side=side, when=when, name=name)
@@ -391,7 +380,6 @@ def _entering(graph: Graph, node: int, change: Sentence, when: Sentence) -> Sent
 
 
 def _norm_of_all(slots: list[Slot], side: int) -> float | None:
-    """Return the norm of all gradients that entered on one side."""
     records = [(slot.a, slot.b)[side] for slot in slots if slot.place.startswith(GRADIENTS)]
     norms = [real(record.get("Norm")) for record in records if is_tensor(record)]
     return None if None in norms else math.sqrt(sum(norm * norm for norm in norms if norm is not None))

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Sentence, say
-from probe.reading.compare.distances.bounds import APART, Distance
-from probe.reading.compare.distances.tolerance import of_dtype
+from probe.reading.compare.distances.tolerance import APART, Distance, of_dtype
 from probe.reading.compare.judging.judge import SAME_BITS
 from probe.reading.dumps.values import array_name
 from probe.store import file_names
@@ -186,7 +185,7 @@ def elements(a: Array, b: Array) -> Sentence:
     count = int(np.count_nonzero(other))
     if not 0 < count < x.size:
         return NOTHING
-    from probe.reading.check.weights.distance import which_elements
+    from probe.reading.check.weights.check import which_elements
 
     first = int(np.argmax(other))
     return which_elements(count, first, a.shape, (x[first].item(), y[first].item()))

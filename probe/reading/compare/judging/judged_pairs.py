@@ -14,8 +14,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from probe.findings.sentence import NOTHING, Sentence, say
-from probe.reading.compare.distances.bounds import Distance
-from probe.reading.compare.distances.tolerance import Tolerances, of_dtype
+from probe.reading.compare.distances.tolerance import Distance, Tolerances, of_dtype
 from probe.reading.compare.judging.arrays import Arrays
 from probe.reading.compare.judging.judge import NO_FLOOR, Judge
 from probe.reading.compare.judging.verdicts import HARD, Slot, Verdict, is_state

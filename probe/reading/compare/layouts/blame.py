@@ -12,11 +12,10 @@ from probe.findings.sentence import NOTHING, Sentence, clauses, say
 from probe.reading.compare.distances.tolerance import of_dtype
 from probe.reading.compare.judging.arrays import UNREADABLE, best_order, joined, like_parts, rel_l2
 from probe.reading.compare.judging.verdicts import HARD, Slot
-from probe.reading.compare.layouts.entries import values
-from probe.reading.compare.layouts.layout_pair import LayoutPair, LayoutSource
+from probe.reading.compare.layouts.groups import LayoutPair, LayoutSource
 from probe.reading.compare.layouts.placements import array_of, has_placements, piece, placements_of
 from probe.reading.compare.layouts.shards import WHOLE, agree, axis_between, together
-from probe.reading.compare.layouts.side import Place
+from probe.reading.compare.layouts.side import Place, values
 from probe.reading.compare.origins.origin import Kind, Origin
 from probe.reading.compare.pairing.alignment import NONE
 from probe.reading.dumps import entry_name

@@ -1,5 +1,5 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""Which ranks of two layouts are compared with one another.
+"""Which ranks of two layouts are compared with one another, as a pair of dumps that are read like any others.
 
 A parallel layout tells how many ranks share a tensor, how many stages and replicas there are, and who is who.
 """
@@ -9,19 +9,110 @@ from __future__ import annotations
 import itertools
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from probe.door import open_text
 from probe.errors import UsageError
-from probe.findings.sentence import NOTHING, say
+from probe.findings.sentence import NOTHING, Sentence, say
+from probe.reading.compare.layouts.combine import Combining
 from probe.reading.compare.layouts.placements import recorded_layout
-from probe.reading.compare.layouts.side import Group
+from probe.reading.compare.layouts.side import Group, Place, read_entries, values
+from probe.reading.dumps.document import Document
 from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.query import folders
 from probe.reading.dumps.run import Run
+from probe.reading.dumps.values import Record, is_tensor
 from probe.store import file_names as files
 from probe.store.file_names import Rank
+
+
+class LayoutPair:
+    """The ranks of A and of B that make one whole. Both sides are read together, since each tells how the other fits.
+
+    ``counts`` are the numbers of ranks that share something.
+    """
+
+    def __init__(
+        self,
+        groups: tuple[Group, Group],
+        mapping: Mapping[str, str] | None,
+        notes: list[Sentence],
+        counts: Sequence[int] = (),
+    ) -> None:
+        self.groups, self._mapping, self._notes, self.counts = groups, mapping, notes, counts
+        self._made: list[Document | None] = [None, None]
+        self._stages: list[Any] = [None, None]
+
+    def read(self, side: int) -> Document:
+        """Return the document of one side; the other one waits. Raise UsageError when a dump cannot be read."""
+        document = self._made[side]
+        if document is None:
+            combining = Combining(self.groups, self._mapping)
+            self._made = list(combining.documents())
+            self._made[0].notes[:0] = self._notes  # type: ignore[union-attr]
+            self._stages = [
+                (half.stages.renamings, half.stages.stage_of) if len(half.group.stages) > 1 else None
+                for half in combining.sides
+            ]
+            document = self._made[side]
+            assert document is not None
+        self._made[side] = None
+        return document
+
+    def stage(self, side: int, name: str) -> int | None:
+        """Return the pipeline stage of an entry; None where it is in none."""
+        known = self._stages[side]
+        found: int | None = known[1].get(name) if known else 0
+        return found
+
+    def forget(self) -> None:
+        """Drop the names of the entries; they are there again after the next ``read``."""
+        self._stages = [None, None]
+
+    def records(self, side: int, wanted: Iterable[Place]) -> dict[Place, list[tuple[Any, Record]]]:
+        """Return the records of some tensors on all ranks that share them, with each rank's folder.
+
+        Raise UsageError when a dump cannot be read.
+        """
+        found: dict[Place, list[tuple[Any, Record]]] = {}
+        for number, stage in enumerate(self.groups[side].stages):
+            renamed = self._stages[side][0][number] if self._stages[side] else str
+            own: dict[str, list[str]] = {}
+            for name, place in wanted:
+                if self.stage(side, name) == number:
+                    own.setdefault(name, []).append(place)
+            for folder in stage if own else ():
+                for own_name, entry in read_entries(folder, wanted=lambda name, own=own, new=renamed: new(name) in own):  # type: ignore[misc]
+                    name = renamed(own_name)
+                    leaves = dict(values(entry)) if name in own else {}
+                    for place in own.get(name, ()):
+                        record = leaves.get(place)
+                        if is_tensor(record):
+                            found.setdefault(Place(name, place), []).append((folder, record or {}))
+        return found
+
+    def entries(self, side: int, name: str) -> list[Any]:
+        """Return an entry on all ranks that share its tensors; raise UsageError when a dump cannot be read."""
+        number = self.stage(side, name)
+        renamed = self._stages[side][0][number] if self._stages[side] else str
+        stages = self.groups[side].stages
+        folders = stages[number] if number is not None else ()
+        return [
+            entry for folder in folders for own, entry in read_entries(folder, wanted=lambda own: renamed(own) == name)
+        ]
+
+
+class LayoutSource:
+    """One side of a ``LayoutPair``: 0 for A, 1 for B."""
+
+    def __init__(self, pair: LayoutPair, side: int) -> None:
+        self.pair, self.side = pair, side
+
+    def read(self, folder: str) -> Document:
+        """Read all ranks and put them together."""
+        return self.pair.read(self.side)
+
 
 #: pairs of folders, and the labels of those that only one run has
 Pairs = tuple[list[tuple[DumpFolder, DumpFolder]], tuple[list[Any], list[Any]]]
@@ -74,8 +165,6 @@ def _layouts(runs: tuple[Run, Run], given: tuple[str, str]) -> tuple[Layout, Lay
 
 
 class _Pairing:
-    """Makes the units of work."""
-
     def __init__(self, runs: tuple[Run, Run], layouts: tuple[Layout, Layout], mapping: Any) -> None:
         self._runs, self._layouts, self._mapping = runs, layouts, mapping
         a, b = layouts
@@ -131,8 +220,6 @@ class _Pairing:
     def _unit(self, ranks: tuple[dict[Rank, DumpFolder], ...], tp: int, pp: int, dp: int) -> Any:
         groups = [self._group(side, ranks[side], tp, pp, dp) for side in (0, 1)]
         sizes = {size for it in self._layouts for size in (it.tp, it.dp, it.world) if size > 1}
-        from probe.reading.compare.layouts.layout_pair import LayoutPair, LayoutSource
-
         pair = LayoutPair((groups[0], groups[1]), self._mapping, self._notes, sorted(sizes))
         return tuple(
             group.stages[0][0]._replace(rank=_label(group), source=LayoutSource(pair, side))
@@ -259,9 +346,7 @@ def rank_numbers(ranks: list[Rank]) -> dict[int, Rank]:
     >>> rank_numbers([None]), rank_numbers([0, 1])
     ({0: None}, {0: 0, 1: 1})
     """
-    if len(ranks) == 1:
-        return {0: ranks[0]}
-    return {rank: rank for rank in ranks if isinstance(rank, int)}
+    return {0: ranks[0]} if len(ranks) == 1 else {rank: rank for rank in ranks if isinstance(rank, int)}
 
 
 def header_layout(folder: DumpFolder) -> str | Mapping[str, Any] | None:

@@ -7,8 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from probe.reading.compare.distances.bounds import distance
-from probe.reading.compare.distances.tolerance import of_dtype
+from probe.reading.compare.distances.tolerance import distance, of_dtype
 from probe.reading.compare.judging.arrays import Stored
 from probe.reading.dumps.flow import content_key
 from probe.reading.dumps.values import Record, element_count

@@ -1,17 +1,101 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""Origins across ranks and steps: differences that came through a collective or from the step before."""
+"""The summary of one step of one rank, of a size that does not grow; and origins across ranks and steps.
+
+Differences come through a collective or from the step before. Values that one step leaves to the next are such as the
+moments of an optimizer that the user wrote.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
-from probe.findings.sentence import clauses, say
-from probe.reading.compare.judging.verdicts import is_state
+from probe.errors import UsageError
+from probe.findings.sentence import Sentence, clauses, say
+from probe.reading.check.snapshot import read_snapshots
+from probe.reading.compare.judging.verdicts import FAINT, HARD, Slot, is_state
 from probe.reading.compare.origins.origin import Kind, Origin, is_collective
-from probe.reading.compare.origins.unit_summary import UnitSummary
-from probe.reading.dumps.entry_name import parse
+from probe.reading.dumps.dump import Dump
+from probe.reading.dumps.entry_name import FORWARD, parse
+from probe.reading.dumps.flow import content_key, is_constant
+from probe.reading.dumps.folders import DumpFolder
+from probe.reading.dumps.values import is_tensor, tensors_in
+from probe.store.file_names import Rank
+
+#: how tensors, calls and Cells are counted
+Counts = dict[str, int]
+
+
+class Collective(NamedTuple):
+    """One collective of one rank. The ranks are linked by it."""
+
+    key: tuple[str, str, int]  # (group, API, number of this call in its group)
+    sent_off: bool  # whether the input of this rank differs, or follows from a difference
+    origin: bool  # whether this rank alone would call it an origin
+
+
+class UnitCounts(NamedTuple):
+    """The numbers of one step of one rank."""
+
+    #: the way in which calls were paired -> their number; "" is for calls without a partner
+    pairs: Counts = {}  # noqa: RUF012
+    #: verdict -> number of tensors
+    verdicts: Counts = {}  # noqa: RUF012
+    only_a: tuple[str, ...] = ()  # calls that are only in A, the first of them
+    only_b: tuple[str, ...] = ()  # calls that are only in B, the first of them
+    only: tuple[int, int] = (0, 0)  # the number of calls that are only in A, and only in B
+    #: Cell -> (number of tensors that differ, greatest rel_l2)
+    cells: dict[str, tuple[int, float]] = {}  # noqa: RUF012
+    rules_used: tuple[int, ...] = ()  # for each rule of the user the number of its tensors
+    unmapped: tuple[str, ...] = ()  # the lines of the user's map that rename no call of A into a name that B has
+
+    @property
+    def paired(self) -> int:
+        """The number of calls with a partner."""
+        return sum(count for how, count in self.pairs.items() if how)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether no tensor is known to differ in any bit: the two runs have no noise."""
+        return not self.differs and not any(self.verdicts.get(verdict) for verdict in FAINT)
+
+    @property
+    def differs(self) -> int:
+        """The number of tensors that differ beyond tolerance."""
+        return sum(self.verdicts.get(verdict, 0) for verdict in HARD)
+
+
+class UnitOrigins(NamedTuple):
+    """The origins of one step of one rank."""
+
+    first: tuple[Origin, ...] = ()  # places where a difference begins
+    #: places that follow from an origin by the dataflow, but are suspicious by themselves
+    later: tuple[Origin, ...] = ()
+    soft: tuple[Origin, ...] = ()  # differences that may be harmless
+    collectives: tuple[Collective, ...] = ()  # the collectives, in order
+    #: places where a difference begins if every other bit is one; where they may be others than ``first``
+    exact: tuple[Origin, ...] = ()
+    parameters: tuple[int, int] = (0, 0)  # how many parameters there are, and how many of them differ in any bit
+    updates: bool = False  # whether both sides have the update of an optimizer
+    settled: bool = False  # whether the results of all updates are recorded, and agree
+    #: how the values before the first origin agree: one of BITS, NUMBERS_EQUAL and CLOSE; "" without values
+    before: str = ""
+
+
+@dataclass
+class UnitSummary:
+    """The summary of one step of one rank."""
+
+    step: int | None  # the step of B
+    rank: Rank  # the rank of B
+    error: str = ""  # the reason why a dump could not be read, or ""
+    notes: list[Sentence] = field(default_factory=list)  # remarks on the two dumps, as sentences
+    header: list[Any] = field(default_factory=list)  # differences of the two headers, likewise
+    counts: UnitCounts = UnitCounts()  # noqa: RUF009
+    origins: UnitOrigins = UnitOrigins()  # noqa: RUF009
+
 
 _MOST, _FEW = 100, 3
 _LATE = (Kind.CALLS, Kind.ARGUMENT, Kind.COMMUNICATION)
@@ -145,3 +229,82 @@ def _of_lines(origins: list[Origin]) -> list[Origin]:
     for key, count in counts.items():
         found[key].said = clauses(found[key].said, say("compare.more_calls", count=count))
     return list(found.values())
+
+
+WHY = "the two sides take it from two calls of the step before"
+#: content that more calls of a step have made is no evidence
+_COMMON = 8
+
+
+def given(slot: Slot | None) -> tuple[Any, ...]:
+    """Return the content of a value in A and in B; a constant tells nothing of who made it."""
+    if slot is None or not is_tensor(slot.a) or not is_tensor(slot.b):
+        return ()
+    return tuple(None if is_constant(side) else content_key(side) for side in (slot.a, slot.b))
+
+
+def link_steps(units: Sequence[UnitSummary], pairs: Sequence[tuple[DumpFolder, DumpFolder]]) -> None:
+    """Name the calls of the step before that made a value which no call of its own step made.
+
+    The sentences of the origins of the units are changed; each unit is of one pair of folders.
+    """
+    before: dict[Any, int] = {}
+    differing: set[Any] = set()
+    for place, (unit, (_, folder)) in enumerate(zip(units, pairs)):
+        key = folder.tree, folder.rank
+        outside = [origin for origin in unit.origins.first if origin.kind == Kind.OUTSIDE and any(origin.given)]
+        if key in before and key not in differing:
+            if outside:
+                _name_makers(outside, pairs[before[key]])
+            last = units[before[key]]
+            is_parameter = any(origin.kind == Kind.PARAMETER for origin in unit.origins.first)
+            if is_parameter and not last.origins.settled and _are_one_after_update(pairs[before[key]]):
+                last.origins = last.origins._replace(settled=True)
+        if unit.origins.first or unit.counts.differs:
+            differing.add(key)  # what comes later follows from it
+        before[key] = place
+
+
+def _are_one_after_update(pair: tuple[DumpFolder, DumpFolder]) -> bool:
+    """Return whether run.jsonl of both has the checksums of the parameters after the updates, and they are equal."""
+    try:
+        found = [read_snapshots(folder.path)[0].updates.get(folder.step or 0) for folder in pair]
+    except UsageError:
+        return False
+    return bool(found[0]) and found[0] == found[1]
+
+
+def _name_makers(origins: Sequence[Origin], pair: tuple[DumpFolder, DumpFolder]) -> None:
+    try:
+        made = [_made(folder, {origin.given[side] for origin in origins}) for side, folder in enumerate(pair)]
+    except UsageError:
+        return  # the unit of that step has told it
+    for origin in origins:
+        makers = [made[side].get(origin.given[side], []) for side in (0, 1)]
+        if makers[0][-1:] == makers[1][-1:] or max(map(len, makers)) > _COMMON:
+            continue
+        left, right = (_maker(given, names, pair[1].step) for given, names in zip(origin.given, makers))
+        parts = [origin.said] if origin.said.key == "compare.outside" else origin.said.facts["parts"]
+        facts = {key: parts[0].facts[key] for key in ("name", "place", "numbers")}
+        origin.kind, origin.why = Kind.WIRING, WHY
+        origin.said = clauses(say("compare.step_link", **facts, left=left, right=right), *parts[1:])
+
+
+def _maker(given: Any, names: Sequence[str], step: int | None) -> Sentence:
+    if given is None:
+        return say("compare.constant")
+    return say("compare.step_maker", name=names[-1], step=step) if names else say("compare.no_step_maker", step=step)
+
+
+def _made(folder: DumpFolder, wanted: set[Any]) -> dict[Any, list[str]]:
+    """Return content -> the calls of a step that made it."""
+    dump, found = Dump(folder), dict[Any, list[str]]()
+    try:
+        for name, entry in dump.data.items():
+            for record in tensors_in(entry, "output") if parse(name).direction == FORWARD else ():
+                key = content_key(record)
+                if key is not None and key in wanted:
+                    found.setdefault(key, []).append(name)
+    finally:
+        dump.release()
+    return found

@@ -1,5 +1,9 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""The places where differences begin: the elements of the dataflow that differ and follow from no other."""
+"""The places where differences begin: the elements of the dataflow that differ and follow from no other.
+
+Changes whose effect is within the tolerance are proved by exact evidence: everything before such a call agrees in bits,
+and the call or its argument is another one. No tolerance is asked.
+"""
 
 from __future__ import annotations
 
@@ -8,26 +12,94 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from probe.reading.compare.dataflow.graph import Graph
+from probe.reading.compare.distances.tolerance import of_dtype
 from probe.reading.compare.judging.verdicts import FAINT, HARD, Slot, Verdict, is_permuted
 from probe.reading.compare.origins import table
-from probe.reading.compare.origins.exact import alone_after, changed_calls, inserted_calls
-from probe.reading.compare.origins.gradients import (
-    WHY as OWN_PARAMETER,
-    call_between,
-    end_of,
-    first_of_kinds,
-    is_own_alone,
-    lacking_update,
-    side_without,
-    update_facts,
-    use_of,
-)
 from probe.reading.compare.origins.origin import Kind, is_collective, is_random
 from probe.reading.compare.pairing.alignment import NONE, REPLACED
-from probe.reading.dumps.entry_name import BACKWARD
+from probe.reading.dumps.entry_name import BACKWARD, FORWARD
 from probe.reading.dumps.flow import content_key
 from probe.reading.dumps.updates import NUMBERS
 from probe.reading.dumps.values import is_tensor
+
+#: so many calls in a row may be more on one side, and so many in a part of the net
+_CHAIN, _PART = 16, 400
+#: Mean and Norm of equal values may be so far apart: they are summed in another order at another address
+_SUMMED = 5e-7
+#: two calls for one thing, as einsum and matmul, differ by less than this part of the tolerance
+_ROUNDED = 0.2
+_EQUAL = frozenset((Verdict.BITS, Verdict.NUMBERS_EQUAL))
+
+
+def changed_calls(graph: Graph) -> Iterator[int]:
+    """Yield the nodes that are another call, or have another argument or form, with equal inputs and other bits."""
+    for node, pair in enumerate(graph.pairs):
+        if graph.is_alone(node) or graph.soft[node] != node or graph.tainted[node]:
+            continue
+        if graph.parts(node).direction != FORWARD or graph.off[node] or graph.wirings(node):
+            continue
+        slots = [slot for slot in graph.slots[node] if is_tensor(slot.a) and is_tensor(slot.b)]
+        given = {slot.verdict for slot in slots if slot.is_input}
+        made = [slot for slot in slots if not slot.is_input]
+        above = any((slot.distance.rel_l2 or 0.0) > _ROUNDED * of_dtype(slot.a.get("dtype")) for slot in made)
+        if pair.how == REPLACED and not above:
+            continue
+        if given and given <= _EQUAL and not FAINT.isdisjoint(slot.verdict for slot in made):
+            yield node
+
+
+def inserted_calls(graph: Graph) -> Iterator[int]:
+    """Yield the first of the calls that only one side has on the way of a value, and that give it other bits."""
+    found: set[int] = set()
+    for node in range(len(graph.pairs)):
+        if graph.is_alone(node) or graph.parts(node).direction != FORWARD or graph.is_container(node):
+            continue
+        for slot in graph.slots[node]:
+            if slot.is_input and slot.verdict in FAINT and not _may_be_equal(slot):
+                first = _inserted(graph, node, slot)
+                if first not in (NONE, *found):
+                    found.add(first)
+                    yield first
+
+
+def _may_be_equal(slot: Slot) -> bool:
+    """Tell whether only sums over the values tell them apart, by no more than their own rounding."""
+    return "md5" not in slot.a and not slot.distance.exact and (slot.distance.rel_l2 or 0) <= _SUMMED
+
+
+def _inserted(graph: Graph, node: int, slot: Slot) -> int:
+    """Return the first of the calls of one side alone that make of the other side's value this one; -1 for none."""
+    producers = graph.producer_nodes(node, slot.place)
+    alone = graph.alone_producers(node, slot.place)
+    if len(alone) != 1 or graph.tainted[node]:
+        return NONE
+    place = alone[0]
+    wanted = content_key(slot.b if place == producers[0] else slot.a)
+    for _ in range(_CHAIN if wanted is not None else 0):
+        flow, own = graph.flow(place)
+        if any(content_key(link.record) == wanted for link in flow.links[own]):
+            return place
+        makers = [graph.node_of(flow, link.producer) for link in flow.links[own] if link.producer >= 0]
+        if len(makers) != 1 or not graph.is_alone(makers[0]):
+            break
+        place = makers[0]
+    return NONE
+
+
+def alone_after(graph: Graph, node: int) -> set[int]:
+    """Return the calls that only one side has, and that follow from one such call; {} where it has a partner."""
+    if not graph.is_alone(node):
+        return set()
+    flow, place = graph.flow(node)
+    found, waiting = {node}, [place]
+    while waiting and len(found) < _PART:
+        for user in flow.used_by.get(waiting.pop(), ()):
+            after = graph.node_of(flow, user)
+            if graph.is_alone(after) and after not in found:
+                found.add(after)
+                waiting.append(user)
+    return found - {node}
+
 
 #: an output may differ by this many times the greatest difference of the inputs
 _GROWN = 10.0
@@ -81,7 +153,7 @@ class OriginFinder:
         return self._found([node for node, off in enumerate(self._graph.off) if off and not self._graph.tainted[node]])
 
     def exact(self) -> list[Finding]:
-        """Return changes whose effect is within the tolerance, and that exact evidence proves; see ``exact``."""
+        """Return changes whose effect is within the tolerance, and that exact evidence proves."""
         changed = [self._soft_finding(node)._replace(why=_CHANGED) for node in changed_calls(self._graph)]
         return changed + [Finding(Kind.CALLS, node, why=_INSERTED) for node in inserted_calls(self._graph)]
 
@@ -155,9 +227,9 @@ class OriginFinder:
     def _update(self, node: int, hard: list[Slot]) -> Iterator[Finding]:
         """Yield the origins in the update of an optimizer: each number that differs, and the first of other kinds."""
         graph = self._graph
-        for slot in first_of_kinds(hard):
-            between = call_between(graph, node, slot)
-            rule = table.first_rule(table.UPDATE_RULES, update_facts(graph, node, slot, between))
+        for slot in table.first_of_kinds(hard):
+            between = table.call_between(graph, node, slot)
+            rule = table.first_rule(table.UPDATE_RULES, table.update_facts(graph, node, slot, between))
             if rule.kind == table.EARLIER:
                 yield self._soft_finding(between)._replace(why=rule.why, source=node)
             else:
@@ -179,10 +251,12 @@ class OriginFinder:
     def _gradient(self, node: int, hard: list[Slot]) -> Iterator[Finding]:
         """Yield the origin of gradients that differ though no gradient before them does."""
         graph = self._graph
-        slot = next((item for item in hard if side_without(graph, node, item) is not None), hard[0] if hard else None)
-        missing = side_without(graph, node, slot) is not None
-        end, leaf = end_of(graph, node, slot) if missing else (NONE, "")
-        update, lacking = lacking_update(graph, node, slot, (end, leaf), self._updates) if missing else (NONE, "")
+        slot = next(
+            (item for item in hard if table.side_without(graph, node, item) is not None), hard[0] if hard else None
+        )
+        missing = table.side_without(graph, node, slot) is not None
+        end, leaf = table.end_of(graph, node, slot) if missing else (NONE, "")
+        update, lacking = table.lacking_update(graph, node, slot, (end, leaf), self._updates) if missing else (NONE, "")
         facts = table.GradientFacts(
             missing=missing,
             ended_alone=end != NONE and not leaf,
@@ -219,7 +293,7 @@ class OriginFinder:
     def _input(self, node: int, slot: Slot) -> Iterator[Finding]:
         """Yield why an input differs though no cause of the call does."""
         graph = self._graph
-        if is_own_alone(slot):
+        if table.is_own_alone(slot):
             yield self._own_parameter(node, slot)
             return
         producers, alone = graph.producer_nodes(node, slot.place), graph.alone_producers(node, slot.place)
@@ -291,7 +365,7 @@ class OriginFinder:
                     return Finding(Kind.PARAMETER, node, slot.place, parameter)
                 return Finding(Kind.DATA if self._is_data(node, slot) else Kind.OUTSIDE, node, slot.place)
         if argument := next((slot for slot in inputs if slot.verdict == Verdict.ARGUMENT), None):
-            is_own = is_own_alone(argument)
+            is_own = table.is_own_alone(argument)
             return self._own_parameter(node, argument) if is_own else Finding(Kind.ARGUMENT, node, argument.place)
         wirings = graph.wirings(node)
         if wirings:
@@ -300,8 +374,8 @@ class OriginFinder:
         return Finding(Kind.ARGUMENT, node, next((slot.place for slot in graph.slots[node] if is_tensor(slot.a)), ""))
 
     def _own_parameter(self, node: int, slot: Slot) -> Finding:
-        user, place = use_of(self._graph, node, slot)
-        return Finding(Kind.PARAMETER, user, place, why=OWN_PARAMETER)
+        user, place = table.use_of(self._graph, node, slot)
+        return Finding(Kind.PARAMETER, user, place, why=table.WHY)
 
     def _identity(self, finding: Finding) -> tuple[Any, ...]:
         """Return a key that findings of one cause share: a parameter, or a value that two calls are given."""

@@ -13,7 +13,7 @@ from probe.findings.finding import Finding
 from probe.findings.sentence import Sentence
 from probe.naming import COLLECTIVE
 from probe.reading.dumps.entry_name import EntryName
-from probe.reading.dumps.frames import Frame
+from probe.reading.dumps.flow import Frame
 from probe.store.file_names import Rank
 
 

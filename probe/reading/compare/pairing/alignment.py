@@ -7,22 +7,12 @@ import math
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from probe.reading.compare.distances.bounds import distance
+from probe.reading.compare.distances.tolerance import distance
 from probe.reading.compare.frameworks.words import Vocabulary
-from probe.reading.compare.pairing.between import (
-    crossed_cells,
-    equal_calls,
-    first_numbers,
-    first_output,
-    match,
-    match_between,
-    plain_arguments,
-    shape_of,
-)
+from probe.reading.compare.pairing import between
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import API, CELL, FORWARD, GRADIENT
-from probe.reading.dumps.flow import Flow, Link
-from probe.reading.dumps.frames import user_frame
+from probe.reading.dumps.flow import Flow, Link, user_frame
 from probe.reading.dumps.values import element_count, tensors_in
 
 #: how a pair was found
@@ -65,7 +55,7 @@ class Alignment:
         self._homes: tuple[list[str | None], list[str | None]] = ([], [])
         self.vocabulary = Vocabulary((a.header, b.header), mapping)
         self._positions = self.vocabulary.positions(self.flows[1])
-        crossed = [] if self.vocabulary.is_foreign else crossed_cells(self.flows, (a, b))
+        crossed = [] if self.vocabulary.is_foreign else between.crossed_cells(self.flows, (a, b))
         if self.flows[0].names == self.flows[1].names and not mapping and not crossed:
             every = range(len(self.flows[0].names))
             self.b_of, self.a_of = dict(zip(every, every)), dict(zip(every, every))
@@ -123,7 +113,7 @@ class Alignment:
         flow_a = self.flows[0]
         for places_a, places_b in self._called_more_often():
             lines = [self._line(0, place) for place in places_a], [self._line(1, place) for place in places_b]
-            for i, j in match(*lines):
+            for i, j in between.match(*lines):
                 self.pair(places_a[i], places_b[j], COUNTED)
         for place, name in enumerate(flow_a.names):
             parts = flow_a.parts[place]
@@ -176,7 +166,7 @@ class Alignment:
                 continue
             keys_a = [self._cell_key(0, place, way) for place in left_a]
             keys_b = [self._cell_key(1, place, way) for place in left_b]
-            count += sum(self.pair(left_a[i], left_b[j], RENAMED) for i, j in match(keys_a, keys_b))
+            count += sum(self.pair(left_a[i], left_b[j], RENAMED) for i, j in between.match(keys_a, keys_b))
         return count
 
     def _find_homes(self, side: int) -> list[str | None]:
@@ -209,8 +199,8 @@ class Alignment:
             if level < 0 and (self.vocabulary.is_foreign or not self._by_lines):
                 continue
             if level == 2 and self.vocabulary.is_foreign:
-                between = match_between(places_a, places_b, self.b_of, self._name_and_size, self._misfit)
-                for a, b in list(between):  # calls whose outputs differ, between those whose outputs agree
+                pairs = between.match_between(places_a, places_b, self.b_of, self._name_and_size, self._misfit)
+                for a, b in list(pairs):  # calls whose outputs differ, between those whose outputs agree
                     self.pair(a, b, self._how(a, b, 2 if self.is_one_call(a, b) else 3))
                 return
             left_a = [place for place in places_a if place not in self.b_of]
@@ -220,16 +210,16 @@ class Alignment:
             names_a = [self.vocabulary.call(0, flow_a.parts[place]) for place in left_a]
             names_b = [self.vocabulary.call(1, flow_b.parts[place]) for place in left_b]
             if level == CONTENT:
-                found: Iterable[tuple[int, int]] = equal_calls(self.flows, self.entry, (left_a, left_b))
+                found: Iterable[tuple[int, int]] = between.equal_calls(self.flows, self.entry, (left_a, left_b))
             elif names_a == names_b:
                 found = ((i, i) for i in range(len(left_a)))
             elif level == 3:
                 shapes = [self.shapes(0, place, "output") for place in left_a]  # other APIs may give the same shapes
-                found = match(shapes, [self.shapes(1, place, "output") for place in left_b])
+                found = between.match(shapes, [self.shapes(1, place, "output") for place in left_b])
             else:
                 keys_a = [self._call_key(0, place, names_a[i], level) for i, place in enumerate(left_a)]
                 keys_b = [self._call_key(1, place, names_b[i], level) for i, place in enumerate(left_b)]
-                found = match(keys_a, keys_b)
+                found = between.match(keys_a, keys_b)
             for i, j in found:
                 if level < 3 or names_a == names_b or self._between(left_a[i], left_b[j], places_a, places_b):
                     self.pair(left_a[i], left_b[j], self._how(left_a[i], left_b[j], level))
@@ -258,7 +248,7 @@ class Alignment:
 
     def _misfit(self, a: int, b: int) -> float:
         """Return how little two calls fit: how far apart their outputs are, and one more for other words."""
-        records = [first_output(self.entry(side, place)) for side, place in enumerate((a, b))]
+        records = [between.first_output(self.entry(side, place)) for side, place in enumerate((a, b))]
         if None in records or self.shapes(0, a, "output") != self.shapes(1, b, "output"):
             return math.inf
         return min(distance(*records).rel_l2 or 0.0, 1.0) + (not self.is_one_call(a, b))
@@ -320,7 +310,7 @@ class Alignment:
 
         Two frameworks agree in sizes alone: of the first output, and of parameters in any order.
         """
-        shapes = [shape_of(record) for record in tensors_in(self.entry(side, place), key)]
+        shapes = [between.shape_of(record) for record in tensors_in(self.entry(side, place), key)]
         if not self.vocabulary.is_foreign:
             return tuple(shapes)
         return frozenset(map(element_count, shapes)) if key == "parameters" else tuple(map(element_count, shapes[:1]))
@@ -338,12 +328,12 @@ class Alignment:
         entry = self.entry(side, place)
         if self.vocabulary.is_foreign and isinstance(entry, dict):
             size = self.shapes(side, place, "output")
-            output = first_numbers(entry) or (side, place)
+            output = between.first_numbers(entry) or (side, place)
             return (size, output) if level == 1 else (name, size, output)
         if level == 2 or not isinstance(entry, dict):
             return name
-        shapes = tuple(map(shape_of, tensors_in(entry, "input_args")))
-        return (name, shapes) if level == 1 else (name, shapes, plain_arguments(entry))
+        shapes = tuple(map(between.shape_of, tensors_in(entry, "input_args")))
+        return (name, shapes) if level == 1 else (name, shapes, between.plain_arguments(entry))
 
     def _cell_key(self, side: int, place: int, way: int) -> Hashable:
         """Return the key of a Cell for one of the ways in which Cells are paired."""

@@ -15,8 +15,7 @@ from typing import Any
 
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import CELL, FORWARD
-from probe.reading.dumps.flow import Flow, content_key
-from probe.reading.dumps.frames import user_frame
+from probe.reading.dumps.flow import Flow, content_key, user_frame
 from probe.reading.dumps.values import element_count, is_tensor, leaves, plain, real, tensors_in
 
 #: calls between two pairs: up to so many combinations are tried

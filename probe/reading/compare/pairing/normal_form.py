@@ -13,13 +13,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from probe.findings.sentence import NOTHING, Sentence, say
-from probe.reading.compare.distances.bounds import distance
+from probe.reading.compare.distances.tolerance import distance
 from probe.reading.compare.frameworks import words
 from probe.reading.compare.frameworks.words import PYTORCH, are_two
 from probe.reading.compare.pairing.alignment import Alignment
-from probe.reading.compare.pairing.normal_dump import NormalDump
-from probe.reading.compare.pairing.reductions import pair_reductions
-from probe.reading.compare.pairing.rewiring import Rewiring
+from probe.reading.compare.pairing.reductions import NormalDump, Rewiring, pair_reductions
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import API, CELL, FORWARD, GRADIENT, parse
 from probe.reading.dumps.flow import Flow, content_key

@@ -13,10 +13,9 @@ from probe.errors import UsageError
 from probe.findings.sentence import Sentence, say
 from probe.naming import clean
 from probe.process.progress import progress
-from probe.reading.dumps.document import Document, read_optional
+from probe.reading.dumps.document import Document, Sieve, read_optional
 from probe.reading.dumps.kernels.names import CONSTANTS, MAPPING, ORDER, RUN, STATISTICS, ArrayName, parse
 from probe.reading.dumps.kernels.tables import read_mapping, read_statistics
-from probe.reading.dumps.sieve import Sieve
 from probe.reading.dumps.values import Record
 from probe.store.file_names import number_of, rank_of, step_of
 

@@ -1,19 +1,162 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""Calls in place that change nothing, and parameters that something else than the update changes."""
+"""Outputs that are zero or saturated, half precision, epsilons of zero, and loss scales that stay in the gradients.
+
+Also calls in place that change nothing, and parameters that something else than the update changes.
+"""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from probe.findings.sentence import say
 from probe.reading.check.difference import listed
+from probe.reading.dumps.entry_name import EntryName
 from probe.reading.dumps.flow import content_key
-from probe.reading.dumps.values import Record, element_count, is_tensor, leaves
-from probe.reading.one_run.health.finding import FAULT, NOTE, SUSPICIOUS, HealthFinding
-from probe.reading.one_run.health.numbers import bound
-from probe.reading.one_run.health.step import Step, norm
+from probe.reading.dumps.values import Record, element_count, is_tensor, leaves, plain, real
+from probe.reading.one_run.health.step import FAULT, NOTE, SUSPICIOUS, HealthFinding, Step, Update, is_zero, norm
+
+#: dtype -> the largest number, and half of the smallest one above zero: smaller ones are rounded to zero
+_RANGES = {"Float16": (65504.0, 2.98e-8), "Float32": (3.4e38, 7e-46), "BFloat16": (3.39e38, 4.6e-41)}
+_SUMS = re.compile(
+    r"^(reduce)?_?(sum|norm|square|sumext|prod|cumsum|pow|__pow__|logsumexp|matmul|mul|__mul__)", re.IGNORECASE
+)
+_ADDITIONS = re.compile(
+    r"^(r?sqrt|(__)?r?add(__|_ext|ext)?|maximum|clamp|clip_by_value|layer_?norm|rms_?norm)", re.IGNORECASE
+)
+_NEAR = 1 / 16
+_SATURATED = 0.99
+_LEAST_SIZE = 64
+#: powers of two from here on are taken for loss scales
+_LEAST_SCALE = 64.0
+_NORMS = re.compile(r"norm", re.IGNORECASE)
+
+
+def in_step(step: Step) -> Iterator[HealthFinding]:
+    """Yield what the numbers of one step tell."""
+    for place, parts, entry in step.forwards():
+        outputs = step.outputs(place)
+        if outputs:
+            yield from _of_output(step, place, parts, outputs[0])
+            yield from _epsilon(step, place, parts, entry, outputs[0])
+    yield from _scale(step)
+    yield from _decay(step)
+
+
+def _of_output(step: Step, place: int, parts: EntryName, output: Record) -> Iterator[HealthFinding]:
+    name, api = step.flow.names[place], parts.api.lower()
+    size, length = element_count(output.get("shape")) or 0, norm(output)
+    low, high, mean = (real(output.get(key)) for key in ("Min", "Max", "Mean"))
+    if length is None or low is None or high is None or mean is None or not math.isfinite(length):
+        return
+    given = [link.record for link in step.flow.links[place]]
+    if size >= _LEAST_SIZE and "relu" in api and high == low == 0 and not is_zero(given[:1]):
+        yield step.found(SUSPICIOUS, "numbers", say("health.all_zero", name=name, size=size), place)
+    elif size >= _LEAST_SIZE and api in ("tanh", "sigmoid"):
+        share = length * length / size if api == "tanh" else 1 - 4 * max(mean - length * length / size, 0.0)
+        if share > _SATURATED and step.arrives(place):
+            yield step.found(SUSPICIOUS, "numbers", say("health.saturated", name=name, share=share), place)
+    if output.get("dtype") == "Float16" and _SUMS.match(api):
+        largest = _RANGES["Float16"][0]
+        if largest * _NEAR < high < math.inf and any((real(record.get("Max")) or 0) < high for record in given):
+            facts = {"name": name, "value": high, "largest": largest}
+            yield step.found(SUSPICIOUS, "numbers", say("health.half_sum", **facts), place)
+    is_cast = bool(given) and given[0].get("dtype") == "Float32" and output.get("dtype") == "Float16"
+    if is_cast and length == 0 < (norm(given[0]) or 0):
+        yield step.found(SUSPICIOUS, "numbers", say("health.cast_to_zero", name=name), place)
+
+
+def _epsilon(step: Step, place: int, parts: EntryName, entry: Any, output: Record) -> Iterator[HealthFinding]:
+    """Yield a number that its dtype rounds to zero, and that so protects of no division by zero."""
+    dtype = str(output.get("dtype"))
+    if dtype not in _RANGES or not _ADDITIONS.match(parts.api):
+        return
+    least = _RANGES[dtype][1]
+    for part in ("input_args", "input_kwargs", "attributes"):
+        for _, leaf in leaves(entry.get(part)):
+            value = None if is_tensor(leaf) else plain(leaf)
+            if type(value) is float and 0 < abs(value) < least:
+                facts = {"name": step.flow.names[place], "value": value, "dtype": dtype}
+                yield step.found(SUSPICIOUS, "numbers", say("health.epsilon", **facts), place)
+                return
+
+
+def _scale(step: Step) -> Iterator[HealthFinding]:
+    """Yield a loss scale that stays in the gradients, or is taken out twice."""
+    scale = _scale_of_loss(step)
+    if scale is None or len(step.losses) != 1 or len(step.updates) != 1:
+        return
+    update, place = step.updates[0], step.losses[0]
+    ratios = []
+    for name, record in update.entered.items():
+        arrived, entered = [norm(item) for item in step.gradients.get(name, [])], norm(record)
+        if len(arrived) == 1 and arrived[0] and entered:
+            ratios.append(entered / arrived[0])
+    if len(ratios) < 2 or max(ratios) > 1.01 * min(ratios):
+        return
+    name = next(iter(update.entered))
+    #: the part of the loss's scale that the update applies
+    left = scale * ratios[0] / update.number("loss_scale", name, 1.0)
+    facts = {"name": step.flow.names[place], "scale": scale, "optimizer": update.name}
+    if abs(left / scale - 1) < 0.02:
+        yield step.found(FAULT, "numbers", say("health.scale_kept", **facts), place, update.name)
+    elif abs(left * scale - 1) < 0.02:
+        yield step.found(FAULT, "numbers", say("health.scale_twice", **facts), place, update.name)
+
+
+def _scale_of_loss(step: Step) -> float | None:
+    """Return the number by which the loss is multiplied before its backward, if it looks like a loss scale."""
+    if not step.losses:
+        return None
+    place = step.losses[0]
+    backward = step.flow.backward_of(place)
+    given = [item for _, item in leaves(step.entry(backward).get("input"))] if backward is not None else []
+    sent = real(given[0].get("Max")) if given and is_tensor(given[0]) else None
+    if sent is not None and _is_scale(sent):
+        return sent
+    parts, entry = step.flow.parts[place], step.entry(place)
+    if "scale" not in parts.api and "mul" not in parts.api.lower():
+        return None
+    for _, leaf in leaves(entry.get("input_args")):
+        value = real(leaf.get("Max")) if is_tensor(leaf) else real(plain(leaf))
+        if value is not None and _is_scale(value):
+            return value
+    return None
+
+
+def _is_scale(value: float) -> bool:
+    return value >= _LEAST_SCALE and math.frexp(value)[0] == 0.5
+
+
+def _decay(step: Step) -> Iterator[HealthFinding]:
+    """Yield norms and biases that an optimizer decays as weights."""
+    for update in step.updates:
+        names = [name for name in update.entered if _is_plain(step, name) and update.number("weight_decay", name)]
+        if names:
+            facts = {"names": listed(names), "decay": update.number("weight_decay", names[0])}
+            yield HealthFinding(NOTE, "decay", say("health.decay", **facts), names[0], rank=step.dump.rank)
+
+
+def _is_plain(step: Step, name: str) -> bool:
+    """Return whether a parameter is a bias or belongs to a norm."""
+    path = str((step.snapshot.parameters.get(name) or {}).get("cell") or "") if step.snapshot else ""
+    kind = step.snapshot.cells.get(path, "") if step.snapshot else ""
+    return name.endswith(("bias", "beta", "gamma")) or bool(_NORMS.search(kind))
+
+
+def bound(update: Update, name: str, size: int) -> float | None:
+    """Return how far an update can change the norm of a parameter; None where its kind is not known."""
+    rate, entered = update.number("learning_rate", name), norm(update.entered.get(name))
+    if entered is None:
+        return None
+    if "beta1" in update.numbers or "beta2" in update.numbers:  # each element changes by about the rate at most
+        return 4 * rate * math.sqrt(size)
+    if update.number("momentum", name) and update.number("global_step", name, 1.0):
+        return None  # how much the steps before have gathered is not known
+    return 4 * rate * entered if {"learning_rate", "momentum"} & {*update.numbers} else None
+
 
 #: the statistics of a norm, which the forward itself changes
 _MOVING = ("moving_mean", "moving_variance", "running_mean", "running_var", "num_batches_tracked")

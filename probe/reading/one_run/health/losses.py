@@ -13,8 +13,7 @@ from probe.reading.check.snapshot import is_described
 from probe.reading.dumps.entry_name import CELL, EntryName
 from probe.reading.dumps.flow import Link, is_constant
 from probe.reading.dumps.values import Record, is_tensor, leaves, plain, real
-from probe.reading.one_run.health.finding import FAULT, SUSPICIOUS, HealthFinding
-from probe.reading.one_run.health.step import Step, is_zero
+from probe.reading.one_run.health.step import FAULT, SUSPICIOUS, HealthFinding, Step, is_zero
 
 _ENTROPY = re.compile(r"cross_?entropy|softmaxcrossentropy|sparsesoftmax", re.IGNORECASE)
 _OF_LOGITS = re.compile(r"with_?logits|sigmoidcrossentropy", re.IGNORECASE)

@@ -1,20 +1,68 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""One step as the rules see it: parameters by their names, their uses and gradients, updates, losses."""
+"""One step as the rules see it: parameters by their names, their uses and gradients, updates, losses; and findings."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from probe.findings.sentence import Sentence
+from probe.findings.finding import Finding
+from probe.findings.sentence import NOTHING, Sentence, say
 from probe.reading.check.snapshot import RunSnapshot
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import BACKWARD, CELL, FORWARD, GRADIENT, EntryName
-from probe.reading.dumps.frames import user_frame
+from probe.reading.dumps.flow import user_frame
 from probe.reading.dumps.updates import by_parameter, gradients, is_update, parameter_names
 from probe.reading.dumps.values import Record, element_count, is_tensor, leaves, real, tensors_in
-from probe.reading.one_run.health.finding import HealthFinding
+from probe.store.file_names import Rank
+
+FAULT, SUSPICIOUS, NOTE = WEIGHTS = ("fault", "suspicious", "note")
+_WORDS = {FAULT: "health.fault", SUSPICIOUS: "health.suspicious", NOTE: "health.note"}
+
+
+@dataclass(frozen=True)
+class HealthFinding(Finding):
+    """Something that one run shows by itself.
+
+    Attributes:
+        weight: "fault", "suspicious" or "note". A healthy training has no fault.
+        rule: the rule's name.
+        said: one sentence about it.
+        name: the call or the parameter.
+        step: the first step in which it was seen; None for all.
+        cell: path and class of the Cell around the call.
+        file, line, source: the innermost line of the user's code.
+        rank: the rank.
+        more: how many further places have the same fault.
+    """
+
+    weight: str
+    rule: str
+    said: Sentence
+    name: str = ""
+    step: int | None = None
+    cell: str | None = None
+    file: str | None = None
+    line: int | None = None
+    source: str | None = None
+    rank: Rank = None
+    more: int = 0
+
+    @property
+    def whole(self) -> Sentence:
+        """Weight, sentence, Cell and line of code."""
+        cell = say("health.in_cell", cell=self.cell) if self.cell else NOTHING
+        code = say("health.code", file=self.file, line=self.line) if self.file else NOTHING
+        more = say("health.and_more", count=self.more) if self.more else NOTHING
+        weight = say(_WORDS[self.weight])
+        return say("health.line", weight=weight, said=self.said, cell=cell, code=code, more=more)
+
+
+def guarded(said: Sentence, step: int | None, rank: Rank) -> HealthFinding:
+    """Return what a guard has told while the training ran."""
+    return HealthFinding(SUSPICIOUS if said.key == "guard.shared" else FAULT, "guard", said, step=step, rank=rank)
 
 
 def norm(record: Any) -> float | None:

@@ -7,8 +7,7 @@ import math
 
 import pytest
 
-from probe.reading.compare.distances.bounds import UNKNOWN, Distance
-from probe.reading.compare.distances.tolerance import NOISE_FACTOR, ToleranceRule, Tolerances
+from probe.reading.compare.distances.tolerance import NOISE_FACTOR, UNKNOWN, Distance, ToleranceRule, Tolerances
 
 FAR = Distance(1e-3, 1e-3)
 
