@@ -17,7 +17,8 @@ from probe.config.settings import Settings
 from probe.errors import ProbeError, UsageError
 from probe.naming import ranges
 from probe.private_names import installed_parts
-from probe.process.rank import RankResolver, SigtermHandler
+from probe.process.rank import RankResolver
+from probe.process.signals import SigtermHandler
 from probe.recording.step_recorder import StepRecorder
 from probe.snapshot.snapshot import Snapshot
 from probe.store.dump_writer import DumpWriter

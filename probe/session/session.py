@@ -16,7 +16,8 @@ from probe.config.settings import ConfigFile, Settings
 from probe.config.validators import is_range
 from probe.errors import ProbeError, SettingsError, UsageError
 from probe.naming import custom_key
-from probe.process.rank import SigtermHandler, call_in_forked_child, has_siblings, is_scheduler
+from probe.process.rank import has_siblings, is_scheduler
+from probe.process.signals import SigtermHandler, call_in_forked_child
 from probe.session.recording import Recording, SessionParts, State, serialized, wants_rank
 from probe.snapshot.snapshot import Snapshot
 from probe.store import file_io, file_names

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 PRELUDE = """
 import os, signal, sys, threading
-from probe.process.rank import SigtermHandler, call_in_forked_child
+from probe.process.signals import SigtermHandler, call_in_forked_child
 
 def say(*words):
     print(*words, flush=True)

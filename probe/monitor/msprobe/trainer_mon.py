@@ -18,7 +18,8 @@ from probe.monitor.monitor import Watch
 from probe.monitor.msprobe.config import ConfigSource, TrainerConfig
 from probe.monitor.msprobe.values import Models, TrainerValues, Watched, chosen_cells, chosen_parameters, watched
 from probe.monitor.numbers import new_numbers
-from probe.process.rank import RankResolver, call_in_forked_child
+from probe.process.rank import RankResolver
+from probe.process.signals import call_in_forked_child
 from probe.series.msprobe_csv import CsvFiles
 from probe.store.error_log import ErrorLog
 
