@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from probe.launch.models import ModelFinder
+from probe.launch.models import ModelFinder, Rounds
+from probe.launch.perturb import Perturbation
 
 if TYPE_CHECKING:
     from probe.debugger import PrecisionDebugger
@@ -18,8 +19,15 @@ class Steps:
     A step ``is_due`` to end when the Cell ends that made the update.
     """
 
-    def __init__(self, new_debugger: Callable[[], PrecisionDebugger], models: ModelFinder) -> None:
+    def __init__(
+        self,
+        new_debugger: Callable[[], PrecisionDebugger],
+        models: ModelFinder,
+        rounds: Rounds,
+        perturbation: Perturbation,
+    ) -> None:
         self._new_debugger, self._finder = new_debugger, models
+        self._rounds, self.perturbation = rounds, perturbation
         self._debugger: PrecisionDebugger | None = None
         self._models: list[Any] = []
         self._has_called = False
@@ -68,8 +76,16 @@ class Steps:
             self.debugger.stop()
             self.debugger.step()
 
+    def perturb(self, models: list[Any]) -> None:
+        """Move the parameters of models and optimizers that were not moved yet, if the user wants it."""
+        for owner in models:
+            self.perturbation.parameters(owner.get_parameters())
+        for owner in self._rounds.optimizers():
+            self.perturbation.parameters(getattr(owner, "parameters", ()))
+
     def _start(self) -> None:
         from mindspore import nn
 
         models = self._models
+        self.perturb(models)
         self.debugger.start(models[0] if len(models) == 1 else models or nn.Cell())

@@ -70,9 +70,13 @@ class Watch(HookGroup):
     # -- Cells ------------------------------------------------------------------------------------------------------
 
     def _cell(self, original: Callable[..., Any], cell: Any, *args: Any, **kwargs: Any) -> Any:
-        if self._here.in_model or self._is_paused:
+        if self._here.in_model or (self._is_paused and not self._steps.perturbation.moves_batch):
             return original(cell, *args, **kwargs)
         role = self._models.role(cell)
+        if role is CellRole.MODEL:
+            self._steps.perturbation.batch(args, kwargs)
+        if self._is_paused:
+            return original(cell, *args, **kwargs)
         if role is CellRole.MODEL:
             return self._model(original, cell, args, kwargs)
         if role is CellRole.TRAINER and not self._here.in_trainer and not self._here.updates:
@@ -102,6 +106,8 @@ class Watch(HookGroup):
     def _trainer(self, cell: Any, args: Any, kwargs: Any) -> Any:
         self._end_if_repeated(below for _, below in cell.cells_and_names())
         with self._training():
+            if is_graph_mode():
+                self._steps.perturbation.batch(args, kwargs)
             self._steps.begin(self._models.below([cell]) if is_graph_mode() else None)
             result = type(cell).__call__(cell, *args, **kwargs)
         if self._steps.is_due or is_graph_mode():
@@ -126,6 +132,7 @@ class Watch(HookGroup):
             return original(*args, **kwargs)
         if self._rounds.has_begun and self._steps.is_open and self._rounds.repeats(weights):
             self._end()
+        self._steps.perturbation.batch(args, kwargs)  # later they are inputs of the graph, which are not written
         self._steps.begin()
         here = self._here
         before, here.in_model = here.in_model, False
@@ -203,6 +210,7 @@ class Watch(HookGroup):
                 return original(executor, *args, **kwargs)
             self._end_if_repeated(cells)
             with self._training():
+                self._steps.perturbation.batch(args, kwargs)
                 self._steps.begin(self._models.below(cells))
                 result = type(executor).__call__(executor, *args, **kwargs)
         if has_optimizer:
@@ -217,6 +225,7 @@ class Watch(HookGroup):
         given = inspect.signature(original).bind(model, *args, **kwargs)
         callbacks = given.arguments.get("callbacks")
         further = callbacks if isinstance(callbacks, (list, tuple)) else [] if callbacks is None else [callbacks]
+        self._steps.perturb([model.train_network])
         given.arguments["callbacks"] = [MsprobeStep(self._steps.debugger), *further]
         self._is_paused = True
         try:
