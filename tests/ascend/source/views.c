@@ -125,7 +125,9 @@ double *numbers_as(Task *task, const Tensor *tensor, const Tensor *like) {
 void put(const Tensor *tensor, const double *numbers) {
   if (!tensor || !tensor->address) return;
   Walk at = walk(tensor);
-  write_numbers(&at, numbers, elements(tensor));
+  double *others = other_results(tensor->dtype, numbers, elements(tensor));
+  write_numbers(&at, others ? others : numbers, elements(tensor));
+  free(others);
 }
 
 double first_number(const Tensor *tensor) {

@@ -10,9 +10,12 @@ from collections.abc import Callable, Sequence
 from probe.errors import UsageError
 from probe.findings.sentence import Sentence, say
 from probe.reading.compare.answer.sentences import Describer
+from probe.reading.compare.dataflow.carried import Carried, KernelDifference
 from probe.reading.compare.dataflow.graph import Graph
+from probe.reading.compare.distances.bounds import distance
+from probe.reading.compare.distances.net_noise import Sample, is_perturbed, net_noise
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
-from probe.reading.compare.judging.verdicts import BITS, CLOSE, FAINT, HARD, NUMBERS_EQUAL, UNKNOWN_VALUE, sharpened
+from probe.reading.compare.judging.verdicts import BITS, CLOSE, FAINT, HARD, NEAR_ZERO, NUMBERS_EQUAL, UNKNOWN_VALUE, Slot, sharpened
 from probe.reading.compare.origins.finder import Finding, OriginFinder
 from probe.reading.compare.origins.origin import (
     ARGUMENT,
@@ -63,7 +66,9 @@ def _compare(
         summary.header = [*_snapshot_lines(a, b), *header_differences(a, b)]
         comparing = JudgedPairs(a, b, options)
         summary.notes += filter(None, (comparing.levels, comparing.divides))
-        summary.counts = _count(comparing)
+        kernels = _without_carried(comparing)
+        summary.notes += [say("compare.kernels", **item._asdict()) for item in kernels]
+        summary.counts = _count(comparing)._replace(kernels=tuple(item.kind for item in kernels))
         summary.origins = _find_origins(summary.counts, comparing)
         if not isinstance(b.folder.source, DumpSource):
             from probe.reading.compare.layouts.blame import name_ranks
@@ -90,17 +95,37 @@ def noise_unit(folder_a: DumpFolder, folder_b: DumpFolder, options: Options) -> 
     try:
         with paused_gc():
             comparing = JudgedPairs(a, b, options)
-            names = comparing.alignment.flows[0].names
+            flow = comparing.alignment.flows[0]
             found = {
-                f"{names[pair.a]}.{slot.place}": slot.distance.rel_l2
+                f"{flow.names[pair.a]}.{slot.place}": (pair.a, slot)
                 for pair, slot in comparing.rows()
-                if slot.distance.rel_l2
+                if slot.distance.rel_l2 is not None
             }
-            comparing.release()
-            return found
+            if is_perturbed(a.header) or is_perturbed(b.header):
+                return net_noise([
+                    Sample(name, (flow.parts[at].api, flow.parts[at].direction, slot.place), slot.a.get("dtype"),
+                           _moved_by(slot))
+                    for name, (at, slot) in found.items()
+                ])  # fmt: skip
+            return {name: slot.distance.rel_l2 for name, (_, slot) in found.items() if slot.distance.rel_l2}
     finally:
         a.release()
         b.release()
+
+
+def _moved_by(slot: Slot) -> float:
+    """Return how far a tensor was moved; of a sum that cancels by its own size."""
+    own = distance(slot.a, slot.b) if slot.verdict == NEAR_ZERO else slot.distance
+    return min(own.rel_l2 or 0.0, 1.0)
+
+
+def _without_carried(judged: JudgedPairs) -> list[KernelDifference]:
+    """Let differences pass that calls only carry on, where the noise of the net is known; return other roundings."""
+    if judged.tolerances.net is None:
+        return []
+    graph = Graph(judged.alignment, judged.pairs, judged.slots, (judged.a, judged.b))
+    judged.slots, kernels = Carried(graph, judged.tolerances.net, judged.tolerances.factor).judged()
+    return kernels
 
 
 def _count(comparing: JudgedPairs) -> UnitCounts:

@@ -118,7 +118,7 @@ class Judge:
         ]
 
     def _follow(self, parts: EntryName, slots: list[Slot]) -> list[Slot]:
-        if self._tolerances.has_noise or DIFFERS not in [slot.verdict for slot in slots]:
+        if (self._tolerances.has_noise and self._tolerances.net is None) or DIFFERS not in [slot.verdict for slot in slots]:
             return slots
         return self._rounding.follow(parts, slots)
 
@@ -212,7 +212,7 @@ class Judge:
         if self._tolerances.is_plain:
             agrees = found.rel_l2 <= tolerance * self._tolerances.factor
         else:
-            agrees = self._tolerances.agrees(f"{name}.{place}", found, tolerance)
+            agrees = self._tolerances.agrees(f"{name}.{place}", found, tolerance, dtype_a == dtype_b)
         return DIFFERS if not agrees else OTHER_BITS if other_bits else CLOSE
 
 

@@ -14,8 +14,10 @@ from probe.reading.compare.origins.origin import (
     CALLS,
     COMMUNICATION,
     COMPUTATION,
+    DATA,
     OPTIMIZER,
     PARAMETER,
+    WIRING,
     Origin,
     is_collective,
 )  # fmt: skip
@@ -23,6 +25,8 @@ from probe.reading.compare.origins.unit_summary import UnitSummary
 from probe.reading.dumps.entry_name import parse
 
 _MOST, _FEW = 100, 3
+#: the kinds that count after a step in which kernels round in another way: its update has changed all values
+_CHANGES = frozenset((ARGUMENT, CALLS, DATA, OPTIMIZER, WIRING))
 #: the cause of parameters that differ in the next step, as far as it is known: without and with the entry of the update
 _LEFT = "compare.optimizer", "compare.optimizer_state"
 
@@ -39,6 +43,8 @@ def first_origins(units: Sequence[UnitSummary]) -> tuple[list[Origin], list[Orig
         if origins or any(unit.counts.differs for unit in before):
             later += [*own, *follows]
         else:
+            if any(unit.step != step and unit.counts.kernels for unit in units[: units.index(of_step[0])]):
+                own, follows = [origin for origin in own if origin.kind in _CHANGES], []
             own = [_since(origin, units) for origin in own or follows[:1]]
             origins += _from_step_before(own, before, of_step)
             later += follows

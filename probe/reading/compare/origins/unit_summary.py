@@ -36,6 +36,7 @@ class UnitCounts(NamedTuple):
     #: Cell -> (number of tensors that differ, greatest rel_l2)
     cells: dict[str, tuple[int, float]] = {}  # noqa: RUF012
     rules_used: tuple[int, ...] = ()  # for each rule of the user the number of its tensors
+    kernels: tuple[str, ...] = ()  # kinds of calls that round in another way, by the noise of the net
     unmapped: tuple[str, ...] = ()  # the lines of the user's map that rename no call of A into a name that B has
 
     @property
