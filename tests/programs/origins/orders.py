@@ -164,7 +164,8 @@ def train(name, change, dtype, debugger, prepare):
     rng = np.random.RandomState(1)
 
     def forward(x, y):
-        logits = net(x).astype(ms.float32)
+        logits = net(x)
+        logits = logits if dtype == ms.float32 else logits.astype(ms.float32)
         if change != "loss of halves":
             return ops.cross_entropy(logits, y)
         (left, right), (one, two) = ops.chunk(logits, 2), ops.chunk(y, 2)

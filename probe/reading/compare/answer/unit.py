@@ -12,6 +12,7 @@ from probe.findings.sentence import Sentence, say
 from probe.reading.compare.answer.sentences import Describer
 from probe.reading.compare.dataflow.carried import Carried, KernelDifference
 from probe.reading.compare.dataflow.graph import Graph
+from probe.reading.compare.dataflow.rejoined import Rejoined
 from probe.reading.compare.distances.bounds import distance
 from probe.reading.compare.distances.net_noise import Sample, is_perturbed, net_noise
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
@@ -125,6 +126,11 @@ def _without_carried(judged: JudgedPairs) -> list[KernelDifference]:
         return []
     graph = Graph(judged.alignment, judged.pairs, judged.slots, (judged.a, judged.b))
     judged.slots, kernels = Carried(graph, judged.tolerances.net, judged.tolerances.factor).judged()
+    graph = Graph(judged.alignment, judged.pairs, judged.slots, (judged.a, judged.b))
+    rejoined = Rejoined(graph, judged.tolerances.net, judged.tolerances.factor)
+    places = rejoined.find()
+    judged.slots = [rejoined.forgiven(node, slots) for node, slots in enumerate(judged.slots)]
+    judged.separate([place for place in places if place in judged.alignment.b_of])
     return kernels
 
 

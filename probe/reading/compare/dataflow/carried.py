@@ -9,6 +9,7 @@ do so, by no more than the rounding of half precision, it is a kernel difference
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterable
 from statistics import median
 from typing import Any, NamedTuple
@@ -27,6 +28,8 @@ from probe.reading.dumps.values import is_tensor
 _MOST = 2e-3
 #: calls of one kind differ by no more than this factor
 _ALIKE = 8.0
+#: the last outputs whose excess is asked
+_RECENT = 17
 #: so many calls of a kind have at least their typical difference
 _COMMON = 0.8
 _PRODUCTS = re.compile(r"\w*(matmul|conv\d|convolution|dense|linear|einsum)\w*|b?mm|addmm|baddbmm|mv|dot", re.IGNORECASE)
@@ -55,6 +58,7 @@ class Carried:
         self._graph, self._noise, self._factor = graph, noise, NET_FACTOR * factor
         self._known: dict[Any, float] = {}  # content in B -> its excess, where it was carried
         self._worst, self._is_after = 1.0, False  # the greatest excess so far; a backward was seen
+        self._recent: deque[float] = deque(maxlen=_RECENT)
         self._jumps: list[_Jump] = []
 
     def judged(self) -> tuple[list[list[Slot]], list[KernelDifference]]:
@@ -67,6 +71,7 @@ class Carried:
         """Judge once: with None, each jump that a kernel may make is let through and noted."""
         graph = self._graph
         self._known, self._worst, self._is_after = {}, 1.0, False
+        self._recent.clear()
         slots = list(graph.slots)
         own = [node for node in range(len(slots)) if not graph.is_container(node) and NONE not in graph.pairs[node][:2]]
         for node in own:
@@ -74,6 +79,8 @@ class Carried:
             slots[node] = self._of_call(node, allowed)
         for node in set(range(len(slots))) - set(own):
             slots[node] = [self._if_known(slot) for slot in slots[node]]
+            if slots[node] and graph.parts(node).direction == BACKWARD:
+                slots[node] = [self._if_within(node, slot, self._worst) for slot in slots[node]]
         return slots
 
     def _if_known(self, slot: Slot) -> Slot:
@@ -87,7 +94,9 @@ class Carried:
         inputs = [slot for slot in found if slot.is_input]
         if any(slot.verdict in HARD for slot in inputs):
             return found
-        given = max([1.0, *(self._excess(node, slot) for slot in inputs if slot.verdict in FAINT)])
+        # one sample again: an input may be near by chance, where those around it are not
+        usual = median(self._recent) if self._recent else 1.0
+        given = max([1.0, usual, *(self._excess(node, slot) for slot in inputs if slot.verdict in FAINT)])
         given = max(given, self._worst) if self._is_after else given
         outputs = [slot for slot in found if not slot.is_input and is_tensor(slot.b)]
         made = [self._if_within(node, slot, given) for slot in outputs]
@@ -95,8 +104,10 @@ class Carried:
         if over and self._is_let_through(node, over, allowed):
             made = [slot._replace(verdict=CLOSE) if slot in over else slot for slot in made]
         for slot in made:
-            if slot.verdict in FAINT and is_tensor(slot.a):
-                excess = self._excess(node, slot)
+            excess = self._excess(node, slot)
+            if slot.verdict not in HARD and self._noise_of(node, slot):
+                self._recent.append(excess)
+            if slot.verdict in FAINT:
                 self._known[content_key(slot.b)] = excess
                 self._worst = max(self._worst, excess)
         renewed = {slot.place: slot for slot in made}
