@@ -56,7 +56,8 @@ def moved(array: Array, generator: np.random.Generator) -> Array:
     for turn in (steps, -steps):  # a step to zero or Inf goes the other way
         found = (bits + turn.astype(bits.dtype)).view(array.dtype)
         array = np.where(is_moved, found, array)
-        is_moved = is_moved & ~(np.isfinite(found) & (found != 0))
+        with np.errstate(invalid="ignore"):  # ml_dtypes computes with the bits of a NaN
+            is_moved = is_moved & ~(np.isfinite(found) & (found != 0))
     return array
 
 
@@ -141,7 +142,7 @@ class Perturbation:
 
     def _tell(self) -> None:
         _log.warning(
-            "THIS RUN IS PERTURBED (--perturb %s, seed %d): %d tensors were moved by one rounding of their dtype, "
-            "%d were left alone. Its losses are not those of the training. Give its dump to probe compare --noise",
+            "THIS RUN IS PERTURBED (--perturb %s, seed %d). Tensors moved by one rounding of their dtype: %d; left "
+            "alone: %d. Its losses are not those of the training. Give its dump to probe compare --noise",
             self.wish.target, self.wish.seed, self._moved, self._left,
         )  # fmt: skip

@@ -225,7 +225,7 @@ class Watch(HookGroup):
         given = inspect.signature(original).bind(model, *args, **kwargs)
         callbacks = given.arguments.get("callbacks")
         further = callbacks if isinstance(callbacks, (list, tuple)) else [] if callbacks is None else [callbacks]
-        self._steps.perturb([model.train_network])
+        self._steps.perturb(self._models.below([model.train_network]))
         given.arguments["callbacks"] = [MsprobeStep(self._steps.debugger), *further]
         self._is_paused = True
         try:

@@ -32,15 +32,15 @@ ROUNDING = "ulp=2 order hf32"
 #: (net, a kernel, the first call that is wrong, how many are, by how much, the calls that may be named)
 KERNELS = (
     ("gpt", "aclnnSoftmax", 1, -1, 20_000, "softmax"),
-    ("gpt", "aclnnGelu", 1, -1, 20_000, "gelu"),
-    ("gpt", "aclnnPowTensorScalar", 2, 1, 30_000, "pow"),
-    ("gpt", "aclnnMatmul|aclnnBatchMatMul", 3, 1, 30_000, "matmul"),
+    ("gpt", "aclnnErf", 1, -1, 20_000, "gelu"),
+    ("gpt", "aclnnPowTensorTensor", 2, 1, 30_000, "pow"),
+    ("gpt", "aclnnMatmul", 3, 1, 30_000, "matmul"),
     ("mlp", "aclnnTanh", 2, 1, 30_000, "tanh"),
     ("mlp", "aclnnSigmoid", 1, -1, 20_000, "sigmoid"),
     ("mlp", "aclnnMean", 1, -1, 20_000, "mean"),
     ("rnn", "aclnnTanh", 3, 1, -1, "tanh"),
     ("rnn", "aclnnTanhBackward", 1, -1, 30_000, "tanh.*backward"),
-    ("convolution", "aclnnConvolution", 2, 1, 30_000, "conv"),
+    ("convolution", "Conv2D", 2, 1, 30_000, "conv"),
 )  # fmt: skip
 
 
@@ -59,7 +59,7 @@ def record(job):
         settings = Path(f"{folder}.json")
         settings.parent.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(folder, ignore_errors=True)
-        settings.write_text(json.dumps({"task": "statistics", "level": "mix", "dump_path": folder, "statistics": {}}))
+        settings.write_text(json.dumps({"task": "statistics", "level": "mix", "dump_path": folder, "measure": "host", "statistics": {}}))
         wish = Wish("parameters", seed) if seed >= 0 else Wish()
         perturbation = Perturbation(wish)
         debugger = PrecisionDebugger.of(ConfigFile(str(settings)), perturbation.header())
