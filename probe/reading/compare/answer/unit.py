@@ -16,7 +16,17 @@ from probe.reading.compare.dataflow.rejoined import Rejoined
 from probe.reading.compare.distances.bounds import distance
 from probe.reading.compare.distances.net_noise import Sample, is_perturbed, net_noise
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
-from probe.reading.compare.judging.verdicts import BITS, CLOSE, FAINT, HARD, NEAR_ZERO, NUMBERS_EQUAL, UNKNOWN_VALUE, Slot, sharpened
+from probe.reading.compare.judging.verdicts import (
+    BITS,
+    CLOSE,
+    FAINT,
+    HARD,
+    NEAR_ZERO,
+    NUMBERS_EQUAL,
+    UNKNOWN_VALUE,
+    Slot,
+    sharpened,
+)
 from probe.reading.compare.origins.finder import Finding, OriginFinder
 from probe.reading.compare.origins.origin import (
     ARGUMENT,

@@ -32,7 +32,9 @@ _ALIKE = 8.0
 _RECENT = 17
 #: so many calls of a kind have at least their typical difference
 _COMMON = 0.8
-_PRODUCTS = re.compile(r"\w*(matmul|conv\d|convolution|dense|linear|einsum)\w*|b?mm|addmm|baddbmm|mv|dot", re.IGNORECASE)
+_PRODUCTS = re.compile(
+    r"\w*(matmul|conv\d|convolution|dense|linear|einsum)\w*|b?mm|addmm|baddbmm|mv|dot", re.IGNORECASE
+)
 
 
 class KernelDifference(NamedTuple):
@@ -158,5 +160,3 @@ class Carried:
     def _noise_of(self, node: int, slot: Slot) -> float:
         place = self._graph.pairs[node].a
         return self._noise.get(f"{self._graph.alignment.flows[0].names[place]}.{slot.place}", 0.0)
-
-

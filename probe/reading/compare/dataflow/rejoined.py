@@ -69,8 +69,7 @@ class Rejoined:
         waiting, results = sorted(between), ([], [])  # type: tuple[list[int], tuple[list[int], list[int]]]
         while waiting and len(between) < _MOST:
             following = waiting.pop()
-            for side in (0, 1):
-                place = graph.pairs[following][side]
+            for side, place in enumerate(graph.pairs[following][:2]):
                 users = self._users(side, place) if place != NONE else []
                 if place != NONE and not users:
                     results[side].append(place)

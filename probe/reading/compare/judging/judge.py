@@ -118,7 +118,8 @@ class Judge:
         ]
 
     def _follow(self, parts: EntryName, slots: list[Slot]) -> list[Slot]:
-        if (self._tolerances.has_noise and self._tolerances.net is None) or DIFFERS not in [slot.verdict for slot in slots]:
+        own = self._tolerances
+        if (own.has_noise and own.net is None) or DIFFERS not in [slot.verdict for slot in slots]:
             return slots
         return self._rounding.follow(parts, slots)
 
