@@ -11,7 +11,7 @@ from probe.reading.compare.judging.verdicts import BITS, CLOSE, NUMBERS_EQUAL
 from probe.reading.compare.origins.origin import Origin
 from probe.reading.dumps import text
 
-_ORIGINS, _CELLS, _NOTES, _SIDES, _RANKS, _LONG = 5, 5, 3, 4, 4, 230
+_ORIGINS, _CELLS, _NOTES, _SIDES, _RANKS, _LONG, _CASTS = 5, 5, 3, 4, 4, 230, 5
 
 #: how values agree -> the line about all values before the first origin
 _BEFORE = {BITS: "compare.bits_before", NUMBERS_EQUAL: "compare.numbers_before", CLOSE: "compare.close_before"}
@@ -44,6 +44,9 @@ def summary_text(comparison: ComparisonResult, language: str = ENGLISH) -> str:
         note for unit in comparison.units for note in (*unit.notes, *([unit.error] if unit.error else []))
     )
     lines += [say("compare.note", note=note) for note in list(notes)[:_NOTES]]
+    if comparison.casts and comparison.is_comparable:
+        lines += [say("compare.casts", count=len(comparison.casts))]
+        lines += [say("compare.cast", **cast._asdict()) for cast in comparison.casts[:_CASTS]]
     if comparison.agrees:
         lines += [say("compare.no_difference"), *_harmless(comparison, language)]
     elif not comparison.is_comparable:

@@ -27,6 +27,7 @@ from probe.reading.compare.judging.verdicts import (
     Slot,
     sharpened,
 )
+from probe.reading.compare.origins.casts import casts_between, is_of_casts, mixed_side
 from probe.reading.compare.origins.finder import Finding, OriginFinder
 from probe.reading.compare.origins.origin import (
     ARGUMENT,
@@ -206,9 +207,16 @@ def _find_origins(counts: UnitCounts, judged: JudgedPairs) -> UnitOrigins:
         first = tuple(sorted([*first, *more[:_MOST_ORIGINS]], key=lambda origin: origin.site.order))
     if not first and counts.differs:
         first = tuple(describer.origin(finding) for finding in finder.first_of_all())
+    side, later = mixed_side(graph), tuple(describer.origin(finding) for finding in finder.later())
+    if side is not None:  # its casts carry the difference, and none of them is the origin
+        first, later = (
+            tuple(origin for origin in found if not is_of_casts(graph, origin.site.order, side))
+            for found in (first, later)
+        )
     return UnitOrigins(
         first=first,
-        later=tuple(describer.origin(finding) for finding in finder.later()),
+        later=later,
+        casts=() if side is None else tuple(casts_between(graph, (judged.a, judged.b), side)[:_MOST_NAMES]),
         soft=tuple(describer.origin(finding) for finding in rest[:_MOST_ORIGINS]),
         collectives=tuple(_collectives(graph, findings)),
         exact=exact,
