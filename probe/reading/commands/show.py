@@ -77,7 +77,8 @@ def _show_dtypes(run: Run, given: argparse.Namespace, width: int) -> int:
     from probe.reading.dumps.query import folders
 
     if given.format == "csv":
-        raise UsageError("--dtypes: --format csv is not allowed. Allowed: text, json.")
+        print("probe: --dtypes: --format csv is not allowed. Allowed: text, json.", file=sys.stderr)
+        return 2
     found, broken = [], 0
     for folder in folders(run, given.step, given.rank):
         try:

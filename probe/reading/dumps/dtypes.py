@@ -85,7 +85,7 @@ class DtypeTable(NamedTuple):
         return "\n\n".join(parts)
 
 
-def _rows(keys: tuple[str, ...], counts: Mapping[tuple[str, ...], int]) -> list[dict[str, Any]]:
+def _rows(keys: tuple[str, ...], counts: Mapping[Any, int]) -> list[dict[str, Any]]:
     return [dict(zip(keys, (*key, count))) for key, count in counts.items()]
 
 

@@ -46,7 +46,9 @@ def summary_text(comparison: ComparisonResult, language: str = ENGLISH) -> str:
     lines += [say("compare.note", note=note) for note in list(notes)[:_NOTES]]
     if comparison.casts and comparison.is_comparable:
         lines += [say("compare.casts", count=len(comparison.casts))]
-        lines += [say("compare.cast", **cast._asdict()) for cast in comparison.casts[:_CASTS]]
+        lines += [
+            say("compare.cast", **{**cast._asdict(), "name": _in_cell(*cast[:2])}) for cast in comparison.casts[:_CASTS]
+        ]
     if comparison.agrees:
         lines += [say("compare.no_difference"), *_harmless(comparison, language)]
     elif not comparison.is_comparable:
@@ -130,7 +132,11 @@ def _where(origin: Origin) -> list[Sentence | str]:
     elif origin.rank is not None:
         ranks = [origin.rank, *origin.ranks]
         parts.append(say("compare.ranks", count=len(ranks), ranks=ranks[:_RANKS]))
-    return [*parts, say("compare.in_cell", name=origin.name, cell=origin.cell) if origin.cell else origin.name]
+    return [*parts, _in_cell(origin.name, origin.cell)]
+
+
+def _in_cell(name: str, cell: str | None) -> Sentence | str:
+    return say("compare.in_cell", name=name, cell=cell) if cell else name
 
 
 def _cells(comparison: ComparisonResult, language: str) -> list[Sentence | str]:

@@ -27,7 +27,7 @@ from probe.reading.compare.judging.verdicts import (
     Slot,
     sharpened,
 )
-from probe.reading.compare.origins.casts import casts_between, is_of_casts, mixed_side
+from probe.reading.compare.origins.casts import beyond_casts, casts_between, is_of_casts, mixed_side
 from probe.reading.compare.origins.finder import Finding, OriginFinder
 from probe.reading.compare.origins.origin import (
     ARGUMENT,
@@ -186,7 +186,9 @@ def _find_origins(counts: UnitCounts, judged: JudgedPairs) -> UnitOrigins:
         return UnitOrigins(updates=bool(judged.updates), settled=_is_settled(judged))
     graph = Graph(judged.alignment, judged.pairs, judged.slots, (judged.a, judged.b))
     finder, describer = OriginFinder(graph), Describer(graph, judged.a, judged.b, judged.arrays)
-    findings = finder.origins()
+    findings, side = finder.origins(), mixed_side(graph)
+    if side is not None:
+        findings = beyond_casts(graph, findings, side)
     exact: tuple[Origin, ...] = ()
     grew = finder.has_grown(findings)
     may_agree_in_bits = not (judged.alignment.vocabulary.is_foreign or judged.tolerances.has_noise)
@@ -207,16 +209,14 @@ def _find_origins(counts: UnitCounts, judged: JudgedPairs) -> UnitOrigins:
         first = tuple(sorted([*first, *more[:_MOST_ORIGINS]], key=lambda origin: origin.site.order))
     if not first and counts.differs:
         first = tuple(describer.origin(finding) for finding in finder.first_of_all())
-    side, later = mixed_side(graph), tuple(describer.origin(finding) for finding in finder.later())
+    later = finder.later()
     if side is not None:  # its casts carry the difference, and none of them is the origin
-        first, later = (
-            tuple(origin for origin in found if not is_of_casts(graph, origin.site.order, side))
-            for found in (first, later)
-        )
+        first = tuple(origin for origin in first if not is_of_casts(graph, origin.site.order, side))
+        later = beyond_casts(graph, later, side)
     return UnitOrigins(
         first=first,
-        later=later,
-        casts=() if side is None else tuple(casts_between(graph, (judged.a, judged.b), side)[:_MOST_NAMES]),
+        later=tuple(describer.origin(finding) for finding in later),
+        casts=() if side is None else tuple(map(tuple, casts_between(graph, (judged.a, judged.b), side)[:_MOST_NAMES])),
         soft=tuple(describer.origin(finding) for finding in rest[:_MOST_ORIGINS]),
         collectives=tuple(_collectives(graph, findings)),
         exact=exact,

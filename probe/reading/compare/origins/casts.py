@@ -7,11 +7,17 @@ from typing import NamedTuple
 
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.distances.bounds import distance
+from probe.reading.compare.judging.verdicts import HARD
+from probe.reading.compare.origins.finder import Finding
+from probe.reading.compare.origins.origin import ARGUMENT, COMPUTATION, GRADIENT_KIND
 from probe.reading.compare.pairing.alignment import NONE
 from probe.reading.dumps.dtypes import Change, change_of, size_of
 from probe.reading.dumps.dump import Dump
-from probe.reading.dumps.entry_name import API, FORWARD
+from probe.reading.dumps.entry_name import API, BACKWARD, FORWARD
 from probe.reading.dumps.values import is_tensor, tensors_in
+
+#: a call adds a difference of its own if its outputs are so many times as far apart as its inputs
+_GROWN = 10.0
 
 
 class CastDifference(NamedTuple):
@@ -58,6 +64,30 @@ def is_of_casts(graph: Graph, node: int, side: int) -> bool:
         for slot in graph.slots[node]
         if is_tensor(slot.a) and is_tensor(slot.b)
     )
+
+
+def beyond_casts(graph: Graph, findings: list[Finding], side: int) -> list[Finding]:
+    """Return the findings that no cast explains.
+
+    One that was led back to a cast may have been seen at a call that adds far more than its inputs carry. Then that
+    call is named.
+    """
+    found = []
+    for finding in findings:
+        seen = finding.source
+        if not is_of_casts(graph, finding.node, side):
+            found.append(finding)
+        elif seen != NONE and not is_of_casts(graph, seen, side) and _adds_most(graph, seen):
+            slots = graph.slots[seen]
+            argument = next((slot.place for slot in slots if slot.is_input and slot.verdict == "argument"), "")
+            output = next((slot.place for slot in slots if slot.verdict in HARD), "")
+            kind = GRADIENT_KIND if graph.parts(seen).direction == BACKWARD else COMPUTATION
+            found.append(Finding(ARGUMENT if argument else kind, seen, argument or output, why=finding.why))
+    return found
+
+
+def _adds_most(graph: Graph, node: int) -> bool:
+    return NONE not in graph.pairs[node][:2] and _apart(graph, node, False) > _GROWN * _apart(graph, node, True)
 
 
 def _difference(graph: Graph, dump: Dump, side: int, place: int, change: Change) -> CastDifference:
