@@ -28,7 +28,7 @@ _FLOATS = (np.float16, np.float32, np.float64, ml_dtypes.bfloat16)
 
 
 class Wish(NamedTuple):
-    """What the user asked for."""
+    """The wish of the user."""
 
     target: str = ""  # PARAMETERS or BATCH; "" moves nothing
     seed: int = 0  # another seed moves the elements in other directions

@@ -46,7 +46,7 @@ class ComparisonResult:
 
     @property
     def casts(self) -> list[CastDifference]:
-        """Where half precision enters on one side alone, in the first step; those that add most first."""
+        """The places where half precision enters on one side alone, in the first step; those that add most first."""
         return [CastDifference(*cast) for unit in self.units[:1] for cast in unit.origins.casts]
 
     @property
