@@ -80,6 +80,7 @@ def _show_dtypes(run: Run, given: argparse.Namespace, width: int) -> int:
         print("probe: --dtypes: --format csv is not allowed. Allowed: text, json.", file=sys.stderr)
         return 2
     found, broken = [], 0
+    rows = ROWS if given.rows < 0 else given.rows or sys.maxsize
     for folder in folders(run, given.step, given.rank):
         try:
             table = dtype_table(Dump(folder))
@@ -90,7 +91,7 @@ def _show_dtypes(run: Run, given: argparse.Namespace, width: int) -> int:
         if given.format == "json":
             found.append({"step": folder.step, "rank": folder.rank, **table.to_dict()})
         else:
-            print(f"{text.safe(folder.label)}\n{table.text(width, given.lang)}\n")
+            print(f"{text.safe(folder.label)}\n{table.text(rows, width, given.lang)}\n")
     if given.format == "json":
         print(json.dumps(found, indent=1))
     return int(broken > 0)

@@ -18,7 +18,6 @@ from probe.reading.dumps.values import tensors_in
 #: dtypes with fractions; of half precision are those of at most two bytes
 _BYTES = {"float64": 8, "double": 8, "float32": 4, "float": 4, "float16": 2, "half": 2, "bfloat16": 2, "hifloat8": 1}
 _CASTS = re.compile(r"to|astype|cast|type_as|type|float|half|bfloat16|double", re.IGNORECASE)
-_PLACES = 20
 
 
 def size_of(dtype: object) -> int:
@@ -71,17 +70,16 @@ class DtypeTable(NamedTuple):
             "leaves": [item._asdict() for item in self.changes if item.leaves],
         }
 
-    def text(self, width: int, language: str) -> str:
-        """Return the table for people; a line has ``width`` letters at most, 0 cuts nothing."""
+    def text(self, rows: int, width: int, language: str) -> str:
+        """Return the table for people, with so many places; a line has ``width`` letters at most, 0 cuts nothing."""
         found = self.to_dict()
+        titles = {"casts": "show.casts", "enters": "show.half_enters", "leaves": "show.half_leaves"}
         parts = [_columns(found["operators"], width)]
-        parts += [f"{say('show.casts').text(language)}\n{_columns(found['casts'], width)}"] * bool(found["casts"])
-        for key in ("enters", "leaves"):
-            rows = found[key]
-            more = len(rows) - _PLACES
-            cut = f"\n{say('show.dtypes_more', count=more).text(language)}" if more > 0 else ""
-            if rows:
-                parts.append(f"{say(f'show.half_{key}').text(language)}\n{_columns(rows[:_PLACES], width)}{cut}")
+        for key, title in titles.items():
+            more = len(found[key]) - rows
+            cut = f"\n{say('show.more', count=more).text(language)}" if more > 0 else ""
+            if found[key]:
+                parts.append(f"{say(title).text(language)}\n{_columns(found[key][:rows], width)}{cut}")
         return "\n\n".join(parts)
 
 

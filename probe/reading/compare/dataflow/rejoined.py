@@ -79,7 +79,8 @@ class Rejoined:
                     elif user not in between:
                         between.add(user)
                         waiting.append(user)
-        if not waiting and self._are_equal(results):
+        is_other_way = any(graph.soft[item] == item for item in between | joins)  # else it is a wrong result
+        if not waiting and is_other_way and self._are_equal(results):
             self._between |= between
             self._joins |= joins
 
