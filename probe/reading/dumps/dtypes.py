@@ -30,6 +30,11 @@ def size_of(dtype: object) -> int:
     return 1 if name.startswith("float8") else _BYTES.get(name, 0)
 
 
+def is_cast(api: str) -> bool:
+    """Return whether an API only changes the dtype."""
+    return _CASTS.fullmatch(api) is not None
+
+
 class Change(NamedTuple):
     """A call whose outputs have another dtype than its inputs."""
 
@@ -41,7 +46,7 @@ class Change(NamedTuple):
     @property
     def is_cast(self) -> bool:
         """Whether the call does nothing else."""
-        return _CASTS.fullmatch(parse(self.name).api) is not None
+        return is_cast(parse(self.name).api)
 
     @property
     def enters(self) -> bool:

@@ -11,13 +11,15 @@ from probe.reading.compare.judging.verdicts import HARD
 from probe.reading.compare.origins.finder import Finding
 from probe.reading.compare.origins.origin import ARGUMENT, COMPUTATION, GRADIENT_KIND
 from probe.reading.compare.pairing.alignment import NONE
-from probe.reading.dumps.dtypes import Change, change_of, size_of
+from probe.reading.dumps.dtypes import Change, change_of, dtypes_of, is_cast, size_of
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import API, BACKWARD, FORWARD
 from probe.reading.dumps.values import is_tensor, tensors_in
 
 #: a call adds a difference of its own if its outputs are so many times as far apart as its inputs
 _GROWN = 10.0
+#: the least part of the calls that give half precision in a run of mixed precision; casts do not count
+_MIXED = 0.25
 
 
 class CastDifference(NamedTuple):
@@ -34,10 +36,21 @@ class CastDifference(NamedTuple):
 
 
 def mixed_side(graph: Graph) -> int | None:
-    """Return the side with half precision, 0 or 1, if the other one has none; else None."""
+    """Return the side that computes in mixed precision, 0 or 1, if the other one has no half; else None.
+
+    A single cast, or one layer in half precision, is a change as any other.
+    """
     has_half = [any(0 < size_of(dtype) <= 2 for dtype in flow.dtypes) for flow in graph.alignment.flows]
     has_wide = [any(size_of(dtype) > 2 for dtype in flow.dtypes) for flow in graph.alignment.flows]
-    return has_half.index(True) if has_half[0] != has_half[1] and all(has_wide) else None
+    if has_half[0] == has_half[1] or not all(has_wide):
+        return None
+    side, sizes = has_half.index(True), list[int]()
+    for node, pair in enumerate(graph.pairs):
+        parts, place = graph.parts(node), pair.b if side else pair.a
+        if parts.kind == API and parts.direction == FORWARD and place != NONE and not is_cast(parts.api):
+            made = dtypes_of(graph.alignment.entry(side, place), ("output",))
+            sizes += list(filter(None, map(size_of, made)))[:1]
+    return side if sum(size <= 2 for size in sizes) >= _MIXED * len(sizes) > 0 else None
 
 
 def casts_between(graph: Graph, dumps: tuple[Dump, Dump], side: int) -> list[CastDifference]:

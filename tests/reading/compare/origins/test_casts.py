@@ -53,5 +53,25 @@ def test_a_fault_beside_the_casts_is_named():
     assert [(origin.kind, origin.name) for origin in unit.origins.first] == [("argument", "Functional.mul.0.forward")]
 
 
+def test_a_single_cast_in_a_run_in_float32_is_an_origin():
+    rng = np.random.RandomState(0)
+    x, y, z = (rng.rand(4, 8) for _ in range(3))
+    plain = {
+        "Functional.tanh.0.forward": forward([record(x)], [record(y)]),
+        "Functional.mul.0.forward": forward([record(y), value(2.0)], [record(z)]),
+    }
+    half = record(y * 1.01, dtype="Float16")
+    cast = {
+        **plain,
+        "Tensor.to.0.forward": forward([record(y)], [half]),
+        "Tensor.to.1.forward": forward([half], [record(y * 1.01)]),
+        "Functional.mul.0.forward": forward([record(y * 1.01), value(2.0)], [record(z * 1.01)]),
+    }
+    order = ("Functional.tanh.0.forward", "Tensor.to.0.forward", "Tensor.to.1.forward", "Functional.mul.0.forward")
+    unit = compared(plain, {name: cast[name] for name in order})
+    assert [(origin.kind, origin.name[:9]) for origin in unit.origins.first] == [("calls", "Tensor.to")]
+    assert unit.origins.casts == ()
+
+
 def test_two_runs_in_mixed_precision_have_none():
     assert compared(net(1e-4), net(2e-4)).origins.casts == ()
