@@ -29,6 +29,8 @@ _WORDS = ("rank", "step", "data_mode", "summary_mode")
 _TEXTS = ("scope", "list", "exclude", "tensor_list")
 #: settings that are read as JSON; those whose default is a whole number are, too
 _JSON = ("kernel_dump", "when", "slice", "max_disk")
+#: what --perturb moves
+_TARGETS = ("parameters", "batch")
 
 
 def add_run(commands: Any) -> None:
@@ -39,8 +41,12 @@ def add_run(commands: Any) -> None:
 def main(words: Sequence[str]) -> int:
     """Run a program; return only where it ends without ``sys.exit`` or an exception."""
     parser = _parser()
+    words = _with_target(words, parser)
     count = _count_of_options(words, parser)
     given = vars(parser.parse_args(words[:count]))
+    perturb, perturb_seed = given.pop("perturb"), given.pop("perturb_seed")
+    if perturb_seed is not None and not perturb:
+        parser.error("--perturb-seed needs --perturb")
     path, config, module = "", given.pop("config"), ""
     at_model, as_msprobe = given.pop("step_at") == "model", given.pop("as_msprobe")
     rest = list(words[count:])
@@ -61,20 +67,29 @@ def main(words: Sequence[str]) -> int:
     except ProbeError as error:
         print(f"probe: {error}", file=sys.stderr)
         return 2
-    join(path, module, rest, config, settings, at_model, as_msprobe).run()
+    join(path, module, rest, config, settings, at_model, as_msprobe, (perturb or "", perturb_seed or 0)).run()
     return 0
 
 
 def join(
-    path: str, module: str, rest: list[str], config: str, settings: dict[str, Any], at_model: bool, as_msprobe: bool
+    path: str,
+    module: str,
+    rest: list[str],
+    config: str,
+    settings: dict[str, Any],
+    at_model: bool,
+    as_msprobe: bool,
+    wish: tuple[str, int],
 ) -> Launcher:
     """Begin to watch this process: the one of the command, or one that the program spawns."""
     from probe.launch.launcher import Launcher
+    from probe.launch.perturb import Wish
     from probe.launch.program import Program
 
-    has_settings = bool(config) or len(settings) > 1
-    launcher = Launcher(Program(path, module, rest), ConfigFile(config or None, **settings), at_model, has_settings)
-    given = (path, module, rest, config, settings, at_model, as_msprobe)
+    has_settings = bool(config) or len(settings) > 1 or bool(wish[0])
+    source = ConfigFile(config or None, **settings)
+    launcher = Launcher(Program(path, module, rest), source, at_model, has_settings, Wish(*wish))
+    given = (path, module, rest, config, settings, at_model, as_msprobe, wish)
     launcher.install(as_msprobe, f"from probe.launch.command import join; join(*{given!r})")
     return launcher
 
@@ -88,6 +103,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--as-msprobe", action="store_true", help="import probe in place of msprobe, also where that is installed"
+    )
+    parser.add_argument(
+        "--perturb", choices=_TARGETS, help="CHANGES THE TRAINING: each parameter (or, with batch, each input of the "
+        "model) is moved by one rounding at its first use. For compare --noise. Default: parameters"
+    )  # fmt: skip
+    parser.add_argument(
+        "--perturb-seed", type=_seed, metavar="N", help="another number moves them in other directions (0)"
     )
     settings = parser.add_argument_group("settings")
     meanings = _meanings()
@@ -119,6 +141,30 @@ def _count_of_options(words: Sequence[str], parser: argparse.ArgumentParser) -> 
     while count < len(words) and words[count].startswith("--"):
         count += 1 if "=" in words[count] or words[count] in alone else 2
     return count + (count < len(words) and words[count] == "-h")
+
+
+def _with_target(words: Sequence[str], parser: argparse.ArgumentParser) -> list[str]:
+    """Return the words with a target of --perturb, which may be left out: what follows is the program then."""
+    found, place = list(words), _place_of_perturb(words, parser)
+    if place >= 0:
+        following = (*words[place + 1 : place + 2], "-")[0]
+        is_target = following in _TARGETS or not (following.startswith("-") or os.path.exists(following))
+        found[place : place + 1 + is_target] = [f"--perturb={following if is_target else _TARGETS[0]}"]
+    return found
+
+
+def _place_of_perturb(words: Sequence[str], parser: argparse.ArgumentParser) -> int:
+    """Return the place of the option among those before the program; -1 where it is not there."""
+    if "--perturb" not in words:
+        return -1
+    place = list(words).index("--perturb")
+    return place if _count_of_options(words[:place], parser) == place else -1
+
+
+def _seed(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not allowed. Allowed: a whole number from 0")
+    return int(text)
 
 
 def _words(text: str) -> list[str]:

@@ -17,6 +17,7 @@ from probe.capture.patches import HookGroup, Patch, around, holding
 from probe.capture.training.events import Listener, optimizer_kinds, updates
 from probe.executor import found_in
 from probe.launch.models import CellRole, ModelFinder, Rounds, reached
+from probe.launch.perturb import Perturbation
 
 if TYPE_CHECKING:
     from probe.debugger import PrecisionDebugger
@@ -30,8 +31,15 @@ class Steps:
     A step ``is_due`` to end when the Cell ends that made the update.
     """
 
-    def __init__(self, new_debugger: Callable[[], PrecisionDebugger], models: ModelFinder) -> None:
+    def __init__(
+        self,
+        new_debugger: Callable[[], PrecisionDebugger],
+        models: ModelFinder,
+        rounds: Rounds,
+        perturbation: Perturbation,
+    ) -> None:
         self._new_debugger, self._finder = new_debugger, models
+        self._rounds, self.perturbation = rounds, perturbation
         self._debugger: PrecisionDebugger | None = None
         self._models: list[Any] = []
         self._has_called = False
@@ -80,10 +88,18 @@ class Steps:
             self.debugger.stop()
             self.debugger.step()
 
+    def perturb(self, models: list[Any]) -> None:
+        """Move the parameters of models and optimizers that were not moved yet, if the user wants it."""
+        for owner in models:
+            self.perturbation.parameters(owner.get_parameters())
+        for owner in self._rounds.optimizers():
+            self.perturbation.parameters(getattr(owner, "parameters", ()))
+
     def _start(self) -> None:
         from mindspore import nn
 
         models = self._models
+        self.perturb(models)
         self.debugger.start(models[0] if len(models) == 1 else models or nn.Cell())
 
 
@@ -137,9 +153,13 @@ class Watch(HookGroup):
     # -- Cells ------------------------------------------------------------------------------------------------------
 
     def _cell(self, original: Callable[..., Any], cell: Any, *args: Any, **kwargs: Any) -> Any:
-        if self._here.in_model or self._is_paused:
+        if self._here.in_model or (self._is_paused and not self._steps.perturbation.moves_batch):
             return original(cell, *args, **kwargs)
         role = self._models.role(cell)
+        if role is CellRole.MODEL:
+            self._steps.perturbation.batch(args, kwargs)
+        if self._is_paused:
+            return original(cell, *args, **kwargs)
         if role is CellRole.MODEL:
             return self._model(original, cell, args, kwargs)
         if role is CellRole.TRAINER and not self._here.in_trainer and not self._here.updates:
@@ -166,6 +186,8 @@ class Watch(HookGroup):
     def _trainer(self, cell: Any, args: Any, kwargs: Any) -> Any:
         self._end_if_repeated(below for _, below in cell.cells_and_names())
         with holding(self._here, "in_trainer", True):
+            if is_graph_mode():
+                self._steps.perturbation.batch(args, kwargs)
             self._steps.begin(self._models.below([cell]) if is_graph_mode() else None)
             result = type(cell).__call__(cell, *args, **kwargs)
         if self._steps.is_due or is_graph_mode():
@@ -182,6 +204,7 @@ class Watch(HookGroup):
             return original(*args, **kwargs)
         if self._rounds.has_begun and self._steps.is_open and self._rounds.repeats(weights):
             self._end()
+        self._steps.perturbation.batch(args, kwargs)  # later they are inputs of the graph, which are not written
         self._steps.begin()
         with holding(self._here, "in_model", False):
             return original(*args, **kwargs)
@@ -255,6 +278,7 @@ class Watch(HookGroup):
                 return original(executor, *args, **kwargs)
             self._end_if_repeated(cells)
             with holding(self._here, "in_trainer", True):
+                self._steps.perturbation.batch(args, kwargs)
                 self._steps.begin(self._models.below(cells))
                 result = type(executor).__call__(executor, *args, **kwargs)
         if has_optimizer:
@@ -269,6 +293,7 @@ class Watch(HookGroup):
         given = inspect.signature(original).bind(model, *args, **kwargs)
         callbacks = given.arguments.get("callbacks")
         further = callbacks if isinstance(callbacks, (list, tuple)) else [] if callbacks is None else [callbacks]
+        self._steps.perturb(self._models.below([model.train_network]))
         given.arguments["callbacks"] = [MsprobeStep(self._steps.debugger), *further]
         with holding(self, "_is_paused", True):
             return original(*given.args, **given.kwargs)

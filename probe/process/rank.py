@@ -50,6 +50,7 @@ class RankResolver:
 
     def __init__(self) -> None:
         self.given: int | None = None  # the number that the user has given to ``start``, or None
+        self.added: dict[str, Any] = {}  # what else the headers of this run say
 
     def rank(self) -> int | None:
         """Return the rank: the given one, else the launcher's, else that in the communicator, else None."""
@@ -57,6 +58,10 @@ class RankResolver:
             return self.given
         launched = launched_rank()
         return communicator_rank() if launched is None else launched
+
+    def header(self) -> dict[str, Any]:
+        """Return the circumstances of this run, as ``run_header`` and its launcher tell them."""
+        return {**run_header(self.rank()), **self.added}
 
     def disagreement(self) -> str:
         """Return a warning if the communicator reports another rank than the launcher, or ""."""

@@ -72,6 +72,10 @@ class Session:
         """The folder of this run: ``dump_path``, or one beside it."""
         return self._parts.root
 
+    def add_to_header(self, added: dict[str, Any]) -> None:
+        """Let the headers of this run say more."""
+        self._parts.ranks.added.update(added)
+
     def continue_again(self) -> None:
         """Log warnings once more: the program makes its debugger again, as a notebook does."""
         self._parts.report.is_made_again = True

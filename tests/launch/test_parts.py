@@ -19,6 +19,7 @@ from probe.config.settings import ConfigFile, Settings
 from probe.launch.command import _parser
 from probe.launch.launcher import AwaitedImport, ServedMsprobe
 from probe.launch.models import CellRole as Role, ModelFinder as Models, Rounds, reached
+from probe.launch.perturb import NO_WISH, Perturbation
 from probe.launch.program import TOOL, _show, _trimmed
 from probe.launch.watch import Steps, Watch
 
@@ -195,7 +196,7 @@ class Partners:
 
 def steps(*partners):
     debugger = Debugger()
-    return Steps(lambda: debugger, Partners(partners)), debugger.told
+    return Steps(lambda: debugger, Partners(partners), Rounds(), Perturbation(NO_WISH)), debugger.told
 
 
 def test_a_step_begins_once_and_ends_once():

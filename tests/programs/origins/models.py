@@ -10,6 +10,7 @@ import mindspore as ms
 import numpy as np
 from mindspore import Parameter, Tensor, nn, ops
 
+from probe.launch.perturb import Perturbation, Wish
 from tests.support import nets
 
 STEPS = 2
@@ -176,8 +177,14 @@ def of_digits(change):
     return net, data
 
 
-def add_noise(net, noise):
-    """Change every weight by a relative noise."""
+def add_noise(net, noise, debugger=None):
+    """Change every weight by a relative noise; below zero by one rounding, as ``probe run --perturb`` does."""
+    if noise < 0:
+        perturbation = Perturbation(Wish("parameters", int(-noise)))
+        perturbation.parameters(net.get_parameters())
+        if debugger is not None:
+            debugger._session.add_to_header(perturbation.header())
+        return
     rng = np.random.RandomState(7)
     for parameter in net.get_parameters():
         value = parameter.asnumpy()
@@ -197,7 +204,7 @@ def train(kind, change, debugger, noise=0.0, steps=STEPS):
             parameter.set_data(other)
         ms.set_seed(2)
     if noise:
-        add_noise(net, noise)
+        add_noise(net, noise, debugger)
     net.set_train()
     rate = 2e-3 if change == "learning rate" else 1e-3
     decay = 0.1 if change == "weight decay" else 0.0

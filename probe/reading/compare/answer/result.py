@@ -9,6 +9,7 @@ from typing import Any
 from probe.findings.sentence import say
 from probe.reading.compare.judging.verdicts import Verdict
 from probe.reading.compare.origins.across_ranks import first_origins, once
+from probe.reading.compare.origins.casts import CastDifference
 from probe.reading.compare.origins.origin import Origin
 from probe.reading.compare.origins.unit_summary import UnitSummary
 
@@ -42,6 +43,11 @@ class ComparisonResult:
     def soft(self) -> list[Origin]:
         """Changes that alone change no value: a call more, an argument. Each is there once, for all steps and ranks."""
         return once(origin for unit in self.units for origin in unit.origins.soft)
+
+    @property
+    def casts(self) -> list[CastDifference]:
+        """The places where half precision enters on one side alone, in the first step; those that add most first."""
+        return [CastDifference(*cast) for unit in self.units[:1] for cast in unit.origins.casts]
 
     @property
     def verdicts(self) -> dict[str, int]:
@@ -95,7 +101,9 @@ class ComparisonResult:
     @property
     def agrees(self) -> bool:
         """Whether nothing differs beyond tolerance."""
-        return self.is_comparable and not self.origins and not any(unit.counts.differs for unit in self.units)
+        rounds = [unit.step or 0 for unit in self.units if unit.counts.kernels]
+        units = [unit for unit in self.units if not rounds or (unit.step or 0) <= min(rounds)]
+        return self.is_comparable and not self.origins and not any(unit.counts.differs for unit in units)
 
     @property
     def status(self) -> int:
@@ -120,6 +128,7 @@ class ComparisonResult:
             "errors": self.errors,
             "unmapped": self.unmapped,
             "before_first": self.before,
+            "casts": [cast._asdict() for cast in self.casts],
             "header": [str(line) for unit in self.units[:1] for line in unit.header],
             "units": [
                 {

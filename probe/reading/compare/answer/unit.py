@@ -10,9 +10,14 @@ from collections.abc import Callable, Sequence
 from probe.errors import UsageError
 from probe.findings.sentence import Sentence, say
 from probe.reading.compare.answer.sentences import Describer
+from probe.reading.compare.dataflow.carried import Carried, KernelDifference
 from probe.reading.compare.dataflow.graph import Graph
+from probe.reading.compare.dataflow.rejoined import Rejoined
+from probe.reading.compare.distances.bounds import distance
+from probe.reading.compare.distances.net_noise import Sample, is_perturbed, net_noise
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
-from probe.reading.compare.judging.verdicts import FAINT, HARD, Verdict, sharpened
+from probe.reading.compare.judging.verdicts import FAINT, HARD, Slot, Verdict, sharpened
+from probe.reading.compare.origins.casts import beyond_casts, casts_between, is_of_casts, mixed_side
 from probe.reading.compare.origins.finder import Finding, OriginFinder
 from probe.reading.compare.origins.origin import Kind, Origin, is_collective
 from probe.reading.compare.origins.unit_summary import Collective, UnitCounts, UnitOrigins, UnitSummary
@@ -56,7 +61,9 @@ def _compare(
         summary.header = [*_snapshot_lines(a, b), *header_differences(a, b)]
         comparing = JudgedPairs(a, b, options)
         summary.notes += filter(None, (comparing.levels, comparing.divides))
-        summary.counts = _count(comparing)
+        kernels = _without_carried(comparing)
+        summary.notes += [say("compare.kernels", **item._asdict()) for item in kernels]
+        summary.counts = _count(comparing)._replace(kernels=tuple(item.kind for item in kernels))
         summary.origins = _find_origins(summary.counts, comparing)
         if not isinstance(b.folder.source, DumpSource):
             from probe.reading.compare.layouts.blame import name_ranks
@@ -83,17 +90,42 @@ def noise_unit(folder_a: DumpFolder, folder_b: DumpFolder, options: Options) -> 
     try:
         with paused_gc():
             comparing = JudgedPairs(a, b, options)
-            names = comparing.alignment.flows[0].names
+            flow = comparing.alignment.flows[0]
             found = {
-                f"{names[pair.a]}.{slot.place}": slot.distance.rel_l2
+                f"{flow.names[pair.a]}.{slot.place}": (pair.a, slot)
                 for pair, slot in comparing.rows()
-                if slot.distance.rel_l2
+                if slot.distance.rel_l2 is not None
             }
-            comparing.release()
-            return found
+            if is_perturbed(a.header) or is_perturbed(b.header):
+                return net_noise([
+                    Sample(name, (flow.parts[at].api, flow.parts[at].direction, slot.place), slot.a.get("dtype"),
+                           _moved_by(slot))
+                    for name, (at, slot) in found.items()
+                ])  # fmt: skip
+            return {name: slot.distance.rel_l2 for name, (_, slot) in found.items() if slot.distance.rel_l2}
     finally:
         a.release()
         b.release()
+
+
+def _moved_by(slot: Slot) -> float:
+    """Return how far a tensor was moved; of a sum that cancels by its own size."""
+    own = distance(slot.a, slot.b) if slot.verdict == Verdict.NEAR_ZERO else slot.distance
+    return min(own.rel_l2 or 0.0, 1.0)
+
+
+def _without_carried(judged: JudgedPairs) -> list[KernelDifference]:
+    """Let differences pass that calls only carry on, where the noise of the net is known; return other roundings."""
+    if judged.tolerances.net is None:
+        return []
+    graph = Graph(judged)
+    judged.slots, kernels = Carried(graph, judged.tolerances.net, judged.tolerances.factor).judged()
+    graph = Graph(judged)
+    rejoined = Rejoined(graph, judged.tolerances.net, judged.tolerances.factor)
+    places = rejoined.find()
+    judged.slots = [rejoined.forgiven(node, slots) for node, slots in enumerate(judged.slots)]
+    judged.separate([place for place in places if place in judged.alignment.b_of])
+    return kernels
 
 
 def _count(comparing: JudgedPairs) -> UnitCounts:
@@ -137,7 +169,9 @@ def _find_origins(counts: UnitCounts, judged: JudgedPairs) -> UnitOrigins:
         return UnitOrigins(updates=bool(judged.updates), settled=_is_settled(judged))
     graph = Graph(judged)
     finder, describer = OriginFinder(graph), Describer(graph, judged.arrays)
-    findings = finder.origins()
+    findings, side = finder.origins(), mixed_side(graph)
+    if side is not None:
+        findings = beyond_casts(graph, findings, side)
     exact: tuple[Origin, ...] = ()
     grew = finder.has_grown(findings)
     may_agree_in_bits = not (judged.alignment.vocabulary.is_foreign or judged.tolerances.has_noise)
@@ -157,9 +191,14 @@ def _find_origins(counts: UnitCounts, judged: JudgedPairs) -> UnitOrigins:
         first = tuple(sorted([*first, *more[:_MOST_ORIGINS]], key=lambda origin: origin.site.order))
     if not first and counts.differs:
         first = tuple(describer.origin(finding) for finding in finder.first_of_all())
+    later = finder.later()
+    if side is not None:  # its casts carry the difference, and none of them is the origin
+        first = tuple(origin for origin in first if not is_of_casts(graph, origin.site.order, side))
+        later = beyond_casts(graph, later, side)
     return UnitOrigins(
         first=first,
-        later=tuple(describer.origin(finding) for finding in finder.later()),
+        later=tuple(describer.origin(finding) for finding in later),
+        casts=() if side is None else tuple(map(tuple, casts_between(graph, (judged.a, judged.b), side)[:_MOST_NAMES])),
         soft=tuple(describer.origin(finding) for finding in rest[:_MOST_ORIGINS]),
         collectives=tuple(_collectives(graph, findings)),
         exact=exact,

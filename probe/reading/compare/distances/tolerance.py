@@ -12,6 +12,7 @@ from typing import Any
 
 from probe.errors import UsageError
 from probe.reading.compare.distances.bounds import Distance
+from probe.reading.compare.distances.net_noise import NET_FACTOR, NetNoise
 
 #: on rel_l2. Those of the half kinds are torch.testing's; that of float32 is of a whole net, not of one call
 _TOLERANCES = {
@@ -110,7 +111,8 @@ def _wrong(condition: str) -> str:
 class Tolerances:
     """Judges distances by rules of the user, of which the first that fits decides, and by the tolerances of dtypes.
 
-    ``noise`` has the name of a tensor -> rel_l2 between two golden runs. ``factor`` multiplies the tolerances.
+    ``noise`` has the name of a tensor -> rel_l2 between two golden runs, or how far the net carries roundings.
+    ``factor`` multiplies the tolerances.
     """
 
     def __init__(
@@ -120,9 +122,11 @@ class Tolerances:
         self._noise = noise or {}
         self.factor = factor
         self.has_noise = bool(self._noise)
+        #: what one moved run tells; None without it
+        self.net = noise if isinstance(noise, NetNoise) and noise else None
         self.is_plain = not self._rules and not self._noise
 
-    def agrees(self, name: str, distance: Distance, tolerance: float) -> bool:
+    def agrees(self, name: str, distance: Distance, tolerance: float, is_one_dtype: bool = True) -> bool:
         """Return whether two tensors agree."""
         if distance.rel_l2 is None:
             return True
@@ -130,7 +134,11 @@ class Tolerances:
             for rule in self._rules:
                 if rule.fits(name):
                     return rule.holds(distance)
-            tolerance = max(tolerance, NOISE_FACTOR * self._noise.get(name, 0.0))
+            if self.net is not None:
+                own = NET_FACTOR * self.net.get(name, 0.0)
+                tolerance = own if own and is_one_dtype else max(tolerance, own)
+            else:
+                tolerance = max(tolerance, NOISE_FACTOR * self._noise.get(name, 0.0))
         return distance.rel_l2 <= tolerance * self.factor
 
     def note(self, names: list[str]) -> None:

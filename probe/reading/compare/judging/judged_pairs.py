@@ -78,10 +78,14 @@ class JudgedPairs:
         wrong = before_updates(self.alignment, self.updates, self.pairs, self.slots)
         wrong += Substitutes(self.alignment, self.pairs, self.slots).find()
         if wrong:
-            self.alignment.separate_calls(wrong)
-            known = {(pair.a, pair.b): slots for pair, slots in zip(self.pairs, self.slots)}
-            self.pairs = self.alignment.pairs()
-            self.slots = [known.get((pair.a, pair.b), []) for pair in self.pairs]
+            self.separate(wrong)
+
+    def separate(self, places: Sequence[int]) -> None:
+        """Take pairs apart, by their places in A."""
+        self.alignment.separate_calls(places)
+        known = {(pair.a, pair.b): slots for pair, slots in zip(self.pairs, self.slots)}
+        self.pairs = self.alignment.pairs()
+        self.slots = [known.get((pair.a, pair.b), []) for pair in self.pairs]
 
     def release(self) -> None:
         """Drop the entries, which refer to each other: their memory is free at once, without the garbage collector."""

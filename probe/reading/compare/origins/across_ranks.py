@@ -15,6 +15,8 @@ from probe.reading.dumps.entry_name import parse
 
 _MOST, _FEW = 100, 3
 _LATE = (Kind.CALLS, Kind.ARGUMENT, Kind.COMMUNICATION)
+#: the kinds that count after a step in which kernels round in another way: its update has changed all values
+_CHANGES = frozenset((Kind.ARGUMENT, Kind.CALLS, Kind.DATA, Kind.OPTIMIZER, Kind.WIRING))
 #: the cause of parameters that differ in the next step, as far as it is known: without and with the entry of the update
 _LEFT = "compare.optimizer", "compare.optimizer_state"
 
@@ -31,6 +33,8 @@ def first_origins(units: Sequence[UnitSummary]) -> tuple[list[Origin], list[Orig
         if origins or any(unit.counts.differs for unit in before):
             later += [*own, *follows]
         else:
+            if any(unit.step != step and unit.counts.kernels for unit in units[: units.index(of_step[0])]):
+                own, follows = [origin for origin in own if origin.kind in _CHANGES], []
             own = [_since(origin, units) for origin in own or follows[:1]]
             origins += _from_step_before(own, before, of_step)
             later += follows

@@ -36,6 +36,7 @@ class UnitCounts(NamedTuple):
     #: Cell -> (number of tensors that differ, greatest rel_l2)
     cells: dict[str, tuple[int, float]] = {}  # noqa: RUF012
     rules_used: tuple[int, ...] = ()  # for each rule of the user the number of its tensors
+    kernels: tuple[str, ...] = ()  # kinds of calls that round in another way, by the noise of the net
     unmapped: tuple[str, ...] = ()  # the lines of the user's map that rename no call of A into a name that B has
 
     @property
@@ -67,6 +68,8 @@ class UnitOrigins(NamedTuple):
     parameters: tuple[int, int] = (0, 0)  # how many parameters there are, and how many of them differ in any bit
     updates: bool = False  # whether both sides have the update of an optimizer
     settled: bool = False  # whether the results of all updates are recorded, and agree
+    #: where half precision enters on one side alone: name, Cell, dtypes, side, and two distances; the worst first
+    casts: tuple[tuple[Any, ...], ...] = ()
     #: how the values before the first origin agree: one of BITS, NUMBERS_EQUAL and CLOSE; "" without values
     before: str = ""
 
