@@ -6,14 +6,11 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from probe.errors import UsageError
 from probe.reading.commands.arguments import PATH, ROWS, add_choice, add_language, add_parser, add_workers, workers
 from probe.reading.dumps import text
-
-if TYPE_CHECKING:
-    from probe.reading.dumps.run import Run
 
 
 def add_show(commands: Any) -> None:
@@ -35,9 +32,6 @@ def add_show(commands: Any) -> None:
     show.add_argument(
         "--sort", default="", metavar="KEY", help="greatest first: max, min, mean, norm, nan_count, inf_count"
     )
-    show.add_argument(
-        "--dtypes", action="store_true", help="operators and casts by dtype, and where half precision enters and leaves"
-    )
     show.add_argument("--stack", action="store_true", help="with the lines of code that each call came from")
     show.add_argument("--rows", type=int, default=-1, help="how many tensors to list (0: all)")
     show.add_argument("--format", choices=("text", "csv", "json"), default="text", help="how they are written")
@@ -58,8 +52,6 @@ def run_show(given: argparse.Namespace) -> int:
         default if given.rows < 0 else given.rows, given.stack,
     )  # fmt: skip
     run = open(given.path)
-    if given.dtypes:
-        return _show_dtypes(run, given, width)
     if query.is_empty and given.format == "text":
         described, broken = overview(run, 16 if given.rows < 0 else given.rows or sys.maxsize, width, given.lang)
         print(described)
@@ -67,32 +59,6 @@ def run_show(given: argparse.Namespace) -> int:
     notes, broken = answer_to(run, query, given.format, width, given.lang)
     for note in notes:
         print(f"probe: {text.safe(note.text(given.lang))}", file=sys.stderr)
-    return int(broken > 0)
-
-
-def _show_dtypes(run: Run, given: argparse.Namespace, width: int) -> int:
-    from probe.reading.dumps.dtypes import dtype_table
-    from probe.reading.dumps.dump import Dump
-    from probe.reading.dumps.query import folders
-
-    if given.format == "csv":
-        print("probe: --dtypes: --format csv is not allowed. Allowed: text, json.", file=sys.stderr)
-        return 2
-    found, broken = [], 0
-    rows = ROWS if given.rows < 0 else given.rows or sys.maxsize
-    for folder in folders(run, given.step, given.rank):
-        try:
-            table = dtype_table(Dump(folder))
-        except UsageError as error:
-            broken += 1
-            print(f"probe: {text.safe(error)}", file=sys.stderr)
-            continue
-        if given.format == "json":
-            found.append({"step": folder.step, "rank": folder.rank, **table.to_dict()})
-        else:
-            print(f"{text.safe(folder.label)}\n{table.text(rows, width, given.lang)}\n")
-    if given.format == "json":
-        print(json.dumps(found, indent=1))
     return int(broken > 0)
 
 

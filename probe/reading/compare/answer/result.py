@@ -9,7 +9,6 @@ from typing import Any
 from probe.findings.sentence import say
 from probe.reading.compare.judging.verdicts import Verdict
 from probe.reading.compare.origins.across_ranks import first_origins, once
-from probe.reading.compare.origins.casts import CastDifference
 from probe.reading.compare.origins.origin import Origin
 from probe.reading.compare.origins.unit_summary import UnitSummary
 
@@ -43,11 +42,6 @@ class ComparisonResult:
     def soft(self) -> list[Origin]:
         """Changes that alone change no value: a call more, an argument. Each is there once, for all steps and ranks."""
         return once(origin for unit in self.units for origin in unit.origins.soft)
-
-    @property
-    def casts(self) -> list[CastDifference]:
-        """The places where half precision enters on one side alone, in the first step; those that add most first."""
-        return [CastDifference(*cast) for unit in self.units[:1] for cast in unit.origins.casts]
 
     @property
     def verdicts(self) -> dict[str, int]:
@@ -128,7 +122,6 @@ class ComparisonResult:
             "errors": self.errors,
             "unmapped": self.unmapped,
             "before_first": self.before,
-            "casts": [cast._asdict() for cast in self.casts],
             "header": [str(line) for unit in self.units[:1] for line in unit.header],
             "units": [
                 {

@@ -11,7 +11,7 @@ from probe.reading.compare.judging.verdicts import Verdict
 from probe.reading.compare.origins.origin import Origin
 from probe.reading.dumps import text
 
-_ORIGINS, _CELLS, _NOTES, _SIDES, _RANKS, _LONG, _CASTS = 5, 5, 3, 4, 4, 230, 5
+_ORIGINS, _CELLS, _NOTES, _SIDES, _RANKS, _LONG = 5, 5, 3, 4, 4, 230
 
 #: how values agree -> the line about all values before the first origin
 _BEFORE = {
@@ -48,11 +48,6 @@ def summary_text(comparison: ComparisonResult, language: str = ENGLISH) -> str:
         note for unit in comparison.units for note in (*unit.notes, *([unit.error] if unit.error else []))
     )
     lines += [say("compare.note", note=note) for note in list(notes)[:_NOTES]]
-    if comparison.casts and comparison.is_comparable:
-        lines += [say("compare.casts", count=len(comparison.casts))]
-        lines += [
-            say("compare.cast", **{**cast._asdict(), "name": _in_cell(*cast[:2])}) for cast in comparison.casts[:_CASTS]
-        ]
     if comparison.agrees:
         lines += [say("compare.no_difference"), *_harmless(comparison, language)]
     elif not comparison.is_comparable:
@@ -133,11 +128,7 @@ def _where(origin: Origin) -> list[Sentence | str]:
     elif origin.rank is not None:
         ranks = [origin.rank, *origin.ranks]
         parts.append(say("compare.ranks", count=len(ranks), ranks=ranks[:_RANKS]))
-    return [*parts, _in_cell(origin.name, origin.cell)]
-
-
-def _in_cell(name: str, cell: str | None) -> Sentence | str:
-    return say("compare.in_cell", name=name, cell=cell) if cell else name
+    return [*parts, say("compare.in_cell", name=origin.name, cell=origin.cell) if origin.cell else origin.name]
 
 
 def _cells(comparison: ComparisonResult, language: str) -> list[Sentence | str]:

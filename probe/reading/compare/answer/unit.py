@@ -17,7 +17,6 @@ from probe.reading.compare.distances.bounds import distance
 from probe.reading.compare.distances.net_noise import Sample, is_perturbed, net_noise
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
 from probe.reading.compare.judging.verdicts import FAINT, HARD, Slot, Verdict, sharpened
-from probe.reading.compare.origins.casts import beyond_casts, casts_between, is_of_casts, mixed_side
 from probe.reading.compare.origins.finder import Finding, OriginFinder
 from probe.reading.compare.origins.origin import Kind, Origin, is_collective
 from probe.reading.compare.origins.unit_summary import Collective, UnitCounts, UnitOrigins, UnitSummary
@@ -169,9 +168,7 @@ def _find_origins(counts: UnitCounts, judged: JudgedPairs) -> UnitOrigins:
         return UnitOrigins(updates=bool(judged.updates), settled=_is_settled(judged))
     graph = Graph(judged)
     finder, describer = OriginFinder(graph), Describer(graph, judged.arrays)
-    findings, side = finder.origins(), mixed_side(graph)
-    if side is not None:
-        findings = beyond_casts(graph, findings, side)
+    findings = finder.origins()
     exact: tuple[Origin, ...] = ()
     grew = finder.has_grown(findings)
     may_agree_in_bits = not (judged.alignment.vocabulary.is_foreign or judged.tolerances.has_noise)
@@ -191,14 +188,9 @@ def _find_origins(counts: UnitCounts, judged: JudgedPairs) -> UnitOrigins:
         first = tuple(sorted([*first, *more[:_MOST_ORIGINS]], key=lambda origin: origin.site.order))
     if not first and counts.differs:
         first = tuple(describer.origin(finding) for finding in finder.first_of_all())
-    later = finder.later()
-    if side is not None:  # its casts carry the difference, and none of them is the origin
-        first = tuple(origin for origin in first if not is_of_casts(graph, origin.site.order, side))
-        later = beyond_casts(graph, later, side)
     return UnitOrigins(
         first=first,
-        later=tuple(describer.origin(finding) for finding in later),
-        casts=() if side is None else tuple(map(tuple, casts_between(graph, (judged.a, judged.b), side)[:_MOST_NAMES])),
+        later=tuple(describer.origin(finding) for finding in finder.later()),
         soft=tuple(describer.origin(finding) for finding in rest[:_MOST_ORIGINS]),
         collectives=tuple(_collectives(graph, findings)),
         exact=exact,
