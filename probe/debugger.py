@@ -72,11 +72,10 @@ class PrecisionDebugger:
         self._take(ConfigFile(config_path, task=task, dump_path=dump_path, level=level, step=step))
 
     @classmethod
-    def of(cls, source: ConfigFile, header: dict[str, Any]) -> PrecisionDebugger:
-        """Return a debugger as ``probe run`` makes it: by a file and arguments, with more keys for the headers."""
+    def of(cls, source: ConfigFile) -> PrecisionDebugger:
+        """Return a debugger with the settings of a file and of arguments, as ``probe run`` makes it."""
         debugger = cls.__new__(cls)
         debugger._take(source)
-        debugger._session.add_to_header(header)
         return debugger
 
     def _take(self, source: ConfigFile) -> None:

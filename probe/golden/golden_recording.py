@@ -21,7 +21,7 @@ from probe.golden.golden_entries import GoldenEntries
 from probe.golden.golden_run import GoldenRun, KeptStep
 from probe.golden.kept_tensors import KeptTensors
 from probe.golden.watched_step import WatchedStep
-from probe.process.rank import run_header
+from probe.process.rank import world_size
 from probe.reading.compare.answer.comparison import Comparison
 from probe.recording.measurement_queue import MeasurementQueue
 from probe.session.dump_recording import DumpRecording
@@ -78,7 +78,7 @@ class GoldenRecording(Recording):
         if is_graph_mode():
             raise UsageError("golden: GRAPH_MODE is not watched. Record this run too, and give both to probe compare")
         rank = self.parts.ranks.rank()
-        self._golden = GoldenRun(str(self.settings.golden), rank, run_header(rank)["world_size"])
+        self._golden = GoldenRun(str(self.settings.golden), rank, world_size())
 
     def _unless_refused(self, action: Callable[[], Any]) -> Any:
         """Run an action; where the golden run cannot be read, one line says so, and the training goes on."""

@@ -29,8 +29,6 @@ _WORDS = ("rank", "step", "data_mode", "summary_mode")
 _TEXTS = ("scope", "list", "exclude", "tensor_list")
 #: settings that are read as JSON; those whose default is a whole number are, too
 _JSON = ("kernel_dump", "when", "slice", "max_disk")
-#: what --perturb moves
-_TARGETS = ("parameters", "batch")
 
 
 def add_run(commands: Any) -> None:
@@ -41,14 +39,10 @@ def add_run(commands: Any) -> None:
 def main(words: Sequence[str]) -> int:
     """Run a program; return only where it ends without ``sys.exit`` or an exception."""
     parser = _parser()
-    words = _with_target(words, parser)
     count = _count_of_options(words, parser)
     given = vars(parser.parse_args(words[:count]))
-    perturb, perturb_seed = given.pop("perturb"), given.pop("perturb_seed")
-    if perturb_seed is not None and not perturb:
-        parser.error("--perturb-seed needs --perturb")
     path, config, module = "", given.pop("config"), ""
-    at_model, as_msprobe = given.pop("step_at") == "model", given.pop("as_msprobe")
+    at_model, as_msprobe, perturb = given.pop("step_at") == "model", given.pop("as_msprobe"), given.pop("perturb") or ""
     rest = list(words[count:])
     if rest and rest[0].startswith("-m"):
         module = rest.pop(0)[2:] or (rest.pop(0) if rest else "")
@@ -67,29 +61,22 @@ def main(words: Sequence[str]) -> int:
     except ProbeError as error:
         print(f"probe: {error}", file=sys.stderr)
         return 2
-    join(path, module, rest, config, settings, at_model, as_msprobe, (perturb or "", perturb_seed or 0)).run()
+    join(path, module, rest, config, settings, at_model, as_msprobe, perturb).run()
     return 0
 
 
 def join(
-    path: str,
-    module: str,
-    rest: list[str],
-    config: str,
-    settings: dict[str, Any],
-    at_model: bool,
-    as_msprobe: bool,
-    wish: tuple[str, int],
-) -> Launcher:
+    path: str, module: str, rest: list[str], config: str, settings: dict[str, Any], at_model: bool, as_msprobe: bool,
+    perturb: str = "",
+) -> Launcher:  # fmt: skip
     """Begin to watch this process: the one of the command, or one that the program spawns."""
     from probe.launch.launcher import Launcher
-    from probe.launch.perturb import Wish
+    from probe.launch.perturb import Perturbation
     from probe.launch.program import Program
 
-    has_settings = bool(config) or len(settings) > 1 or bool(wish[0])
-    source = ConfigFile(config or None, **settings)
-    launcher = Launcher(Program(path, module, rest), source, at_model, has_settings, Wish(*wish))
-    given = (path, module, rest, config, settings, at_model, as_msprobe, wish)
+    has_settings, source = bool(config) or len(settings) > 1 or bool(perturb), ConfigFile(config or None, **settings)
+    launcher = Launcher(Program(path, module, rest), source, at_model, has_settings, Perturbation(perturb, source))
+    given = (path, module, rest, config, settings, at_model, as_msprobe, perturb)
     launcher.install(as_msprobe, f"from probe.launch.command import join; join(*{given!r})")
     return launcher
 
@@ -105,12 +92,9 @@ def _parser() -> argparse.ArgumentParser:
         "--as-msprobe", action="store_true", help="import probe in place of msprobe, also where that is installed"
     )
     parser.add_argument(
-        "--perturb", choices=_TARGETS, help="CHANGES THE TRAINING: each parameter (or, with batch, each input of the "
-        "model) is moved by one rounding at its first use. For compare --noise. Default: parameters"
+        "--perturb", nargs="?", const="parameters", choices=("parameters", "batch"), help="CHANGES THE TRAINING: moves "
+        "each parameter (with =batch each input of the model) by one rounding at its first use, for compare --noise"
     )  # fmt: skip
-    parser.add_argument(
-        "--perturb-seed", type=_seed, metavar="N", help="another number moves them in other directions (0)"
-    )
     settings = parser.add_argument_group("settings")
     meanings = _meanings()
     for row in fields(Settings):
@@ -136,35 +120,11 @@ def _meanings() -> dict[str, str]:
 
 def _count_of_options(words: Sequence[str], parser: argparse.ArgumentParser) -> int:
     """Return how many words come before the program."""
-    alone = {name for action in parser._actions if action.nargs == 0 for name in action.option_strings}
+    alone = {name for action in parser._actions if action.nargs in (0, "?") for name in action.option_strings}
     count = 0
     while count < len(words) and words[count].startswith("--"):
         count += 1 if "=" in words[count] or words[count] in alone else 2
     return count + (count < len(words) and words[count] == "-h")
-
-
-def _with_target(words: Sequence[str], parser: argparse.ArgumentParser) -> list[str]:
-    """Return the words with a target of --perturb, which may be left out: what follows is the program then."""
-    found, place = list(words), _place_of_perturb(words, parser)
-    if place >= 0:
-        following = (*words[place + 1 : place + 2], "-")[0]
-        is_target = following in _TARGETS or not (following.startswith("-") or os.path.exists(following))
-        found[place : place + 1 + is_target] = [f"--perturb={following if is_target else _TARGETS[0]}"]
-    return found
-
-
-def _place_of_perturb(words: Sequence[str], parser: argparse.ArgumentParser) -> int:
-    """Return the place of the option among those before the program; -1 where it is not there."""
-    if "--perturb" not in words:
-        return -1
-    place = list(words).index("--perturb")
-    return place if _count_of_options(words[:place], parser) == place else -1
-
-
-def _seed(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not allowed. Allowed: a whole number from 0")
-    return int(text)
 
 
 def _words(text: str) -> list[str]:

@@ -18,23 +18,19 @@ from probe.capture.patches import HookGroup, Patch, around
 from probe.config.settings import ConfigFile
 from probe.debugger import PrecisionDebugger
 from probe.errors import UsageError, raised_at_caller
-from probe.launch.perturb import NO_WISH, Perturbation, Wish
+from probe.launch.perturb import Perturbation
 from probe.launch.program import TOOL, Program
 
 _log = logging.getLogger("probe")
 
 
 class Launcher:
-    """Records a program that does not know probe. ``at_model`` makes each outermost call of a model a step.
-
-    ``wish`` tells what is moved by one rounding.
-    """
+    """Records a program that does not know probe. ``at_model`` makes each outermost call of a model a step."""
 
     def __init__(
-        self, program: Program, source: ConfigFile, at_model: bool, has_settings: bool, wish: Wish = NO_WISH
+        self, program: Program, source: ConfigFile, at_model: bool, has_settings: bool, perturbation: Perturbation
     ) -> None:
-        self._perturbation = Perturbation(wish)
-        self._program, self._source = program, source
+        self._program, self._source, self._perturbation = program, source, perturbation
         self._at_model, self._has_settings = at_model, has_settings
         self._is_quiet = source.load().quiet
         self._debugger: PrecisionDebugger | None = None
@@ -66,8 +62,7 @@ class Launcher:
 
         rounds = Rounds()
         models = ModelFinder(rounds, self._at_model)
-        steps = Steps(self._new_debugger, models, rounds, self._perturbation)
-        self._hooks.add(Watch(steps, models, rounds, self._at_model))
+        self._hooks.add(Watch(Steps(self._new_debugger, models, self._perturbation), models, rounds, self._at_model))
 
     def _watch_spawned(self, joining: str) -> None:
         spawn = sys.modules["multiprocessing.spawn"]
@@ -79,7 +74,7 @@ class Launcher:
         return [f"{joining}; {word}" if before == "-c" else word for before, word in zip(["", *words], words)]
 
     def _new_debugger(self) -> PrecisionDebugger:
-        self._debugger = PrecisionDebugger.of(self._source, self._perturbation.header())
+        self._debugger = PrecisionDebugger.of(self._source)
         return self._debugger
 
     # -- a debugger of the program's own ------------------------------------------------------------------------------
@@ -134,8 +129,6 @@ class Launcher:
 
     def _report(self) -> None:
         """Say why nothing was recorded, where no debugger was made."""
-        if os.getpid() == self._process and self._debugger is not None:
-            self._perturbation.report()
         if self._debugger is not None or self._is_own or self._is_quiet or os.getpid() != self._process:
             return
         if "mindspore" not in sys.modules and self._has_spawned:

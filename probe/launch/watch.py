@@ -7,6 +7,7 @@ It owns the patches that ``probe run`` puts into MindSpore.
 from __future__ import annotations
 
 import inspect
+import itertools
 import sys
 import threading
 from collections.abc import Callable, Iterable
@@ -32,14 +33,9 @@ class Steps:
     """
 
     def __init__(
-        self,
-        new_debugger: Callable[[], PrecisionDebugger],
-        models: ModelFinder,
-        rounds: Rounds,
-        perturbation: Perturbation,
+        self, new_debugger: Callable[[], PrecisionDebugger], models: ModelFinder, perturbation: Perturbation
     ) -> None:
-        self._new_debugger, self._finder = new_debugger, models
-        self._rounds, self.perturbation = rounds, perturbation
+        self._new_debugger, self._finder, self.perturbation = new_debugger, models, perturbation
         self._debugger: PrecisionDebugger | None = None
         self._models: list[Any] = []
         self._has_called = False
@@ -90,10 +86,8 @@ class Steps:
 
     def perturb(self, models: list[Any]) -> None:
         """Move the parameters of models and optimizers that were not moved yet, if the user wants it."""
-        for owner in models:
-            self.perturbation.parameters(owner.get_parameters())
-        for owner in self._rounds.optimizers():
-            self.perturbation.parameters(getattr(owner, "parameters", ()))
+        held = [getattr(optimizer, "parameters", ()) for optimizer in self._finder.rounds.optimizers()]
+        self.perturbation.parameters(itertools.chain(*(model.get_parameters() for model in models), *held))
 
     def _start(self) -> None:
         from mindspore import nn
@@ -153,13 +147,14 @@ class Watch(HookGroup):
     # -- Cells ------------------------------------------------------------------------------------------------------
 
     def _cell(self, original: Callable[..., Any], cell: Any, *args: Any, **kwargs: Any) -> Any:
-        if self._here.in_model or (self._is_paused and not self._steps.perturbation.moves_batch):
+        if self._here.in_model:
             return original(cell, *args, **kwargs)
         role = self._models.role(cell)
-        if role is CellRole.MODEL:
+        if role in (CellRole.MODEL, CellRole.TRAINER):
             self._steps.perturbation.batch(args, kwargs)
         if self._is_paused:
-            return original(cell, *args, **kwargs)
+            with holding(self._here, "in_model", True):
+                return original(cell, *args, **kwargs)
         if role is CellRole.MODEL:
             return self._model(original, cell, args, kwargs)
         if role is CellRole.TRAINER and not self._here.in_trainer and not self._here.updates:
@@ -186,8 +181,6 @@ class Watch(HookGroup):
     def _trainer(self, cell: Any, args: Any, kwargs: Any) -> Any:
         self._end_if_repeated(below for _, below in cell.cells_and_names())
         with holding(self._here, "in_trainer", True):
-            if is_graph_mode():
-                self._steps.perturbation.batch(args, kwargs)
             self._steps.begin(self._models.below([cell]) if is_graph_mode() else None)
             result = type(cell).__call__(cell, *args, **kwargs)
         if self._steps.is_due or is_graph_mode():
@@ -277,8 +270,8 @@ class Watch(HookGroup):
             if not has_optimizer and not any(id(item[0]) in trained for item in found if isinstance(item, tuple)):
                 return original(executor, *args, **kwargs)
             self._end_if_repeated(cells)
+            self._steps.perturbation.batch(args, kwargs)
             with holding(self._here, "in_trainer", True):
-                self._steps.perturbation.batch(args, kwargs)
                 self._steps.begin(self._models.below(cells))
                 result = type(executor).__call__(executor, *args, **kwargs)
         if has_optimizer:

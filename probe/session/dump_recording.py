@@ -16,7 +16,7 @@ from probe.capture.pynative.cells import iter_cells, with_loss
 from probe.config.settings import Settings
 from probe.errors import ProbeError, UsageError
 from probe.measure.select import Measurers
-from probe.process.rank import has_siblings
+from probe.process.rank import has_siblings, run_header
 from probe.recording.call_stacks import CallStacks
 from probe.recording.measurement_queue import MeasurementQueue
 from probe.recording.name_filter import NameFilter
@@ -262,7 +262,7 @@ class DumpRecording(Recording):
         saves_arrays = is_nan_check or settings.task == "tensor" or settings.tensor_list or settings.golden
         header = {
             "task": "statistics" if is_nan_check else settings.task, "level": settings.level, "framework": "mindspore",
-            "dump_data_dir": arrays.folder if saves_arrays else None, "run": self.parts.ranks.header(),
+            "dump_data_dir": arrays.folder if saves_arrays else None, "run": run_header(self.parts.ranks),
         }  # fmt: skip
         has_stacks = settings.extra_info and settings.level != "debug"
         documents = JsonDocuments(folder, header, self._stacks.texts(), has_stacks, journal=settings.journaled)
@@ -280,5 +280,5 @@ class DumpRecording(Recording):
             with opened.recorder.guard("writing run.json"):
                 read = self._measurers[capture.select_measurers].measurer.read
                 place = opened.recorder.queue, opened.writer.folder, parts.window.step
-                parts.snapshot.begin(*place, read, parts.ranks.header, cells)
+                parts.snapshot.begin(*place, read, lambda: run_header(parts.ranks), cells)
                 opened.recorder.snapshot = parts.snapshot

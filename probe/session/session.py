@@ -46,6 +46,7 @@ class Session:
         continues = before is not None and before.state is not State.CLOSED
         shared = before._parts if before else None
         self._parts: SessionParts = SessionParts(settings.dump_path, sigterm, shared, continues)
+        self._parts.ranks.added = source.header
         if self._ended is None:
             self._check_dump_path(settings)
             if settings.snapshot:
@@ -71,10 +72,6 @@ class Session:
     def folder(self) -> str:
         """The folder of this run: ``dump_path``, or one beside it."""
         return self._parts.root
-
-    def add_to_header(self, added: dict[str, Any]) -> None:
-        """Let the headers of this run say more."""
-        self._parts.ranks.added.update(added)
 
     def continue_again(self) -> None:
         """Log warnings once more: the program makes its debugger again, as a notebook does."""

@@ -10,7 +10,8 @@ import mindspore as ms
 import numpy as np
 from mindspore import Parameter, Tensor, nn, ops
 
-from probe.launch.perturb import Perturbation, Wish
+from probe.config.settings import ConfigFile
+from probe.launch.perturb import Perturbation
 from tests.support import nets
 
 STEPS = 2
@@ -180,10 +181,8 @@ def of_digits(change):
 def add_noise(net, noise, debugger=None):
     """Change every weight by a relative noise; below zero by one rounding, as ``probe run --perturb`` does."""
     if noise < 0:
-        perturbation = Perturbation(Wish("parameters", int(-noise)))
-        perturbation.parameters(net.get_parameters())
-        if debugger is not None:
-            debugger._session.add_to_header(perturbation.header())
+        source = ConfigFile(None) if debugger is None else debugger._session.source
+        Perturbation("parameters", source, int(-noise)).parameters(net.get_parameters())
         return
     rng = np.random.RandomState(7)
     for parameter in net.get_parameters():

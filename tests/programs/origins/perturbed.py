@@ -52,7 +52,7 @@ def record(job):
     ms.set_device(job["device"])
     from probe import PrecisionDebugger
     from probe.config.settings import ConfigFile
-    from probe.launch.perturb import Perturbation, Wish
+    from probe.launch.perturb import Perturbation
     from tests.programs.origins.orders import train
 
     for name, change, seed, folder in job["runs"]:
@@ -61,9 +61,9 @@ def record(job):
         shutil.rmtree(folder, ignore_errors=True)
         content = {"task": "statistics", "level": "mix", "dump_path": folder, "measure": "host", "statistics": {}}
         settings.write_text(json.dumps(content))
-        wish = Wish("parameters", seed) if seed >= 0 else Wish()
-        perturbation = Perturbation(wish)
-        debugger = PrecisionDebugger.of(ConfigFile(str(settings)), perturbation.header())
+        source = ConfigFile(str(settings))
+        perturbation = Perturbation("parameters" if seed >= 0 else "", source, max(seed, 0))
+        debugger = PrecisionDebugger.of(source)
         dtype = getattr(ms, job["dtype"])
         train(name, change, dtype, debugger, lambda net, found=perturbation: found.parameters(net.get_parameters()))
 

@@ -10,13 +10,12 @@ from collections.abc import Callable, Sequence
 from probe.errors import UsageError
 from probe.findings.sentence import Sentence, say
 from probe.reading.compare.answer.sentences import Describer
-from probe.reading.compare.dataflow.carried import Carried, KernelDifference
+from probe.reading.compare.dataflow.carried import Carried
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.dataflow.rejoined import Rejoined
-from probe.reading.compare.distances.bounds import distance
-from probe.reading.compare.distances.net_noise import Sample, is_perturbed, net_noise
+from probe.reading.compare.distances.tolerance import NetNoise
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
-from probe.reading.compare.judging.verdicts import FAINT, HARD, Slot, Verdict, sharpened
+from probe.reading.compare.judging.verdicts import FAINT, HARD, Verdict, sharpened
 from probe.reading.compare.origins.finder import Finding, OriginFinder
 from probe.reading.compare.origins.origin import Kind, Origin, is_collective
 from probe.reading.compare.origins.unit_summary import Collective, UnitCounts, UnitOrigins, UnitSummary
@@ -60,9 +59,10 @@ def _compare(
         summary.header = [*_snapshot_lines(a, b), *header_differences(a, b)]
         comparing = JudgedPairs(a, b, options)
         summary.notes += filter(None, (comparing.levels, comparing.divides))
-        kernels = _without_carried(comparing)
-        summary.notes += [say("compare.kernels", **item._asdict()) for item in kernels]
-        summary.counts = _count(comparing)._replace(kernels=tuple(item.kind for item in kernels))
+        kernels = Carried(comparing).judge() if comparing.tolerances.net else []
+        comparing.separate(Rejoined(comparing).find() if comparing.tolerances.net else [])
+        summary.notes += [say("compare.kernels", kind=kind, calls=n, rel_l2=size) for kind, n, size in kernels]
+        summary.counts = _count(comparing)._replace(kernels=tuple(kind for kind, *_ in kernels))
         summary.origins = _find_origins(summary.counts, comparing)
         if not isinstance(b.folder.source, DumpSource):
             from probe.reading.compare.layouts.blame import name_ranks
@@ -89,42 +89,18 @@ def noise_unit(folder_a: DumpFolder, folder_b: DumpFolder, options: Options) -> 
     try:
         with paused_gc():
             comparing = JudgedPairs(a, b, options)
-            flow = comparing.alignment.flows[0]
-            found = {
-                f"{flow.names[pair.a]}.{slot.place}": (pair.a, slot)
-                for pair, slot in comparing.rows()
-                if slot.distance.rel_l2 is not None
-            }
-            if is_perturbed(a.header) or is_perturbed(b.header):
-                return net_noise([
-                    Sample(name, (flow.parts[at].api, flow.parts[at].direction, slot.place), slot.a.get("dtype"),
-                           _moved_by(slot))
-                    for name, (at, slot) in found.items()
-                ])  # fmt: skip
-            return {name: slot.distance.rel_l2 for name, (_, slot) in found.items() if slot.distance.rel_l2}
+            flow, found = comparing.alignment.flows[0], []
+            for pair, slot in comparing.rows():
+                if is_tensor(slot.a) and slot.distance.rel_l2 is not None:
+                    group = flow.parts[pair.a].api, flow.parts[pair.a].direction, slot.place
+                    name = f"{flow.names[pair.a]}.{slot.place}"
+                    found.append((name, group, slot.a.get("dtype"), slot.distance.rel_l2))
+            comparing.release()
+            is_moved = any("'perturbed'" in str(dump.header.get("run")) for dump in (a, b))
+            return NetNoise.of(found) if is_moved else {name: size for name, *_, size in found if size}
     finally:
         a.release()
         b.release()
-
-
-def _moved_by(slot: Slot) -> float:
-    """Return how far a tensor was moved; of a sum that cancels by its own size."""
-    own = distance(slot.a, slot.b) if slot.verdict == Verdict.NEAR_ZERO else slot.distance
-    return min(own.rel_l2 or 0.0, 1.0)
-
-
-def _without_carried(judged: JudgedPairs) -> list[KernelDifference]:
-    """Let differences pass that calls only carry on, where the noise of the net is known; return other roundings."""
-    if judged.tolerances.net is None:
-        return []
-    graph = Graph(judged)
-    judged.slots, kernels = Carried(graph, judged.tolerances.net, judged.tolerances.factor).judged()
-    graph = Graph(judged)
-    rejoined = Rejoined(graph, judged.tolerances.net, judged.tolerances.factor)
-    places = rejoined.find()
-    judged.slots = [rejoined.forgiven(node, slots) for node, slots in enumerate(judged.slots)]
-    judged.separate([place for place in places if place in judged.alignment.b_of])
-    return kernels
 
 
 def _count(comparing: JudgedPairs) -> UnitCounts:

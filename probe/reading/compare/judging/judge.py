@@ -87,8 +87,7 @@ class Judge:
         tolerances = self._tolerances
         if not tolerances.is_plain:
             tolerances.note([f"{name}.{slot.place}" for slot in slots if is_tensor(slot.a)])
-        has_noise = tolerances.has_noise and tolerances.net is None
-        if has_noise or Verdict.DIFFERS not in [slot.verdict for slot in slots]:
+        if (tolerances.has_noise and not tolerances.net) or Verdict.DIFFERS not in [slot.verdict for slot in slots]:
             return slots
         after = self._rounding.follow(parts, slots)
         if tolerances.is_plain:
