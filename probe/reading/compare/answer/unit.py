@@ -13,6 +13,7 @@ from probe.reading.compare.answer.sentences import Describer
 from probe.reading.compare.dataflow.carried import Carried
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.dataflow.rejoined import Rejoined
+from probe.reading.compare.distances.bounds import distance
 from probe.reading.compare.distances.tolerance import NetNoise
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
 from probe.reading.compare.judging.verdicts import FAINT, HARD, Verdict, sharpened
@@ -92,11 +93,13 @@ def noise_unit(folder_a: DumpFolder, folder_b: DumpFolder, options: Options) -> 
             flow, found = comparing.alignment.flows[0], []
             for pair, slot in comparing.rows():
                 if is_tensor(slot.a) and slot.distance.rel_l2 is not None:
-                    group = flow.parts[pair.a].api, flow.parts[pair.a].direction, slot.place
-                    name = f"{flow.names[pair.a]}.{slot.place}"
-                    found.append((name, group, slot.a.get("dtype"), slot.distance.rel_l2))
+                    name, (*_, api, _, direction) = flow.names[pair.a], flow.parts[pair.a]
+                    apart = distance(slot.a, slot.b) if slot.verdict == Verdict.NEAR_ZERO else slot.distance  # own size
+                    found.append(
+                        (f"{name}.{slot.place}", (api, direction, slot.place), slot.a.get("dtype"), apart.rel_l2 or 0.0)
+                    )
             comparing.release()
-            is_moved = any("'perturbed'" in str(dump.header.get("run")) for dump in (a, b))
+            is_moved = "'perturbed'" in str((a.header.get("run"), b.header.get("run")))
             return NetNoise.of(found) if is_moved else {name: size for name, *_, size in found if size}
     finally:
         a.release()

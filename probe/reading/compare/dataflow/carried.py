@@ -51,12 +51,11 @@ class Carried:
         return found
 
     def _kind(self, parts: EntryName) -> str:
-        kind = "products of matrices" if _PRODUCTS.fullmatch(parts.api) else parts.api
-        return f"{kind} (backward)" if parts.direction == BACKWARD else kind
+        own = "products of matrices" if _PRODUCTS.fullmatch(parts.api) else parts.api
+        return own if parts.direction != BACKWARD else f"{own} (backward)"
 
     def _walk(self, allowed: dict[str, float] | None) -> list[list[Slot]]:
         graph, found = self._graph, list(self._graph.slots)
-        #: contents in B that were carried, the excess of each output so far, the greatest one within the tolerance
         self._known, self._excesses, self._worst = set[object](), list[float](), 1.0
         for node in self._kinds:
             found[node] = self._call(node, allowed)
@@ -96,8 +95,8 @@ class Carried:
         if slot.verdict != Verdict.DIFFERS:
             return slot
         is_within = not slot.place.startswith(NUMBERS) and 0.0 < self._excess(node, slot) <= self._factor * most
-        is_carried = is_within or (may_be_known and content_key(slot.b) in self._known)
-        return slot._replace(verdict=Verdict.CLOSE) if is_carried else slot
+        is_known = may_be_known and content_key(slot.b) in self._known
+        return slot._replace(verdict=Verdict.CLOSE) if is_within or is_known else slot
 
     def _excess(self, node: int, slot: Slot) -> float:
         own = self._noise.get(f"{self._graph.alignment.flows[0].names[self._graph.pairs[node].a]}.{slot.place}", 0.0)
