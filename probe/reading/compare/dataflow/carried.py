@@ -55,12 +55,12 @@ class Carried:
         return own if parts.direction != BACKWARD else f"{own} (backward)"
 
     def _walk(self, allowed: dict[str, float] | None) -> list[list[Slot]]:
-        graph, found = self._graph, list(self._graph.slots)
+        found = list(self._graph.slots)
         self._known, self._excesses, self._worst = set[object](), list[float](), 1.0
         for node in self._kinds:
             found[node] = self._call(node, allowed)
         for node in set(range(len(found))) - self._kinds.keys():  # Cells: by what their calls have carried
-            most = self._worst if graph.parts(node).direction == BACKWARD else 0.0
+            most = self._worst if self._graph.parts(node).direction == BACKWARD else 0.0
             found[node] = [self._eased(node, slot, most, True) for slot in found[node]]
         return found
 
@@ -82,12 +82,11 @@ class Carried:
             if _size(worst) <= limit:
                 self._jumps.setdefault(kind, []).append(_size(worst))
                 made.update((slot.place, slot._replace(verdict=Verdict.CLOSE)) for slot in over)
+        self._excesses += [self._excess(node, slot) for slot in made.values() if slot.verdict not in HARD]
         for slot in made.values():
-            if slot.verdict not in HARD:
-                self._excesses.append(self._excess(node, slot))
             if slot.verdict in FAINT:
                 self._known.add(content_key(slot.b))
-                self._worst = max(self._worst, self._excesses[-1])
+                self._worst = max(self._worst, self._excess(node, slot))
         return [slot if slot.is_input else made.get(slot.place, slot) for slot in slots]
 
     def _eased(self, node: int, slot: Slot, most: float, may_be_known: bool = False) -> Slot:
@@ -95,8 +94,8 @@ class Carried:
         if slot.verdict != Verdict.DIFFERS:
             return slot
         is_within = not slot.place.startswith(NUMBERS) and 0.0 < self._excess(node, slot) <= self._factor * most
-        is_known = may_be_known and content_key(slot.b) in self._known
-        return slot._replace(verdict=Verdict.CLOSE) if is_within or is_known else slot
+        is_within |= may_be_known and content_key(slot.b) in self._known
+        return slot._replace(verdict=Verdict.CLOSE) if is_within else slot
 
     def _excess(self, node: int, slot: Slot) -> float:
         own = self._noise.get(f"{self._graph.alignment.flows[0].names[self._graph.pairs[node].a]}.{slot.place}", 0.0)
