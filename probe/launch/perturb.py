@@ -69,7 +69,6 @@ class Perturbation:
         for tensor, number in tensors:
             if self._known.get(id(tensor)) is not tensor:
                 self._known[id(tensor)], self._seen = tensor, self._seen + 1
-                # a value that the net has made, as a GAN's image, may not be written
                 with ErrorGuard(_log.debug, f"--perturb: {getattr(tensor, 'name', 'an input')} stays: %s"):
                     self._write(local_tensor(tensor), np.random.default_rng([self._seed, number]))
         if self._seen and not self._has_told:
@@ -87,5 +86,6 @@ class Perturbation:
             array = to_numpy(tensor)
             found = moved(array, generator)
             if found.tobytes() != array.tobytes():
-                tensor.assign_value(Tensor(found.astype(np.float32) if found.itemsize == 2 else found, tensor.dtype))
+                values = Tensor(found.astype(np.float32) if found.itemsize == 2 else found, tensor.dtype)
+                getattr(tensor, "assign_value_cpp", tensor.assign_value)(values)  # below the method, which is recorded
                 self._moved += 1
