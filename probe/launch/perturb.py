@@ -16,8 +16,7 @@ import ml_dtypes
 import numpy as np
 
 from probe.config.settings import ConfigFile
-from probe.measure.tensor_reader import local_tensor
-from probe.measure.tensor_reader import Array, to_numpy
+from probe.measure.tensor_reader import Array, local_tensor, to_numpy
 from probe.pytree import leaves
 from probe.store.error_log import ErrorGuard
 
