@@ -380,6 +380,7 @@ class ConfigFile(EditedFile):
     def __init__(self, config_path: PathLike | None, **arguments: Any) -> None:
         super().__init__(None if config_path is None else validators.path("config_path", config_path), is_read=True)
         self._arguments = arguments
+        self.header: dict[str, Any] = {}  # what the headers of the dump say besides
 
     def load(self) -> Settings:
         """Return the settings; see ``load``."""

@@ -19,7 +19,7 @@ from probe.errors import DifferenceError, UsageError
 from probe.findings.sentence import say
 from probe.golden.kept_tensors import KeptTensors
 from probe.golden.watched_step import GoldenEntries, WatchedStep
-from probe.process.rank import run_header
+from probe.process.rank import world_size
 from probe.reading.compare.answer.comparison import Comparison, Request, compare_runs
 from probe.reading.compare.answer.unit import compare_unit
 from probe.reading.compare.judging.judged_pairs import Options
@@ -175,7 +175,7 @@ class GoldenRecording(Recording):
         if is_graph_mode():
             raise UsageError("golden: GRAPH_MODE is not watched. Record this run too, and give both to probe compare")
         rank = self.parts.ranks.rank()
-        self._golden = GoldenRun(str(self.settings.golden), rank, run_header(rank)["world_size"])
+        self._golden = GoldenRun(str(self.settings.golden), rank, world_size())
 
     def _unless_refused(self, action: Callable[[], Any]) -> Any:
         """Run an action; where the golden run cannot be read, one line says so, and the training goes on."""

@@ -42,7 +42,7 @@ def main(words: Sequence[str]) -> int:
     count = _count_of_options(words, parser)
     given = vars(parser.parse_args(words[:count]))
     path, config, module = "", given.pop("config"), ""
-    at_model, as_msprobe = given.pop("step_at") == "model", given.pop("as_msprobe")
+    at_model, as_msprobe, perturb = given.pop("step_at") == "model", given.pop("as_msprobe"), given.pop("perturb") or ""
     rest = list(words[count:])
     if rest and rest[0].startswith("-m"):
         module = rest.pop(0)[2:] or (rest.pop(0) if rest else "")
@@ -61,20 +61,22 @@ def main(words: Sequence[str]) -> int:
     except ProbeError as error:
         print(f"probe: {error}", file=sys.stderr)
         return 2
-    join(path, module, rest, config, settings, at_model, as_msprobe).run()
+    join(path, module, rest, config, settings, at_model, as_msprobe, perturb).run()
     return 0
 
 
 def join(
-    path: str, module: str, rest: list[str], config: str, settings: dict[str, Any], at_model: bool, as_msprobe: bool
-) -> Launcher:
+    path: str, module: str, rest: list[str], config: str, settings: dict[str, Any], at_model: bool, as_msprobe: bool,
+    perturb: str = "",
+) -> Launcher:  # fmt: skip
     """Begin to watch this process: the one of the command, or one that the program spawns."""
     from probe.launch.launcher import Launcher
+    from probe.launch.perturb import Perturbation
     from probe.launch.program import Program
 
-    has_settings = bool(config) or len(settings) > 1
-    launcher = Launcher(Program(path, module, rest), ConfigFile(config or None, **settings), at_model, has_settings)
-    given = (path, module, rest, config, settings, at_model, as_msprobe)
+    has_settings, source = bool(config) or len(settings) > 1 or bool(perturb), ConfigFile(config or None, **settings)
+    launcher = Launcher(Program(path, module, rest), source, at_model, has_settings, Perturbation(perturb, source))
+    given = (path, module, rest, config, settings, at_model, as_msprobe, perturb)
     launcher.install(as_msprobe, f"from probe.launch.command import join; join(*{given!r})")
     return launcher
 
@@ -86,6 +88,10 @@ def _parser() -> argparse.ArgumentParser:
     add("--config", metavar="FILE", help="a settings file; the options win over it")
     add("--step-at", choices=("optimizer", "model"), default="optimizer", help="model: each call of it is a step")
     add("--as-msprobe", action="store_true", help="import probe in place of msprobe, also where that is installed")
+    add(
+        "--perturb", nargs="?", const="parameters", choices=("parameters", "batch"), help="CHANGES THE TRAINING: moves "
+        "each parameter (with =batch each input of the model) by one rounding at its first use, for compare --noise"
+    )  # fmt: skip
     settings = parser.add_argument_group("settings")
     meanings = _meanings()
     for row in fields(Settings):
@@ -110,7 +116,7 @@ def _meanings() -> dict[str, str]:
 
 
 def _count_of_options(words: Sequence[str], parser: argparse.ArgumentParser) -> int:
-    alone = {name for action in parser._actions if action.nargs == 0 for name in action.option_strings}
+    alone = {name for action in parser._actions if action.nargs in (0, "?") for name in action.option_strings}
     count = 0
     while count < len(words) and words[count].startswith("--"):
         count += 1 if "=" in words[count] or words[count] in alone else 2

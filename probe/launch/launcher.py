@@ -18,6 +18,7 @@ from probe.capture.patches import HookGroup, Patch, around
 from probe.config.settings import ConfigFile
 from probe.debugger import PrecisionDebugger
 from probe.errors import UsageError, raised_at_caller
+from probe.launch.perturb import Perturbation
 from probe.launch.program import TOOL, Program
 
 _log = logging.getLogger("probe")
@@ -26,8 +27,10 @@ _log = logging.getLogger("probe")
 class Launcher:
     """Records a program that does not know probe. ``at_model`` makes each outermost call of a model a step."""
 
-    def __init__(self, program: Program, source: ConfigFile, at_model: bool, has_settings: bool) -> None:
-        self._program, self._source = program, source
+    def __init__(
+        self, program: Program, source: ConfigFile, at_model: bool, has_settings: bool, perturbation: Perturbation
+    ) -> None:
+        self._program, self._source, self._perturbation = program, source, perturbation
         self._at_model, self._has_settings = at_model, has_settings
         self._is_quiet = source.load().quiet
         self._debugger: PrecisionDebugger | None = None
@@ -59,7 +62,7 @@ class Launcher:
 
         rounds = Rounds()
         models = ModelFinder(rounds, self._at_model)
-        self._hooks.add(Watch(Steps(self._new_debugger, models), models, rounds, self._at_model))
+        self._hooks.add(Watch(Steps(self._new_debugger, models, self._perturbation), models, rounds, self._at_model))
 
     def _watch_spawned(self, joining: str) -> None:
         spawn = sys.modules["multiprocessing.spawn"]

@@ -45,7 +45,7 @@ class ModelFinder:
     """
 
     def __init__(self, rounds: Rounds, any_parameters: bool) -> None:
-        self._rounds, self._any = rounds, any_parameters
+        self.rounds, self._any = rounds, any_parameters
         self._roles: dict[int, tuple[weakref.ref[Any], CellRole]] = {}
 
     def forget(self) -> None:
@@ -75,7 +75,7 @@ class ModelFinder:
         if kind.__module__.startswith(_WRAPPERS) or (kind.__module__, kind.__name__) == _AMP_WRAPPER:
             return CellRole.WRAPPER
         held = _parameters(cell)
-        trained = held if self._any else held & self._rounds.parameters()
+        trained = held if self._any else held & self.rounds.parameters()
         return CellRole.MODEL if trained else CellRole.OTHER
 
     def below(self, cells: Iterable[Any]) -> list[Any]:
@@ -96,7 +96,7 @@ class ModelFinder:
         from mindspore import nn
 
         found, covered = [model], _parameters(model)
-        left = self._rounds.parameters() - covered
+        left = self.rounds.parameters() - covered
         cells = [cell for cell in living(nn.Cell) if self.role(cell) is CellRole.MODEL] if left else []
         while left:
             fitting = [(cell, own) for cell in cells for own in [_parameters(cell)] if own & left and not own & covered]

@@ -7,6 +7,7 @@ It owns the patches that ``probe run`` puts into MindSpore.
 from __future__ import annotations
 
 import inspect
+import itertools
 import sys
 import threading
 from collections.abc import Callable, Iterable
@@ -17,6 +18,7 @@ from probe.capture.patches import HookGroup, Patch, around, holding
 from probe.capture.training.events import Listener, optimizer_kinds, updates
 from probe.executor import found_in
 from probe.launch.models import CellRole, ModelFinder, Rounds, reached
+from probe.launch.perturb import Perturbation
 
 if TYPE_CHECKING:
     from probe.debugger import PrecisionDebugger
@@ -30,8 +32,10 @@ class Steps:
     A step ``is_due`` to end when the Cell ends that made the update.
     """
 
-    def __init__(self, new_debugger: Callable[[], PrecisionDebugger], models: ModelFinder) -> None:
-        self._new_debugger, self._finder = new_debugger, models
+    def __init__(
+        self, new_debugger: Callable[[], PrecisionDebugger], models: ModelFinder, perturbation: Perturbation
+    ) -> None:
+        self._new_debugger, self._finder, self.perturbation = new_debugger, models, perturbation
         self._debugger: PrecisionDebugger | None = None
         self._models: list[Any] = []
         self._has_called = False
@@ -80,10 +84,16 @@ class Steps:
             self.debugger.stop()
             self.debugger.step()
 
+    def perturb(self, models: list[Any]) -> None:
+        """Move the parameters of models and optimizers that were not moved yet, if the user wants it."""
+        held = [getattr(optimizer, "parameters", ()) for optimizer in self._finder.rounds.optimizers()]
+        self.perturbation.parameters(itertools.chain(*(model.get_parameters() for model in models), *held))
+
     def _start(self) -> None:
         from mindspore import nn
 
         models = self._models
+        self.perturb(models)
         self.debugger.start(models[0] if len(models) == 1 else models or nn.Cell())
 
 
@@ -137,9 +147,14 @@ class Watch(HookGroup):
     # -- Cells ------------------------------------------------------------------------------------------------------
 
     def _cell(self, original: Callable[..., Any], cell: Any, *args: Any, **kwargs: Any) -> Any:
-        if self._here.in_model or self._is_paused:
+        if self._here.in_model:
             return original(cell, *args, **kwargs)
         role = self._models.role(cell)
+        if role in (CellRole.MODEL, CellRole.TRAINER):
+            self._steps.perturbation.batch(args, kwargs)
+        if self._is_paused:
+            with holding(self._here, "in_model", True):
+                return original(cell, *args, **kwargs)
         if role is CellRole.MODEL:
             return self._model(original, cell, args, kwargs)
         if role is CellRole.TRAINER and not self._here.in_trainer and not self._here.updates:
@@ -182,6 +197,7 @@ class Watch(HookGroup):
             return original(*args, **kwargs)
         if self._rounds.has_begun and self._steps.is_open and self._rounds.repeats(weights):
             self._end()
+        self._steps.perturbation.batch(args, kwargs)  # later they are inputs of the graph, which are not written
         self._steps.begin()
         with holding(self._here, "in_model", False):
             return original(*args, **kwargs)
@@ -254,6 +270,7 @@ class Watch(HookGroup):
             if not has_optimizer and not any(id(item[0]) in trained for item in found if isinstance(item, tuple)):
                 return original(executor, *args, **kwargs)
             self._end_if_repeated(cells)
+            self._steps.perturbation.batch(args, kwargs)
             with holding(self._here, "in_trainer", True):
                 self._steps.begin(self._models.below(cells))
                 result = type(executor).__call__(executor, *args, **kwargs)
@@ -269,6 +286,7 @@ class Watch(HookGroup):
         given = inspect.signature(original).bind(model, *args, **kwargs)
         callbacks = given.arguments.get("callbacks")
         further = callbacks if isinstance(callbacks, (list, tuple)) else [] if callbacks is None else [callbacks]
+        self._steps.perturb(self._models.below([model.train_network]))
         given.arguments["callbacks"] = [MsprobeStep(self._steps.debugger), *further]
         with holding(self, "_is_paused", True):
             return original(*given.args, **given.kwargs)

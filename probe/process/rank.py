@@ -50,6 +50,7 @@ class RankResolver:
 
     def __init__(self) -> None:
         self.given: int | None = None  # the number that the user has given to ``start``, or None
+        self.added: dict[str, Any] = {}  # what the headers of this run say besides
 
     def rank(self) -> int | None:
         """Return the rank: the given one, else the launcher's, else that in the communicator, else None."""
@@ -77,7 +78,7 @@ def world_size() -> int:
 FORMAT = 1
 
 
-def run_header(rank: int | None) -> dict[str, Any]:
+def run_header(ranks: RankResolver) -> dict[str, Any]:
     """Return format, versions, ranks, device, seed and determinism of this run; rank is None in a lone process."""
     import mindspore
     import numpy
@@ -85,8 +86,8 @@ def run_header(rank: int | None) -> dict[str, Any]:
     context = mindspore.get_context
     # the package itself is imported by its name: imports in it point down
     packages = {"probe": importlib.import_module("probe"), "mindspore": mindspore, "numpy": numpy}
-    process = {"tool": "probe", "format": FORMAT, "world_size": world_size(), "rank": rank}
+    process = {"tool": "probe", "format": FORMAT, "world_size": world_size(), "rank": ranks.rank()}
     process["device"] = context("device_target")
-    repeats = {"seed": mindspore.get_seed(), "deterministic": context("deterministic") == "ON"}
+    repeats = {"seed": mindspore.get_seed(), "deterministic": context("deterministic") == "ON", **ranks.added}
     mode = {"jit": "off"} if os.environ.get("MS_JIT") == "0" else {}
     return {**process, **mode, "versions": {name: package.__version__ for name, package in packages.items()}, **repeats}

@@ -265,7 +265,7 @@ class DumpRecording(Recording):
         saves_arrays = is_nan_check or settings.task == "tensor" or settings.tensor_list or settings.golden
         header = {
             "task": "statistics" if is_nan_check else settings.task, "level": settings.level, "framework": "mindspore",
-            "dump_data_dir": arrays.folder if saves_arrays else None, "run": run_header(self.parts.ranks.rank()),
+            "dump_data_dir": arrays.folder if saves_arrays else None, "run": run_header(self.parts.ranks),
         }  # fmt: skip
         has_stacks = settings.extra_info and settings.level != "debug"
         documents = JsonDocuments(folder, header, self._stacks.texts(), has_stacks, journal=settings.journaled)
@@ -283,7 +283,7 @@ class DumpRecording(Recording):
             with opened.recorder.guard("writing run.json"):
                 read = self._measurers[capture.select_measurers].measurer.read
                 place = opened.recorder.queue, opened.writer.folder, parts.window.step
-                parts.snapshot.begin(*place, read, lambda: run_header(parts.ranks.rank()), cells)
+                parts.snapshot.begin(*place, read, lambda: run_header(parts.ranks), cells)
                 opened.recorder.snapshot = parts.snapshot
 
 

@@ -43,7 +43,7 @@ class KernelRecording(Recording):
             )
         if not dump.is_configured:
             parts.unless_disabled("configuring the kernel dump", lambda: self._configure(rank))
-        parts.unless_disabled("describing the model", lambda: dump.describe(parts.models, rank, iter_cells))
+        parts.unless_disabled("describing the model", lambda: dump.describe(parts.models, parts.ranks, iter_cells))
         if is_wanted:
             self.parts.window.state = State.RECORDING
             parts.unless_disabled("dumping kernels", lambda: dump.begin(parts.window.step))

@@ -45,6 +45,7 @@ class Session:
         continues = before is not None and before.state is not State.CLOSED
         shared = before._parts if before else None
         self._parts: SessionParts = SessionParts(settings.dump_path, sigterm, shared, continues)
+        self._parts.ranks.added = source.header
         if self._ended is None:
             self._check_dump_path(settings)
             if settings.snapshot:

@@ -19,6 +19,7 @@ from probe.config.settings import ConfigFile, Settings
 from probe.launch.command import _parser
 from probe.launch.launcher import AwaitedImport, ServedMsprobe
 from probe.launch.models import CellRole as Role, ModelFinder as Models, Rounds, reached
+from probe.launch.perturb import Perturbation
 from probe.launch.program import TOOL, _show, _trimmed
 from probe.launch.watch import Steps, Watch
 
@@ -187,7 +188,7 @@ class Partners:
     """Finds a model's partners."""
 
     def __init__(self, partners=()):
-        self.partners = list(partners)
+        self.partners, self.rounds = list(partners), Rounds()
 
     def with_partners(self, model):
         return [model, *self.partners]
@@ -195,7 +196,7 @@ class Partners:
 
 def steps(*partners):
     debugger = Debugger()
-    return Steps(lambda: debugger, Partners(partners)), debugger.told
+    return Steps(lambda: debugger, Partners(partners), Perturbation("", ConfigFile(None))), debugger.told
 
 
 def test_a_step_begins_once_and_ends_once():

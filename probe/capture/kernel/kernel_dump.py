@@ -20,7 +20,7 @@ from probe.capture.kernel.measuring import ArrayMeasurer, FolderWatcher, arrays_
 from probe.config.settings import Settings
 from probe.errors import UsageError
 from probe.executor import found_in, pynative_executor
-from probe.process.rank import has_siblings, run_header
+from probe.process.rank import RankResolver, has_siblings, run_header
 from probe.reading.dumps.kernels.names import RUN
 from probe.store import file_io, file_names, journal
 from probe.store.run_folders import refusal
@@ -122,7 +122,9 @@ class KernelDump:
         if self.root and os.environ.get(VARIABLE, "").startswith(self.root + os.sep):
             del os.environ[VARIABLE]
 
-    def describe(self, models: Any, rank: int | None, iter_cells: Callable[[Any], Iterable[tuple[str, Any]]]) -> None:
+    def describe(
+        self, models: Any, ranks: RankResolver, iter_cells: Callable[[Any], Iterable[tuple[str, Any]]]
+    ) -> None:
         """Write the settings and the Cells of the model beside the dump: readers find the Cell of a kernel by them."""
         if not self.root or self._described is models:
             return
@@ -132,7 +134,7 @@ class KernelDump:
         content = {
             "task": self.settings.task,
             "keep_arrays": self.settings.keep_arrays,
-            "run": run_header(rank),
+            "run": run_header(ranks),
             "cells": {path: type(cell).__name__ for path, cell in cells if id(cell) not in roots},
         }
         with file_io.atomic_write(os.path.join(self._rank_folder, RUN)) as file:

@@ -43,8 +43,9 @@ def add_compare(commands: Any) -> None:
     parser.add_argument("--rule", nargs=2, action="append", default=[], metavar=("REGEX", "CONDITION"),
                         help="the condition for tensors with such a name, as softmax 'rel_l2 <= 0.02'")  # fmt: skip
     parser.add_argument(
-        "--noise", metavar="GOLDEN2", help="a second golden run: three times their difference is allowed"
-    )
+        "--noise", metavar="GOLDEN2", help="a second golden run: three times their difference is allowed; one of "
+        "probe run --perturb: the noise of the net is the tolerance"
+    )  # fmt: skip
     parser.add_argument("--tolerance", type=float, default=1.0, metavar="FACTOR", help="multiplies all tolerances")
     parser.add_argument("--map", metavar="FILE", help="yaml or JSON with names in GOLDEN: names in TARGET")
     parser.add_argument("--arrays", default="all", choices=("all", "differs", "none"), help="which arrays are read")

@@ -18,6 +18,7 @@ typedef struct {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static Rule rules[64];
 static int rule_count = -1;
+static __thread int wrong;
 static uint64_t counts[PLACES];
 static int broken;
 static bool is_forgotten_when_told;
@@ -40,6 +41,7 @@ static int read_plan(const char *plan) {
 
 int happen(Place place, const char *name) {
   int error = SUCCESS, sleep = 0;
+  wrong = 0;
   pthread_mutex_lock(&lock);
   if (rule_count < 0) read_plan(getenv("ASCEND_SIM_PLAN"));
   counts[place]++;
@@ -51,6 +53,10 @@ int happen(Place place, const char *name) {
       sleep += rule->microseconds;
       continue;
     }
+    if (!strcmp(rule->action, "wrong")) {
+      wrong = rule->microseconds;
+      continue;
+    }
     error = place_errors[place];
     is_forgotten_when_told = !strcmp(rule->action, "fail-once");
     snprintf(broken_by, sizeof broken_by, "%s %.40s", place_names[place], name);
@@ -60,6 +66,8 @@ int happen(Place place, const char *name) {
   if (sleep) usleep(sleep);
   return error;
 }
+
+int wrong_by(void) { return wrong; }
 
 void break_device(int error, const char *name) {
   pthread_mutex_lock(&lock);

@@ -44,6 +44,7 @@ void *scratch(Task *task, int64_t bytes) {
 static void run_task(void *argument) {
   Task *task = argument;
   int error = happen(RUN, task->name);
+  begin_rounding(task->name, wrong_by());
   if (!device_is_broken()) {
     int refused = error ? SUCCESS : task->kernel(task);
     if (refused && fills_unknown()) { /* shapes or numbers that the kernel does not know */

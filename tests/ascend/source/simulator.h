@@ -41,6 +41,8 @@ typedef enum { PREPARE, LAUNCH, RUN, COPY, FILL, ALLOCATE, EVENT, WAIT, COLLECTI
    is planned. */
 int happen(Place place, const char *name);
 /* Says that a task failed on the device. All later waits return its error. */
+/* The rule that makes this run of an operator wrong: parts in a million of its result, negative for exchanged numbers. */
+int wrong_by(void);
 void break_device(int error, const char *name);
 /* Returns the error of the device. One that was planned as "once" is forgotten with that. */
 int device_error(void);
@@ -63,6 +65,15 @@ int size_of_type(int dtype);
 double load(int dtype, const void *from);
 void store(int dtype, void *to, double value);
 bool is_whole(int dtype);
+
+/* ---- rounding.c: other roundings, and wrong kernels */
+
+void begin_rounding(const char *name, int wrong);
+bool sums_are_turned(void);
+/* Rounds what enters a product of matrices to 11 bits, as HF32 does, where that is wanted. */
+void round_products(int dtype, double *numbers, int64_t count);
+/* Returns what is stored in place of a kernel's results, to be freed; NULL where these are stored. */
+double *other_results(int dtype, const double *numbers, int64_t count);
 
 /* ---- handles.c: aclTensor, aclScalar and the like */
 

@@ -97,6 +97,8 @@ void read_numbers(Walk *walk, double *to, int64_t count) {
 void write_numbers(Walk *walk, const double *from, int64_t count) {
   int dtype = walk->tensor.dtype, size = size_of_type(dtype);
   char *bytes = bytes_at(walk->tensor.address);
+  double *others = other_results(dtype, from, count);
+  if (others) from = others;
   for (int64_t k = 0, run; k < count; k += run, skip(walk, run)) {
     run = neighbours(walk, count - k);
     char *place = bytes + walk->place * size;
@@ -106,6 +108,7 @@ void write_numbers(Walk *walk, const double *from, int64_t count) {
       for (int64_t i = 0; i < run; i++) store(dtype, place + i * size, from[k + i]);
     }
   }
+  free(others);
 }
 
 double *numbers(Task *task, const Tensor *tensor) {

@@ -10,6 +10,8 @@ import mindspore as ms
 import numpy as np
 from mindspore import Parameter, Tensor, nn, ops
 
+from probe.config.settings import ConfigFile
+from probe.launch.perturb import Perturbation
 from tests.support import nets
 
 STEPS = 2
@@ -176,8 +178,12 @@ def of_digits(change):
     return net, data
 
 
-def add_noise(net, noise):
-    """Change every weight by a relative noise."""
+def add_noise(net, noise, debugger=None):
+    """Change every weight by a relative noise; below zero by one rounding, as ``probe run --perturb`` does."""
+    if noise < 0:
+        source = ConfigFile(None) if debugger is None else debugger._session.source
+        Perturbation("parameters", source, int(-noise)).parameters(net.get_parameters())
+        return
     rng = np.random.RandomState(7)
     for parameter in net.get_parameters():
         value = parameter.asnumpy()
@@ -197,7 +203,7 @@ def train(kind, change, debugger, noise=0.0, steps=STEPS):
             parameter.set_data(other)
         ms.set_seed(2)
     if noise:
-        add_noise(net, noise)
+        add_noise(net, noise, debugger)
     net.set_train()
     rate = 2e-3 if change == "learning rate" else 1e-3
     decay = 0.1 if change == "weight decay" else 0.0

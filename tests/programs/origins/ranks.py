@@ -42,7 +42,7 @@ def train(debugger, change, noise):
     np.random.seed(1)
     net = nets.Digits()
     if noise:
-        add_noise(net, noise)
+        add_noise(net, noise, debugger)
     net.set_train()
     optimizer = nn.Momentum(net.trainable_params(), 0.05, 0.9)
     loss_of = nn.CrossEntropyLoss()

@@ -130,7 +130,7 @@ def compare(
         b: B, yours.
         rules: (regular expression, condition) pairs, as ("softmax", "rel_l2 <= 0.02 or max_abs <= 1e-3").
         mapping: parts of names in A -> the same parts in B.
-        noise: a second golden run. A tensor may differ by three times its difference between A and this one.
+        noise: a second golden run: three times its difference from A is allowed. Of ``probe run --perturb``: the net's.
         step: which steps, as "0,4-6".
         rank: which ranks, likewise.
         tolerance: by how much the tolerances of the dtypes are multiplied.

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -96,7 +97,9 @@ class ComparisonResult:
     @property
     def agrees(self) -> bool:
         """Whether nothing differs beyond tolerance."""
-        return self.is_comparable and not self.origins and not any(unit.counts.differs for unit in self.units)
+        last = min((unit.step or 0 for unit in self.units if unit.counts.kernels), default=math.inf)  # then all differs
+        differs = any(unit.counts.differs for unit in self.units if (unit.step or 0) <= last)
+        return self.is_comparable and not self.origins and not differs
 
     @property
     def status(self) -> int:

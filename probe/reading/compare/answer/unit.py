@@ -10,7 +10,10 @@ from collections.abc import Callable, Sequence
 from probe.errors import UsageError
 from probe.findings.sentence import Sentence, say
 from probe.reading.compare.answer.sentences import Describer
+from probe.reading.compare.dataflow.carried import Carried
 from probe.reading.compare.dataflow.graph import Graph
+from probe.reading.compare.dataflow.rejoined import Rejoined
+from probe.reading.compare.distances.tolerance import NetNoise, distance
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
 from probe.reading.compare.judging.verdicts import FAINT, HARD, Verdict, sharpened
 from probe.reading.compare.origins.across_ranks import Collective, UnitCounts, UnitOrigins, UnitSummary
@@ -56,7 +59,10 @@ def _compare(
         summary.header = [*_snapshot_lines(a, b), *header_differences(a, b)]
         comparing = JudgedPairs(a, b, options)
         summary.notes += filter(None, (comparing.levels, comparing.divides))
-        summary.counts = _count(comparing)
+        kernels = Carried(comparing).judge() if comparing.tolerances.net else []
+        comparing.separate(Rejoined(comparing).find() if comparing.tolerances.net else [])
+        summary.notes += [say("compare.kernels", kind=kind, calls=n, rel_l2=size) for kind, n, size in kernels]
+        summary.counts = _count(comparing)._replace(kernels=tuple(kind for kind, *_ in kernels))
         summary.origins = _find_origins(summary.counts, comparing)
         if not isinstance(b.folder.source, DumpSource):
             from probe.reading.compare.layouts.blame import name_ranks
@@ -83,14 +89,16 @@ def noise_unit(folder_a: DumpFolder, folder_b: DumpFolder, options: Options) -> 
     try:
         with paused_gc():
             comparing = JudgedPairs(a, b, options)
-            names = comparing.alignment.flows[0].names
-            found = {
-                f"{names[pair.a]}.{slot.place}": slot.distance.rel_l2
-                for pair, slot in comparing.rows()
-                if slot.distance.rel_l2
-            }
+            flow, found = comparing.alignment.flows[0], []
+            for pair, slot in comparing.rows():
+                if is_tensor(slot.a) and slot.distance.rel_l2 is not None:
+                    name, (*_, api, _, direction) = flow.names[pair.a], flow.parts[pair.a]
+                    own = slot.verdict == Verdict.NEAR_ZERO  # such a sum counts by its own size
+                    size = (distance(slot.a, slot.b) if own else slot.distance).rel_l2 or 0.0
+                    found.append((f"{name}.{slot.place}", (api, direction, slot.place), slot.a.get("dtype"), size))
             comparing.release()
-            return found
+            is_moved = "'perturbed'" in str((a.header.get("run"), b.header.get("run")))
+            return NetNoise.of(found) if is_moved else {name: size for name, *_, size in found if size}
     finally:
         a.release()
         b.release()

@@ -12,7 +12,8 @@ import functools
 import math
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from statistics import median
 from typing import Any, NamedTuple
 
 from probe.errors import UsageError
@@ -137,8 +138,10 @@ _TOLERANCES = {
     0.25: "float8_e5m2",
 }
 BY_DTYPE = {dtype: tolerance for tolerance, dtypes in _TOLERANCES.items() for dtype in dtypes.split()}
-#: how many times its own noise a tensor may differ
-NOISE_FACTOR = 3.0
+#: the same -> half of the distance of two numbers
+_UNITS = {1e-12: 2**-53, 1e-5: 2**-24, 2e-3: 2**-11, 1.6e-2: 2**-8, 0.13: 2**-4, 0.25: 2**-3}
+#: how many times its own noise a tensor may differ, and how many times that of the net; neighbours on each side
+NOISE_FACTOR, NET_FACTOR, _NEAR = 3.0, 8.0, 8
 _NAMES = ("rel_l2", "max_abs")
 _COMPARES: dict[type, Callable[[Any, Any], bool]] = {
     ast.LtE: operator.le,
@@ -161,6 +164,25 @@ def of_dtype(dtype: object) -> float:
     (1e-05, 0.016, 0.0, 0.0)
     """
     return _of_name(dtype) if type(dtype) is str else 0.0
+
+
+class NetNoise(dict[str, float]):
+    """Tensor -> how far a rounding moves it, relative. Tensors without fractions are not in it.
+
+    One run is one sample: a tensor may have been moved by nearly nothing, by chance. So it has at least the median of
+    its neighbours, that of the same place in the other calls of its API, and one rounding of its dtype.
+    """
+
+    @classmethod
+    def of(cls, samples: Iterable[tuple[str, Hashable, object, float]]) -> NetNoise:
+        """Return it from (tensor, place in the calls of its API, dtype, rel_l2) in the order of execution."""
+        rows = ((name, group, min(size, 1.0), _UNITS.get(of_dtype(dtype), 0.0)) for name, group, dtype, size in samples)
+        known, groups = [row for row in rows if row[3]], dict[Hashable, list[float]]()
+        for _, group, size, _ in known:
+            groups.setdefault(group, []).append(size)
+        typical, sizes = {group: median(found) for group, found in groups.items()}, [row[2] for row in known]
+        near = (median(sizes[max(at - _NEAR, 0) : at + _NEAR + 1]) for at in range(len(sizes)))
+        return cls({name: max(around, typical[group], *own) for (name, group, *own), around in zip(known, near)})
 
 
 class ToleranceRule:
@@ -234,9 +256,10 @@ class Tolerances:
         self._noise = noise or {}
         self.factor = factor
         self.has_noise = bool(self._noise)
+        self.net = noise if isinstance(noise, NetNoise) else NetNoise()  # from one run that was moved; else empty
         self.is_plain = not self._rules and not self._noise
 
-    def agrees(self, name: str, distance: Distance, tolerance: float) -> bool:
+    def agrees(self, name: str, distance: Distance, tolerance: float, is_one_dtype: bool = True) -> bool:
         """Return whether two tensors agree."""
         if distance.rel_l2 is None:
             return True
@@ -244,7 +267,8 @@ class Tolerances:
             for rule in self._rules:
                 if rule.fits(name):
                     return rule.holds(distance)
-            tolerance = max(tolerance, NOISE_FACTOR * self._noise.get(name, 0.0))
+            own = (NET_FACTOR if self.net else NOISE_FACTOR) * self._noise.get(name, 0.0)
+            tolerance = own if own and self.net and is_one_dtype else max(tolerance, own)
         return distance.rel_l2 <= tolerance * self.factor
 
     def note(self, names: list[str]) -> None:

@@ -85,7 +85,7 @@ class Judge:
         tolerances = self._tolerances
         if not tolerances.is_plain:
             tolerances.note([f"{name}.{slot.place}" for slot in slots if is_tensor(slot.a)])
-        if tolerances.has_noise or Verdict.DIFFERS not in [slot.verdict for slot in slots]:
+        if (tolerances.has_noise and not tolerances.net) or Verdict.DIFFERS not in [slot.verdict for slot in slots]:
             return slots
         after = self._rounding.follow(parts, slots)
         if tolerances.is_plain:
@@ -179,7 +179,7 @@ class Judge:
         if self._tolerances.is_plain:
             agrees = found.rel_l2 <= tolerance * self._tolerances.factor
         else:
-            agrees = self._tolerances.agrees(f"{name}.{place}", found, tolerance)
+            agrees = self._tolerances.agrees(f"{name}.{place}", found, tolerance, dtype_a == dtype_b)
         return Verdict.DIFFERS if not agrees else Verdict.OTHER_BITS if other_bits else Verdict.CLOSE
 
 

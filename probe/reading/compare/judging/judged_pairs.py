@@ -58,7 +58,8 @@ class JudgedPairs:
         found = floors((self.a, self.b), self.alignment.flows)
         entries = self.a.data, self.b.data
         self.slots = [self._judged(pair, found, *entries) for pair in self.pairs]
-        self._separate()
+        wrong = before_updates(self.alignment, self.updates, self.pairs, self.slots)  # they are not one call
+        self.separate(wrong + Substitutes(self.alignment, self.pairs, self.slots).find())
         #: that one side divides its batch; no sentence if none does
         self.divides = forgive_divided_batches(self.updates, self.pairs, self.slots)
 
@@ -72,12 +73,10 @@ class JudgedPairs:
         slots = self._judge.follow(name, parts, self._judge.slots(name, parts, *entries, floor))
         return judge_numbers(slots) if pair.a in self.updates else slots
 
-    def _separate(self) -> None:
-        """Take pairs apart that are not one call."""
-        wrong = before_updates(self.alignment, self.updates, self.pairs, self.slots)
-        wrong += Substitutes(self.alignment, self.pairs, self.slots).find()
-        if wrong:
-            self.alignment.separate_calls(wrong)
+    def separate(self, places: Collection[int]) -> None:
+        """Take pairs apart, by their places in A."""
+        if places:
+            self.alignment.separate_calls(places)
             known = {(pair.a, pair.b): slots for pair, slots in zip(self.pairs, self.slots)}
             self.pairs = self.alignment.pairs()
             self.slots = [known.get((pair.a, pair.b), []) for pair in self.pairs]

@@ -49,6 +49,7 @@ class UnitCounts(NamedTuple):
     #: Cell -> (number of tensors that differ, greatest rel_l2)
     cells: dict[str, tuple[int, float]] = {}  # noqa: RUF012
     rules_used: tuple[int, ...] = ()  # for each rule of the user the number of its tensors
+    kernels: tuple[str, ...] = ()  # kinds of calls that round in another way, by the noise of the net
     unmapped: tuple[str, ...] = ()  # the lines of the user's map that rename no call of A into a name that B has
 
     @property
@@ -99,6 +100,8 @@ class UnitSummary:
 
 _MOST, _FEW = 100, 3
 _LATE = (Kind.CALLS, Kind.ARGUMENT, Kind.COMMUNICATION)
+#: the kinds that count after a step in which kernels round in another way: its update has changed all values
+_CHANGES = frozenset((Kind.ARGUMENT, Kind.CALLS, Kind.DATA, Kind.OPTIMIZER, Kind.WIRING))
 #: the cause of parameters that differ in the next step, as far as it is known: without and with the entry of the update
 _LEFT = "compare.optimizer", "compare.optimizer_state"
 
@@ -115,6 +118,8 @@ def first_origins(units: Sequence[UnitSummary]) -> tuple[list[Origin], list[Orig
         if origins or any(unit.counts.differs for unit in before):
             later += [*own, *follows]
         else:
+            if any(unit.step != step and unit.counts.kernels for unit in units[: units.index(of_step[0])]):
+                own, follows = [origin for origin in own if origin.kind in _CHANGES], []
             own = [_since(origin, units) for origin in own or follows[:1]]
             origins += _from_step_before(own, before, of_step)
             later += follows

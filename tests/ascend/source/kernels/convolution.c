@@ -44,6 +44,8 @@ static int run_forward(Task *task, const Tensor *in, const Tensor *weight, const
   if (in->rank != 4) return NOT_SIMULATED;
   double *found = scratch(task, elements(out) * sizeof *found);
   Sums sums = {numbers(task, in), numbers(task, weight), found};
+  round_products(in->dtype, sums.in, elements(in));
+  round_products(weight->dtype, sums.weight, elements(weight));
   convolve(in, weight, out, window, forward, &sums);
   int64_t area = out->shape[2] * out->shape[3], outs = weight->shape[0];
   double *shift = bias ? numbers(task, bias) : NULL;
@@ -57,12 +59,15 @@ static int run_backward(Task *task, const Tensor *gradient, const Tensor *in, co
   if (in->rank != 4) return NOT_SIMULATED;
   Sums sums = {numbers(task, in), numbers(task, weight), numbers(task, gradient),
                scratch(task, elements(in) * 8), scratch(task, elements(weight) * 8)};
+  double *shift = scratch(task, weight->shape[0] * sizeof *shift);
+  int64_t area = gradient->shape[2] * gradient->shape[3], outs = weight->shape[0];
+  for (int64_t k = 0; k < elements(gradient); k++) shift[k / area % outs] += sums.out[k];
+  round_products(in->dtype, sums.in, elements(in));
+  round_products(weight->dtype, sums.weight, elements(weight));
+  round_products(gradient->dtype, sums.out, elements(gradient));
   convolve(in, weight, gradient, window, backward, &sums);
   put(of_in, sums.in_sum);
   put(of_weight, sums.weight_sum);
-  int64_t area = gradient->shape[2] * gradient->shape[3], outs = weight->shape[0];
-  double *shift = scratch(task, outs * sizeof *shift);
-  for (int64_t k = 0; k < elements(gradient); k++) shift[k / area % outs] += sums.out[k];
   put(of_bias, shift);
   return SUCCESS;
 }

@@ -38,6 +38,8 @@ static int matmul(Task *task, const Tensor *a, const Tensor *b, const Tensor *ou
   turned[batch_rank + 1] = batch_rank;
   right = view_permuted(&right, turned); /* both are read along their rows */
   double *x = numbers(task, &left), *y = numbers(task, &right);
+  round_products(left.dtype, x, elements(&left));
+  round_products(right.dtype, y, elements(&right));
   double *found = scratch(task, elements(out) * sizeof *found);
   double *rest = added ? numbers_as(task, added, out) : NULL;
   for (int64_t batch = 0; batch < batches; batch++)
@@ -45,7 +47,8 @@ static int matmul(Task *task, const Tensor *a, const Tensor *b, const Tensor *ou
       for (int64_t column = 0; column < columns; column++) {
         const double *p = x + (batch * rows + row) * depth, *q = y + (batch * columns + column) * depth;
         double total = 0;
-        for (int64_t k = 0; k < depth; k++) total += p[k] * q[k];
+        for (int64_t k = depth - 1; sums_are_turned() && k >= 0; k--) total = (float)(total + p[k] * q[k]);
+        for (int64_t k = 0; !sums_are_turned() && k < depth; k++) total += p[k] * q[k];
         int64_t at = (batch * rows + row) * columns + column;
         found[at] = alpha * total + (rest ? beta * rest[at] : 0);
       }

@@ -37,7 +37,11 @@ static int reduce(Task *task, const Tensor *in, const int64_t *axes, int64_t axi
   double *values = numbers(task, &view), *found = scratch(task, places * sizeof *found);
   for (int64_t place = 0; place < places; place++) {
     double total = start_of(kind);
-    for (int64_t k = 0; k < size; k++) total = joined(kind, total, values[place * size + k], power);
+    for (int64_t k = 0; k < size; k++) {
+      int64_t at = sums_are_turned() ? size - 1 - k : k;
+      total = joined(kind, total, values[place * size + at], power);
+      if (sums_are_turned() && (kind == SUM || kind == MEAN)) total = (float)total;
+    }
     if (!is_whole(out->dtype) && out->dtype != FLOAT64) total = (float)total;
     if (kind == MEAN) total /= size;
     if (kind == NORM && !isinf(power) && power != 0) total = pow(total, 1 / power);
