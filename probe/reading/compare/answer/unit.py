@@ -89,15 +89,15 @@ def noise_unit(folder_a: DumpFolder, folder_b: DumpFolder, options: Options) -> 
     try:
         with paused_gc():
             comparing = JudgedPairs(a, b, options)
+            is_moved = "'perturbed'" in str((a.header.get("run"), b.header.get("run")))
             flow, found = comparing.alignment.flows[0], []
             for pair, slot in comparing.rows():
                 if is_tensor(slot.a) and slot.distance.rel_l2 is not None:
                     name, (*_, api, _, direction) = flow.names[pair.a], flow.parts[pair.a]
-                    own = slot.verdict == Verdict.NEAR_ZERO  # such a sum counts by its own size
+                    own = is_moved and slot.verdict == Verdict.NEAR_ZERO  # such a sum counts by its own size
                     size = (distance(slot.a, slot.b) if own else slot.distance).rel_l2 or 0.0
                     found.append((f"{name}.{slot.place}", (api, direction, slot.place), slot.a.get("dtype"), size))
             comparing.release()
-            is_moved = "'perturbed'" in str((a.header.get("run"), b.header.get("run")))
             return NetNoise.of(found) if is_moved else {name: size for name, *_, size in found if size}
     finally:
         a.release()
