@@ -278,6 +278,15 @@ def test_mindspore_is_restored_between_steps_and_copies_are_told(loop):
     assert ran.debugger.estimate() == parameters + 16 * 5 * 4  # and the batch
 
 
+def test_a_primitive_with_attributes_of_its_own_ends_no_training(loop, caplog):
+    odd = type("DropoutOfMine", (ops.ReLU,), {})()
+    odd.attrs = None
+    ran = loop(lambda ran, loss, x, y: loss(odd(x), y)).run()
+    assert ran.step == BAD
+    assert "could not be held" in caplog.text
+    (ran.path / "monitor/rank/dump_error_info.log").unlink()  # the error is expected
+
+
 def test_without_it_nothing_is_held(loop):
     ran = loop(on_alarm="log")
     inside = []
