@@ -181,3 +181,6 @@ _CELL = re.compile(r"^Cell\..+\.(forward|backward)\.\d+$")
 def is_full_name(name: str, level: str) -> bool:
     """Return whether a text has the form of a complete entry name that this level can record."""
     return bool(level != "L0" and _CALL.match(name)) or bool(level != "L1" and _CELL.match(name))
+
+
+NARROWER = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")  # dtypes into which a tensor may not fit

@@ -67,7 +67,7 @@ PRIVATE_PARTS = (
         "mindspore.ops.auto_generate:copy_op",
         executor="enable_grad set_enable_grad set_mixed_precision_type",
         prim="Max Min MeanExt SumExt LinalgVectorNorm Square Abs Maximum ClampScalar Div NotEqual Equal Less Greater "
-        "Reshape Concat",
+        "Reshape Concat Mul LessEqual GreaterEqual LogicalNot MaskedFill Select",
     ),
     _part(
         "gradients",

@@ -84,7 +84,8 @@ def test_the_glossaries_have_the_same_words():
 def test_every_statistic_is_documented(folder, name):
     code = {text.strip('"') for _, text in CODE.findall(page(f"{folder}/{name}.md").text.replace("\n", " "))}
     wanted = {entry.key for entry in STATISTIC_TABLE.values()} if name == "files" else set(STATISTICS)
-    assert wanted - code == set()
+    # underflow:float16 stands for those of the other dtypes
+    assert {key for key in wanted if ":" not in key or key.endswith(":float16")} - code == set()
 
 
 @pytest.mark.parametrize("folder", ["docs", "docs/zh"])

@@ -11,7 +11,7 @@ from typing import Any, Union
 
 from probe.config import file_reader, validators
 from probe.config.messages import errors_about, nearest, printable, refuse
-from probe.config.validators import DATA_MODES, HASHES, TASKS, ArrayCondition, DimSlice, StepSelection
+from probe.config.validators import DATA_MODES, HASHES, RANGES, TASKS, ArrayCondition, DimSlice, StepSelection
 from probe.errors import SettingsError
 from probe.naming import is_full_name
 
@@ -312,7 +312,10 @@ def _combined(settings: Settings) -> Settings:
         settings = replace(settings, level="mix")
     _check_scope(settings)
     mode, key = settings.summary_mode, f"{settings.task}.summary_mode"
-    if settings.level != "L2" and not set(HASHES).isdisjoint((mode,) if isinstance(mode, str) else mode):
+    modes = {mode} if isinstance(mode, str) else set(mode)
+    if settings.level == "L2" and not modes.isdisjoint(RANGES):
+        refuse(key, mode, "no statistics of range at level L2")
+    if settings.level != "L2" and not modes.isdisjoint(HASHES):
         refuse(key, mode, '"hash" at level "L2" alone; "md5" is a checksum')
     if settings.task == "nan_check" and len(settings.data_mode) != len(DATA_MODES) - 1:
         refuse("nan_check.data_mode", sorted(settings.data_mode), "['all']: nan_check looks at every input and output")

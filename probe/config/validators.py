@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from probe.config.messages import printable, refuse
 from probe.errors import SettingsError
+from probe.naming import NARROWER
 
 TASKS = ("statistics", "tensor", "structure", "nan_check", "monitor")
 DATA_MODES = ("all", "forward", "backward", "input", "output")
@@ -21,6 +22,11 @@ STATISTICS = tuple(
     "positive zero count,md5".split(",")
 )
 
+#: and these, the statistics of range
+RANGES = (
+    "smallest magnitude", "exponent range", "zero share", "saturated share",
+    *(f"{name}:{dtype}" for dtype in NARROWER for name in ("underflow", "overflow", "rounding error")),
+)  # fmt: skip
 #: further ones of level "L2", by MindSpore's own dump
 HASHES = ("hash", "hash:md5", "hash:sha1")
 
@@ -218,9 +224,10 @@ def _pattern(key: str, item: Any) -> str:
 
 patterns = list_of(_pattern)
 
-_LIST = f"'statistics', 'md5', or a list of some of {', '.join(map(repr, STATISTICS))}"
+_CHOSEN = (*STATISTICS, *RANGES)
+_LIST = f"'statistics', 'md5', or a list of some of {', '.join(map(repr, _CHOSEN))}"
 _summary_mode = rule(lambda value: value in ("statistics", "md5", "hash"), _LIST, ("statistics", "md5"))
-_statistic = rule(lambda value: value in (*STATISTICS, *HASHES), ", ".join(map(repr, STATISTICS)), STATISTICS)
+_statistic = rule(lambda value: value in (*_CHOSEN, *HASHES), ", ".join(map(repr, _CHOSEN)), _CHOSEN)
 
 
 def summary(key: str, value: Any) -> str | tuple[str, ...]:

@@ -102,7 +102,7 @@ class KeptTensors:
         known = json.loads(record.text(""))
         if not json.loads(measurer.array(array, known["dtype"], "", None).text("")).items() <= known.items():
             return None
-        return array if self._exact else to_storable(array)
+        return to_storable(array, self._exact)
 
 
 def _records(entry: Entry, keys: Any) -> Iterator[Any]:

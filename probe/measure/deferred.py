@@ -9,7 +9,9 @@ from functools import partial
 from typing import Any, TypeVar
 
 from probe.executor import OwnOperations
-from probe.measure.measurer import ArraySink, GradientSum, Guard, MeasureError, Measurer, PendingRecord, Role
+from probe.measure.measurer import ArraySink, GradientSum, Guard, Measurer, PendingRecord, Role
+from probe.measure.one_byte import ByteViews, numpy_dtype
+from probe.measure.tensor_reader import MeasureError
 from probe.process.progress import progress
 
 Result = TypeVar("Result")
@@ -42,6 +44,7 @@ class DeferredMeasurer:
         self._waiting: deque[tuple[PendingRecord, Callable[[], Any]]] = deque()
         self.own_operations = OwnOperations()  # runs the operations of the tool
         self._copy_op = copy_op
+        self._views = ByteViews()
 
     @property
     def has_pending(self) -> bool:
@@ -57,7 +60,12 @@ class DeferredMeasurer:
         """Return the record of one tensor, known after ``complete``."""
         if self.is_untouchable(tensor, name):
             return self._measurer.tensor(tensor, name, sink, role)
+        if tensor._dtype in self._views.dtypes:
+            return self._later(partial(self._of_bytes, self.copy(tensor), str(tensor._dtype), name, sink))
         return self._later(partial(self._measurer.tensor, self.copy(tensor), name, sink, role))
+
+    def _of_bytes(self, copy: Any, dtype: str, name: str, sink: ArraySink | None) -> Any:
+        return self._measurer.array(self.read(copy).copy().view(numpy_dtype(dtype)), dtype, name, sink)
 
     def is_untouchable(self, tensor: Any, name: str) -> bool:
         """Whether no operation may take a tensor. To ask others than these might wait.
@@ -98,10 +106,12 @@ class DeferredMeasurer:
         self._measurer.forget()
 
     def copy(self, tensor: Any) -> Any:
-        """Return a copy of a tensor, taken in the order of the program."""
+        """Return a copy of a tensor, taken in the order of the program; of one byte an element, as Int8."""
         return self._retry_to_find_culprit(self._copied, tensor)
 
     def _copied(self, tensor: Any) -> Any:
+        if tensor._dtype in self._views.dtypes:
+            tensor = self.own_operations.run(self._views.integers, tensor)
         return self.own_operations.run(self._copy_op, tensor)  # recorded for a gradient, the copy would hold the graph
 
     def _later(self, measure: Callable[[], Any]) -> PendingRecord:

@@ -9,7 +9,9 @@ from typing import Any, Union
 import numpy as np
 
 from probe.measure.measurer import ArraySink, PendingRecord, Role, ScalarRecord, TensorRecord
+from probe.measure.one_byte import NARROW
 from probe.measure.statistics import FOUR, statistics
+from probe.measure.tensor_reader import to_storable
 from probe.naming import escape_formula
 from probe.pytree import MAX_ITEMS, tree_map
 
@@ -111,12 +113,12 @@ class ValueDescriber:
 def _array(value: np.ndarray[Any, Any], name: str, sink: ArraySink | None) -> Shape:
     record: dict[str, Any] = {"type": "numpy.ndarray", "dtype": str(value.dtype), "shape": list(value.shape)}
     array = np.asarray(value)  # of a masked array or a matrix
-    is_number = array.dtype.kind in "biufc" or array.dtype.name == "bfloat16"
+    is_number = array.dtype.kind in "biufc" or array.dtype in NARROW
     if array.dtype.char in "gG":  # JSON has no numbers of this precision
         array = array.astype(np.float64 if array.dtype.char == "g" else np.complex128)
     numbers = statistics(array) if is_number else {}
     record.update((key, numbers.get(key)) for key in FOUR)
-    saved = sink(name, array) if sink is not None and (is_number or array.dtype.kind in "mM") else ""
+    saved = sink(name, to_storable(array)) if sink is not None and (is_number or array.dtype.kind in "mM") else ""
     if saved:
         record["data_name"] = saved
     return record

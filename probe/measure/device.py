@@ -16,6 +16,7 @@ from probe.config.settings import Settings
 from probe.measure.deferred import DeferredMeasurer
 from probe.measure.host import ArrayFilter, ExtremaMeasurer, HostMeasurer
 from probe.measure.measurer import ArraySink, GradientSum, Guard, Measurer, Role, TensorRecord, tensor_record
+from probe.measure.ranges import Range
 from probe.measure.reductions import Reductions
 from probe.measure.statistics import FOUR, Numbers, SelectedStatistics
 from probe.measure.storage import Checksums, DeviceChecksums, HostChecksums
@@ -23,7 +24,8 @@ from probe.measure.storage import Checksums, DeviceChecksums, HostChecksums
 #: a tensor of so many bytes is copied: one operation instead of four
 _SMALL = 1024
 #: kind -> the dtypes that are reduced; tensors of others are copied
-_KINDS = {"float": "float16 bfloat16 float32", "int": "int8 int16 int32 int64 uint8", "bool": "bool_"}
+_KINDS = {"float": "float16 bfloat16 float32 float8_e4m3fn float8_e5m2 hifloat8",
+          "int": "int8 int16 int32 int64 uint8 qint4x2", "bool": "bool_"}  # fmt: skip
 _dtype_and_size = operator.attrgetter("_dtype", "_nbytes")
 
 
@@ -34,8 +36,7 @@ class _Reduced:
     dtype: str
     shape: tuple[int, ...]
     kind: str
-    floats: list[Any]
-    integers: list[Any]
+    parts: list[tuple[str, list[Any]]]  # floats and integers for the four numbers, then those of each other statistic
     values: list[Any]
 
 
@@ -53,8 +54,8 @@ class DeviceMeasurer(DeferredMeasurer):
         super().__init__(host)
         self._host = host
         self._table = () if host.chosen is None else host.chosen.table
-        kinds = _KINDS if reduces else {}
-        self._kinds = {getattr(mindspore, name): kind for kind, names in kinds.items() for name in names.split()}
+        named = [(name, kind) for kind, names in _KINDS.items() if reduces for name in names.split()]
+        self._kinds = {getattr(mindspore, name): kind for name, kind in named if hasattr(mindspore, name)}
         self._reductions = reductions
         self._reduced: deque[_Reduced] = deque()
 
@@ -65,7 +66,9 @@ class DeviceMeasurer(DeferredMeasurer):
             return self._measurer.tensor(tensor, name, sink, role)
         if sink is not None or dtype not in self._kinds or self.is_untouchable(tensor, name):
             return super().tensor(tensor, name, sink, role)
-        one = _Reduced(str(dtype), tensor._shape, self._kinds[dtype], [], [], [])
+        one = _Reduced(str(dtype), tensor._shape, self._kinds[dtype], [], [])
+        if dtype in self._views.dtypes:
+            tensor = self._retry_to_find_culprit(partial(self.own_operations.run, self._reductions.plain), tensor)
         if size <= _SMALL:
             one.values = [self.copy(tensor)]
         else:
@@ -100,25 +103,23 @@ class DeviceMeasurer(DeferredMeasurer):
 
     def _reduce(self, one: _Reduced, tensor: Any) -> None:
         reductions, kind = self._reductions, one.kind
-        one.floats, one.integers = [], []
-        counts = [entry.device for entry in self._table if entry.device]
-        values = reductions.values(tensor, kind) if counts or kind != "bool" else tensor
-        if kind == "bool":
-            one.integers.append(reductions.count(tensor))
-        else:
-            one.floats, one.integers = reductions.four(tensor, values, kind)
-        one.integers += [reductions.count(values, *device) for device in counts]
+        chosen = [entry for entry in self._table if entry.take]
+        values = reductions.values(tensor, kind) if chosen or kind != "bool" else tensor
+        four = ([], [reductions.count(tensor)]) if kind == "bool" else reductions.four(tensor, values, kind)
+        taken = Range(reductions, values, one.dtype)
+        own = [("int" if entry.is_whole else "float", entry.take(taken)) for entry in chosen if entry.take]
+        one.parts = [*zip(("float", "int"), four), *own]
 
     def _fetch(self, reduced: list[_Reduced]) -> None:
         fetch = self._reductions.fetch
-        waiting = [(one, one.floats, one.integers) for one in reduced]
-        for one in reduced:
-            one.floats, one.integers = [], []  # a failed fetch leaves no tensors where numbers are expected
-        floats = iter(fetch([scalar for _, scalars, _ in waiting for scalar in scalars], "float"))
-        integers = iter(fetch([scalar for _, _, scalars in waiting for scalar in scalars], "int"))
-        for one, given, whole in waiting:
-            one.floats = [found.item() for found in itertools.islice(floats, len(given))]
-            one.integers = [found.item() for found in itertools.islice(integers, len(whole))]
+        parts = [(kind, scalars, scalars.copy()) for one in reduced for kind, scalars in one.parts]
+        for _, scalars, _ in parts:
+            scalars.clear()  # a failed fetch leaves no tensors where numbers are expected
+        for wanted in ("float", "int"):
+            chosen = [(scalars, given) for kind, scalars, given in parts if kind == wanted]
+            found = iter(fetch([scalar for _, given in chosen for scalar in given], wanted))
+            for scalars, given in chosen:
+                scalars += [number.item() for number in itertools.islice(found, len(given))]
         for kind in _KINDS:
             small = [one for one in reduced if one.values and one.kind == kind]
             for one, array in zip(small, fetch([item.values[0] for item in small], kind)):
@@ -127,21 +128,19 @@ class DeviceMeasurer(DeferredMeasurer):
     def _record(self, one: _Reduced) -> TensorRecord:
         if one.values:
             return self._host.array(one.values[0], one.dtype, "", None)
-        counts = one.integers[1 if one.kind == "bool" else 2 if one.kind == "int" else 0 :]
-        four = self._four(one)
+        floats, integers, *others = [scalars for _, scalars in one.parts]
+        four, found, size = self._four(one, floats, integers), iter(others), math.prod(one.shape)
         if self._host.chosen is not None:
-            found = iter(counts)
-            size = math.prod(one.shape)
-            four = {entry.key: next(found) if entry.device else four.get(entry.key, size) for entry in self._table}
+            four = {it.key: it.finish(next(found), size) if it.take else four.get(it.key) for it in self._table}
         return tensor_record(one.dtype, one.shape, four)
 
-    def _four(self, one: _Reduced) -> Numbers:
+    def _four(self, one: _Reduced, floats: list[float], integers: list[int]) -> Numbers:
         """Return the four numbers. Max and Min may ignore a NaN; Norm does not."""
         if one.kind == "bool":
-            total = one.integers[0]
+            total = integers[0]
             return dict(zip(FOUR, (total > 0, total == math.prod(one.shape), None, None)))
-        largest, smallest = (one.integers if one.kind == "int" else one.floats)[:2]
-        mean, norm, *scale = one.floats[0 if one.kind == "int" else 2 :]
+        largest, smallest = (integers if one.kind == "int" else floats)[:2]
+        mean, norm, *scale = floats[0 if one.kind == "int" else 2 :]
         if math.isnan(norm):
             return dict.fromkeys(FOUR, math.nan)
         if one.kind == "float" and not (math.isfinite(largest) and math.isfinite(smallest)):

@@ -14,6 +14,7 @@ import numpy as np
 
 from probe.config.settings import Settings
 from probe.measure.measurer import ArraySink, PendingRecord, Role, TensorRecord, finite_record, tensor_record, with_keys
+from probe.measure.one_byte import one_byte_dtypes
 from probe.measure.statistics import FOUR, STATISTICS, SelectedStatistics, as_real, crc32, finite_statistics, statistics
 from probe.measure.tensor_reader import SINGLE, Array, TensorReader, to_storable
 
@@ -42,7 +43,6 @@ class HostMeasurer:
         self._md5 = md5
         self.chosen, self._exact, self._kept = chosen, exact, kept
         self._shortest = not md5 and chosen is None
-        self._statistics: Callable[[Array], dict[str, Any]] = statistics if chosen is None else chosen
         self._float = mindspore.float32
         self.read = TensorReader()
         self._memo: dict[tuple[bytes, Any, tuple[int, ...]], TensorRecord] = {}
@@ -76,10 +76,10 @@ class HostMeasurer:
 
     def array(self, array: Array, dtype: str, name: str, sink: ArraySink | None) -> TensorRecord:
         """Return the record of the values of a tensor of this dtype."""
-        numbers = self._statistics(array)
+        numbers: dict[str, Any] = statistics(array) if self.chosen is None else self.chosen(array, dtype)
         if not self._md5 and sink is None:
             return tensor_record(dtype, array.shape, numbers)
-        array = array if self._exact else to_storable(array)
+        array = to_storable(array, self._exact)
         texts = {"md5": crc32(array)} if self._md5 else {}
         if sink is not None and (self._kept is None or self._kept.wants(array)):
             saved = sink(name, array if self._kept is None else self._kept.part(array))
@@ -222,13 +222,13 @@ class ExtremaMeasurer:
         self.host = host  # takes all numbers of the tensors that are written
         self.saw_nonfinite = False  # whether any NaN or Inf was seen
         self.read = TensorReader()
-        self._float = mindspore.float32
+        self._float, self._one_byte = mindspore.float32, one_byte_dtypes()  # the bytes of these may be out of reach
 
     def tensor(self, tensor: Any, name: str, sink: ArraySink | None, role: Role) -> TensorExtrema:
         """Return the extrema of a tensor."""
         dtype, read = tensor._dtype, self.read
         if role is not Role.OUTPUT:
-            array = read(tensor).copy() if role is Role.CHANGEABLE_INPUT else None
+            array = read(tensor).copy() if role is Role.CHANGEABLE_INPUT or dtype in self._one_byte else None
             return TensorExtrema(array, tensor, read, None, dtype, tensor._shape, name, sink)
         flat = read.flat(tensor, SINGLE) if dtype is self._float else None
         array = read(tensor) if flat is None else flat

@@ -54,9 +54,9 @@ def tensor_record(dtype: str, shape: tuple[int, ...], values: Mapping[str, Any])
     return TensorRecord(f"{_head(dtype, shape)}{''.join(texts)}\n{ITEM}}}")
 
 
-def unwritten_record(dtype: Any, shape: tuple[int, ...]) -> TensorRecord:
-    """Return the record of memory that no kernel wrote: its numbers would differ from run to run."""
-    return tensor_record(str(dtype), shape, {"Max": None, "Min": None, "Mean": None, "Norm": None, "unwritten": True})
+def unmeasured_record(dtype: Any, shape: tuple[int, ...], **why: Any) -> TensorRecord:
+    """Return the record of values that no kernel wrote, so that they differ from run to run, or that nothing reads."""
+    return tensor_record(str(dtype), shape, {"Max": None, "Min": None, "Mean": None, "Norm": None, **why})
 
 
 def finite_record(
@@ -142,10 +142,6 @@ def _text(value: Any) -> str:
 ArraySink = Callable[[str, Array], str]
 #: place of an operation -> the context in which an error of the tool ends
 Guard = Callable[[str], AbstractContextManager[Any]]
-
-
-class MeasureError(Exception):
-    """An operation of the tool failed, and no pending error of the training was the cause."""
 
 
 class Role(enum.Enum):

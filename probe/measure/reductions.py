@@ -6,6 +6,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+from probe.measure.one_byte import ByteViews
 from probe.measure.tensor_reader import Array
 
 #: the divisors of a tensor of zeros, and of one with Inf, in place of the largest magnitude
@@ -13,7 +14,7 @@ _SCALES = 1e-37, 3.4e38
 #: instances of our own, as the listed functions may be patched; older Primitives wait for pending operations
 _NEW = (
     "Max Min MeanExt SumExt LinalgVectorNorm Square Abs Maximum ClampScalar Div NotEqual Equal Less Greater Reshape "
-    "Add Sub"
+    "Add Sub Mul LessEqual GreaterEqual LogicalNot MaskedFill Select"
 )
 
 Scalars = list[Any]
@@ -37,9 +38,20 @@ class Reductions:
         self.scaled, self.norm_is_square = scaled, on_cpu
         self._ops = SimpleNamespace(**{name: getattr(gen_ops_prim, name)() for name in _NEW.split()})
         self._ops.Cast, self._ops.Concat = operations.Cast(), gen_ops_prim.Concat(0)
+        self.views = ByteViews()
+
+    def plain(self, tensor: Any) -> Any:
+        """Return a tensor that kernels reduce: floats of one byte by a table, Int4 as bytes, |x| of complex numbers."""
+        dtype = tensor._dtype
+        if dtype in self.views.dtypes:
+            return self.views.values(tensor)
+        if dtype is self._ms.complex64 or dtype is self._ms.complex128:
+            return self._ops.Cast(self._ops.Abs(tensor), self._ms.float32)
+        return tensor
 
     def values(self, tensor: Any, kind: str) -> Any:
         """Return the tensor in a dtype whose kernels reduce it to float32 numbers."""
+        tensor = self.plain(tensor)
         # the division by a scale would be rounded to a half float
         is_ready = tensor._dtype is self._ms.float32 or (kind == "float" and not (self._on_cpu or self.scaled))
         return tensor if is_ready else self._ops.Cast(tensor, self._ms.float32)
@@ -65,18 +77,34 @@ class Reductions:
     def count(self, values: Any, comparison: str = "", *operand: float) -> Any:
         """Return how many elements a comparison finds: with the operand, or with themselves. No name: true elements."""
         if comparison:
-            values = getattr(self._ops, comparison)(values, *(operand or (values,)))
-        return self._sum(values, self._ms.int64)
+            values = getattr(self._ops, comparison)(values, *(map(float, operand) if operand else (values,)))
+        return self._ops.SumExt(values, None, False, self._ms.int64)
+
+    def total(self, values: Any) -> Any:
+        """Return the sum of the elements in float32."""
+        return self._ops.SumExt(values, None, False, self._ms.float32)
+
+    def rounded(self, values: Any, kind: Any) -> Any:
+        """Return magnitudes in a dtype of ``FORMATS``. No kernel casts to float8: sums in float32 round to it."""
+        ops = self._ops
+        if kind.dtype.itemsize == 2:
+            return ops.Cast(ops.Cast(values, getattr(self._ms, kind.dtype.name)), self._ms.float32)
+        split = ops.Mul(values, 2.0 ** (23 - kind.nmant) + 1)
+        shift = 1.5 * 2.0 ** (23 + int(kind.minexp) - kind.nmant)
+        small = ops.Sub(ops.Add(values, shift), shift)
+        return ops.Select(ops.Less(values, float(kind.smallest_normal)), small, ops.Sub(split, ops.Sub(split, values)))
 
     def norm(self, tensor: Any) -> Any:
         """Return the norm of a tensor of floats, or its square, as ``norm_is_square`` says; it is on the device."""
         values = self.values(tensor, "float")
         if self.norm_is_square:
-            return self._sum(self._ops.Square(values), self._ms.float32)
+            return self.total(self._ops.Square(values))
         return self._ops.LinalgVectorNorm(values, 2.0, None, False, self._ms.float32)
 
     def run(self, name: str, *operands: Any) -> Any:
-        """Return the result of one of the operations: "Add", "Sub" or "Abs"; ``Add`` of a tensor and 0 copies it."""
+        """Return the result of one of the operations, such as "Sub"; ``Add`` of a tensor and 0 copies it."""
+        if operands[0]._dtype in self.views.dtypes:
+            operands = self.views.values(operands[0]), *operands[1:]
         return getattr(self._ops, name)(*operands)
 
     def fetch(self, tensors: list[Any], kind: str) -> list[Array]:
@@ -94,6 +122,3 @@ class Reductions:
             tensor = tensors[place]
             found[place], flat = flat[: tensor._size].reshape(tensor._shape), flat[tensor._size :]
         return [found[place] for place in range(len(tensors))]
-
-    def _sum(self, values: Any, dtype: Any) -> Any:
-        return self._ops.SumExt(values, None, False, dtype)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
@@ -10,6 +11,8 @@ from typing import Any, NamedTuple, Union
 
 import numpy as np
 
+from probe.measure.one_byte import single
+from probe.measure.ranges import FORMATS, HostOperations, Range
 from probe.measure.tensor_reader import SINGLE, Array
 
 try:
@@ -78,11 +81,11 @@ def statistics(array: Array) -> Numbers:
 
 
 def as_real(array: Array) -> Array:
-    """Return an array whose elements numpy can compare: |x| of complex ones, float32 of two-byte floats."""
+    """Return an array whose elements numpy can compare: |x| of complex ones, float32 of floats of one or two bytes."""
     dtype = array.dtype
     if dtype.kind == "c":
         return magnitudes(array)
-    return array.astype(np.float32) if dtype.itemsize == 2 and dtype.kind in "fV" else array
+    return single(array) if dtype.itemsize <= 2 and dtype.kind in "fV" else array
 
 
 def magnitudes(array: Array) -> Array:
@@ -225,15 +228,26 @@ class Statistic(NamedTuple):
     """How one statistic is obtained."""
 
     key: str  # its key in a record
-    #: an array of real numbers -> the number of such elements; None for one of the four of ``statistics``
-    host: Callable[[Array], int] | None = None
-    #: the Primitive that finds such elements in a tensor of floats, and its further operand, as ``("Equal", 0.0)``, or
-    #: without one the tensor itself; empty where the four or the shape tell their number
-    device: tuple[Any, ...] = ()
+    #: a range -> numbers, which are on the tensor's device; None for one of the four of ``statistics``
+    take: Callable[[Range], list[Any]] | None = None
+    finish: Callable[[Sequence[Any], int], Number] = lambda found, size: sum(found)  # they, and the number of elements
+    is_whole: bool = True  # whether they are counts
 
 
-def _count(predicate: Callable[[Array], Any]) -> Callable[[Array], int]:
-    return lambda array: int(np.count_nonzero(predicate(array)))
+def _count(*comparison: Any) -> Callable[[Range], list[Any]]:
+    return lambda values: values.count(*comparison)
+
+
+def _share(found: Sequence[int], size: int) -> Number:
+    return sum(found) / size if found and size else None
+
+
+def _exponents(ends: Sequence[float], size: int) -> Number:
+    return math.log2(ends[0]) - math.log2(ends[1]) if ends[0] else None
+
+
+def _error(squares: Sequence[float], size: int) -> Number:
+    return (math.sqrt(squares[0] / squares[1]) if squares[1] else 0.0) if size else None
 
 
 #: by the names that the settings have for them
@@ -243,13 +257,30 @@ STATISTICS = {
     "mean": Statistic("Mean"),
     "avg": Statistic("Mean"),
     "l2norm": Statistic("Norm"),
-    "count": Statistic("count", lambda array: int(array.size)),
-    "nan count": Statistic("nan_count", _count(np.isnan), ("NotEqual",)),
-    "negative inf count": Statistic("negative_inf_count", _count(lambda a: a == -np.inf), ("Equal", -np.inf)),
-    "positive inf count": Statistic("positive_inf_count", _count(lambda a: a == np.inf), ("Equal", np.inf)),
-    "negative zero count": Statistic("negative_zero_count", _count(lambda a: a < 0), ("Less", 0.0)),
-    "zero count": Statistic("zero_count", _count(lambda a: a == 0), ("Equal", 0.0)),
-    "positive zero count": Statistic("positive_zero_count", _count(lambda a: a > 0), ("Greater", 0.0)),
+    "count": Statistic("count", lambda values: [], lambda found, size: size),
+    "nan count": Statistic("nan_count", _count("NotEqual")),
+    "negative inf count": Statistic("negative_inf_count", _count("Equal", -math.inf)),
+    "positive inf count": Statistic("positive_inf_count", _count("Equal", math.inf)),
+    "negative zero count": Statistic("negative_zero_count", _count("Less", 0.0)),
+    "zero count": Statistic("zero_count", _count("Equal", 0.0)),
+    "positive zero count": Statistic("positive_zero_count", _count("Greater", 0.0)),
+    "smallest magnitude": Statistic(
+        "smallest_magnitude", Range.ends, lambda ends, size: ends[1] if ends[0] else None, is_whole=False
+    ),
+    "exponent range": Statistic("exponent_range", Range.ends, _exponents, is_whole=False),
+    "zero share": Statistic("zero_share", _count("Equal", 0.0), _share),
+    "saturated share": Statistic("saturated_share", Range.saturated, _share),
+    **{
+        f"{name}:{dtype}": Statistic(
+            f"{name.replace(' ', '_')}:{dtype}", functools.partial(take, kind=kind), finish, take is not Range.rounding
+        )
+        for dtype, kind in FORMATS.items()
+        for name, take, finish in (
+            ("underflow", Range.underflow, _share),
+            ("overflow", Range.overflow, _share),
+            ("rounding error", Range.rounding, _error),
+        )
+    },
 }
 
 
@@ -263,10 +294,10 @@ class SelectedStatistics:
     def __init__(self, names: Iterable[str]) -> None:
         wanted = set(names)
         self.table = list({entry.key: entry for name, entry in STATISTICS.items() if name in wanted}.values())
-        self._four = any(entry.host is None for entry in self.table)
+        self._four = any(entry.take is None for entry in self.table)
 
-    def __call__(self, array: Array) -> Numbers:
-        """Return the chosen statistics; the elements of a complex array are counted by their absolute values."""
+    def __call__(self, array: Array, dtype: str = "") -> Numbers:
+        """Return the chosen statistics of a tensor of this dtype; complex elements are counted by their magnitudes."""
         four = statistics(array) if self._four else {}
-        array = as_real(array)
-        return {entry.key: four.get(entry.key) if entry.host is None else entry.host(array) for entry in self.table}
+        values = Range(HostOperations(), as_real(array), dtype)
+        return {it.key: it.finish(it.take(values), array.size) if it.take else four.get(it.key) for it in self.table}

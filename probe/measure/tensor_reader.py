@@ -14,9 +14,9 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
+from probe.measure.one_byte import NARROW, ONE_BYTE, numpy_dtype, single
 from probe.private_names import installed_parts
 
 #: classes of these packages hold their own values, unless they have one of the names below; Parameter is of "abc"
@@ -77,22 +77,30 @@ def _text(placement: Any) -> str:
 
 Array = np.ndarray[Any, Any]
 
-#: MindSpore hands bfloat16 to numpy as a two-byte dtype of its own, of this kind
+#: MindSpore hands bfloat16, and floats of one byte, to numpy as dtypes of its own, of this kind
 _FOREIGN_KIND = "V"
 _READ_ONLY = 0x100  # PyBUF_READ
 #: numpy's name for float32; such tensors are read fastest
 SINGLE = np.dtype(np.float32)
 
 
+class MeasureError(Exception):
+    """An operation of the tool failed, and no pending error of the training was the cause."""
+
+
 def to_numpy(tensor: Any) -> Array:
     """Return the values of a tensor by MindSpore's own way, bfloat16 as ``ml_dtypes.bfloat16``.
 
-    The array shares the tensor's memory if possible: never write into it, and copy it to keep it after the call.
+    The array shares the tensor's memory if possible: never write into it, and copy it to keep it after the call. Raise
+    MeasureError where MindSpore has no way, as for some tensors of one byte an element.
     """
-    array: Array = tensor.asnumpy()
-    if array.dtype.kind == _FOREIGN_KIND and array.dtype.itemsize == 2:
-        return array.view(ml_dtypes.bfloat16)
-    return array
+    try:
+        array: Array = tensor.asnumpy()
+    except (KeyError, RuntimeError, TypeError, ValueError) as error:
+        if str(tensor.dtype) not in ONE_BYTE:
+            raise
+        raise MeasureError(str(error).strip().partition("\n")[0]) from error
+    return array.view(numpy_dtype(str(tensor.dtype))) if array.dtype.kind == _FOREIGN_KIND else array
 
 
 class TensorReader:
@@ -105,11 +113,10 @@ class TensorReader:
     def __init__(self) -> None:
         import mindspore
         from mindspore._c_expression import TensorPy
+        from mindspore.common.dtype import number_type
 
-        names = "bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128"
-        self._dtypes = {getattr(mindspore, name): np.dtype(name.rstrip("_")) for name in names.split()}
+        self._dtypes = {dtype: numpy_dtype(str(dtype)) for dtype in (mindspore.bool_, *number_type)}
         self._float = mindspore.float32
-        self._dtypes[mindspore.bfloat16] = np.dtype(ml_dtypes.bfloat16)
         self._view = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int)(
             ("PyMemoryView_FromMemory", ctypes.pythonapi)
         )
@@ -177,6 +184,9 @@ def to_number(tensor: Any) -> float | int | bool:
     return float(str(value)) if value.dtype.kind in "fV" else value.item()
 
 
-def to_storable(array: Array) -> Array:
-    """Return an array that numpy.save can write: bfloat16 becomes float32 (exact), all else stays as it is."""
-    return array.astype(np.float32) if array.dtype == ml_dtypes.bfloat16 else array
+def to_storable(array: Array, exact: bool = False) -> Array:
+    """Return an array that numpy.save can write: float8, and bfloat16 unless ``exact``, become float32, all else stays.
+
+    No number changes.
+    """
+    return single(array) if array.dtype in NARROW[exact:] else array

@@ -18,7 +18,7 @@ from probe.capture.training.optimizer_values import OptimizerValues
 from probe.executor import OwnOperations
 from probe.measure.reductions import Reductions
 from probe.measure.statistics import statistics
-from probe.measure.tensor_reader import SINGLE, TensorReader, local_tensor
+from probe.measure.tensor_reader import SINGLE, TensorReader, local_tensor, to_storable
 from probe.pytree import leaves
 from probe.recording.measurement_queue import TrainingWork
 from probe.store.error_log import ErrorLog
@@ -54,7 +54,7 @@ class HostNumbers:
         reader, self.ready, self.on_cpu = TensorReader(), wait, on_cpu
         self._scalars: list[Any] = []
         self._flat = reader.flat
-        self._read: Callable[[Any], Any] = lambda tensor: reader(local_tensor(tensor))
+        self._read: Callable[[Any], Any] = lambda tensor: to_storable(reader(local_tensor(tensor)))
 
     def norm(self, tensor: Any) -> Number:
         """Return the L2 norm of a tensor or an array; NaN or Inf if an element is."""
@@ -141,7 +141,8 @@ class DeviceNumbers(HostNumbers):
         return {name: self._later(it, is_square.get(name, False), sizes.get(name, 1)) for name, it in scalars.items()}
 
     def _reduce(self, tensor: Any, names: Sequence[str], eps: float) -> dict[str, Any]:
-        reductions, kind = self._reductions, "float" if "loat" in str(tensor.dtype) else "int"
+        reductions, tensor = self._reductions, self._reductions.plain(tensor)
+        kind = "float" if "loat" in str(tensor.dtype) else "int"
         values = reductions.values(tensor, kind)
         source = values if str(tensor.dtype) == "Bool" else tensor
         floats, whole = reductions.four(source, values, "float" if source is values else kind)

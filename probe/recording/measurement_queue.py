@@ -9,8 +9,9 @@ from typing import Any
 
 from probe.entry import Entry
 from probe.measure.deferred import DeferredMeasurer
-from probe.measure.measurer import ArraySink, GradientSum, Guard, MeasureError, Measurer, Role, resolve
-from probe.measure.tensor_reader import layout_text, local_tensor, may_be_shell
+from probe.measure.measurer import ArraySink, GradientSum, Guard, Measurer, Role, resolve, unmeasured_record
+from probe.measure.one_byte import ONE_BYTE
+from probe.measure.tensor_reader import MeasureError, layout_text, local_tensor, may_be_shell
 
 #: text found in every error raised by a MindSpore operation
 _MINDSPORE_ERROR = "C++ Call Stack"
@@ -90,10 +91,14 @@ class MeasurementQueue:
     def measure(self, tensor: Any, name: str, sink: ArraySink | None, role: Role) -> Any:
         """Return the record of a tensor as it is now; see ``Measurer.tensor``. A shell has that of its local tensor."""
         measurer = self._copier if self._in_flight else self._measurer
-        if not may_be_shell(type(tensor)):
-            return measurer.tensor(tensor, name, sink, role)
-        local = local_tensor(tensor)
-        record = measurer.tensor(local, name, sink, role)
+        local = local_tensor(tensor) if may_be_shell(type(tensor)) else tensor
+        try:
+            record = measurer.tensor(local, name, sink, role)
+        except MeasureError as error:
+            if str(local._dtype) not in ONE_BYTE:
+                raise
+            reason = f"MindSpore gives no bytes of {local._dtype}: {error}"
+            record = unmeasured_record(local._dtype, local._shape, unread=reason)
         return record if local is tensor else record.with_key(layout_text(tensor))
 
     def new_sum(self) -> GradientSum:

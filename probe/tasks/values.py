@@ -11,7 +11,7 @@ from typing import Any
 from probe import naming
 from probe.entry import Entry, Kind
 from probe.measure.describe import ValueDescriber
-from probe.measure.measurer import ArraySink, GradientSum, Role, unwritten_record
+from probe.measure.measurer import ArraySink, GradientSum, Role, unmeasured_record
 from probe.measure.storage import StorageNotes
 from probe.measure.tensor_reader import to_number
 from probe.naming import reserved_outputs
@@ -90,7 +90,7 @@ class ValuesTask(Task):
         items, reserved = as_outputs(result), reserved_outputs(call.key) if self._on_cpu else None
         if reserved:
             outputs = [
-                unwritten_record(item.dtype, item.shape)
+                unmeasured_record(item.dtype, item.shape, unwritten=True)
                 if i in reserved
                 else describe(item, f"{name}.output.{i}", sink, role)
                 for i, item in enumerate(items)

@@ -43,6 +43,8 @@ GUARDS = tuple(
         "measure.storage",
     )
 )
+#: the numbers of narrow dtypes: floats of one byte, and what other tensors would lose in them
+NARROW = ("probe.measure.one_byte", "probe.measure.ranges")
 #: no part of recording either: what calls start, stop and step, and what stands apart
 _BESIDE = (
     "probe.seeding", "probe.doctor", "probe.launch", "probe.private_names", "probe.monitor.msprobe", "probe.replaying",
@@ -100,11 +102,11 @@ def numbers(modules: list[Module], baseline: int = BASELINE) -> list[Number]:
     counts = sorted(((module.code_lines, module.path) for module in recording), reverse=True)
     code = sum(count for count, _ in counts)
     rest = [module for module in recording if not module.name.startswith(_BESIDE)]
-    monitor, snapshot, guards, golden = (
+    monitor, snapshot, guards, golden, narrow = (
         sum(module.code_lines for module in rest if module.name.startswith(names))
-        for names in (MONITOR, SNAPSHOT, GUARDS, GOLDEN)
+        for names in (MONITOR, SNAPSHOT, GUARDS, GOLDEN, NARROW)
     )
-    records = sum(module.code_lines for module in rest) - monitor - snapshot - guards - golden
+    records = sum(module.code_lines for module in rest) - monitor - snapshot - guards - golden - narrow
     largest = [f"{path}: {count} lines of code" for count, path in counts]
     return [
         _attributes(modules),
@@ -120,6 +122,7 @@ def numbers(modules: list[Module], baseline: int = BASELINE) -> list[Number]:
         Number("lines of code beside a golden run", golden, 560, largest),
         Number("lines of code of the snapshot", snapshot, 280, largest),
         Number("lines of code of the guards", guards, 460, largest),
+        Number("lines of code of narrow dtypes", narrow, 110, largest),
         Number(f"without reading/, as a part of {baseline} before", round(code / baseline, 3), math.inf, largest),
     ]
 

@@ -93,7 +93,7 @@ FAULTS = tuple(Fault(*row) for row in (
     ("measure/describe.py", "value.bit_length() > _MAX_BITS", "value.bit_length() < _MAX_BITS", "measure"),
     ("measure/measurer.py", "if may_read else True", "if may_read else False", "measure"),
     ("measure/statistics.py", "bool(array.all())", "bool(array.any())", "measure"),
-    ("measure/tensor_reader.py", "array.dtype.itemsize == 2:", "array.dtype.itemsize == 4:", "measure"),
+    ("measure/tensor_reader.py", "array.dtype.kind == _FOREIGN_KIND", "array.dtype.kind != _FOREIGN_KIND", "measure"),
     ("monitor/monitor_recording.py", "self._count < own.max_alarms",
      "self._count <= own.max_alarms", "monitor"),
     ("series/looks.py", "and abs(value) > mean * (1 + limit)",

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from probe.entry import Entry
-from probe.measure.measurer import MeasureError, PendingRecord, Role, resolve
+from probe.measure.measurer import PendingRecord, Role, resolve
+from probe.measure.tensor_reader import MeasureError
 from probe.recording.measurement_queue import MeasurementQueue
 from tests.support import processes
 from tests.support.paths import environment

@@ -6,10 +6,12 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from probe.door import open_text
 from probe.errors import UsageError
+from probe.naming import NARROWER
 from probe.reading.commands import arguments
 from probe.reading.dumps import text
 from probe.reading.dumps.tables import create
@@ -162,6 +164,10 @@ def add_show(commands: Any) -> None:
     show.add_argument(
         "--sort", default="", metavar="KEY", help="greatest first: max, min, mean, norm, nan_count, inf_count"
     )
+    show.add_argument(
+        "--fits", default="", metavar="DTYPE", choices=NARROWER,
+        help=f"calls whose numbers would become Inf or zero in {', '.join(NARROWER)}; worst first",
+    )  # fmt: skip
     show.add_argument("--stack", action="store_true", help="with the lines of code that each call came from")
     show.add_argument("--rows", type=int, default=-1, help="how many tensors to list (0: all)")
     show.add_argument("--format", choices=("text", "csv", "json"), default="text", help="how they are written")
@@ -171,6 +177,7 @@ def add_show(commands: Any) -> None:
 
 def run_show(given: argparse.Namespace) -> int:
     """Run ``probe show``."""
+    from probe.reading.dumps.fits import answer_fits
     from probe.reading.dumps.query import Query, answer_to, overview
     from probe.reading.dumps.run import open
 
@@ -181,11 +188,12 @@ def run_show(given: argparse.Namespace) -> int:
         default if given.rows < 0 else given.rows, given.stack,
     )  # fmt: skip
     run = open(given.path)
-    if query.is_empty and given.format == "text":
+    if query.is_empty and given.format == "text" and not given.fits:
         described, broken = overview(run, 16 if given.rows < 0 else given.rows or sys.maxsize, width, given.lang)
         print(described)
         return int(broken > 0)
-    notes, broken = answer_to(run, query, given.format, width, given.lang)
+    answer = partial(answer_fits, name=given.fits) if given.fits else answer_to
+    notes, broken = answer(run, query, form=given.format, width=width, language=given.lang)
     for note in notes:
         print(f"probe: {text.safe(note.text(given.lang))}", file=sys.stderr)
     return int(broken > 0)

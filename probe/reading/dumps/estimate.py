@@ -12,7 +12,8 @@ from probe.store import file_names
 
 #: the size of numpy's header, and of the key in dump.json that names the file
 _HEADER, _KEY = 128, len(',\n      "data_name": ".npy"')
-_SIZES = {"Bool": 1, "BFloat16": 4, "Complex64": 8, "Complex128": 16}
+_SINGLE = ("BFloat16", "Float8E4M3FN", "Float8E5M2", "HiFloat8")
+_SIZES = {"Bool": 1, "Int4": 1, "Complex64": 8, "Complex128": 16, **dict.fromkeys(_SINGLE, 4)}
 
 
 def estimate(folder: str, exact_dtypes: bool = False, link_equal: bool = True) -> int:

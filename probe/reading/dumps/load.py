@@ -102,14 +102,17 @@ def read_npy(path: str, mapped: bool = False) -> tuple[np.ndarray[Any, Any], boo
 
 
 _BFLOAT16 = "BFloat16"
+#: dtypes that are stored as float32, and the names of ml_dtypes; it has none for HiFloat8
+_STORED_AS_SINGLE = {_BFLOAT16: "bfloat16", "Float8E4M3FN": "float8_e4m3fn", "Float8E5M2": "float8_e5m2"}
 
 
 def load(path: str | os.PathLike[str]) -> np.ndarray[Any, Any]:
-    """Return an array of a dump in the dtype that its tensor had: bfloat16 as ``ml_dtypes.bfloat16``.
+    """Return an array of a dump in the dtype that its tensor had: bfloat16 and float8 as those of ``ml_dtypes``.
 
     Args:
         path: a .npy file in a ``dump_tensor_data`` folder. The dump.json beside that folder says whether one of float32
-            was bfloat16; it is read once for all arrays of a folder. Also a .pt file of msprobe for PyTorch.
+            was bfloat16 or float8; it is read once for all arrays of a folder. HiFloat8 stays float32. Also a .pt file
+            of msprobe for PyTorch.
 
     Raises:
         UsageError: when it is no array, or cannot be read.
@@ -120,9 +123,7 @@ def load(path: str | os.PathLike[str]) -> np.ndarray[Any, Any]:
     """
     path = os.fspath(path)
     array = _read(path)
-    if array.dtype == np.float32 and os.path.basename(path) in _bfloat16_names(path):
-        return _as_dtype(array, _BFLOAT16)
-    return _as_dtype(array, "")
+    return _as_dtype(array, _dtypes(path).get(os.path.basename(path), "") if array.dtype == np.float32 else "")
 
 
 def load_array(path: str, dtype: str, mapped: bool = False) -> np.ndarray[Any, Any]:
@@ -156,16 +157,16 @@ def _read(path: str, mapped: bool = False) -> np.ndarray[Any, Any]:
 
 def _as_dtype(array: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
     as_it_is = array.dtype.kind == "V" and array.dtype.itemsize == 2
-    if as_it_is or (dtype == _BFLOAT16 and array.dtype == np.float32):
+    if as_it_is or (dtype in _STORED_AS_SINGLE and array.dtype == np.float32):
         import ml_dtypes
 
-        kind = np.dtype(ml_dtypes.bfloat16)
+        kind = np.dtype(getattr(ml_dtypes, _STORED_AS_SINGLE[_BFLOAT16 if as_it_is else dtype]))
         return array.view(kind) if as_it_is else array.astype(kind)
     return array
 
 
-def _bfloat16_names(path: str) -> frozenset[str]:
-    """Return the files beside this one whose tensors were bfloat16, by the documents above."""
+def _dtypes(path: str) -> dict[str, str]:
+    """Return the dtypes of the files beside this one that hold other ones as float32, by the documents above."""
     above = os.path.dirname(os.path.dirname(os.path.abspath(path)))
     for name in (file_names.DUMP, file_names.DEBUG):
         beside = os.path.join(above, name)
@@ -173,17 +174,18 @@ def _bfloat16_names(path: str) -> frozenset[str]:
             state = os.stat(beside)
         except OSError:
             continue
-        return _named_bfloat16(beside, state.st_mtime_ns, state.st_size)
-    return frozenset()
+        return _named_dtypes(beside, state.st_mtime_ns, state.st_size)
+    return {}
 
 
 @functools.lru_cache(maxsize=8)
-def _named_bfloat16(path: str, changed: int, size: int) -> frozenset[str]:
+def _named_dtypes(path: str, changed: int, size: int) -> dict[str, str]:
     try:
         data = document.read_document(path).get("data")
     except UsageError:  # a broken document does not keep an array
-        return frozenset()
+        return {}
     if not isinstance(data, dict):
-        return frozenset()
+        return {}
     records = (record for name, entry in data.items() for _, record in tensors(name, entry))
-    return frozenset(str(record.get("data_name")) for record in records if record.get("dtype") == _BFLOAT16)
+    named = ((str(record.get("data_name")), str(record.get("dtype"))) for record in records)
+    return {name: dtype for name, dtype in named if dtype in _STORED_AS_SINGLE}
